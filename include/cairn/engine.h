@@ -1,0 +1,124 @@
+/* An engine: one model, one owner thread, many requests in one batch.  Every function may be called
+   from any thread.  What a request computes does not depend on the others. */
+#ifndef CAIRN_ENGINE_H
+#define CAIRN_ENGINE_H
+
+#include "cairn/model.h"
+#include "cairn/text.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cairn_engine cairn_engine;
+typedef uint64_t cairn_request_id; /* never 0 */
+
+typedef struct cairn_engine_opts {
+    uint32_t struct_size;  /* set by cairn_engine_opts_init */
+    int32_t max_seqs;      /* requests decoded at once; 0: 4 */
+    int32_t max_queue;     /* requests waiting beyond those; 0: 64 */
+    int32_t ctx_len;       /* positions a request may use; 0: the largest that fits, at most the model's */
+    int32_t max_step_rows; /* rows a step computes at most; 0: 512 */
+    uint64_t memory_limit; /* bytes for caches; 0: nine tenths of what is free */
+    const char *kv_codec;  /* "f16", "bf16", "f32"; NULL: f16, or f32 under F32 compute */
+} cairn_engine_opts;
+
+typedef struct cairn_sampling {
+    float temperature; /* 0: greedy */
+    int32_t top_k;     /* 0: off */
+    float top_p;       /* 1: off */
+    float min_p;       /* 0: off */
+    float repetition_penalty; /* 1: off */
+    int32_t repetition_window; /* last tokens it looks at, prompt included; 0: all */
+    float presence_penalty;    /* over generated tokens; 0: off */
+    float frequency_penalty;
+    uint64_t seed;
+    const struct cairn_bias *bias; /* borrowed during submit */
+    size_t n_bias;
+} cairn_sampling;
+
+typedef struct cairn_bias {
+    int32_t id;
+    float value;
+} cairn_bias;
+
+typedef struct cairn_request {
+    uint32_t struct_size;
+    const int32_t *ids; /* the prompt; borrowed during submit; at least one id */
+    size_t n_ids;
+    int32_t max_tokens; /* 0: until the context is full */
+    cairn_sampling sampling;
+    const cairn_str *stop; /* stop strings, at most CAIRN_MAX_STOP; borrowed during submit */
+    size_t n_stop;
+    int32_t n_logprobs;  /* -1: none; 0: of the chosen token; k ≤ CAIRN_MAX_LOGPROBS: and the best k */
+    bool ignore_eos;     /* benchmarks */
+    bool keep_special;   /* special tokens appear in the text */
+    bool want_progress;  /* PROGRESS events during prefill */
+    uint32_t choice;     /* index of this choice among those of one seed (n > 1) */
+} cairn_request;
+enum { CAIRN_MAX_STOP = 16, CAIRN_MAX_LOGPROBS = 20 };
+
+typedef enum cairn_event_kind { CAIRN_EV_PROGRESS, CAIRN_EV_TOKEN, CAIRN_EV_DONE } cairn_event_kind;
+typedef enum cairn_finish {
+    CAIRN_FINISH_STOP, /* EOS or a stop string */
+    CAIRN_FINISH_LENGTH,
+    CAIRN_FINISH_CANCELLED,
+    CAIRN_FINISH_ERROR
+} cairn_finish;
+
+typedef struct cairn_logprob {
+    int32_t id;
+    float logprob;
+} cairn_logprob;
+
+/* Valid during the callback only. */
+typedef struct cairn_event {
+    cairn_event_kind kind;
+    cairn_request_id request;
+    /* TOKEN */
+    int32_t id;
+    cairn_str text; /* text this event releases (TOKEN and DONE); may be empty: held for a stop string */
+    float logprob;
+    const cairn_logprob *top; /* sorted descending */
+    int32_t n_top;
+    /* DONE: exactly once for each accepted request, last */
+    cairn_finish finish;
+    cairn_status status;  /* the reason of CAIRN_FINISH_ERROR */
+    const char *message;  /* likewise */
+    int32_t n_prompt;     /* PROGRESS too */
+    int32_t n_cached;     /* prompt positions taken from a cache */
+    int32_t n_done;       /* PROGRESS: prompt positions computed */
+    int32_t n_generated;
+    double prefill_seconds, decode_seconds;
+} cairn_event;
+typedef void (*cairn_event_fn)(void *ctx, const cairn_event *ev); /* on the engine thread; must not block */
+
+typedef struct cairn_engine_stats {
+    uint32_t struct_size;
+    int32_t n_active, n_queued, max_seqs, ctx_len;
+    uint64_t n_requests, n_cancelled, n_failed;
+    uint64_t prompt_tokens, generated_tokens, steps;
+    uint64_t cache_bytes_used, cache_bytes_total, weights_bytes, scratch_bytes;
+    double busy_seconds;
+} cairn_engine_stats;
+
+CAIRN_API void cairn_engine_opts_init(cairn_engine_opts *o);
+CAIRN_API void cairn_request_init(cairn_request *r); /* greedy, no limits, n_logprobs -1 */
+CAIRN_API CAIRN_MUST_USE cairn_status cairn_engine_open(cairn_model *m, const cairn_engine_opts *o,
+                                                        cairn_engine **out, cairn_diag *dg);
+/* Ends every request (CANCELLED), waits for the owner thread.  NULL is fine. */
+CAIRN_API void cairn_engine_close(cairn_engine *e);
+/* E_ARG: an id outside the vocabulary, a value out of range; E_LIMIT: the prompt leaves no room in
+   the context; E_BUSY: the queue is full.  After success the callback gets one DONE event. */
+CAIRN_API CAIRN_MUST_USE cairn_status cairn_engine_submit(cairn_engine *e, const cairn_request *r,
+                                                          cairn_event_fn fn, void *ctx,
+                                                          cairn_request_id *out, cairn_diag *dg);
+/* Idempotent, unknown ids are fine; a DONE event still follows. */
+CAIRN_API void cairn_engine_cancel(cairn_engine *e, cairn_request_id id);
+CAIRN_API void cairn_engine_get_stats(cairn_engine *e, cairn_engine_stats *out);
+CAIRN_API const cairn_model *cairn_engine_model(const cairn_engine *e);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

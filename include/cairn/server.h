@@ -1,0 +1,46 @@
+/* The HTTP server, for embedding it in a program. */
+#ifndef CAIRN_SERVER_H
+#define CAIRN_SERVER_H
+
+#include "cairn/engine.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cairn_server cairn_server;
+
+typedef struct cairn_server_model {
+    const char *id; /* what requests name */
+    cairn_engine *engine;
+} cairn_server_model;
+
+typedef struct cairn_server_opts {
+    uint32_t struct_size;
+    const char *host;             /* NULL: 127.0.0.1 */
+    int32_t port;                 /* 0: any free port */
+    const cairn_server_model *models;
+    size_t n_models;
+    const char *const *api_keys;  /* none: no authentication */
+    size_t n_api_keys;
+    int32_t max_connections;      /* 0: 1024 */
+    int32_t header_timeout_ms;    /* 0: 10,000; total time for a request's headers */
+    int32_t body_timeout_ms;      /* 0: 30,000 */
+    uint64_t max_body_bytes;      /* 0: 32 MiB */
+} cairn_server_opts;
+
+CAIRN_API void cairn_server_opts_init(cairn_server_opts *o);
+/* Binds and listens; nothing is answered before cairn_server_run. */
+CAIRN_API CAIRN_MUST_USE cairn_status cairn_server_open(const cairn_server_opts *o,
+                                                        cairn_server **out, cairn_diag *dg);
+CAIRN_API int32_t cairn_server_port(const cairn_server *s);
+/* Serves until cairn_server_stop, then drains: running requests may finish for `drain_ms`. */
+CAIRN_API CAIRN_MUST_USE cairn_status cairn_server_run(cairn_server *s, int32_t drain_ms,
+                                                       cairn_diag *dg);
+CAIRN_API void cairn_server_stop(cairn_server *s); /* any thread, or a signal handler */
+CAIRN_API void cairn_server_close(cairn_server *s);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

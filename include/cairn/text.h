@@ -1,0 +1,67 @@
+/* Tokenizer, chat template and streaming detokenizer of a model.  A cairn_text is immutable and may
+   be used from any thread. */
+#ifndef CAIRN_TEXT_H
+#define CAIRN_TEXT_H
+
+#include "cairn/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cairn_text cairn_text;
+typedef struct cairn_stream cairn_stream;
+
+/* From a directory with tokenizer.json (others optional) or a GGUF with a vocabulary. */
+CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_open(const char *path, cairn_text **out,
+                                                      cairn_diag *dg);
+CAIRN_API void cairn_text_close(cairn_text *t); /* not for those borrowed from a model */
+
+enum {
+    CAIRN_TOK_ADD_SPECIAL = 1,  /* BOS/EOS as the model's files say */
+    CAIRN_TOK_PARSE_SPECIAL = 2 /* special tokens written in the text become their ids */
+};
+CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_tokenize(const cairn_text *t, cairn_str s,
+                                                          uint32_t flags, cairn_ids *out,
+                                                          cairn_diag *dg);
+/* `keep_special`: special tokens appear as their text.  Exact bytes. */
+CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_detokenize(const cairn_text *t,
+                                                            const int32_t *ids, size_t n,
+                                                            bool keep_special, cairn_bytes *out,
+                                                            cairn_diag *dg);
+
+typedef struct cairn_render_opts {
+    uint32_t struct_size;
+    cairn_str messages;      /* JSON array of OpenAI messages; used unchanged */
+    cairn_str tools;         /* JSON array, or empty */
+    cairn_str kwargs;        /* JSON object merged over the defaults, or empty */
+    cairn_str template_text; /* replaces the model's own when not empty */
+    bool no_generation_prompt;
+} cairn_render_opts;
+CAIRN_API void cairn_render_opts_init(cairn_render_opts *o);
+/* `t` may be NULL when `template_text` is given. */
+CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_render(const cairn_text *t,
+                                                        const cairn_render_opts *o,
+                                                        cairn_bytes *out, cairn_diag *dg);
+/* OpenAI messages → ids ready for a request: render, encode without doubling BOS. */
+CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_prompt(const cairn_text *t,
+                                                        const cairn_render_opts *o,
+                                                        cairn_ids *out, cairn_diag *dg);
+CAIRN_API bool cairn_text_has_template(const cairn_text *t);
+CAIRN_API int32_t cairn_text_vocab(const cairn_text *t);
+CAIRN_API bool cairn_text_is_eos(const cairn_text *t, int32_t id);
+/* The token's own bytes (a byte-level piece decoded); valid as long as `t`. Empty if unknown. */
+CAIRN_API cairn_str cairn_text_piece(const cairn_text *t, int32_t id);
+
+/* Streaming: never emits half a character.  The view is valid until the next call. */
+CAIRN_API CAIRN_MUST_USE cairn_status cairn_stream_new(const cairn_text *t, bool keep_special,
+                                                       cairn_stream **out);
+CAIRN_API CAIRN_MUST_USE cairn_status cairn_stream_feed(cairn_stream *s, int32_t id,
+                                                        cairn_str *text);
+CAIRN_API CAIRN_MUST_USE cairn_status cairn_stream_end(cairn_stream *s, cairn_str *text);
+CAIRN_API void cairn_stream_free(cairn_stream *s);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
