@@ -1,0 +1,35 @@
+/* Files: map, read whole, atomic replace. */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include "base/buf.h"
+#include "cairn/status.h"
+
+typedef struct file_map {
+    const uint8_t *ptr; /* NULL when the file is empty */
+    size_t size;
+} file_map;
+
+/* Read-only private mapping.  E_NOTFOUND, E_IO with path and reason. */
+cairn_status file_map_open(const char *path, file_map *out, cairn_diag *dg);
+void file_map_close(file_map *m);
+/* Lets the pages wholly inside [p, p+n) leave memory; they come back from the file when touched. */
+void file_map_drop(const void *p, size_t n);
+
+/* Whole file into out (appended); E_LIMIT over max bytes.  "-" is standard input. */
+cairn_status file_read(const char *path, size_t max, buf *out, cairn_diag *dg);
+/* Writes beside, fsyncs, renames: readers see the old file or the new one. */
+cairn_status file_replace(const char *path, const void *p, size_t n, cairn_diag *dg);
+bool file_exists(const char *path);
+bool file_is_dir(const char *path);
+/* "dir/name" into b, NUL-terminated. */
+const char *path_join(buf *b, const char *dir, const char *name);
+/* $XDG_CACHE_HOME/cairn or ~/.cache/cairn, created (mode 0700). */
+cairn_status path_cache_dir(buf *b, cairn_diag *dg);
+
+/* Memory that this process may still take: MemAvailable, capped by the cgroup's and the address
+   space limit.  Total likewise. */
+void machine_memory(uint64_t *available, uint64_t *total);
+uint64_t process_peak_rss(void);
+
+#endif

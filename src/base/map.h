@@ -1,0 +1,21 @@
+/* Open-addressing map from byte strings (borrowed) to uint32 values. */
+#ifndef BASE_MAP_H
+#define BASE_MAP_H
+
+#include "base/alloc.h"
+#include "cairn/status.h"
+
+typedef struct map {
+    struct map_slot *slot;
+    size_t cap, n;
+    mem_tag tag;
+} map;
+
+void map_init(map *m, mem_tag tag);
+void map_deinit(map *m);
+cairn_status map_reserve(map *m, size_t n);
+/* Inserts or replaces.  The key's bytes must stay. */
+cairn_status map_put(map *m, cairn_str key, uint32_t value);
+bool map_get(const map *m, cairn_str key, uint32_t *value);
+
+#endif

@@ -1,0 +1,52 @@
+/* Threads, locks, conditions and an eventfd wake-up.  Atomics and pthreads stay in base/. */
+#ifndef BASE_THREAD_H
+#define BASE_THREAD_H
+
+#include <pthread.h>
+
+#include "cairn/status.h"
+
+typedef struct thread {
+    pthread_t id;
+    bool started;
+} thread;
+cairn_status thread_start(thread *t, const char *name, void *(*fn)(void *), void *ctx);
+void thread_join(thread *t); /* not started is fine */
+int32_t thread_cores(void); /* cores this process may use (affinity, cgroup quota); at least 1 */
+
+typedef struct mutex {
+    pthread_mutex_t m;
+} mutex;
+void mutex_init(mutex *m);
+void mutex_deinit(mutex *m);
+void mutex_lock(mutex *m);
+void mutex_unlock(mutex *m);
+
+typedef struct cond {
+    pthread_cond_t c; /* on the monotonic clock */
+} cond;
+void cond_init(cond *c);
+void cond_deinit(cond *c);
+void cond_signal(cond *c);
+void cond_broadcast(cond *c);
+void cond_wait(cond *c, mutex *m);
+bool cond_wait_ms(cond *c, mutex *m, uint32_t ms); /* false: timed out */
+
+/* Wakes a poll loop; wake_set is safe in a signal handler. */
+typedef struct wake {
+    int fd;
+} wake;
+cairn_status wake_init(wake *w);
+void wake_deinit(wake *w);
+void wake_set(const wake *w);
+void wake_clear(const wake *w);
+
+/* Sequentially consistent counters and flags. */
+typedef struct atomic_i64 {
+    _Atomic int64_t v;
+} atomic_i64;
+int64_t atomic_get(const atomic_i64 *a);
+void atomic_put(atomic_i64 *a, int64_t v);
+int64_t atomic_add(atomic_i64 *a, int64_t d); /* the value before */
+
+#endif

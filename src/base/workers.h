@@ -1,0 +1,25 @@
+/* Fork-join pool.  Tasks are taken from an atomic counter and each is computed whole by one thread,
+   so neither their order nor the number of threads can matter to a result.  No allocation and no
+   lock in workers_run.  Between workers_begin and workers_end the threads spin for the next call
+   (a futex wake-up costs 25–80 µs, a spinning join 0.3 µs); outside they sleep. */
+#ifndef BASE_WORKERS_H
+#define BASE_WORKERS_H
+
+#include "cairn/status.h"
+
+typedef struct workers workers;
+typedef void (*worker_fn)(void *ctx, int32_t i_task, int32_t i_thread);
+
+cairn_status workers_new(int32_t n_threads, workers **out); /* the caller is one of them */
+void workers_free(workers *w);
+int32_t workers_count(const workers *w);
+/* Threads that take part from the next call on, 1 … count. Between steps only. */
+void workers_limit(workers *w, int32_t n_threads);
+int32_t workers_active(const workers *w);
+void workers_begin(workers *w);
+void workers_end(workers *w);
+/* Runs fn for i_task 0 … n_tasks-1 and returns when all are done.  One caller at a time.
+   i_thread < workers_count. Works outside begin/end too (threads are woken, then sleep). */
+void workers_run(workers *w, int32_t n_tasks, worker_fn fn, void *ctx);
+
+#endif
