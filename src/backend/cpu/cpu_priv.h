@@ -1,0 +1,74 @@
+/* What the files of the CPU backend share. */
+#ifndef CPU_PRIV_H
+#define CPU_PRIV_H
+
+#include "backend/cpu/kern/kern.h"
+#include "base/workers.h"
+#include "tensor/backend.h"
+
+struct dev {
+    kern k;
+    workers *pool;
+    cairn_compute compute;
+    size_t resident;
+};
+
+struct exec {
+    dev *d;
+    const plan *pl;
+    int32_t max_ctx;
+    uint8_t *values;      /* plan's values */
+    size_t values_size;
+    uint8_t *shared;      /* scratch of the running op, shared by the threads */
+    size_t shared_size;
+    uint8_t *thread;      /* scratch of each thread: thread_size bytes, 64-aligned */
+    size_t thread_size;
+    float *rope;          /* cosines and sines of the step's rows, a table a spec */
+};
+
+/* One run in progress. */
+typedef struct cpu_run {
+    exec *x;
+    const step *s;
+} cpu_run;
+
+static inline int32_t cpu_rows(const cpu_run *r, val v)
+{
+    return r->x->pl->p->value[v].rows == ROWS_ALL ? r->s->n_rows : r->s->n_out;
+}
+static inline float *cpu_val(const cpu_run *r, val v)
+{
+    size_t at = r->x->pl->offset[v];
+    return at == SIZE_MAX ? r->s->logits : (float *)(void *)(r->x->values + at);
+}
+static inline uint8_t *cpu_thread_scratch(const cpu_run *r, int32_t i_thread)
+{
+    return r->x->thread + (size_t)i_thread * r->x->thread_size;
+}
+
+/* Each op of the list: runs whole, forking as it needs. */
+typedef void (*cpu_op_fn)(cpu_run *r, const op *o);
+void cpu_embed(cpu_run *r, const op *o);
+void cpu_linear(cpu_run *r, const op *o);
+void cpu_rms_norm(cpu_run *r, const op *o);
+void cpu_rope(cpu_run *r, const op *o);
+void cpu_attend(cpu_run *r, const op *o);
+void cpu_glu(cpu_run *r, const op *o);
+void cpu_add(cpu_run *r, const op *o);
+void cpu_scale(cpu_run *r, const op *o);
+void cpu_softcap(cpu_run *r, const op *o);
+void cpu_select(cpu_run *r, const op *o);
+void cpu_tap(cpu_run *r, const op *o);
+
+/* Scratch that an op needs at most: shared bytes and bytes a thread. */
+typedef struct cpu_need {
+    size_t shared, thread;
+} cpu_need;
+cpu_need cpu_linear_need(const dev *d, const op *o, int32_t max_rows);
+cpu_need cpu_attend_need(const dev *d, const op *o, int32_t max_rows, int32_t max_ctx);
+
+/* repack.c: backend.adopt and release for one weight. */
+cairn_status cpu_weight_adopt(dev *d, weight *w, cairn_diag *dg);
+void cpu_weight_release(dev *d, weight *w);
+
+#endif

@@ -1,0 +1,43 @@
+/* The interface of a backend: a device, weights it adopts, programs it compiles and runs. */
+#ifndef TENSOR_BACKEND_H
+#define TENSOR_BACKEND_H
+
+#include "cairn/model.h"
+#include "tensor/batch.h"
+#include "tensor/plan.h"
+
+typedef struct dev dev;   /* one device; each backend defines its own */
+typedef struct exec exec; /* one compiled program */
+
+typedef struct dev_opts {
+    cairn_compute compute;
+    int32_t n_threads; /* 0: all cores of the process */
+    const char *isa;   /* highest kernel level; NULL: the machine's */
+} dev_opts;
+
+typedef struct backend {
+    const char *name;
+    cairn_status (*open)(const dev_opts *o, dev **out, cairn_diag *dg);
+    void (*close)(dev *d);
+    /* Makes w->dev (repacked) or leaves it NULL (used in place).  Afterwards LINEAR does not read
+       w->data if w->dev is set; the source's pages were let go (w->gather reads stay possible). */
+    cairn_status (*adopt)(dev *d, weight *w, cairn_diag *dg);
+    void (*release)(dev *d, weight *w);
+    size_t (*resident)(const dev *d); /* bytes of all adopted weights, in place ones included */
+    /* `max_ctx`: highest position + 1 that a step may hold.  The plan and program must outlive it. */
+    cairn_status (*compile)(dev *d, const plan *pl, int32_t max_ctx, exec **out, cairn_diag *dg);
+    size_t (*exec_bytes)(const exec *x);
+    /* Computes the step; on return logits and taps are there.  Allocates nothing. One at a time. */
+    void (*run)(exec *x, const step *s);
+    void (*exec_free)(exec *x);
+    const char *(*isa)(const dev *d);
+    int32_t (*threads)(const dev *d);
+    void (*limit_threads)(dev *d, int32_t n); /* between runs; 0: all */
+    /* Machine limits measured now: GB/s read over at least 1 GiB; int8 dot in 10^12 op/s. */
+    cairn_status (*measure)(dev *d, double *read_gbs, double *int8_tops);
+    void (*busy)(dev *d, bool on); /* hint: steps follow closely (threads spin) */
+} backend;
+
+extern const backend backend_cpu;
+
+#endif

@@ -1,0 +1,27 @@
+/* One step's data: which rows, of which sequences, at which positions; where their caches lie. */
+#ifndef TENSOR_BATCH_H
+#define TENSOR_BATCH_H
+
+#include "tensor/kvview.h"
+
+/* Consecutive rows of one sequence at consecutive positions. */
+typedef struct segment {
+    int32_t row0, n_rows;
+    int32_t out0, n_out; /* the span of its rows in out_row */
+    int32_t pos0;        /* position of row0 */
+    int32_t known_len;   /* length of the sequence as known: selects long rotary factors */
+    uint8_t *const *const *blocks; /* [group][position / KV_BLOCK] */
+} segment;
+
+typedef struct step {
+    int32_t n_rows, n_out, n_seg;
+    const int32_t *id, *pos;  /* [n_rows] */
+    const int32_t *out_row;   /* [n_out], ascending */
+    const segment *seg;       /* in row order */
+    const kv_layer *kv;       /* [n_layer] */
+    int32_t n_group;
+    float *logits;            /* [n_out, vocab] */
+    float *const *tap;        /* [n_tap] of [rows, cols], or NULL: taps are skipped */
+} step;
+
+#endif

@@ -1,0 +1,83 @@
+/* The op list: what each op means.  All values are f32 [rows, cols], rows contiguous.  The number of
+   rows never enters the arithmetic of a row (numerics contract, docs/numerics.md).
+
+   EMBED     out0[r] = scale · w0[ids[r]]
+   LINEAR    out_i[r] = w_i · in0[r] (+ bias_i), i < n_w; then, if in1 is given (n_w = 1): + in1[r]
+   RMS_NORM  x = in0[r] (+ in1[r], also stored to out1 when in1 is given); by groups of `group`
+             elements: out0 = (x · (1/sqrtf(mean(x²) + eps))) · gain
+   ROPE      out0[r] = in0[r] with each head's first 2·n_freq elements rotated by pos[r]
+   ATTEND    writes in1 (keys) and in2 (values) of all rows into the cache, then
+             out0[r] = softmax(cap(scale · q·k)) · v over the window of row r; reads only the cache
+   GLU       out0 = act(in0) · in1
+   ADD       out0 = in0 + in1
+   SCALE     out0 = in0 · scalar
+   SOFTCAP   out0 = cap · tanh(in0 / cap)
+   SELECT    out0 = the rows of in0 whose logits are wanted
+   TAP       copies in0 to the step's tap buffer number `tap`; no output */
+#ifndef TENSOR_OP_H
+#define TENSOR_OP_H
+
+#include "tensor/weight.h"
+
+#define OP_LIST(X)                                                                                 \
+    X(EMBED) X(LINEAR) X(RMS_NORM) X(ROPE) X(ATTEND) X(GLU) X(ADD) X(SCALE) X(SOFTCAP) X(SELECT) X(TAP)
+
+typedef enum op_kind {
+#define OP_ENUM(name) OP_##name,
+    OP_LIST(OP_ENUM)
+#undef OP_ENUM
+        OP_COUNT
+} op_kind;
+
+typedef int32_t val; /* index of a value of the program; VAL_NONE: absent */
+enum { VAL_NONE = -1, OP_MAX_IN = 3, OP_MAX_OUT = 3 };
+
+typedef enum glu_act { GLU_SILU, GLU_GELU_TANH, GLU_GELU_ERF } glu_act;
+
+/* One rotary table: angle of pair i at position p is p · inv_freq[i] (f32 product), cosine and sine
+   then multiplied by mscale.  Longer sequences than switch_len (if > 0) use inv_freq_long. */
+typedef struct rope_spec {
+    int32_t n_freq;
+    const float *inv_freq, *inv_freq_long;
+    int32_t switch_len;
+    float mscale;
+    bool interleaved; /* pairs (2i, 2i+1); else (i, i + n_freq) */
+} rope_spec;
+
+typedef struct op {
+    op_kind kind;
+    int32_t layer; /* -1: outside the layers */
+    int32_t n_w;
+    val in[OP_MAX_IN];
+    val out[OP_MAX_OUT];
+    const weight *w[OP_MAX_OUT];
+    union {
+        struct {
+            float scale;
+        } embed;
+        struct {
+            float eps;
+            int32_t group;
+        } norm;
+        struct {
+            int32_t spec, n_head, head_dim; /* index into prog.rope */
+        } rope;
+        struct {
+            int32_t n_head, n_kv_head, dk, dv, window; /* window 0: all */
+            float scale, softcap;                       /* softcap 0: none */
+        } attend;
+        struct {
+            glu_act act;
+        } glu;
+        struct {
+            float scalar; /* SCALE's factor, SOFTCAP's cap */
+        } map;
+        struct {
+            int32_t tap;
+        } tap;
+    } u;
+} op;
+
+const char *op_name(op_kind k);
+
+#endif
