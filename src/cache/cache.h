@@ -1,0 +1,44 @@
+/* The KV cache: blocks of 64 positions, found through a table a sequence and group of layers (layers
+   of one window form a group).  A windowed group lets go of blocks that no future row can see.
+   Owned by one thread. */
+#ifndef CACHE_CACHE_H
+#define CACHE_CACHE_H
+
+#include "base/diag.h"
+#include "tensor/cachespec.h"
+#include "tensor/kvview.h"
+
+typedef struct cache cache;
+typedef int32_t seq_id;
+
+typedef struct cache_opts {
+    kv_codec codec;
+    int32_t max_seqs;
+    int32_t ctx_len;       /* positions of one sequence at most */
+    int32_t max_step_rows; /* rows of one sequence in one step at most */
+    uint64_t max_bytes;    /* of all blocks */
+} cache_opts;
+
+cairn_status cache_new(const cachespec *spec, const cache_opts *o, cache **out, cairn_diag *dg);
+void cache_free(cache *c);
+const kv_layer *cache_layers(const cache *c); /* [n_layer] */
+int32_t cache_groups(const cache *c);
+/* Bytes that a sequence of n positions takes at its worst moment; exact. */
+uint64_t cache_bytes(const cachespec *spec, kv_codec codec, int32_t max_step_rows, int32_t n_pos);
+uint64_t cache_used(const cache *c);
+uint64_t cache_total(const cache *c);
+
+/* A new empty sequence with room set aside for n_pos positions: nothing later fails for lack of
+   room.  E_BUSY: no slot or no room now; E_LIMIT: it can never fit. */
+cairn_status cache_open(cache *c, int32_t n_pos, seq_id *out);
+void cache_close(cache *c, seq_id s);
+/* Blocks for the next n_rows positions (within what was set aside). */
+void cache_reserve(cache *c, seq_id s, int32_t n_rows);
+/* The rows were computed; windowed groups drop what is out of sight. */
+void cache_commit(cache *c, seq_id s, int32_t n_rows);
+/* Back to n_pos positions (at most max_step_rows behind the end). */
+void cache_rewind(cache *c, seq_id s, int32_t n_pos);
+int32_t cache_len(const cache *c, seq_id s);
+uint8_t *const *const *cache_blocks(const cache *c, seq_id s); /* [group][position / 64] */
+
+#endif

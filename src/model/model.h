@@ -1,0 +1,43 @@
+/* A model: its file, its shape, its weights on a device, and how its forward pass is recorded.
+   Immutable once open. */
+#ifndef MODEL_MODEL_H
+#define MODEL_MODEL_H
+
+#include "cairn/model.h"
+#include "nn/nn.h"
+#include "tensor/backend.h"
+#include "tensor/cachespec.h"
+
+typedef struct model_shape {
+    int32_t n_layer, hidden, n_head, n_kv_head, head_dim, vocab, ctx_train;
+} model_shape;
+
+struct family;
+
+typedef struct model {
+    arena a;
+    source *src;
+    const struct family *family;
+    model_shape shape;
+    cachespec cache;
+    weights w;        /* every weight that the family bound */
+    void *impl;       /* the family's own struct, in `a` */
+    const backend *be;
+    dev *dev;         /* NULL: opened for its headers only */
+    cairn_compute compute;
+    size_t n_adopted;
+    double load_seconds;
+} model;
+
+/* As cairn_model_open. */
+cairn_status model_open(const char *path, const cairn_model_opts *o, model **out, cairn_diag *dg);
+void model_close(model *m);
+
+/* Records the forward pass and rewrites it (`fuse`: FUSE_* bits).  With `taps`, tap 0 is the
+   embedding and tap i+1 the output of layer i. */
+cairn_status model_record(const model *m, uint32_t fuse, bool taps, arena *a, prog *out,
+                          cairn_diag *dg);
+/* Bytes that decoding one token reads from the file: every LINEAR weight once. */
+uint64_t model_token_bytes(const model *m);
+
+#endif
