@@ -1,8 +1,11 @@
-/* The vocabulary of model files: each call records one op (or two) and returns a value.
+/* The vocabulary of model files: each call records one op and returns its value.  Static inline, so
+   that the short names create no symbol; only model/ includes this header.
+
    A rule: at most one recording call in an argument list, since C does not order them. */
 #ifndef NN_NN_H
 #define NN_NN_H
 
+#include "nn/rope.h"
 #include "nn/weights.h"
 #include "tensor/prog.h"
 
@@ -11,7 +14,6 @@ typedef struct fwd {
     prog *p;
     int32_t layer; /* of the ops recorded next; -1 outside the layers */
     bool taps;
-    bool rope_pairs_consecutive; /* the file's q and k rows are permuted for pairs (2i, 2i+1) */
 } fwd;
 
 typedef struct heads {
@@ -21,20 +23,109 @@ typedef struct heads {
 typedef struct attention {
     heads h;
     float scale, softcap; /* softcap 0: none */
-    int32_t window;       /* 0: all */
+    int32_t window;       /* 0: everything before */
 } attention;
 
-val embed(fwd *f, const weight *table, float scale);
-val linear(fwd *f, val x, const weight *w);
-val rms_norm(fwd *f, val x, const weight *gain, float eps);
-/* The same over each head of width `dim`. */
-val rms_norm_heads(fwd *f, val x, const weight *gain, int32_t dim, float eps);
-val rope(fwd *f, val x, int32_t head_dim, const rope_spec *r);
-val attend(fwd *f, val q, val k, val v, const attention *a);
-val glu(fwd *f, glu_act act, val gate, val up);
-val add(fwd *f, val a, val b);
-val scale(fwd *f, val x, float by);
-val softcap(fwd *f, val x, float cap);
-void tap(fwd *f, val x, int32_t i_tap);
+static inline op nn_op(const fwd *f, op_kind kind, val x, val y, val z)
+{
+    return (op){.kind = kind,
+                .layer = f->layer,
+                .in = {x, y, z},
+                .out = {VAL_NONE, VAL_NONE, VAL_NONE}};
+}
+
+static inline int32_t nn_cols(const fwd *f, val x)
+{
+    return f->p->status == CAIRN_OK ? f->p->value[x].cols : 0;
+}
+
+static inline val nn_emit(fwd *f, op *o, int32_t cols)
+{
+    o->out[0] = prog_value(f->p, cols);
+    prog_emit(f->p, o);
+    return o->out[0];
+}
+
+static inline val embed(fwd *f, const weight *table, float by)
+{
+    op o = nn_op(f, OP_EMBED, VAL_NONE, VAL_NONE, VAL_NONE);
+    o.w[0] = table;
+    o.u.embed.scale = by;
+    return nn_emit(f, &o, table->cols);
+}
+
+static inline val linear(fwd *f, val x, const weight *w)
+{
+    op o = nn_op(f, OP_LINEAR, x, VAL_NONE, VAL_NONE);
+    o.w[0] = w;
+    o.n_w = 1;
+    return nn_emit(f, &o, w->rows);
+}
+
+/* Over each head of width `dim` (the whole row: dim = its width). */
+static inline val rms_norm_heads(fwd *f, val x, const weight *gain, int32_t dim, float eps)
+{
+    op o = nn_op(f, OP_RMS_NORM, x, VAL_NONE, VAL_NONE);
+    o.w[0] = gain;
+    o.u.norm.eps = eps;
+    o.u.norm.group = dim;
+    return nn_emit(f, &o, nn_cols(f, x));
+}
+
+static inline val rms_norm(fwd *f, val x, const weight *gain, float eps)
+{
+    return rms_norm_heads(f, x, gain, gain->cols, eps);
+}
+
+static inline val rope(fwd *f, val x, int32_t head_dim, const rope_spec *r)
+{
+    op o = nn_op(f, OP_ROPE, x, VAL_NONE, VAL_NONE);
+    o.u.rope.spec = prog_rope(f->p, r);
+    o.u.rope.head_dim = head_dim;
+    o.u.rope.n_head = nn_cols(f, x) / head_dim;
+    return nn_emit(f, &o, nn_cols(f, x));
+}
+
+static inline val attend(fwd *f, val q, val k, val v, const attention *a)
+{
+    op o = nn_op(f, OP_ATTEND, q, k, v);
+    o.u.attend.n_head = a->h.n;
+    o.u.attend.n_kv_head = a->h.n_kv;
+    o.u.attend.dk = a->h.dim;
+    o.u.attend.dv = a->h.dim;
+    o.u.attend.window = a->window;
+    o.u.attend.scale = a->scale;
+    o.u.attend.softcap = a->softcap;
+    return nn_emit(f, &o, a->h.n * a->h.dim);
+}
+
+static inline val glu(fwd *f, glu_act act, val gate, val up)
+{
+    op o = nn_op(f, OP_GLU, gate, up, VAL_NONE);
+    o.u.glu.act = act;
+    return nn_emit(f, &o, nn_cols(f, gate));
+}
+
+static inline val add(fwd *f, val a, val b)
+{
+    op o = nn_op(f, OP_ADD, a, b, VAL_NONE);
+    return nn_emit(f, &o, nn_cols(f, a));
+}
+
+static inline val softcap(fwd *f, val x, float cap)
+{
+    op o = nn_op(f, OP_SOFTCAP, x, VAL_NONE, VAL_NONE);
+    o.u.map.scalar = cap;
+    return nn_emit(f, &o, nn_cols(f, x));
+}
+
+/* Hidden state number i, if somebody asked for it. */
+static inline void tap(fwd *f, val x, int32_t i)
+{
+    if (!f->taps) return;
+    op o = nn_op(f, OP_TAP, x, VAL_NONE, VAL_NONE);
+    o.u.tap.tap = i;
+    prog_emit(f->p, &o);
+}
 
 #endif

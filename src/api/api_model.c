@@ -1,0 +1,161 @@
+/* The public face of models: checks arguments, converts, nothing clever. */
+#include "api/api_model.h"
+
+#include <string.h>
+
+#include "base/diag.h"
+#include "base/str.h"
+#include "cache/cache.h"
+#include "model/family.h"
+
+void cairn_model_opts_init(cairn_model_opts *o)
+{
+    *o = (cairn_model_opts){.struct_size = sizeof *o};
+}
+
+void cairn_model_info_init(cairn_model_info *info)
+{
+    *info = (cairn_model_info){.struct_size = sizeof *info};
+}
+
+static cairn_status open_text(const char *path, cairn_text **out, cairn_diag *dg)
+{
+    cairn_diag d = {0};
+    const cairn_status st = cairn_text_open(path, out, &d);
+    if (st == CAIRN_E_NOTFOUND) return CAIRN_OK; /* weights alone are a model too */
+    return st == CAIRN_OK ? st : diag_set(dg, st, "%s", d.message);
+}
+
+cairn_status cairn_model_open(const char *path, const cairn_model_opts *o, cairn_model **out,
+                              cairn_diag *dg)
+{
+    cairn_model_opts opts;
+    cairn_status st;
+    cairn_model_opts_init(&opts);
+    if (!path || !out) return diag_set(dg, CAIRN_E_ARG, "cairn_model_open: path or out is NULL");
+    if (o && o->struct_size != sizeof *o)
+        return diag_set(dg, CAIRN_E_ARG, "cairn_model_open: options not initialised");
+    if (o) opts = *o;
+    cairn_model *m = mem_calloc(1, sizeof *m, MEM_MODEL);
+    if (!m) return diag_set(dg, CAIRN_E_NOMEM, "model");
+    TRY_GOTO(model_open(path, &opts, &m->m, dg), out);
+    TRY_GOTO(open_text(path, &m->text, dg), out);
+    *out = m;
+    m = NULL;
+out:
+    cairn_model_close(m);
+    return st;
+}
+
+void cairn_model_close(cairn_model *m)
+{
+    if (!m) return;
+    model_close(m->m);
+    cairn_text_close(m->text);
+    mem_free(m);
+}
+
+/* The matrix type that holds most bytes. */
+static const char *dominant_type(const source *s)
+{
+    uint64_t bytes[DT_COUNT] = {0};
+    size_t best = 0;
+    for (size_t i = 0; i < s->n_tensor; i++)
+        if (s->tensor[i].n_dim > 1) bytes[s->tensor[i].type] += s->tensor[i].size;
+    for (size_t t = 1; t < DT_COUNT; t++)
+        if (bytes[t] > bytes[best]) best = t;
+    return dtype_name((dtype)best);
+}
+
+static const char *display_name(const model *m)
+{
+    const cairn_str name = meta_str(&m->src->meta, "general.name", STR_LIT(""));
+    if (m->src->format == SOURCE_GGUF && name.len && name.ptr[name.len] == '\0') return name.ptr;
+    const char *slash = strrchr(m->src->path, '/');
+    return slash && slash[1] ? slash + 1 : m->src->path;
+}
+
+static void count_elements(const model *m, cairn_model_info *i)
+{
+    for (size_t k = 0; k < m->src->n_tensor; k++) {
+        const tensor_desc *t = &m->src->tensor[k];
+        uint64_t n = 1;
+        for (int32_t d = 0; d < t->n_dim; d++) n *= (uint64_t)t->dim[d];
+        i->n_params += n;
+        i->file_bytes += t->size;
+    }
+}
+
+static void count_cache(const model *m, cairn_model_info *i)
+{
+    const uint64_t e = m->compute == CAIRN_COMPUTE_F32 ? 4 : 2;
+    for (int32_t l = 0; l < m->cache.n_layer; l++) {
+        const cache_layer_spec *s = &m->cache.layer[l];
+        const uint64_t bytes = (uint64_t)s->n_kv_head * (uint64_t)(s->dk + s->dv) * e;
+        if (s->window)
+            i->cache_bytes_window += bytes * (uint64_t)s->window;
+        else
+            i->cache_bytes_token += bytes;
+    }
+}
+
+void cairn_model_get_info(const cairn_model *cm, cairn_model_info *info)
+{
+    const model *m = cm->m;
+    const model_shape *s = &m->shape;
+    cairn_model_info i = {.struct_size = info->struct_size,
+                          .format = m->src->format == SOURCE_GGUF ? "gguf" : "safetensors",
+                          .family = m->family->name,
+                          .name = display_name(m),
+                          .quant = dominant_type(m->src),
+                          .n_layer = s->n_layer,
+                          .hidden = s->hidden,
+                          .n_head = s->n_head,
+                          .n_kv_head = s->n_kv_head,
+                          .head_dim = s->head_dim,
+                          .vocab = s->vocab,
+                          .ctx_train = s->ctx_train,
+                          .token_bytes = model_token_bytes(m),
+                          .load_seconds = m->load_seconds,
+                          .isa = m->dev ? m->be->isa(m->dev) : "none",
+                          .n_threads = m->dev ? m->be->threads(m->dev) : 0,
+                          .resident_bytes = m->dev ? m->be->resident(m->dev) : 0};
+    count_elements(m, &i);
+    count_cache(m, &i);
+    memcpy(info, &i, info->struct_size < sizeof i ? info->struct_size : sizeof i);
+}
+
+const cairn_text *cairn_model_text(const cairn_model *m)
+{
+    return m->text;
+}
+
+size_t cairn_model_n_tensors(const cairn_model *m)
+{
+    return m->m->src->n_tensor;
+}
+
+void cairn_model_tensor(const cairn_model *m, size_t i, cairn_tensor_info *out)
+{
+    const tensor_desc *t = &m->m->src->tensor[i];
+    *out = (cairn_tensor_info){t->name.ptr, dtype_name(t->type), t->n_dim, {0}, t->size};
+    for (int32_t d = 0; d < t->n_dim && d < 4; d++) out->dim[d] = t->dim[d];
+}
+
+cairn_status cairn_model_read_tensor(const cairn_model *m, const char *name, float *out, size_t n,
+                                     cairn_diag *dg)
+{
+    const tensor_desc *t = source_find(m->m->src, name);
+    size_t elems = 1;
+    if (!t)
+        return diag_set(dg, CAIRN_E_NOTFOUND, "%s: no tensor %s", m->m->src->path, name);
+    for (int32_t d = 0; d < t->n_dim; d++) elems *= (size_t)t->dim[d];
+    if (elems != n)
+        return diag_set(dg, CAIRN_E_ARG, "%s: tensor %s has %zu elements; expected %zu",
+                        m->m->src->path, name, elems, n);
+    if (!dtype_can_dequant(t->type))
+        return diag_set(dg, CAIRN_E_UNSUPPORTED, "%s: tensor %s: type is %s; expected a float type",
+                        m->m->src->path, name, dtype_name(t->type));
+    dtype_to_f32(t->type, t->data, out, n);
+    return CAIRN_OK;
+}

@@ -1,0 +1,49 @@
+/* Reading a model's numbers from either file format, by both names at once, with a sticky error. */
+#ifndef MODEL_CONFIG_H
+#define MODEL_CONFIG_H
+
+#include "model/model.h"
+
+enum { CONFIG_KEY_LEN = 128 };
+
+typedef struct config {
+    const source *src;
+    bool gguf;
+    char arch[48];     /* GGUF: general.architecture; HF: model_type */
+    cairn_diag *dg;
+    cairn_status status;
+} config;
+
+config config_of(const source *src, cairn_diag *dg);
+
+/* `hf` is a dotted path of config.json, `gguf` a key after "ARCH."; either may be NULL: the format has
+   no such field and `otherwise` holds.  A value of the wrong type or outside [lo, hi] is an error. */
+int32_t config_int(config *c, const char *hf, const char *gguf, int32_t lo, int32_t hi,
+                   int32_t otherwise);
+int32_t config_need_int(config *c, const char *hf, const char *gguf, int32_t lo, int32_t hi);
+double config_num(config *c, const char *hf, const char *gguf, double otherwise);
+bool config_bool(config *c, const char *hf, bool otherwise);
+/* Found string, or "" . */
+cairn_str config_str(config *c, const char *hf, const char *gguf);
+bool config_has(config *c, const char *hf, const char *gguf);
+/* The text of field `hf` must be one of `allowed` (NULL-terminated) when present. */
+void config_only(config *c, const char *hf, const char *const *allowed);
+
+/* The fields that every family of this vocabulary shares. */
+typedef struct base_config {
+    model_shape s;
+    int32_t ffn;
+    float eps;
+    bool tied;
+} base_config;
+base_config config_base(config *c, bool tied_by_default);
+
+/* Rotary parameters: HF rope_parameters (flat or by layer type), or rope_theta and rope_scaling; GGUF
+   rope.*.  `kind` names the layer type for configs keyed by it ("full_attention"), or NULL. */
+rope_params config_rope(config *c, const base_config *b, const char *kind, double theta, arena *a);
+
+/* Window of each layer (0: full), [n_layer] in the arena.  HF: layer_types when present.  Else layer i
+   is full iff `period` > 0 and (i + 1) % period == 0; period 0: all are windowed. */
+const int32_t *config_windows(config *c, int32_t n_layer, int32_t window, int32_t period, arena *a);
+
+#endif

@@ -1,0 +1,24 @@
+/* One family of models: how it is recognised, opened and run. */
+#ifndef MODEL_FAMILY_H
+#define MODEL_FAMILY_H
+
+#include "model/config.h"
+#include "model/model.h"
+
+typedef struct family {
+    const char *name;
+    const char *const *hf;   /* model_type values, NULL-terminated */
+    const char *const *gguf; /* general.architecture values */
+    /* Fills m->shape, m->cache and m->impl, and binds all weights into m->w. */
+    cairn_status (*open)(model *m, config *c, cairn_diag *dg);
+    val (*forward)(fwd *f, const model *m); /* returns the logits */
+} family;
+
+extern const family family_llama, family_qwen, family_gemma;
+
+/* Every layer of the same heads, layer i seeing `window[i]` positions (0: all). */
+cairn_status family_cache(model *m, const int32_t *window, cairn_diag *dg);
+/* Sets the dims that weight tables name, and starts m->w. */
+cairn_status family_weights(model *m, const base_config *b, cairn_diag *dg);
+
+#endif

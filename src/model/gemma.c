@@ -1,0 +1,191 @@
+/* Gemma 2 (Riviere et al. 2024, "Gemma 2": table 1, sections 2 and 3) and Gemma 3, text
+   (Kamath et al. 2025, "Gemma 3 technical report").
+
+   Beside a Llama block: embeddings scaled by sqrt(hidden); gains stored less one in HF files; a norm
+   after attention and after the MLP too; tanh-GELU; windowed layers between full ones (2: every
+   other, 3: five of six).  Gemma 2 caps attention scores and logits; Gemma 3 norms the heads of q
+   and k and rotates its windowed layers at a base of their own. */
+#include <math.h>
+
+#include "base/diag.h"
+#include "base/str.h"
+#include "model/family.h"
+
+typedef struct gemma_layer {
+    const weight *attn_norm, *wq, *wk, *wv, *wo, *post_attn_norm;
+    const weight *q_norm, *k_norm; /* Gemma 3 */
+    const weight *mlp_norm, *w_gate, *w_up, *w_down, *post_mlp_norm;
+} gemma_layer;
+
+typedef struct gemma {
+    const weight *tok_embed, *out_norm;
+    gemma_layer *layer;
+    const int32_t *window;
+    rope_spec rope, rope_windowed;
+    float eps, scale, attn_cap, out_cap;
+} gemma;
+
+#define TOP(f) offsetof(gemma, f)
+static const weight_row top_rows[] = {
+    {TOP(tok_embed), "model.embed_tokens", "token_embd", DIM_VOCAB, DIM_HIDDEN, W_GATHER},
+    {TOP(out_norm), "model.norm", "output_norm", DIM_ONE, DIM_HIDDEN, W_PLUS_ONE},
+};
+#undef TOP
+
+#define L(f) offsetof(gemma_layer, f)
+#define HF(n) "model.layers.%d." n
+#define GG(n) "blk.%d." n
+static const weight_row layer_rows[] = {
+    {L(attn_norm), HF("input_layernorm"), GG("attn_norm"), DIM_ONE, DIM_HIDDEN, W_PLUS_ONE},
+    {L(wq), HF("self_attn.q_proj"), GG("attn_q"), DIM_Q, DIM_HIDDEN, W_BIAS},
+    {L(wk), HF("self_attn.k_proj"), GG("attn_k"), DIM_KV, DIM_HIDDEN, W_BIAS},
+    {L(wv), HF("self_attn.v_proj"), GG("attn_v"), DIM_KV, DIM_HIDDEN, W_BIAS},
+    {L(wo), HF("self_attn.o_proj"), GG("attn_output"), DIM_HIDDEN, DIM_Q, W_BIAS | W_ATTN_OUT},
+    {L(post_attn_norm), HF("post_attention_layernorm"), GG("post_attention_norm"), DIM_ONE,
+     DIM_HIDDEN, W_PLUS_ONE},
+    {L(mlp_norm), HF("pre_feedforward_layernorm"), GG("ffn_norm"), DIM_ONE, DIM_HIDDEN, W_PLUS_ONE},
+    {L(w_gate), HF("mlp.gate_proj"), GG("ffn_gate"), DIM_FFN, DIM_HIDDEN, 0},
+    {L(w_up), HF("mlp.up_proj"), GG("ffn_up"), DIM_FFN, DIM_HIDDEN, 0},
+    {L(w_down), HF("mlp.down_proj"), GG("ffn_down"), DIM_HIDDEN, DIM_FFN, W_FFN_DOWN},
+    {L(post_mlp_norm), HF("post_feedforward_layernorm"), GG("post_ffw_norm"), DIM_ONE, DIM_HIDDEN,
+     W_PLUS_ONE},
+};
+static const weight_row head_norm_rows[] = {
+    {L(q_norm), HF("self_attn.q_norm"), GG("attn_q_norm"), DIM_ONE, DIM_HEAD, W_PLUS_ONE},
+    {L(k_norm), HF("self_attn.k_norm"), GG("attn_k_norm"), DIM_ONE, DIM_HEAD, W_PLUS_ONE},
+};
+#undef L
+#undef HF
+#undef GG
+#define N(a) (sizeof(a) / sizeof((a)[0]))
+
+static cairn_status bind(model *m, gemma *g, bool third, cairn_diag *dg)
+{
+    TRY(weights_bind(&m->w, top_rows, N(top_rows), -1, g, dg));
+    weights_tie(&m->w, g->tok_embed);
+    for (int32_t i = 0; i < m->shape.n_layer; i++) {
+        TRY(weights_bind(&m->w, layer_rows, N(layer_rows), i, &g->layer[i], dg));
+        if (third)
+            TRY(weights_bind(&m->w, head_norm_rows, N(head_norm_rows), i, &g->layer[i], dg));
+    }
+    return CAIRN_OK;
+}
+
+/* GGUF files do not hold query_pre_attn_scalar: it is the head width, but hidden / heads in the
+   27B models, which only their number of layers tells (46 in Gemma 2, 62 in Gemma 3). */
+static float score_scale(config *c, const base_config *b, bool third)
+{
+    const bool wide = c->gguf && b->s.n_layer == (third ? 62 : 46);
+    const double by = wide ? (double)b->s.hidden / b->s.n_head : b->s.head_dim;
+    const double scalar = c->gguf ? by : config_num(c, "query_pre_attn_scalar", NULL, 256);
+    return 1.0f / sqrtf((float)scalar);
+}
+
+static void read_rope(config *c, const base_config *b, bool third, arena *a, rope_params *full,
+                      rope_params *windowed)
+{
+    *full = config_rope(c, b, third ? "full_attention" : NULL, third ? 1e6 : 1e4, a);
+    *windowed = *full;
+    if (!third) return;
+    const double local = config_num(c, "rope_local_base_freq", "rope.freq_base_swa", 1e4);
+    if (config_has(c, "rope_parameters.sliding_attention", NULL))
+        *windowed = config_rope(c, b, "sliding_attention", local, a);
+    else
+        *windowed = (rope_params){.dim = full->dim, .theta = local, .ctx = full->ctx};
+}
+
+static cairn_status gemma_open(model *m, config *c, cairn_diag *dg)
+{
+    static const char *const acts[] = {"gelu_pytorch_tanh", "gelu_new", NULL};
+    const bool third = str_starts(str_of(c->arch), STR_LIT("gemma3"));
+    const base_config b = config_base(c, true);
+    rope_params full, windowed;
+    gemma *g = arena_calloc(&m->a, 1, sizeof *g);
+    if (!g) return diag_set(dg, CAIRN_E_NOMEM, "model");
+    config_only(c, "hidden_activation", acts);
+    m->shape = b.s;
+    m->impl = g;
+    g->eps = b.eps;
+    g->scale = score_scale(c, &b, third);
+    g->attn_cap = (float)config_num(c, "attn_logit_softcapping", "attn_logit_softcapping", 0);
+    g->out_cap = (float)config_num(c, "final_logit_softcapping", "final_logit_softcapping", 0);
+    const int32_t window =
+        config_int(c, "sliding_window", "attention.sliding_window", 1, 1 << 28, 4096);
+    const int32_t period = config_int(c, "sliding_window_pattern", NULL, 1, 1 << 12, third ? 6 : 2);
+    g->window = config_windows(c, b.s.n_layer, window, period, &m->a);
+    read_rope(c, &b, third, &m->a, &full, &windowed);
+    TRY(c->status);
+    if (config_bool(c, "use_bidirectional_attention", false))
+        return diag_set(dg, CAIRN_E_UNSUPPORTED,
+                        "%s: use_bidirectional_attention is true; expected a causal model",
+                        m->src->path);
+    if (!b.tied)
+        return diag_set(dg, CAIRN_E_UNSUPPORTED,
+                        "%s: a head of its own (untied); expected tied embeddings in this family",
+                        m->src->path);
+    TRY(family_weights(m, &b, dg));
+    TRY(rope_make(&full, &m->a, &g->rope, dg));
+    TRY(rope_make(&windowed, &m->a, &g->rope_windowed, dg));
+    TRY(family_cache(m, g->window, dg));
+    g->layer = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *g->layer);
+    if (!g->layer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
+    return bind(m, g, third, dg);
+}
+
+static val attention_block(fwd *f, const model *m, const gemma *g, val x)
+{
+    const gemma_layer *L = &g->layer[f->layer];
+    const model_shape *s = &m->shape;
+    const int32_t window = g->window[f->layer];
+    const rope_spec *r = window ? &g->rope_windowed : &g->rope;
+    const attention a = {.h = {s->n_head, s->n_kv_head, s->head_dim},
+                         .scale = g->scale,
+                         .softcap = g->attn_cap,
+                         .window = window};
+    val q = linear(f, x, L->wq);
+    val k = linear(f, x, L->wk);
+    const val v = linear(f, x, L->wv);
+    if (L->q_norm) {
+        q = rms_norm_heads(f, q, L->q_norm, s->head_dim, g->eps);
+        k = rms_norm_heads(f, k, L->k_norm, s->head_dim, g->eps);
+    }
+    q = rope(f, q, s->head_dim, r);
+    k = rope(f, k, s->head_dim, r);
+    const val o = attend(f, q, k, v, &a);
+    return linear(f, o, L->wo);
+}
+
+static val mlp(fwd *f, const gemma_layer *L, val x)
+{
+    const val gate = linear(f, x, L->w_gate);
+    const val up = linear(f, x, L->w_up);
+    const val h = glu(f, GLU_GELU_TANH, gate, up);
+    return linear(f, h, L->w_down);
+}
+
+static val gemma_forward(fwd *f, const model *m)
+{
+    const gemma *g = m->impl;
+    val x = embed(f, g->tok_embed, sqrtf((float)m->shape.hidden));
+    tap(f, x, 0);
+    for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
+        const gemma_layer *L = &g->layer[f->layer];
+        val h = rms_norm(f, x, L->attn_norm, g->eps);
+        h = attention_block(f, m, g, h);
+        h = rms_norm(f, h, L->post_attn_norm, g->eps);
+        x = add(f, x, h);
+        h = rms_norm(f, x, L->mlp_norm, g->eps);
+        h = mlp(f, L, h);
+        h = rms_norm(f, h, L->post_mlp_norm, g->eps);
+        x = add(f, x, h);
+        tap(f, x, f->layer + 1);
+    }
+    f->layer = -1;
+    x = rms_norm(f, x, g->out_norm, g->eps);
+    x = linear(f, x, g->tok_embed);
+    return g->out_cap > 0 ? softcap(f, x, g->out_cap) : x;
+}
+
+static const char *const hf_types[] = {"gemma2", "gemma3_text", "gemma3", NULL};
+static const char *const gguf_archs[] = {"gemma2", "gemma3", NULL};
+const family family_gemma = {"gemma", hf_types, gguf_archs, gemma_open, gemma_forward};

@@ -1,0 +1,167 @@
+/* Opens a model: finds its family, binds every tensor, hands the weights to a device.
+
+   A file whose tensors are not all understood is refused (weights_audit): a wrong description cannot
+   run.  A model that does not fit in memory is refused before its weights are read. */
+#include "model/model.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/diag.h"
+#include "base/file.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "format/format.h"
+#include "model/family.h"
+#include "tensor/fuse.h"
+
+static const family *const families[] = {&family_llama, &family_qwen, &family_gemma};
+enum { N_FAMILY = sizeof families / sizeof families[0] };
+
+/* Tensors that may lie in a file and mean nothing to the forward pass. */
+static const char *const ignored[] = {"rotary_emb.inv_freq", "attn.masked_bias", "rope_freqs.weight",
+                                      "lm_head.weight"};
+
+static cairn_status unknown(const source *src, const char *arch, cairn_diag *dg)
+{
+    buf b;
+    buf_init(&b, MEM_MODEL);
+    for (size_t i = 0; i < N_FAMILY; i++) {
+        const char *const *names =
+            src->format == SOURCE_GGUF ? families[i]->gguf : families[i]->hf;
+        for (; *names; names++) buf_printf(&b, "%s%s", b.len ? ", " : "", *names);
+    }
+    (void)diag_set(dg, CAIRN_E_UNSUPPORTED, "%s: model family is \"%s\"; expected one of: %s",
+                   src->path, arch, b.ptr ? b.ptr : "");
+    buf_deinit(&b);
+    return CAIRN_E_UNSUPPORTED;
+}
+
+static cairn_status find_family(const source *src, const char *arch, const family **out,
+                                cairn_diag *dg)
+{
+    for (size_t i = 0; i < N_FAMILY; i++) {
+        const char *const *names =
+            src->format == SOURCE_GGUF ? families[i]->gguf : families[i]->hf;
+        for (; *names; names++)
+            if (strcmp(*names, arch) == 0) {
+                *out = families[i];
+                return CAIRN_OK;
+            }
+    }
+    return unknown(src, arch, dg);
+}
+
+cairn_status family_cache(model *m, const int32_t *window, cairn_diag *dg)
+{
+    const size_t n = (size_t)m->shape.n_layer;
+    cache_layer_spec *l = arena_calloc(&m->a, n, sizeof *l);
+    if (!l || !window) return diag_set(dg, CAIRN_E_NOMEM, "cache layout");
+    for (size_t i = 0; i < n; i++)
+        l[i] = (cache_layer_spec){m->shape.n_kv_head, m->shape.head_dim, m->shape.head_dim,
+                                  window[i]};
+    m->cache = (cachespec){m->shape.n_layer, l};
+    return CAIRN_OK;
+}
+
+cairn_status family_weights(model *m, const base_config *b, cairn_diag *dg)
+{
+    TRY(weights_init(&m->w, &m->a, m->src, dg));
+    int32_t *d = m->w.dim;
+    d[DIM_HIDDEN] = b->s.hidden;
+    d[DIM_VOCAB] = b->s.vocab;
+    d[DIM_Q] = b->s.n_head * b->s.head_dim;
+    d[DIM_KV] = b->s.n_kv_head * b->s.head_dim;
+    d[DIM_HEAD] = b->s.head_dim;
+    d[DIM_FFN] = b->ffn;
+    return CAIRN_OK;
+}
+
+static cairn_status check_fits(const model *m, uint64_t limit, cairn_diag *dg)
+{
+    uint64_t available, total, bytes = 0;
+    machine_memory(&available, &total);
+    if (limit && limit < available) available = limit;
+    for (size_t i = 0; i < m->src->n_tensor; i++) bytes += m->src->tensor[i].size;
+    if (bytes <= available) return CAIRN_OK;
+    return diag_set(dg, CAIRN_E_LIMIT,
+                    "%s: weights take %.2f GB; expected at most the %.2f GB of memory available",
+                    m->src->path, (double)bytes / 1e9, (double)available / 1e9);
+}
+
+static cairn_status adopt_weights(model *m, const cairn_model_opts *o, cairn_diag *dg)
+{
+    const dev_opts d = {.compute = o->compute, .n_threads = o->n_threads};
+    TRY(check_fits(m, o->memory_limit, dg));
+    TRY(m->be->open(&d, &m->dev, dg));
+    for (size_t i = 0; i < m->w.n; i++) {
+        if (m->w.item[i]->f32) continue;
+        TRY(m->be->adopt(m->dev, m->w.item[i], dg));
+        m->n_adopted = i + 1;
+    }
+    return CAIRN_OK;
+}
+
+static cairn_status open_family(model *m, cairn_diag *dg)
+{
+    config c = config_of(m->src, dg);
+    TRY(c.status);
+    TRY(find_family(m->src, c.arch, &m->family, dg));
+    TRY(m->family->open(m, &c, dg));
+    TRY(c.status);
+    return weights_audit(&m->w, ignored, sizeof ignored / sizeof ignored[0], dg);
+}
+
+cairn_status model_open(const char *path, const cairn_model_opts *o, model **out, cairn_diag *dg)
+{
+    const double start = clock_s();
+    cairn_status st;
+    model *m = mem_calloc(1, sizeof *m, MEM_MODEL);
+    if (!m) return diag_set(dg, CAIRN_E_NOMEM, "model");
+    arena_init(&m->a, MEM_MODEL);
+    m->be = &backend_cpu;
+    m->compute = o->compute;
+    TRY_GOTO(source_open(path, &m->src, dg), out);
+    TRY_GOTO(open_family(m, dg), out);
+    if (!o->no_weights) TRY_GOTO(adopt_weights(m, o, dg), out);
+    m->load_seconds = clock_s() - start;
+    *out = m;
+    m = NULL;
+out:
+    model_close(m);
+    return st;
+}
+
+void model_close(model *m)
+{
+    if (!m) return;
+    for (size_t i = 0; i < m->n_adopted; i++)
+        if (!m->w.item[i]->f32) m->be->release(m->dev, m->w.item[i]);
+    if (m->dev) m->be->close(m->dev);
+    source_close(m->src);
+    arena_deinit(&m->a);
+    mem_free(m);
+}
+
+cairn_status model_record(const model *m, uint32_t fuse, bool taps, arena *a, prog *out,
+                          cairn_diag *dg)
+{
+    prog p;
+    prog_init(&p, a);
+    fwd f = {.p = &p, .layer = -1, .taps = taps};
+    const val logits = m->family->forward(&f, m);
+    prog_set_output(&p, logits);
+    if (p.status == CAIRN_OK) p.status = fuse_prog(&p, fuse, a, out);
+    if (p.status != CAIRN_OK)
+        return diag_set(dg, p.status, "%s: %s", m->src->path,
+                        p.diag.message[0] ? p.diag.message : "recording the forward pass");
+    return CAIRN_OK;
+}
+
+uint64_t model_token_bytes(const model *m)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < m->w.n; i++)
+        if (m->w.item[i]->matmul) n += m->w.item[i]->size;
+    return n;
+}

@@ -1,0 +1,10 @@
+/* exp and log in double, ours, so that constants have the same bits with every C library. */
+#ifndef NN_FMATH_H
+#define NN_FMATH_H
+
+#define FMATH_PI 3.14159265358979323846
+
+double fmath_exp(double x); /* |x| < 700; error below 4 ulp */
+double fmath_log(double x); /* x > 0, normal; error below 4 ulp */
+
+#endif

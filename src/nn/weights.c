@@ -1,0 +1,232 @@
+/* Finds tensors by the names of a table, checks type and shape, and makes `weight`s of them.
+
+   Matrices stay as they lie in the file; the backend adopts them later.  Vectors (norm gains,
+   biases) become f32 in the model's arena, since every op wants them so.  Multimodal wrappers put
+   "model." names under other prefixes; those are tried in turn. */
+#include "nn/weights.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/diag.h"
+#include "base/num.h"
+#include "base/str.h"
+
+enum { NAME_MAX_LEN = 256, AUDIT_NAMES = 12 };
+
+cairn_status weights_init(weights *w, arena *a, const source *src, cairn_diag *dg)
+{
+    *w = (weights){.a = a, .src = src, .dim = {[DIM_ONE] = 1}};
+    w->used = arena_calloc(a, src->n_tensor + 1, 1);
+    return w->used ? CAIRN_OK : diag_set(dg, CAIRN_E_NOMEM, "tensor marks");
+}
+
+/* Replaces %d in a table's name by the layer; names are ours, so they fit. */
+static void spell(char out[NAME_MAX_LEN], const char *prefix, const char *name, int32_t layer,
+                  const char *suffix)
+{
+    const char *mark = strstr(name, "%d");
+    if (mark)
+        (void)snprintf(out, NAME_MAX_LEN, "%s%.*s%d%s%s", prefix, (int)(mark - name), name,
+                       (int)layer, mark + 2, suffix);
+    else
+        (void)snprintf(out, NAME_MAX_LEN, "%s%s%s", prefix, name, suffix);
+}
+
+static const tensor_desc *find(const weights *w, const weight_row *r, int32_t layer,
+                               const char *suffix, char name[NAME_MAX_LEN])
+{
+    static const char *const prefixes[] = {"", "language_model.", "model.language_model."};
+    if (w->src->format == SOURCE_GGUF) {
+        spell(name, "", r->gguf, layer, suffix);
+        return source_find(w->src, name);
+    }
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
+        const bool nested = i == 2 && strncmp(r->hf, "model.", 6) == 0;
+        spell(name, prefixes[i], nested ? r->hf + 6 : r->hf, layer, suffix);
+        const tensor_desc *t = source_find(w->src, name);
+        if (t) return t;
+    }
+    spell(name, "", r->hf, layer, suffix);
+    return NULL;
+}
+
+bool weights_has(const weights *w, const char *hf, const char *gguf, int32_t layer)
+{
+    char name[NAME_MAX_LEN];
+    const weight_row r = {.hf = hf, .gguf = gguf};
+    return find(w, &r, layer, ".weight", name) != NULL;
+}
+
+static cairn_status misshapen(const tensor_desc *t, const char *expected, cairn_diag *dg)
+{
+    char found[96] = "[";
+    size_t at = 1;
+    for (int32_t i = 0; i < t->n_dim; i++)
+        at += (size_t)snprintf(found + at, sizeof found - at, i ? ", %lld" : "%lld",
+                               (long long)t->dim[i]);
+    return diag_set(dg, CAIRN_E_CORRUPT, "%s: tensor %s: shape is %s]; expected %s", t->file,
+                    t->name.ptr, found, expected);
+}
+
+/* A vector of n elements as f32 in the arena. */
+static cairn_status load_vector(weights *w, const tensor_desc *t, int32_t n, float plus,
+                                const float **out, cairn_diag *dg)
+{
+    if (t->n_dim != 1 || t->dim[0] != n) {
+        char want[48];
+        (void)snprintf(want, sizeof want, "[%d]", (int)n);
+        return misshapen(t, want, dg);
+    }
+    if (!dtype_can_dequant(t->type) || n % dtype_block(t->type))
+        return diag_set(dg, CAIRN_E_UNSUPPORTED, "%s: tensor %s: type is %s; expected a float type",
+                        t->file, t->name.ptr, dtype_name(t->type));
+    float *f = arena_alloc(w->a, (size_t)n * sizeof *f);
+    if (!f) return diag_set(dg, CAIRN_E_NOMEM, "%d floats for %s", (int)n, t->name.ptr);
+    dtype_to_f32(t->type, t->data, f, (size_t)n);
+    for (int32_t i = 0; plus != 0.0f && i < n; i++) f[i] += plus;
+    w->used[t - w->src->tensor] = 1;
+    *out = f;
+    return CAIRN_OK;
+}
+
+cairn_status weights_vector(weights *w, const char *name, int32_t n, const float **out,
+                            cairn_diag *dg)
+{
+    const tensor_desc *t = source_find(w->src, name);
+    *out = NULL;
+    return t ? load_vector(w, t, n, 0.0f, out, dg) : CAIRN_OK;
+}
+
+static cairn_status keep(weights *w, weight *item, cairn_diag *dg)
+{
+    if (w->n == w->cap) {
+        const size_t cap = w->cap ? 2 * w->cap : 128;
+        weight **more = arena_alloc(w->a, cap * sizeof(weight *));
+        if (!more) return diag_set(dg, CAIRN_E_NOMEM, "weight list");
+        if (w->n) memcpy(more, w->item, w->n * sizeof(weight *));
+        w->item = more;
+        w->cap = cap;
+    }
+    w->item[w->n++] = item;
+    return CAIRN_OK;
+}
+
+static cairn_status check_matrix(const tensor_desc *t, int32_t rows, int32_t cols, cairn_diag *dg)
+{
+    if (t->n_dim != 2 || t->dim[0] != rows || t->dim[1] != cols) {
+        char want[48];
+        (void)snprintf(want, sizeof want, "[%d, %d]", (int)rows, (int)cols);
+        return misshapen(t, want, dg);
+    }
+    if (!dtype_can_dequant(t->type))
+        return diag_set(dg, CAIRN_E_UNSUPPORTED,
+                        "%s: tensor %s: type is %s; expected a float or a quantised type", t->file,
+                        t->name.ptr, dtype_name(t->type));
+    if (cols % dtype_block(t->type))
+        return diag_set(dg, CAIRN_E_CORRUPT,
+                        "%s: tensor %s: rows of %d elements; expected a multiple of %d for %s",
+                        t->file, t->name.ptr, (int)cols, (int)dtype_block(t->type),
+                        dtype_name(t->type));
+    return CAIRN_OK;
+}
+
+static weight_class class_of(uint32_t flags)
+{
+    if (flags & W_HEAD) return WEIGHT_HEAD;
+    if (flags & W_FFN_DOWN) return WEIGHT_FFN_DOWN;
+    return flags & W_ATTN_OUT ? WEIGHT_ATTN_OUT : WEIGHT_PLAIN;
+}
+
+static cairn_status bind_bias(weights *w, const weight_row *r, int32_t layer, weight *item,
+                              cairn_diag *dg)
+{
+    char name[NAME_MAX_LEN];
+    if (!(r->flags & (W_BIAS | W_NEED_BIAS))) return CAIRN_OK;
+    const tensor_desc *t = find(w, r, layer, ".bias", name);
+    if (t) return load_vector(w, t, item->rows, 0.0f, &item->bias, dg);
+    if (!(r->flags & W_NEED_BIAS)) return CAIRN_OK;
+    return diag_set(dg, CAIRN_E_CORRUPT, "%s: tensor %s is missing", w->src->path, name);
+}
+
+static cairn_status bind_one(weights *w, const weight_row *r, int32_t layer, const weight **field,
+                             cairn_diag *dg)
+{
+    char name[NAME_MAX_LEN];
+    const int32_t rows = w->dim[r->rows], cols = w->dim[r->cols];
+    const tensor_desc *t = find(w, r, layer, ".weight", name);
+    *field = NULL;
+    if (!t && (r->flags & W_OPTIONAL)) return CAIRN_OK;
+    if (!t)
+        return diag_set(dg, CAIRN_E_CORRUPT, "%s: tensor %s is missing; expected [%d, %d]",
+                        w->src->path, name, (int)rows, (int)cols);
+    weight *item = arena_calloc(w->a, 1, sizeof *item);
+    if (!item) return diag_set(dg, CAIRN_E_NOMEM, "weight %s", name);
+    *item = (weight){.name = t->name.ptr,
+                     .type = t->type,
+                     .rows = rows,
+                     .cols = cols,
+                     .data = t->data,
+                     .size = t->size,
+                     .klass = class_of(r->flags),
+                     .gather = (r->flags & W_GATHER) != 0,
+                     .matmul = !(r->flags & W_GATHER)};
+    if (r->rows == DIM_ONE) {
+        const bool plus = (r->flags & W_PLUS_ONE) && w->src->format == SOURCE_SAFETENSORS;
+        item->matmul = false;
+        TRY(load_vector(w, t, cols, plus ? 1.0f : 0.0f, &item->f32, dg));
+    } else {
+        TRY(check_matrix(t, rows, cols, dg));
+        TRY(bind_bias(w, r, layer, item, dg));
+    }
+    w->used[t - w->src->tensor] = 1;
+    TRY(keep(w, item, dg));
+    *field = item;
+    return CAIRN_OK;
+}
+
+cairn_status weights_bind(weights *w, const weight_row *table, size_t n_rows, int32_t layer,
+                          void *into, cairn_diag *dg)
+{
+    for (size_t i = 0; i < n_rows; i++) {
+        const weight *item;
+        TRY(bind_one(w, &table[i], layer, &item, dg));
+        memcpy((char *)into + table[i].field, &item, sizeof item);
+    }
+    return CAIRN_OK;
+}
+
+void weights_tie(weights *w, const weight *embedding)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (w->item[i] == embedding) {
+            w->item[i]->matmul = true;
+            w->item[i]->klass = WEIGHT_HEAD;
+            return;
+        }
+    assert(!"the embedding was bound before it is tied");
+}
+
+cairn_status weights_audit(const weights *w, const char *const *ignored, size_t n_ignored,
+                           cairn_diag *dg)
+{
+    buf names = {0};
+    size_t n = 0;
+    buf_init(&names, MEM_MODEL);
+    for (size_t i = 0; i < w->src->n_tensor; i++) {
+        bool fine = w->used[i];
+        for (size_t k = 0; !fine && k < n_ignored; k++)
+            fine = str_ends(w->src->tensor[i].name, str_of(ignored[k]));
+        if (fine) continue;
+        if (n++ < AUDIT_NAMES)
+            buf_printf(&names, "%s%.*s", n > 1 ? ", " : "", STR_ARG(w->src->tensor[i].name));
+    }
+    if (n)
+        (void)diag_set(dg, CAIRN_E_UNSUPPORTED,
+                       "%s: %zu tensors that this family does not use: %s; expected none",
+                       w->src->path, n, names.ptr ? names.ptr : "");
+    buf_deinit(&names);
+    return n ? CAIRN_E_UNSUPPORTED : CAIRN_OK;
+}
