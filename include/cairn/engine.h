@@ -14,21 +14,22 @@ typedef struct cairn_engine cairn_engine;
 typedef uint64_t cairn_request_id; /* never 0 */
 
 typedef struct cairn_engine_opts {
-    uint32_t struct_size;  /* set by cairn_engine_opts_init */
-    int32_t max_seqs;      /* requests decoded at once; 0: 4 */
-    int32_t max_queue;     /* requests waiting beyond those; 0: 64 */
-    int32_t ctx_len;       /* positions a request may use; 0: the largest that fits, at most the model's */
+    uint32_t struct_size; /* set by cairn_engine_opts_init */
+    int32_t max_seqs;     /* requests decoded at once; 0: 4 */
+    int32_t max_queue;    /* requests waiting beyond those; 0: 64 */
+    int32_t
+        ctx_len; /* positions a request may use; 0: the largest that fits, at most the model's */
     int32_t max_step_rows; /* rows a step computes at most; 0: 512 */
     uint64_t memory_limit; /* bytes for caches; 0: nine tenths of what is free */
     const char *kv_codec;  /* "f16", "bf16", "f32"; NULL: f16, or f32 under F32 compute */
 } cairn_engine_opts;
 
 typedef struct cairn_sampling {
-    float temperature; /* 0: greedy */
-    int32_t top_k;     /* 0: off */
-    float top_p;       /* 1: off */
-    float min_p;       /* 0: off */
-    float repetition_penalty; /* 1: off */
+    float temperature;         /* 0: greedy */
+    int32_t top_k;             /* 0: off */
+    float top_p;               /* 1: off */
+    float min_p;               /* 0: off */
+    float repetition_penalty;  /* 1: off */
     int32_t repetition_window; /* last tokens it looks at, prompt included; 0: all */
     float presence_penalty;    /* over generated tokens; 0: off */
     float frequency_penalty;
@@ -50,11 +51,12 @@ typedef struct cairn_request {
     cairn_sampling sampling;
     const cairn_str *stop; /* stop strings, at most CAIRN_MAX_STOP; borrowed during submit */
     size_t n_stop;
-    int32_t n_logprobs;  /* -1: none; 0: of the chosen token; k ≤ CAIRN_MAX_LOGPROBS: and the best k */
-    bool ignore_eos;     /* benchmarks */
-    bool keep_special;   /* special tokens appear in the text */
-    bool want_progress;  /* PROGRESS events during prefill */
-    uint32_t choice;     /* index of this choice among those of one seed (n > 1) */
+    int32_t
+        n_logprobs; /* -1: none; 0: of the chosen token; k ≤ CAIRN_MAX_LOGPROBS: and the best k */
+    bool ignore_eos;    /* benchmarks */
+    bool keep_special;  /* special tokens appear in the text */
+    bool want_progress; /* PROGRESS events during prefill */
+    uint32_t choice;    /* index of this choice among those of one seed (n > 1) */
 } cairn_request;
 enum { CAIRN_MAX_STOP = 16, CAIRN_MAX_LOGPROBS = 20 };
 
@@ -77,21 +79,23 @@ typedef struct cairn_event {
     cairn_request_id request;
     /* TOKEN */
     int32_t id;
-    cairn_str text; /* text this event releases (TOKEN and DONE); may be empty: held for a stop string */
+    cairn_str
+        text; /* text this event releases (TOKEN and DONE); may be empty: held for a stop string */
     float logprob;
     const cairn_logprob *top; /* sorted descending */
     int32_t n_top;
     /* DONE: exactly once for each accepted request, last */
     cairn_finish finish;
-    cairn_status status;  /* the reason of CAIRN_FINISH_ERROR */
-    const char *message;  /* likewise */
-    int32_t n_prompt;     /* PROGRESS too */
-    int32_t n_cached;     /* prompt positions taken from a cache */
-    int32_t n_done;       /* PROGRESS: prompt positions computed */
+    cairn_status status; /* the reason of CAIRN_FINISH_ERROR */
+    const char *message; /* likewise */
+    int32_t n_prompt;    /* PROGRESS too */
+    int32_t n_cached;    /* prompt positions taken from a cache */
+    int32_t n_done;      /* PROGRESS: prompt positions computed */
     int32_t n_generated;
     double prefill_seconds, decode_seconds;
 } cairn_event;
-typedef void (*cairn_event_fn)(void *ctx, const cairn_event *ev); /* on the engine thread; must not block */
+typedef void (*cairn_event_fn)(void *ctx,
+                               const cairn_event *ev); /* on the engine thread; must not block */
 
 typedef struct cairn_engine_stats {
     uint32_t struct_size;

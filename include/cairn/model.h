@@ -26,7 +26,8 @@ typedef struct cairn_model_opts {
 
 typedef struct cairn_model_info {
     uint32_t struct_size;
-    const char *format; /* "gguf", "safetensors"; lives as long as the model, like every pointer here */
+    const char
+        *format; /* "gguf", "safetensors"; lives as long as the model, like every pointer here */
     const char *family; /* "llama", "qwen2", ... */
     const char *name;   /* the file's own name for itself, or its file name */
     const char *quant;  /* dominant weight type by bytes, e.g. "Q4_1" */

@@ -10,8 +10,8 @@ extern "C" {
 
 typedef struct cairn_score_opts {
     uint32_t struct_size;
-    int32_t chunk;    /* rows a step computes; 0: 512 */
-    int32_t first;    /* first position whose logits are wanted */
+    int32_t chunk;     /* rows a step computes; 0: 512 */
+    int32_t first;     /* first position whose logits are wanted */
     int32_t n_threads; /* 0: the model's */
 } cairn_score_opts;
 
@@ -40,10 +40,11 @@ typedef struct cairn_numerics_report {
 /* Runs the prompt alone, in chunks of odd sizes, in batches with strangers, with few output rows,
    on 1 to `max_threads` threads, and compares every logit bit by bit.  `say`, if not NULL, gets one
    line for each comparison. */
-CAIRN_API CAIRN_MUST_USE cairn_status
-cairn_check_numerics(cairn_model *m, const int32_t *ids, size_t n, int32_t max_threads,
-                     void (*say)(void *ctx, const char *line), void *ctx,
-                     cairn_numerics_report *out, cairn_diag *dg);
+CAIRN_API CAIRN_MUST_USE cairn_status cairn_check_numerics(cairn_model *m, const int32_t *ids,
+                                                           size_t n, int32_t max_threads,
+                                                           void (*say)(void *ctx, const char *line),
+                                                           void *ctx, cairn_numerics_report *out,
+                                                           cairn_diag *dg);
 
 /* Speed of prefill and decode, alone on the machine. */
 typedef struct cairn_bench_opts {

@@ -17,16 +17,16 @@ typedef struct cairn_server_model {
 
 typedef struct cairn_server_opts {
     uint32_t struct_size;
-    const char *host;             /* NULL: 127.0.0.1 */
-    int32_t port;                 /* 0: any free port */
+    const char *host; /* NULL: 127.0.0.1 */
+    int32_t port;     /* 0: any free port */
     const cairn_server_model *models;
     size_t n_models;
-    const char *const *api_keys;  /* none: no authentication */
+    const char *const *api_keys; /* none: no authentication */
     size_t n_api_keys;
-    int32_t max_connections;      /* 0: 1024 */
-    int32_t header_timeout_ms;    /* 0: 10,000; total time for a request's headers */
-    int32_t body_timeout_ms;      /* 0: 30,000 */
-    uint64_t max_body_bytes;      /* 0: 32 MiB */
+    int32_t max_connections;   /* 0: 1024 */
+    int32_t header_timeout_ms; /* 0: 10,000; total time for a request's headers */
+    int32_t body_timeout_ms;   /* 0: 30,000 */
+    uint64_t max_body_bytes;   /* 0: 32 MiB */
 } cairn_server_opts;
 
 CAIRN_API void cairn_server_opts_init(cairn_server_opts *o);

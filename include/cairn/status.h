@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #if defined(__GNUC__)
-#define CAIRN_API __attribute__((visibility("default")))
+#define CAIRN_API      __attribute__((visibility("default")))
 #define CAIRN_MUST_USE __attribute__((warn_unused_result))
 #else
 #define CAIRN_API

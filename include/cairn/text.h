@@ -25,10 +25,9 @@ CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_tokenize(const cairn_text *t, c
                                                           uint32_t flags, cairn_ids *out,
                                                           cairn_diag *dg);
 /* `keep_special`: special tokens appear as their text.  Exact bytes. */
-CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_detokenize(const cairn_text *t,
-                                                            const int32_t *ids, size_t n,
-                                                            bool keep_special, cairn_bytes *out,
-                                                            cairn_diag *dg);
+CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_detokenize(const cairn_text *t, const int32_t *ids,
+                                                            size_t n, bool keep_special,
+                                                            cairn_bytes *out, cairn_diag *dg);
 
 typedef struct cairn_render_opts {
     uint32_t struct_size;
@@ -45,8 +44,8 @@ CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_render(const cairn_text *t,
                                                         cairn_bytes *out, cairn_diag *dg);
 /* OpenAI messages → ids ready for a request: render, encode without doubling BOS. */
 CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_prompt(const cairn_text *t,
-                                                        const cairn_render_opts *o,
-                                                        cairn_ids *out, cairn_diag *dg);
+                                                        const cairn_render_opts *o, cairn_ids *out,
+                                                        cairn_diag *dg);
 CAIRN_API bool cairn_text_has_template(const cairn_text *t);
 CAIRN_API int32_t cairn_text_vocab(const cairn_text *t);
 CAIRN_API bool cairn_text_is_eos(const cairn_text *t, int32_t id);

@@ -7,8 +7,16 @@
 #include <stdint.h>
 
 #define MEM_TAG_LIST(X)                                                                            \
-    X(MISC, "misc") X(IO, "io") X(MODEL, "model") X(WEIGHTS, "weights") X(CACHE, "cache")          \
-    X(SCRATCH, "scratch") X(TEXT, "text") X(JSON, "json") X(ENGINE, "engine") X(SERVE, "serve")
+    X(MISC, "misc")                                                                                \
+    X(IO, "io")                                                                                    \
+    X(MODEL, "model")                                                                              \
+    X(WEIGHTS, "weights")                                                                          \
+    X(CACHE, "cache")                                                                              \
+    X(SCRATCH, "scratch")                                                                          \
+    X(TEXT, "text")                                                                                \
+    X(JSON, "json")                                                                                \
+    X(ENGINE, "engine")                                                                            \
+    X(SERVE, "serve")
 
 typedef enum mem_tag {
 #define MEM_TAG_ENUM(name, text) MEM_##name,
@@ -22,7 +30,7 @@ typedef enum mem_tag {
 void *mem_alloc(size_t size, mem_tag tag);
 void *mem_calloc(size_t n, size_t size, mem_tag tag); /* zeroed; NULL if n·size overflows */
 void *mem_realloc(void *p, size_t size, mem_tag tag); /* p may be NULL; p is kept on failure */
-void mem_free(void *p);                                /* for the three above; NULL is fine */
+void mem_free(void *p);                               /* for the three above; NULL is fine */
 
 /* Big page-aligned spans straight from the system (zeroed, lazily resident, huge pages advised). */
 void *mem_map(size_t size, mem_tag tag);

@@ -9,7 +9,7 @@
 typedef struct buf {
     char *ptr;
     size_t len, cap;
-    size_t max;      /* limit on len; 0: none */
+    size_t max; /* limit on len; 0: none */
     bool no_memory, over_limit;
     mem_tag tag;
 } buf;

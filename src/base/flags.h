@@ -5,16 +5,22 @@
 #include "base/buf.h"
 #include "cairn/status.h"
 
-typedef enum flag_type { FLAG_BOOL, FLAG_INT, FLAG_NUM, FLAG_STR, FLAG_SIZE /* 512M, 8G, bytes */ } flag_type;
+typedef enum flag_type {
+    FLAG_BOOL,
+    FLAG_INT,
+    FLAG_NUM,
+    FLAG_STR,
+    FLAG_SIZE /* 512M, 8G, bytes */
+} flag_type;
 
 typedef struct flag {
-    const char *name;   /* "--top-k"; "-k" alone is fine */
-    const char *alias;  /* "-t", or NULL */
+    const char *name;  /* "--top-k"; "-k" alone is fine */
+    const char *alias; /* "-t", or NULL */
     flag_type type;
-    void *out;          /* bool*, int64_t*, double*, const char**, uint64_t* */
-    const char *help;   /* "N: what it does" */
-    double lo, hi;      /* range of INT and NUM; both 0: any */
-    bool *given;        /* set when the flag appears; may be NULL */
+    void *out;        /* bool*, int64_t*, double*, const char**, uint64_t* */
+    const char *help; /* "N: what it does" */
+    double lo, hi;    /* range of INT and NUM; both 0: any */
+    bool *given;      /* set when the flag appears; may be NULL */
 } flag;
 
 /* Parses argv[0…n-1] in place: flags anywhere, "--" ends them, "--name=value" too.  What is left

@@ -61,7 +61,7 @@ bool json_next_member(json_iter *it, cairn_str *key, json_val *v);
 bool json_bool(json_val v, bool otherwise);
 int64_t json_int(json_val v, int64_t otherwise); /* a float without fraction counts */
 double json_num(json_val v, double otherwise);   /* ints too */
-cairn_str json_str(json_val v);                   /* empty if not a string */
+cairn_str json_str(json_val v);                  /* empty if not a string */
 
 /* Checked reads: an absent or null member leaves *out alone and is fine; a wrong type or range is
    E_ARG "`key` must be …, found …". */

@@ -5,7 +5,15 @@
 
 #include "cairn/status.h"
 
-typedef enum meta_type { META_NONE, META_BOOL, META_INT, META_FLOAT, META_STR, META_ARR, META_OBJ } meta_type;
+typedef enum meta_type {
+    META_NONE,
+    META_BOOL,
+    META_INT,
+    META_FLOAT,
+    META_STR,
+    META_ARR,
+    META_OBJ
+} meta_type;
 
 typedef struct meta {
     meta_type type;

@@ -12,7 +12,7 @@ typedef struct thread {
 } thread;
 cairn_status thread_start(thread *t, const char *name, void *(*fn)(void *), void *ctx);
 void thread_join(thread *t); /* not started is fine */
-int32_t thread_cores(void); /* cores this process may use (affinity, cgroup quota); at least 1 */
+int32_t thread_cores(void);  /* cores this process may use (affinity, cgroup quota); at least 1 */
 
 typedef struct mutex {
     pthread_mutex_t m;

@@ -1,0 +1,144 @@
+# One non-recursive makefile.  New files under src/ and tests/ are found by name: no edit needed.
+#   make                 $(B)/libcairn.a and, once src/cli/main.c exists, $(B)/cairn
+#   make test            builds and runs every test program
+#   make test-asan test-tsan check compile_commands.json clean
+# Knobs: B=folder  CC=gcc|clang  SAN=address,undefined|thread  TESTS="tests/unit/base/test_map.c …"
+
+B ?= build
+SAN ?=
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+CXX := $(if $(findstring clang,$(CC)),clang++,g++)
+AR := ar
+OBJCOPY := objcopy
+MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+
+# --- sources ---
+not_here := $(if $(filter x86_64,$(MACHINE)),,src/backend/cpu/kern/x86/%) \
+            $(if $(filter aarch64,$(MACHINE)),,src/backend/cpu/kern/arm/%)
+src_all := $(sort $(shell find src -name '*.c' -o -name '*.cc'))
+src_all := $(filter-out $(not_here),$(src_all))
+src_cli := $(filter src/cli/%,$(src_all))
+src_lib := $(filter-out src/cli/%,$(src_all))
+obj = $(patsubst %,$(B)/%.o,$(basename $(1)))
+obj_lib := $(call obj,$(src_lib))
+obj_cli := $(call obj,$(src_cli))
+
+# A test program is a file under tests/ with a main; other files there help the programs of their
+# folder, and those directly in tests/ help all.  tests/fuzz is built by .ci/run.
+test_c := $(sort $(shell find tests -name '*.c' -not -path 'tests/fuzz/*'))
+test_main := $(if $(test_c),$(shell grep -lE '^int main\b' $(test_c)))
+test_help := $(filter-out $(test_main),$(test_c))
+TESTS ?= $(test_main)
+test_bin := $(patsubst %.c,$(B)/%,$(TESTS))
+help_of = $(call obj,$(foreach h,$(test_help),$(if $(filter $(dir $(h)),$(dir $(1)) tests/),$(h))))
+
+# --- flags ---
+WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
+        -Wvla -Wundef -Wformat=2 -Wwrite-strings -Wcast-qual -Wdouble-promotion \
+        -Wimplicit-fallthrough -Wswitch-enum
+WARN_CONV := -Wconversion -Wsign-conversion
+DEFS := -D_GNU_SOURCE -Iinclude -Isrc
+ifeq ($(SAN),)
+OPT := -O2
+OPT_KERN := -O3
+HARD := -fstack-protector-strong -D_FORTIFY_SOURCE=2
+else
+OPT := -O1 -g -fno-omit-frame-pointer
+OPT_KERN := $(OPT)
+HARD := -fsanitize=$(SAN) -fno-sanitize-recover=all
+# gcc's flow analysis of instrumented code sees truncations that are not there.
+HARD += $(if $(findstring clang,$(CC)),,-Wno-format-truncation -Wno-maybe-uninitialized)
+endif
+# Contraction off: an fma only where the numerics contract writes one.
+COMMON := $(DEFS) -ffp-contract=off -fvisibility=hidden -fPIC -pthread $(HARD) -MMD -MP
+CFLAGS_ALL = -std=c17 $(WARN) $(COMMON) $(CFLAGS)
+CXXFLAGS_ALL = -std=c++17 -Wall -Wextra -Werror $(COMMON) $(CXXFLAGS)
+
+# ISA flags follow file names; every other file is built for the baseline.
+isa_avx2 := -mavx2 -mfma -mf16c
+isa_avx512 := -mavx512f -mavx512bw -mavx512vl -mavx512dq $(isa_avx2)
+isa = $(if $(filter %_avx2.c,$(1)),$(isa_avx2))$(if $(filter %_avx512.c,$(1)),$(isa_avx512)) \
+      $(if $(filter %_avx512vnni.c,$(1)),$(isa_avx512) -mavx512vnni) \
+      $(if $(filter %_dotprod.c,$(1)),-march=armv8.2-a+dotprod) \
+      $(if $(filter %_i8mm.c,$(1)),-march=armv8.2-a+dotprod+i8mm)
+opt = $(if $(filter src/backend/cpu/%,$(1)),$(OPT_KERN),$(OPT))
+conv = $(if $(filter src/backend/cpu/kern/% tests/%,$(1)),,$(WARN_CONV))
+
+# --- libraries: each is needed only when its user is there ---
+has = $(if $(filter $(1),$(src_all)),$(2))
+LIBS := $(call has,src/base/json.cc,-lsimdjson -lstdc++) $(call has,src/base/hash.c,-lxxhash) \
+        $(call has,src/text/%,-lonig -lutf8proc) $(call has,src/cache/%,-lzstd) \
+        $(call has,src/serve/%,-lmicrohttpd) -lpthread -lm
+LIBS_CLI := $(call has,src/cli/%,-ledit -lcurl)
+LINK = $(CC) $(HARD) -pthread -Wl,--as-needed $(LDFLAGS)
+
+# Commands are shown short; V=1 shows them whole.
+V ?= 0
+say = $(if $(filter 0,$(V)),@printf '  %-4s %s\n' '$(1)' '$@';)
+
+# --- targets ---
+.PHONY: all test test-build test-asan test-tsan check clean FORCE
+.SECONDARY:
+.DELETE_ON_ERROR:
+all: $(B)/libcairn.a $(if $(filter src/cli/main.c,$(src_cli)),$(B)/cairn)
+
+# Everything, plain: what tests and the program link.
+$(B)/internal.a: $(obj_lib)
+	@rm -f $@
+	$(call say,AR)$(AR) rcsT $@ $^
+
+# What users link: one object in which only cairn_* is visible.
+$(B)/libcairn.o: $(obj_lib)
+	$(call say,LD)ld -r --force-group-allocation -o $@ $^
+	@$(OBJCOPY) -w --keep-global-symbol='cairn_*' $@
+$(B)/libcairn.a: $(B)/libcairn.o
+	@rm -f $@
+	$(call say,AR)$(AR) rcs $@ $<
+
+$(B)/cairn: $(obj_cli) $(B)/internal.a
+	$(call say,LINK)$(LINK) -o $@ $^ $(LIBS) $(LIBS_CLI)
+
+$(B)/%.o: %.c $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(CFLAGS_ALL) $(call opt,$<) $(call conv,$<) $(call isa,$<) \
+	    $(if $(filter tests/%,$<),-Itests) -c -o $@ $<
+$(B)/%.o: %.cc $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,CXX)$(CXX) $(CXXFLAGS_ALL) $(OPT) -c -o $@ $<
+
+# Objects depend on the flags that made them, so that a folder never mixes two builds.
+$(B)/flags: FORCE
+	@mkdir -p $(B)
+	@echo '$(CC) $(CFLAGS_ALL) $(OPT) $(OPT_KERN) $(LDFLAGS)' | cmp -s - $@ || \
+	    echo '$(CC) $(CFLAGS_ALL) $(OPT) $(OPT_KERN) $(LDFLAGS)' > $@
+
+.SECONDEXPANSION:
+$(B)/tests/%: $(B)/tests/%.o $$(call help_of,tests/%.c) $(B)/internal.a
+	$(call say,LINK)$(LINK) -o $@ $^ $(LIBS) -lcmocka
+
+# Python tests belong to the whole run, not to a chosen part.
+run_py := $(if $(filter-out $(TESTS),$(test_main)),,--bin $(B)/cairn --pytest tests)
+test-build: all $(test_bin)
+test: test-build
+	tools/run-tests $(run_py) $(test_bin)
+test-asan:
+	$(MAKE) B=$(B)-asan SAN=address,undefined test
+# Threads live in these folders.
+tsan_tests := $(filter tests/unit/engine/% tests/unit/serve/% tests/sim/% \
+                       tests/unit/base/test_workers.c tests/unit/base/test_thread.c,$(test_main))
+test-tsan:
+	$(MAKE) B=$(B)-tsan SAN=thread TESTS='$(tsan_tests)' test
+
+check:
+	@find src include tests -name '*.[ch]' -o -name '*.cc' | sort | xargs clang-format --dry-run -Werror
+	python3 tools/layers.py
+
+compile_commands.json: FORCE
+	@python3 tools/compile-commands "$(CC) $(CFLAGS_ALL) $(WARN_CONV)" $(src_all) > $@
+
+clean:
+	rm -rf $(B) $(B)-asan $(B)-tsan
+
+-include $(patsubst %.o,%.d,$(obj_lib) $(obj_cli) $(call obj,$(test_c)))

@@ -1,0 +1,125 @@
+/* The only caller of malloc.  Each block carries its size and tag in 16 bytes before it, so that the
+   counters are exact; they are atomic, since any thread may allocate.  The fail-the-nth hook counts
+   every request for memory, mapped spans too. */
+#include "base/alloc.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/num.h"
+
+typedef struct header {
+    size_t size; /* what was asked for */
+    uint32_t tag;
+    uint32_t mark; /* a freed or foreign pointer does not have it */
+} header;
+_Static_assert(sizeof(header) == 16, "blocks stay 16-byte aligned");
+
+enum { MARK_LIVE = 0x4c495645, MARK_DEAD = 0x44454144 };
+
+static _Atomic uint64_t used[MEM_TAG_COUNT];
+static _Atomic uint64_t n_calls;
+static _Atomic uint64_t fail_at;
+
+static bool must_fail(void)
+{
+    return atomic_fetch_add(&n_calls, 1) + 1 == atomic_load(&fail_at);
+}
+
+static header *header_of(void *p)
+{
+    header *h = (header *)p - 1;
+    assert(h->mark == MARK_LIVE);
+    return h;
+}
+
+static void *take(header *h, size_t size, mem_tag tag)
+{
+    if (!h) return NULL;
+    *h = (header){size, (uint32_t)tag, MARK_LIVE};
+    atomic_fetch_add(&used[tag], size);
+    return h + 1;
+}
+
+void *mem_alloc(size_t size, mem_tag tag)
+{
+    size_t all;
+    if (must_fail() || !add_size(size, sizeof(header), &all)) return NULL;
+    return take(malloc(all), size, tag);
+}
+
+void *mem_calloc(size_t n, size_t size, mem_tag tag)
+{
+    size_t want, all;
+    if (must_fail() || !mul_size(n, size, &want) || !add_size(want, sizeof(header), &all))
+        return NULL;
+    return take(calloc(1, all), want, tag);
+}
+
+void *mem_realloc(void *p, size_t size, mem_tag tag)
+{
+    if (!p) return mem_alloc(size, tag);
+    size_t all;
+    if (must_fail() || !add_size(size, sizeof(header), &all)) return NULL;
+    const header old = *header_of(p);
+    header *h = realloc((header *)p - 1, all);
+    if (!h) return NULL;
+    atomic_fetch_sub(&used[old.tag], old.size);
+    return take(h, size, tag);
+}
+
+void mem_free(void *p)
+{
+    if (!p) return;
+    header *h = header_of(p);
+    atomic_fetch_sub(&used[h->tag], h->size);
+    h->mark = MARK_DEAD;
+    free(h);
+}
+
+void *mem_map(size_t size, mem_tag tag)
+{
+    if (must_fail()) return NULL;
+    void *p = mmap(NULL, size ? size : 1, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) return NULL;
+    (void)madvise(p, size, MADV_HUGEPAGE); /* advice only */
+    atomic_fetch_add(&used[tag], size);
+    return p;
+}
+
+void mem_unmap(void *p, size_t size, mem_tag tag)
+{
+    if (!p) return;
+    const int rc = munmap(p, size ? size : 1);
+    assert(rc == 0);
+    (void)rc;
+    atomic_fetch_sub(&used[tag], size);
+}
+
+uint64_t mem_used(mem_tag tag)
+{
+    return atomic_load(&used[tag]);
+}
+
+uint64_t mem_used_all(void)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < MEM_TAG_COUNT; i++) sum += atomic_load(&used[i]);
+    return sum;
+}
+
+void mem_fail_nth(uint64_t n)
+{
+    atomic_store(&fail_at, 0);
+    atomic_store(&n_calls, 0);
+    atomic_store(&fail_at, n);
+}
+
+uint64_t mem_calls(void)
+{
+    return atomic_load(&n_calls);
+}

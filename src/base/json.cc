@@ -1,0 +1,225 @@
+/* The parser: simdjson's DOM interface behind base/json.h, and nothing else in C++.  A document is
+   simdjson's tape (its documented layout: a type in the high byte of each word, a payload below) plus
+   its string bytes; the parser itself is gone when json_parse returns.  No exception leaves this
+   file.  json_read.c has the checked getters, json_write.c the writer. */
+#include <simdjson.h>
+
+#include <cstring>
+#include <new>
+
+extern "C" {
+#include "base/alloc.h"
+#include "base/diag.h"
+}
+#include "base/json_priv.h"
+
+struct json_doc {
+    simdjson::dom::document dom;
+};
+
+namespace
+{
+const json_doc *doc_of(json_val v)
+{
+    return static_cast<const json_doc *>(v.doc);
+}
+
+uint64_t word(json_val v, uint64_t i)
+{
+    return doc_of(v)->dom.tape[i];
+}
+
+char tape_type(json_val v)
+{
+    return v.doc ? static_cast<char>(word(v, v.at) >> 56) : '\0';
+}
+
+uint64_t payload(json_val v)
+{
+    return word(v, v.at) & 0x00ffffffffffffffULL;
+}
+
+/* Index of the word after the value. */
+uint64_t after(json_val v)
+{
+    switch (tape_type(v)) {
+    case '{':
+    case '[':
+        return static_cast<uint32_t>(payload(v));
+    case 'l':
+    case 'u':
+    case 'd':
+        return v.at + 2;
+    default:
+        return v.at + 1;
+    }
+}
+
+cairn_str string_at(json_val v)
+{
+    const uint8_t *p = doc_of(v)->dom.string_buf.get() + payload(v);
+    uint32_t n;
+    std::memcpy(&n, p, sizeof n);
+    return cairn_str{reinterpret_cast<const char *>(p + sizeof n), n};
+}
+
+cairn_status refuse(simdjson::error_code e, cairn_str text, cairn_diag *dg)
+{
+    if (e == simdjson::MEMALLOC) return diag_set(dg, CAIRN_E_NOMEM, "JSON of %zu bytes", text.len);
+    if (e == simdjson::CAPACITY)
+        return diag_set(dg, CAIRN_E_LIMIT, "JSON of %zu bytes is too big", text.len);
+    const json_place place = json_locate(text);
+    size_t line = 1, start = 0;
+    for (size_t i = 0; i < place.at && i < text.len; i++)
+        if (text.ptr[i] == '\n') {
+            line++;
+            start = i + 1;
+        }
+    const cairn_status st = e == simdjson::DEPTH_ERROR ? CAIRN_E_LIMIT : CAIRN_E_CORRUPT;
+    return diag_set(dg, st, "JSON, byte %zu (line %zu, column %zu): %s", place.at, line,
+                    place.at - start + 1, place.what ? place.what : simdjson::error_message(e));
+}
+
+simdjson::error_code parse_into(json_doc *d, const char *padded, size_t n)
+{
+    try {
+        simdjson::dom::parser parser;
+        const auto ready = parser.allocate(n, JSON_MAX_DEPTH + 1);
+        if (ready) return ready;
+        return parser.parse_into_document(d->dom, padded, n, false).error();
+    } catch (...) {
+        return simdjson::MEMALLOC; /* nothing else can be thrown by the above */
+    }
+}
+} // namespace
+
+extern "C" {
+
+cairn_status json_parse(cairn_str text, json_doc **out, cairn_diag *dg)
+{
+    if (text.len > SIZE_MAX - simdjson::SIMDJSON_PADDING)
+        return diag_set(dg, CAIRN_E_LIMIT, "JSON of %zu bytes is too big", text.len);
+    void *home = mem_alloc(sizeof(json_doc), MEM_JSON);
+    char *padded = static_cast<char *>(mem_alloc(text.len + simdjson::SIMDJSON_PADDING, MEM_JSON));
+    if (!home || !padded) {
+        mem_free(home);
+        mem_free(padded);
+        return diag_set(dg, CAIRN_E_NOMEM, "JSON of %zu bytes", text.len);
+    }
+    if (text.len) std::memcpy(padded, text.ptr, text.len);
+    std::memset(padded + text.len, 0, simdjson::SIMDJSON_PADDING);
+    json_doc *d = new (home) json_doc();
+    const simdjson::error_code e = parse_into(d, padded, text.len);
+    mem_free(padded);
+    if (e) {
+        json_free(d);
+        return refuse(e, text, dg);
+    }
+    *out = d;
+    return CAIRN_OK;
+}
+
+void json_free(json_doc *d)
+{
+    if (!d) return;
+    d->~json_doc();
+    mem_free(d);
+}
+
+json_val json_root(const json_doc *d)
+{
+    return json_val{d, 1}; /* word 0 is the root mark */
+}
+
+json_type json_typeof(json_val v)
+{
+    switch (tape_type(v)) {
+    case 'n':
+        return JSON_NULL;
+    case 't':
+    case 'f':
+        return JSON_BOOL;
+    case 'l':
+        return JSON_INT;
+    case 'u':
+        return JSON_UINT;
+    case 'd':
+        return JSON_FLOAT;
+    case '"':
+        return JSON_STR;
+    case '[':
+        return JSON_ARR;
+    case '{':
+        return JSON_OBJ;
+    default:
+        return JSON_NONE;
+    }
+}
+
+json_iter json_each(json_val v)
+{
+    const char t = tape_type(v);
+    if (t != '{' && t != '[') return json_iter{json_val{nullptr, 0}, 0, false};
+    return json_iter{json_val{v.doc, v.at + 1}, after(v) - 1, t == '{'};
+}
+
+bool json_next(json_iter *it, json_val *v)
+{
+    cairn_str key;
+    if (it->object) return json_next_member(it, &key, v);
+    if (it->next.at >= it->end) return false;
+    *v = it->next;
+    it->next.at = after(it->next);
+    return true;
+}
+
+bool json_next_member(json_iter *it, cairn_str *key, json_val *v)
+{
+    if (!it->object || it->next.at >= it->end) return false;
+    *key = string_at(it->next);
+    it->next.at++;
+    *v = it->next;
+    it->next.at = after(it->next);
+    return true;
+}
+
+bool json_bool(json_val v, bool otherwise)
+{
+    const char t = tape_type(v);
+    return t == 't' || (t != 'f' && otherwise);
+}
+
+int64_t json_int(json_val v, int64_t otherwise)
+{
+    const char t = tape_type(v);
+    if (t == 'l') return static_cast<int64_t>(word(v, v.at + 1));
+    if (t != 'd') return otherwise;
+    const double x = json_num(v, 0);
+    if (!(x >= -0x1p63 && x < 0x1p63)) return otherwise;
+    const int64_t i = static_cast<int64_t>(x);
+    return static_cast<double>(i) == x ? i : otherwise;
+}
+
+double json_num(json_val v, double otherwise)
+{
+    const char t = tape_type(v);
+    if (t != 'l' && t != 'u' && t != 'd') return otherwise;
+    const uint64_t bits = word(v, v.at + 1);
+    if (t == 'l') return static_cast<double>(static_cast<int64_t>(bits));
+    if (t == 'u') return static_cast<double>(bits);
+    double x;
+    std::memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+cairn_str json_str(json_val v)
+{
+    return tape_type(v) == '"' ? string_at(v) : cairn_str{"", 0};
+}
+
+/* The exact bits of an integer past INT64_MAX, for the writer. */
+uint64_t json_uint_bits(json_val v)
+{
+    return word(v, v.at + 1);
+}
+}

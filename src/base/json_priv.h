@@ -1,0 +1,25 @@
+/* Between the files of base/json: where a text stops being JSON. */
+#ifndef BASE_JSON_PRIV_H
+#define BASE_JSON_PRIV_H
+
+#include "base/json.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct json_place {
+    size_t at;        /* byte offset */
+    const char *what; /* static text; NULL: nothing is wrong */
+} json_place;
+
+/* Of a JSON_UINT value. */
+uint64_t json_uint_bits(json_val v);
+
+/* Only called for texts that the parser refused. */
+json_place json_locate(cairn_str text);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,220 @@
+/* Finds the place where a text stops being JSON (RFC 8259), for messages.  The parser decides what
+   is right; this scanner runs only after it refused, so it may be slow, but like any reader of
+   outside bytes it never goes past the end and has no recursion. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_priv.h"
+#include "base/utf8.h"
+
+enum { NUMBER_MAX = 1100 }; /* the longest exact double has 1,077 digits; more is compared cut */
+
+typedef struct scan {
+    const char *p;
+    size_t n, at;
+    const char *what;
+    int depth;
+    char close[JSON_MAX_DEPTH + 1]; /* the bracket that ends each open value */
+} scan;
+
+static bool fail(scan *s, size_t at, const char *what)
+{
+    s->at = at;
+    s->what = what;
+    return false;
+}
+
+/* The byte at i, or 0 past the end (no JSON token has a zero byte). */
+static char peek(const scan *s, size_t i)
+{
+    return i < s->n ? s->p[i] : '\0';
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static void skip_space(scan *s)
+{
+    while (s->at < s->n && s->p[s->at] && strchr(" \t\r\n", s->p[s->at])) s->at++;
+}
+
+static int hex4(const scan *s, size_t i)
+{
+    int v = 0;
+    for (size_t k = i; k < i + 4; k++) {
+        const char c = peek(s, k);
+        const int low = c | 0x20;
+        if (!is_digit(c) && (low < 'a' || low > 'f')) return -1;
+        v = v << 4 | (is_digit(c) ? c - '0' : low - 'a' + 10);
+    }
+    return v;
+}
+
+static bool scan_escape(scan *s)
+{
+    const size_t start = s->at;
+    const char c = peek(s, start + 1);
+    if (c && strchr("\"\\/bfnrt", c)) {
+        s->at += 2;
+        return true;
+    }
+    if (c != 'u') return fail(s, start, "unknown escape");
+    const int u = hex4(s, start + 2);
+    if (u < 0) return fail(s, start, "\\u needs four hexadecimal digits");
+    s->at += 6;
+    if (u < 0xD800 || u > 0xDFFF) return true;
+    const int low =
+        peek(s, start + 6) == '\\' && peek(s, start + 7) == 'u' ? hex4(s, start + 8) : -1;
+    if (u > 0xDBFF || low < 0xDC00 || low > 0xDFFF)
+        return fail(s, start, "half of a surrogate pair");
+    s->at += 6;
+    return true;
+}
+
+static bool scan_string(scan *s)
+{
+    const size_t start = s->at++;
+    while (s->at < s->n) {
+        const unsigned char c = (unsigned char)s->p[s->at];
+        uint32_t cp;
+        if (c == '"') {
+            s->at++;
+            return true;
+        }
+        if (c < 0x20) return fail(s, s->at, "control character in a string");
+        if (c == '\\') {
+            if (!scan_escape(s)) return false;
+            continue;
+        }
+        const int n = utf8_decode(s->p + s->at, s->n - s->at, &cp);
+        if (n < 0) return fail(s, s->at, "bytes that are not UTF-8");
+        s->at += (size_t)n;
+    }
+    return fail(s, start, "string without an end");
+}
+
+static bool number_in_range(const char *p, size_t n, bool whole)
+{
+    char text[NUMBER_MAX];
+    if (n >= sizeof text) return false;
+    memcpy(text, p, n);
+    text[n] = '\0';
+    errno = 0;
+    if (!whole) return isfinite(strtod(text, NULL));
+    if (text[0] == '-')
+        (void)strtoll(text, NULL, 10);
+    else
+        (void)strtoull(text, NULL, 10);
+    return errno == 0;
+}
+
+static bool scan_number(scan *s)
+{
+    const size_t start = s->at;
+    size_t i = start + (peek(s, start) == '-');
+    bool whole = true;
+    if (!is_digit(peek(s, i))) return fail(s, start, "unexpected character");
+    if (peek(s, i) == '0' && is_digit(peek(s, i + 1)))
+        return fail(s, start, "number with a leading zero");
+    while (is_digit(peek(s, i))) i++;
+    if (peek(s, i) == '.') {
+        whole = false;
+        if (!is_digit(peek(s, ++i))) return fail(s, start, "number without digits after its point");
+        while (is_digit(peek(s, i))) i++;
+    }
+    if ((peek(s, i) | 0x20) == 'e') {
+        whole = false;
+        i++;
+        if (peek(s, i) == '+' || peek(s, i) == '-') i++;
+        if (!is_digit(peek(s, i))) return fail(s, start, "number without digits in its exponent");
+        while (is_digit(peek(s, i))) i++;
+    }
+    if (!number_in_range(s->p + start, i - start, whole))
+        return fail(s, start, "number out of range");
+    s->at = i;
+    return true;
+}
+
+static bool scan_word(scan *s)
+{
+    static const char *const words[] = {"true", "false", "null"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const size_t n = strlen(words[i]);
+        if (s->n - s->at >= n && memcmp(s->p + s->at, words[i], n) == 0) {
+            s->at += n;
+            return true;
+        }
+    }
+    return fail(s, s->at, "unexpected character");
+}
+
+/* "key" : */
+static bool scan_key(scan *s)
+{
+    skip_space(s);
+    if (peek(s, s->at) != '"') return fail(s, s->at, "expected a member's name in quotes");
+    if (!scan_string(s)) return false;
+    skip_space(s);
+    if (peek(s, s->at) != ':') return fail(s, s->at, "expected ':'");
+    s->at++;
+    return true;
+}
+
+/* A scalar, an empty container, or the opening of one (*opened: its first value comes next). */
+static bool scan_value(scan *s, bool *opened)
+{
+    *opened = false;
+    skip_space(s);
+    if (s->at >= s->n) return fail(s, s->at, "ends before a value");
+    const char c = s->p[s->at];
+    if (c == '"') return scan_string(s);
+    if (c == '-' || is_digit(c)) return scan_number(s);
+    if (c != '{' && c != '[') return scan_word(s);
+    if (s->depth == JSON_MAX_DEPTH) return fail(s, s->at, "nested too deeply");
+    s->close[s->depth++] = c == '{' ? '}' : ']';
+    s->at++;
+    skip_space(s);
+    if (peek(s, s->at) == s->close[s->depth - 1]) {
+        s->depth--;
+        s->at++;
+        return true;
+    }
+    *opened = true;
+    return c == '[' || scan_key(s);
+}
+
+/* After a value: closes what ends here; true when another value must follow. */
+static bool scan_after(scan *s)
+{
+    while (s->depth > 0) {
+        const char close = s->close[s->depth - 1];
+        skip_space(s);
+        const char c = peek(s, s->at);
+        if (c == ',') {
+            s->at++;
+            return close == ']' || scan_key(s);
+        }
+        if (c != close)
+            return fail(s, s->at, close == ']' ? "expected ',' or ']'" : "expected ',' or '}'");
+        s->at++;
+        s->depth--;
+    }
+    skip_space(s);
+    if (s->at < s->n) return fail(s, s->at, "something after the value");
+    return false;
+}
+
+json_place json_locate(cairn_str text)
+{
+    scan s = {.p = text.ptr, .n = text.len};
+    bool more = true, opened;
+    while (more) {
+        if (!scan_value(&s, &opened)) break;
+        more = opened || scan_after(&s);
+    }
+    return (json_place){s.at, s.what};
+}

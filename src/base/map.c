@@ -1,0 +1,93 @@
+/* Open addressing with linear probing; the capacity is a power of two and at most three quarters
+   are taken.  A slot keeps half of the hash, so that most misses compare no bytes.  There is no
+   deletion: tables are built once. */
+#include "base/map.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/num.h"
+#include "base/str.h"
+
+struct map_slot {
+    const char *ptr; /* NULL: free */
+    size_t len;
+    uint32_t hash, value;
+};
+
+enum { MAP_FIRST = 16 };
+
+void map_init(map *m, mem_tag tag)
+{
+    *m = (map){NULL, 0, 0, tag};
+}
+
+void map_deinit(map *m)
+{
+    mem_free(m->slot);
+    *m = (map){NULL, 0, 0, m->tag};
+}
+
+static uint64_t hash_of(cairn_str key)
+{
+    return hash64(key.ptr, key.len, 0);
+}
+
+/* The slot that holds `key`, or the free one where it belongs. */
+static struct map_slot *probe(struct map_slot *slot, size_t cap, cairn_str key, uint64_t h)
+{
+    const uint32_t high = (uint32_t)(h >> 32);
+    for (size_t i = h & (cap - 1);; i = (i + 1) & (cap - 1)) {
+        struct map_slot *s = &slot[i];
+        if (!s->ptr) return s;
+        if (s->hash == high && str_eq((cairn_str){s->ptr, s->len}, key)) return s;
+    }
+}
+
+static cairn_status rehash(map *m, size_t cap)
+{
+    struct map_slot *fresh = mem_calloc(cap, sizeof *fresh, m->tag);
+    if (!fresh) return CAIRN_E_NOMEM;
+    for (size_t i = 0; i < m->cap; i++) {
+        const struct map_slot *s = &m->slot[i];
+        if (!s->ptr) continue;
+        const cairn_str key = {s->ptr, s->len};
+        *probe(fresh, cap, key, hash_of(key)) = *s;
+    }
+    mem_free(m->slot);
+    m->slot = fresh;
+    m->cap = cap;
+    return CAIRN_OK;
+}
+
+cairn_status map_reserve(map *m, size_t n)
+{
+    size_t cap = m->cap ? m->cap : MAP_FIRST;
+    while (cap - cap / 4 < n)
+        if (!mul_size(cap, 2, &cap)) return CAIRN_E_NOMEM;
+    return cap > m->cap ? rehash(m, cap) : CAIRN_OK;
+}
+
+cairn_status map_put(map *m, cairn_str key, uint32_t value)
+{
+    const cairn_status st = map_reserve(m, m->n + 1);
+    if (st != CAIRN_OK) return st;
+    const uint64_t h = hash_of(key);
+    struct map_slot *s = probe(m->slot, m->cap, key, h);
+    if (s->ptr) {
+        s->value = value;
+        return CAIRN_OK;
+    }
+    *s = (struct map_slot){key.ptr ? key.ptr : "", key.len, (uint32_t)(h >> 32), value};
+    m->n++;
+    return CAIRN_OK;
+}
+
+bool map_get(const map *m, cairn_str key, uint32_t *value)
+{
+    if (m->n == 0) return false;
+    const struct map_slot *s = probe(m->slot, m->cap, key, hash_of(key));
+    if (!s->ptr) return false;
+    *value = s->value;
+    return true;
+}

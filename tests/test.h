@@ -1,0 +1,46 @@
+/* cmocka plus what it lacks.  The one include that a test program starts with. */
+#ifndef TESTS_TEST_H
+#define TESTS_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/diag.h"
+#include "base/str.h"
+
+#define assert_ok(expr) assert_int_equal((expr), CAIRN_OK)
+#define assert_str(s, z)                                                                           \
+    do {                                                                                           \
+        const cairn_str assert_s_ = (s);                                                           \
+        assert_int_equal(assert_s_.len, strlen(z));                                                \
+        assert_memory_equal(assert_s_.ptr, (z), assert_s_.len);                                    \
+    } while (0)
+#define assert_says(dg, part) assert_non_null(strstr((dg)->message, (part)))
+
+/* Runs `body` with its 1st, 2nd, … request for memory failing, until it succeeds; each time it must
+   answer E_NOMEM and leave no byte behind.  Returns the number of failures seen. */
+static inline size_t fault_loop(cairn_status (*body)(void *ctx), void *ctx)
+{
+    for (uint64_t n = 1;; n++) {
+        const uint64_t before = mem_used_all();
+        mem_fail_nth(n);
+        const cairn_status st = body(ctx);
+        const bool reached = mem_calls() >= n;
+        mem_fail_nth(0);
+        assert_int_equal(mem_used_all(), before);
+        if (!reached) {
+            assert_int_equal(st, CAIRN_OK);
+            return (size_t)(n - 1);
+        }
+        assert_int_equal(st, CAIRN_E_NOMEM);
+    }
+}
+
+#endif

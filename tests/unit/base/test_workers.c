@@ -1,0 +1,136 @@
+/* Every task runs exactly once, on a thread that takes part, whatever the number of threads; and
+   what tasks wrote is visible when workers_run returns. */
+#include "test.h"
+
+#include "base/thread.h"
+#include "base/workers.h"
+
+enum { N_MAX = 1000 };
+
+typedef struct job {
+    workers *w;
+    int32_t n_threads;
+    uint32_t hits[N_MAX]; /* plain: a task owns its element */
+    double value[N_MAX];
+    atomic_i64 bad_thread;
+} job;
+
+static void task(void *ctx, int32_t i, int32_t i_thread)
+{
+    job *j = ctx;
+    if (i_thread < 0 || i_thread >= j->n_threads) (void)atomic_add(&j->bad_thread, 1);
+    j->hits[i]++;
+    double x = i + 1;
+    for (int k = 0; k < 20; k++) x = x * 1.0001 + 1.0 / x;
+    j->value[i] = x;
+}
+
+static void run_and_check(job *j, int32_t n)
+{
+    memset(j->hits, 0, sizeof j->hits);
+    workers_run(j->w, n, task, j);
+    for (int32_t i = 0; i < n; i++) assert_int_equal(j->hits[i], 1);
+    for (int32_t i = n; i < N_MAX; i++) assert_int_equal(j->hits[i], 0);
+    assert_int_equal(atomic_get(&j->bad_thread), 0);
+}
+
+static void each_task_once(void **state)
+{
+    (void)state;
+    static job j;
+    static double first[N_MAX];
+    for (int32_t threads = 1; threads <= 8; threads++) {
+        assert_ok(workers_new(threads, &j.w));
+        assert_int_equal(workers_count(j.w), threads);
+        assert_int_equal(workers_active(j.w), threads);
+        j.n_threads = threads;
+        workers_begin(j.w);
+        for (int round = 0; round < 20; round++)
+            for (int32_t n = 0; n < 40; n++) run_and_check(&j, n);
+        run_and_check(&j, N_MAX);
+        workers_end(j.w);
+        if (threads == 1) memcpy(first, j.value, sizeof first);
+        assert_memory_equal(first, j.value, sizeof first);
+        workers_free(j.w);
+    }
+    assert_int_equal(mem_used_all(), 0);
+}
+
+static void works_while_asleep(void **state)
+{
+    (void)state;
+    static job j;
+    assert_ok(workers_new(4, &j.w));
+    j.n_threads = 4;
+    for (int round = 0; round < 200; round++) {
+        run_and_check(&j, round % 50);
+        if (round % 10 != 0) continue;
+        workers_begin(j.w);
+        run_and_check(&j, 33);
+        workers_end(j.w);
+    }
+    workers_free(j.w);
+}
+
+static void limit_is_kept(void **state)
+{
+    (void)state;
+    static job j;
+    assert_ok(workers_new(6, &j.w));
+    for (int round = 0; round < 300; round++) {
+        j.n_threads = 1 + round % 6;
+        workers_limit(j.w, j.n_threads);
+        assert_int_equal(workers_active(j.w), j.n_threads);
+        workers_begin(j.w);
+        for (int k = 0; k < 5; k++) run_and_check(&j, 64);
+        workers_end(j.w);
+    }
+    workers_free(j.w);
+}
+
+static void run_allocates_nothing(void **state)
+{
+    (void)state;
+    static job j;
+    assert_ok(workers_new(3, &j.w));
+    j.n_threads = 3;
+    mem_fail_nth(0);
+    for (int round = 0; round < 10; round++) run_and_check(&j, 100);
+    assert_int_equal(mem_calls(), 0);
+    workers_free(j.w);
+}
+
+static void refuses_silly_counts(void **state)
+{
+    (void)state;
+    workers *w = NULL;
+    assert_int_equal(workers_new(0, &w), CAIRN_E_ARG);
+    assert_int_equal(workers_new(5000, &w), CAIRN_E_ARG);
+    assert_null(w);
+    workers_free(NULL);
+}
+
+static cairn_status make(void *ctx)
+{
+    (void)ctx;
+    workers *w;
+    TRY(workers_new(3, &w));
+    workers_free(w);
+    return CAIRN_OK;
+}
+
+static void memory_may_fail(void **state)
+{
+    (void)state;
+    assert_int_equal(fault_loop(make, NULL), 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_task_once),       cmocka_unit_test(works_while_asleep),
+        cmocka_unit_test(limit_is_kept),        cmocka_unit_test(run_allocates_nothing),
+        cmocka_unit_test(refuses_silly_counts), cmocka_unit_test(memory_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
