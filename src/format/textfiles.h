@@ -1,0 +1,21 @@
+/* Everything about text that lies beside (or in) a model's weights: tokenizer, chat template,
+   generation defaults. */
+#ifndef FORMAT_TEXTFILES_H
+#define FORMAT_TEXTFILES_H
+
+#include "text/chat.h"
+#include "text/tok.h"
+
+typedef struct textfiles {
+    tok *tok;   /* never NULL */
+    chat *chat; /* NULL: no template */
+} textfiles;
+
+/* From a directory with tokenizer.json (tokenizer_config.json, chat_template.jinja or .json,
+   generation_config.json, config.json optional; `chat_template` in tokenizer_config wins over the
+   .jinja file) or a GGUF with a vocabulary.  EOS ids are the union of config's, generation's and
+   tokenizer's.  E_NOTFOUND when there is no vocabulary at all. */
+cairn_status textfiles_open(const char *path, textfiles *out, cairn_diag *dg);
+void textfiles_close(textfiles *t);
+
+#endif

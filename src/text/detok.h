@@ -1,0 +1,19 @@
+/* Streaming detokenizer: ids in, text out, never half a character.  What was emitted, joined, equals
+   tok_decode over all ids (U+FFFD for bytes that never become a character). */
+#ifndef TEXT_DETOK_H
+#define TEXT_DETOK_H
+
+#include "text/tok.h"
+
+typedef struct detok detok;
+
+cairn_status detok_new(const tok *t, bool keep_special, detok **out);
+void detok_free(detok *d);
+void detok_reset(detok *d);
+/* Reserves so that feeding up to n more ids allocates nothing. */
+cairn_status detok_reserve(detok *d, size_t n);
+/* `text` is valid until the next call. */
+cairn_status detok_feed(detok *d, int32_t id, cairn_str *text);
+cairn_status detok_end(detok *d, cairn_str *text); /* what is held */
+
+#endif

@@ -1,0 +1,42 @@
+/* Tokenizers: text to ids and back.  One interface, several algorithms and file formats behind it.
+   A tok is immutable once open and may be used from any thread. */
+#ifndef TEXT_TOK_H
+#define TEXT_TOK_H
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/meta.h"
+
+typedef struct tok tok;
+
+/* From the texts of tokenizer.json and tokenizer_config.json (the latter may be empty).  `where`
+   names the file in messages.  Everything is copied. */
+cairn_status tok_open_hf(cairn_str tokenizer_json, cairn_str tokenizer_config, const char *where,
+                         tok **out, cairn_diag *dg);
+/* From a GGUF's tokenizer.ggml.* keys.  The view need not outlive the call. */
+cairn_status tok_open_gguf(const meta_view *gguf, const char *where, tok **out, cairn_diag *dg);
+void tok_close(tok *t);
+
+enum { TOK_ADD_SPECIAL = 1, TOK_PARSE_SPECIAL = 2 };
+/* Appends ids (int32_t) to `ids`.  E_LIMIT when a limit of the algorithm is hit. */
+cairn_status tok_encode(const tok *t, cairn_str s, uint32_t flags, buf *ids, cairn_diag *dg);
+/* Appends the text of n ids: the tokenizer's own decoder over all of them at once.  An id outside
+   the vocabulary is E_ARG. */
+cairn_status tok_decode(const tok *t, const int32_t *ids, size_t n, bool keep_special, buf *out,
+                        cairn_diag *dg);
+
+typedef struct tok_special {
+    int32_t bos, eos, unk, pad; /* -1: none */
+    bool add_bos, add_eos;
+} tok_special;
+tok_special tok_specials(const tok *t);
+int32_t tok_vocab(const tok *t);
+int32_t tok_find(const tok *t, cairn_str piece); /* id of an exact vocabulary or added piece; -1 */
+/* Bytes that the id contributes in the middle of a text (byte-level pieces decoded, ▁ as space). */
+cairn_str tok_piece(const tok *t, int32_t id);
+bool tok_is_special(const tok *t, int32_t id); /* left out of text unless kept */
+bool tok_is_eos(const tok *t, int32_t id);     /* ends generation: eos, eot, eom and the like */
+/* More ids that end generation (generation_config.json); before the tok is shared. */
+cairn_status tok_add_eos(tok *t, int32_t id);
+
+#endif
