@@ -12,7 +12,8 @@ typedef struct tensor_desc {
     cairn_str name; /* NUL-terminated too */
     const char *file;
     dtype type;
-    int32_t n_dim;       /* 0 … 4; a scalar has 0 */
+    int32_t n_dim;       /* 0 … 4; a scalar has 0.  Higher ranks are folded: leading ones fall
+                            away, then the last dimensions become one */
     int64_t dim[4];      /* outermost first (as HF writes shapes); the last is contiguous */
     const uint8_t *data; /* mapped; any alignment */
     size_t size;

@@ -1,0 +1,264 @@
+/* Reads the header of one safetensors file: a length, a JSON object, then the bytes of all tensors
+   end to end.  Owns every check on it, which are those of the format's reference implementation.
+   Invariant: whatever leaves here points into the file. */
+#include "format/safetensors_priv.h"
+
+#include <inttypes.h>
+
+#include "base/diag.h"
+#include "base/json.h"
+#include "base/num.h"
+#include "base/reader.h"
+#include "base/str.h"
+#include "format/format_priv.h"
+
+enum {
+    MAX_HEADER = 100 * 1000 * 1000, /* the reference's own limit */
+    MAX_PAIRS = 1 << 16,
+    MAX_DIMS = 16, /* before folding; more than any framework's convolutions need */
+};
+
+typedef struct parser {
+    const char *path;
+    arena *mem;
+    const uint8_t *data;
+    uint64_t n_data;
+    safetensors_file *f;
+    byte_range *range;
+    cairn_diag *dg;
+} parser;
+
+static cairn_status no_memory(const parser *p)
+{
+    return diag_set(p->dg, CAIRN_E_NOMEM, "%s: no memory for its header", p->path);
+}
+
+static cairn_status bad(const parser *p, const tensor_desc *t, const char *field, const char *want,
+                        json_val found)
+{
+    return diag_set(p->dg, CAIRN_E_CORRUPT, "%s: tensor %s: %s: expected %s, found %s", p->path,
+                    t->name.ptr, field, want, json_type_name(json_typeof(found)));
+}
+
+static cairn_status read_dtype(parser *p, tensor_desc *t, json_val v)
+{
+    const cairn_str name = json_str(v);
+
+    if (json_typeof(v) != JSON_STR) return bad(p, t, "dtype", "a string", v);
+    for (int i = 0; i < DT_COUNT; i++) {
+        if (dtype_is_quant((dtype)i) || !str_is(name, dtype_name((dtype)i))) continue;
+        t->type = (dtype)i;
+        return CAIRN_OK;
+    }
+    return diag_set(p->dg, CAIRN_E_UNSUPPORTED,
+                    "%s: tensor %s: dtype: found %.*s, which is not supported", p->path,
+                    t->name.ptr, STR_ARG(name));
+}
+
+/* Squeezes n dimensions into four: leading ones fall away, then the last ones become one.  The
+   bytes lie the same; who expects another rank sees a shape that does not fit. */
+static void fold_dims(tensor_desc *t, const int64_t *dim, int32_t n)
+{
+    for (; n > 4 && *dim == 1; n--) dim++;
+    t->n_dim = n < 4 ? n : 4;
+    for (int32_t i = 0; i < t->n_dim; i++) t->dim[i] = dim[i];
+    for (int32_t i = 4; i < n; i++) t->dim[3] *= dim[i];
+}
+
+static cairn_status read_shape(parser *p, tensor_desc *t, json_val v)
+{
+    int64_t dim[MAX_DIMS];
+    uint64_t n_elem = 1;
+    int32_t n = 0;
+    json_iter it = json_each(v);
+    json_val e;
+
+    if (json_typeof(v) != JSON_ARR) return bad(p, t, "shape", "an array", v);
+    while (json_next(&it, &e)) {
+        if (n == MAX_DIMS)
+            return diag_set(p->dg, CAIRN_E_LIMIT, "%s: tensor %s: shape: over %d dimensions",
+                            p->path, t->name.ptr, MAX_DIMS);
+        if (json_typeof(e) != JSON_INT || json_int(e, -1) < 0)
+            return bad(p, t, "shape", "whole numbers from 0 to 2^63-1", e);
+        dim[n] = json_int(e, 0);
+        if (__builtin_mul_overflow(n_elem, (uint64_t)dim[n], &n_elem) || n_elem > INT64_MAX)
+            return diag_set(p->dg, CAIRN_E_CORRUPT,
+                            "%s: tensor %s: shape: its product overflows 63 bits", p->path,
+                            t->name.ptr);
+        n++;
+    }
+    if (!dtype_bytes(t->type, n_elem, &t->size))
+        return diag_set(p->dg, CAIRN_E_CORRUPT, "%s: tensor %s: shape: its size overflows", p->path,
+                        t->name.ptr);
+    fold_dims(t, dim, n);
+    return CAIRN_OK;
+}
+
+static cairn_status read_offsets(parser *p, tensor_desc *t, json_val v, byte_range *r)
+{
+    const json_val b = json_at(v, 0), e = json_at(v, 1);
+
+    if (json_typeof(v) != JSON_ARR || json_size(v) != 2)
+        return bad(p, t, "data_offsets", "an array of two", v);
+    if (json_typeof(b) != JSON_INT || json_int(b, -1) < 0)
+        return bad(p, t, "data_offsets", "whole numbers from 0 to 2^63-1", b);
+    if (json_typeof(e) != JSON_INT || json_int(e, -1) < 0)
+        return bad(p, t, "data_offsets", "whole numbers from 0 to 2^63-1", e);
+    r->begin = (uint64_t)json_int(b, 0);
+    r->end = (uint64_t)json_int(e, 0);
+    if (r->begin > r->end || r->end > p->n_data)
+        return diag_set(p->dg, CAIRN_E_CORRUPT,
+                        "%s: tensor %s: data_offsets: found %" PRIu64 " to %" PRIu64
+                        ", the file has %" PRIu64 " bytes of data (cut short?)",
+                        p->path, t->name.ptr, r->begin, r->end, p->n_data);
+    if (r->end - r->begin != t->size)
+        return diag_set(p->dg, CAIRN_E_CORRUPT,
+                        "%s: tensor %s: data_offsets: found %" PRIu64
+                        " bytes, its shape and dtype %s need %zu",
+                        p->path, t->name.ptr, r->end - r->begin, dtype_name(t->type), t->size);
+    t->data = p->data + r->begin;
+    return CAIRN_OK;
+}
+
+static cairn_status read_tensor(parser *p, cairn_str name, json_val v)
+{
+    const size_t i = p->f->n_tensor;
+    tensor_desc *t = &p->f->tensor[i];
+
+    if (name.len == 0 || name.len > FORMAT_MAX_NAME || memchr(name.ptr, 0, name.len))
+        return diag_set(p->dg, CAIRN_E_CORRUPT,
+                        "%s: tensor %zu: its name has %zu bytes; expected 1 to %d and no NUL",
+                        p->path, i, name.len, FORMAT_MAX_NAME);
+    t->name = (cairn_str){arena_strdup(p->mem, name), name.len};
+    if (!t->name.ptr) return no_memory(p);
+    t->file = p->path;
+    if (json_typeof(v) != JSON_OBJ) return bad(p, t, "entry", "an object", v);
+    TRY(read_dtype(p, t, json_get(v, "dtype")));
+    TRY(read_shape(p, t, json_get(v, "shape")));
+    TRY(read_offsets(p, t, json_get(v, "data_offsets"), &p->range[i]));
+    p->range[i].tensor = (uint32_t)i;
+    p->f->n_tensor++;
+    return CAIRN_OK;
+}
+
+static cairn_status read_pairs(parser *p, json_val v)
+{
+    const size_t n = json_size(v);
+    json_iter it = json_each(v);
+    cairn_str key;
+    json_val e;
+
+    if (json_typeof(v) != JSON_OBJ)
+        return diag_set(p->dg, CAIRN_E_CORRUPT, "%s: __metadata__: expected an object, found %s",
+                        p->path, json_type_name(json_typeof(v)));
+    if (n > MAX_PAIRS)
+        return diag_set(p->dg, CAIRN_E_LIMIT, "%s: __metadata__: %zu entries; at most %d", p->path,
+                        n, MAX_PAIRS);
+    p->f->n_pair = 0;
+    p->f->pair = arena_calloc(p->mem, n, sizeof *p->f->pair);
+    if (!p->f->pair) return no_memory(p);
+    while (json_next_member(&it, &key, &e)) {
+        const cairn_str value = json_str(e);
+        safetensors_pair *pair = &p->f->pair[p->f->n_pair++];
+        if (json_typeof(e) != JSON_STR)
+            return diag_set(p->dg, CAIRN_E_CORRUPT,
+                            "%s: __metadata__: %.*s: expected a string, found %s", p->path,
+                            STR_ARG(key), json_type_name(json_typeof(e)));
+        pair->key = (cairn_str){arena_strdup(p->mem, key), key.len};
+        pair->value = (cairn_str){arena_strdup(p->mem, value), value.len};
+        if (!pair->key.ptr || !pair->value.ptr) return no_memory(p);
+    }
+    return CAIRN_OK;
+}
+
+/* Every byte of the data belongs to one tensor. */
+static cairn_status check_cover(parser *p)
+{
+    const size_t n = p->f->n_tensor, twice = ranges_first_overlap(p->range, n);
+    uint64_t end = 0;
+
+    if (twice < n)
+        return diag_set(p->dg, CAIRN_E_CORRUPT,
+                        "%s: tensor %s: data_offsets: begins at %" PRIu64
+                        ", inside tensor %s, which ends at %" PRIu64,
+                        p->path, p->f->tensor[p->range[twice].tensor].name.ptr,
+                        p->range[twice].begin, p->f->tensor[p->range[twice - 1].tensor].name.ptr,
+                        p->range[twice - 1].end);
+    for (size_t i = 0; i < n; end = p->range[i++].end)
+        if (p->range[i].begin != end)
+            return diag_set(p->dg, CAIRN_E_CORRUPT,
+                            "%s: tensor %s: data_offsets: begins at %" PRIu64 ", expected %" PRIu64
+                            " (no holes)",
+                            p->path, p->f->tensor[p->range[i].tensor].name.ptr, p->range[i].begin,
+                            end);
+    if (end != p->n_data)
+        return diag_set(p->dg, CAIRN_E_CORRUPT,
+                        "%s: %" PRIu64 " bytes of data, expected %" PRIu64 " as its tensors say",
+                        p->path, p->n_data, end);
+    return CAIRN_OK;
+}
+
+static cairn_status read_members(parser *p, json_val root)
+{
+    const size_t n = json_size(root);
+    json_iter it = json_each(root);
+    cairn_status st = CAIRN_OK;
+    cairn_str key;
+    json_val v;
+
+    if (json_typeof(root) != JSON_OBJ)
+        return diag_set(p->dg, CAIRN_E_CORRUPT, "%s: header: expected an object, found %s", p->path,
+                        json_type_name(json_typeof(root)));
+    if (n > FORMAT_MAX_TENSORS)
+        return diag_set(p->dg, CAIRN_E_LIMIT, "%s: %zu tensors; at most %d are supported", p->path,
+                        n, FORMAT_MAX_TENSORS);
+    p->f->tensor = arena_calloc(p->mem, n, sizeof *p->f->tensor);
+    p->range = mem_calloc(n, sizeof *p->range, MEM_SCRATCH);
+    if (!p->f->tensor || !p->range) {
+        st = no_memory(p);
+        goto out;
+    }
+    while (json_next_member(&it, &key, &v)) {
+        if (str_is(key, "__metadata__"))
+            TRY_GOTO(read_pairs(p, v), out);
+        else
+            TRY_GOTO(read_tensor(p, key, v), out);
+    }
+    st = check_cover(p);
+out:
+    mem_free(p->range);
+    p->range = NULL;
+    return st;
+}
+
+cairn_status safetensors_parse(const char *path, const uint8_t *bytes, size_t size, arena *a,
+                               safetensors_file *out, cairn_diag *dg)
+{
+    reader r = reader_of(bytes, size);
+    const uint64_t n = reader_u64(&r);
+    parser p = {.path = path, .mem = a, .f = out, .dg = dg};
+    json_doc *doc = NULL;
+    const uint8_t *text;
+    cairn_status st;
+
+    *out = (safetensors_file){.n_tensor = 0};
+    if (r.bad)
+        return diag_set(dg, CAIRN_E_CORRUPT, "%s: %zu bytes; expected at least 8", path, size);
+    if (n > MAX_HEADER)
+        return diag_set(dg, CAIRN_E_LIMIT, "%s: header: length %" PRIu64 "; expected at most %d",
+                        path, n, MAX_HEADER);
+    text = reader_bytes(&r, n);
+    if (!text || n == 0)
+        return diag_set(dg, CAIRN_E_CORRUPT,
+                        "%s: header: length %" PRIu64 "; the file has %zu bytes after it", path, n,
+                        size - 8);
+    if (text[0] != '{')
+        return diag_set(dg, CAIRN_E_CORRUPT, "%s: header: expected it to begin with {", path);
+    st = json_parse((cairn_str){(const char *)text, (size_t)n}, &doc, dg);
+    if (st != CAIRN_OK) return diag_prefix(dg, "%s: header", path);
+    p.data = bytes + r.at;
+    p.n_data = reader_left(&r);
+    st = read_members(&p, json_root(doc));
+    json_free(doc);
+    return st;
+}
