@@ -1,0 +1,98 @@
+/* Public scoring and measuring: checks arguments, hands over to engine/. */
+#include <string.h>
+
+#include "api/api_model.h"
+#include "base/diag.h"
+#include "cairn/score.h"
+#include "engine/forward.h"
+
+/* Options of an older header are shorter; what they lack keeps its default. */
+static bool take_opts(void *into, size_t size, const void *from, uint32_t from_size)
+{
+    if (from_size < sizeof(uint32_t) || from_size > size) return false;
+    memcpy(into, from, from_size);
+    return true;
+}
+
+static cairn_status bad_size(cairn_diag *dg, const char *what)
+{
+    return diag_set(dg, CAIRN_E_ARG, "%s: struct_size is not one this library knows; use its init",
+                    what);
+}
+
+static cairn_status check_model(const cairn_model *m, cairn_diag *dg)
+{
+    if (!m) return diag_set(dg, CAIRN_E_ARG, "no model");
+    if (!m->m->dev)
+        return diag_set(dg, CAIRN_E_ARG, "the model was opened without its weights; it cannot run");
+    return CAIRN_OK;
+}
+
+void cairn_score_opts_init(cairn_score_opts *o)
+{
+    *o = (cairn_score_opts){.struct_size = sizeof *o};
+}
+
+static cairn_status score_opts(const cairn_model *m, const int32_t *ids, const cairn_score_opts *o,
+                               cairn_score_opts *own, cairn_diag *dg)
+{
+    cairn_score_opts_init(own);
+    TRY(check_model(m, dg));
+    if (!ids) return diag_set(dg, CAIRN_E_ARG, "no ids");
+    if (o && !take_opts(own, sizeof *own, o, o->struct_size))
+        return bad_size(dg, "cairn_score_opts");
+    return CAIRN_OK;
+}
+
+cairn_status cairn_score(cairn_model *m, const int32_t *ids, size_t n, const cairn_score_opts *o,
+                         cairn_logits_fn fn, void *ctx, cairn_diag *dg)
+{
+    cairn_score_opts own;
+    TRY(score_opts(m, ids, o, &own, dg));
+    if (!fn) return diag_set(dg, CAIRN_E_ARG, "no callback");
+    return forward_score(m->m, ids, n, &own, fn, ctx, dg);
+}
+
+cairn_status cairn_score_hidden(cairn_model *m, const int32_t *ids, size_t n,
+                                const cairn_score_opts *o, cairn_hidden_fn fn, void *ctx,
+                                cairn_diag *dg)
+{
+    cairn_score_opts own;
+    TRY(score_opts(m, ids, o, &own, dg));
+    if (!fn) return diag_set(dg, CAIRN_E_ARG, "no callback");
+    return forward_hidden(m->m, ids, n, &own, fn, ctx, dg);
+}
+
+cairn_status cairn_check_numerics(cairn_model *m, const int32_t *ids, size_t n, int32_t max_threads,
+                                  void (*say)(void *ctx, const char *line), void *ctx,
+                                  cairn_numerics_report *out, cairn_diag *dg)
+{
+    TRY(check_model(m, dg));
+    if (!ids || !out) return diag_set(dg, CAIRN_E_ARG, "no ids or no place for the report");
+    return numerics_check(m->m, ids, n, max_threads, say, ctx, out, dg);
+}
+
+void cairn_bench_opts_init(cairn_bench_opts *o)
+{
+    *o = (cairn_bench_opts){.struct_size = sizeof *o, .n_prompt = 512, .n_decode = 128, .batch = 1};
+}
+
+cairn_status cairn_bench_run(cairn_model *m, const cairn_bench_opts *o, double *prefill_tps,
+                             double *decode_tps, cairn_diag *dg)
+{
+    cairn_bench_opts own;
+    cairn_bench_opts_init(&own);
+    TRY(check_model(m, dg));
+    if (o && !take_opts(&own, sizeof own, o, o->struct_size))
+        return bad_size(dg, "cairn_bench_opts");
+    return measure_speed(m->m, &own, prefill_tps, decode_tps, dg);
+}
+
+cairn_status cairn_bench_machine(cairn_model *m, double *read_gbs, double *int8_tops,
+                                 cairn_diag *dg)
+{
+    TRY(check_model(m, dg));
+    const cairn_status st = m->m->be->measure(m->m->dev, read_gbs, int8_tops);
+    if (st != CAIRN_OK) return diag_set(dg, st, "the machine's limits could not be measured");
+    return CAIRN_OK;
+}

@@ -1,0 +1,370 @@
+/* Paged KV cache.  Owns the block pools (one a group of layers with equal window), the block tables
+   and the accounting; knows nothing of what a block holds beyond its layout.
+
+   Invariant: for every group, the blocks that open sequences may still ask for never exceed the
+   pool, since cache_open sets each sequence's worst case aside.  Hence only cache_open can fail.
+   Everything is allocated in cache_new; pools are mapped and become resident as they are touched,
+   lowest blocks first. */
+#include "cache/cache.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/num.h"
+
+typedef struct group {
+    int32_t window; /* 0: everything */
+    size_t block_bytes;
+    uint8_t *pool;
+    int32_t n_block, n_free, n_reserved;
+    int32_t *free_block; /* stack of indices */
+} group;
+
+typedef struct seq {
+    bool open;
+    int32_t len, reserved_rows; /* positions computed; rows between reserve and commit */
+    int32_t n_pos;              /* positions set aside */
+    int32_t *first;             /* [group] lowest block index still held */
+    int32_t *end;               /* [group] one past the highest block index held */
+    uint8_t **table;            /* [group][n_table] */
+    uint8_t *const **view;      /* [group] → its row of `table` */
+} seq;
+
+struct cache {
+    int32_t n_layer, n_group, n_seq, n_table;
+    cache_opts opts;
+    kv_layer *layer;
+    group *group;
+    seq *seq;
+    int32_t *ints;          /* storage of first and end */
+    uint8_t **tables;       /* storage of tables */
+    uint8_t *const **views; /* storage of views */
+};
+
+static size_t layer_bytes(const cache_layer_spec *l, kv_codec codec)
+{
+    return (size_t)l->n_kv_head * KV_BLOCK * (size_t)(l->dk + l->dv) * kv_codec_bytes(codec);
+}
+
+/* The first layer of each window speaks for its group. */
+static bool leads_group(const cachespec *s, int32_t layer)
+{
+    for (int32_t i = 0; i < layer; i++)
+        if (s->layer[i].window == s->layer[layer].window) return false;
+    return true;
+}
+
+/* Most blocks that a sequence of n_pos positions holds at once.  A windowed group keeps
+   window + max_step_rows - 1 positions (the rows of a step and what the first of them sees, or as
+   many rows to go back), wherever they begin in a block. */
+static int32_t worst_blocks(int32_t window, int32_t max_step_rows, int32_t n_pos)
+{
+    const int32_t all = n_pos / KV_BLOCK + (n_pos % KV_BLOCK != 0);
+    if (window == 0) return all;
+    const int64_t span = (int64_t)window + max_step_rows - 1;
+    const int64_t kept = (span - 1 + KV_BLOCK - 1) / KV_BLOCK + 1;
+    return kept < all ? (int32_t)kept : all;
+}
+
+uint64_t cache_bytes(const cachespec *s, kv_codec codec, int32_t max_step_rows, int32_t n_pos)
+{
+    uint64_t sum = 0;
+    for (int32_t i = 0; i < s->n_layer; i++)
+        sum += layer_bytes(&s->layer[i], codec) *
+               (uint64_t)worst_blocks(s->layer[i].window, max_step_rows, n_pos);
+    return sum;
+}
+
+static int32_t count_groups(const cachespec *s)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < s->n_layer; i++) n += leads_group(s, i);
+    return n;
+}
+
+/* Groups in order of their first layer; a layer's keys, then its values, layer after layer. */
+static void lay_out(cache *c, const cachespec *s)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < s->n_layer; i++) {
+        const cache_layer_spec *l = &s->layer[i];
+        if (leads_group(s, i)) c->group[n++].window = l->window;
+        int32_t g = 0;
+        while (c->group[g].window != l->window) g++;
+        const size_t at = c->group[g].block_bytes;
+        const size_t k =
+            (size_t)l->n_kv_head * KV_BLOCK * (size_t)l->dk * kv_codec_bytes(c->opts.codec);
+        c->layer[i] = (kv_layer){g, c->opts.codec, l->n_kv_head, l->dk, l->dv, at, at + k};
+        c->group[g].block_bytes = at + layer_bytes(l, c->opts.codec);
+    }
+}
+
+/* Blocks of each pool.  Where all sequences at full length do not fit, windowed groups still get
+   their worst case if that leaves one whole sequence for the others; else all share in proportion
+   to what one sequence needs. */
+static void size_pools(cache *c)
+{
+    const cache_opts *o = &c->opts;
+    uint64_t full = 0, windowed = 0;
+    for (int32_t g = 0; g < c->n_group; g++) {
+        const group *p = &c->group[g];
+        const uint64_t one =
+            p->block_bytes * (uint64_t)worst_blocks(p->window, o->max_step_rows, o->ctx_len);
+        *(p->window ? &windowed : &full) += one;
+    }
+    const uint64_t n = (uint64_t)o->max_seqs;
+    const bool windows_whole = windowed * n + full <= o->max_bytes;
+    for (int32_t g = 0; g < c->n_group; g++) {
+        group *p = &c->group[g];
+        const uint64_t worst = (uint64_t)worst_blocks(p->window, o->max_step_rows, o->ctx_len);
+        long double share = (long double)o->max_bytes * (long double)worst / (full + windowed);
+        if (windows_whole && !p->window)
+            share = (long double)(o->max_bytes - windowed * n) * (long double)worst / full;
+        uint64_t blocks = worst * n;
+        if (!(windows_whole && p->window) && share < (long double)blocks) blocks = (uint64_t)share;
+        p->n_block = (int32_t)blocks;
+    }
+}
+
+static cairn_status map_pool(group *g, cairn_diag *dg)
+{
+    size_t size;
+    if (!mul_size((size_t)g->n_block, g->block_bytes, &size))
+        return diag_set(dg, CAIRN_E_LIMIT, "%d cache blocks of %zu bytes overflow", g->n_block,
+                        g->block_bytes);
+    g->pool = mem_map(size, MEM_CACHE);
+    g->free_block = mem_calloc((size_t)g->n_block + 1, sizeof *g->free_block, MEM_CACHE);
+    if (!g->pool || !g->free_block)
+        return diag_set(dg, CAIRN_E_NOMEM, "%zu bytes for %d cache blocks", size, g->n_block);
+    g->n_free = g->n_block;
+    for (int32_t i = 0; i < g->n_block; i++) g->free_block[i] = g->n_block - 1 - i;
+    return CAIRN_OK;
+}
+
+static void hand_out_tables(cache *c)
+{
+    const size_t ng = (size_t)c->n_group, nt = (size_t)c->n_table;
+    for (size_t i = 0; i < (size_t)c->n_seq; i++) {
+        seq *q = &c->seq[i];
+        q->first = c->ints + i * 2 * ng;
+        q->end = q->first + ng;
+        q->table = c->tables + i * ng * nt;
+        q->view = c->views + i * ng;
+        for (size_t g = 0; g < ng; g++) q->view[g] = q->table + g * nt;
+    }
+}
+
+static cairn_status check(const cachespec *s, const cache_opts *o, cairn_diag *dg)
+{
+    assert(o->max_seqs > 0 && o->max_step_rows > 0 && o->ctx_len > 0);
+    if (s->n_layer < 1) return diag_set(dg, CAIRN_E_ARG, "a cache of %d layers", s->n_layer);
+    for (int32_t i = 0; i < s->n_layer; i++) {
+        const cache_layer_spec *l = &s->layer[i];
+        if (l->n_kv_head < 1 || l->dk < 1 || l->dv < 1 || l->window < 0)
+            return diag_set(dg, CAIRN_E_ARG, "cache layer %d: %d heads of %d and %d, window %d", i,
+                            l->n_kv_head, l->dk, l->dv, l->window);
+    }
+    return CAIRN_OK;
+}
+
+cairn_status cache_new(const cachespec *spec, const cache_opts *o, cache **out, cairn_diag *dg)
+{
+    cairn_status st = CAIRN_OK;
+    TRY(check(spec, o, dg));
+    cache *c = mem_calloc(1, sizeof *c, MEM_CACHE);
+    if (!c) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a cache");
+    c->opts = *o;
+    c->n_layer = spec->n_layer;
+    c->n_group = count_groups(spec);
+    c->n_seq = o->max_seqs;
+    c->n_table = o->ctx_len / KV_BLOCK + 1;
+    const size_t lanes = (size_t)c->n_seq * (size_t)c->n_group;
+    c->layer = mem_calloc((size_t)c->n_layer, sizeof *c->layer, MEM_CACHE);
+    c->group = mem_calloc((size_t)c->n_group, sizeof *c->group, MEM_CACHE);
+    c->seq = mem_calloc((size_t)c->n_seq, sizeof *c->seq, MEM_CACHE);
+    c->ints = mem_calloc(lanes, 2 * sizeof *c->ints, MEM_CACHE);
+    c->tables = mem_calloc(lanes, (size_t)c->n_table * sizeof *c->tables, MEM_CACHE);
+    c->views = mem_calloc(lanes, sizeof *c->views, MEM_CACHE);
+    if (!c->layer || !c->group || !c->seq || !c->ints || !c->tables || !c->views) {
+        st = diag_set(dg, CAIRN_E_NOMEM, "no memory for cache tables of %d sequences", c->n_seq);
+        goto out;
+    }
+    hand_out_tables(c);
+    lay_out(c, spec);
+    size_pools(c);
+    for (int32_t g = 0; g < c->n_group; g++) TRY_GOTO(map_pool(&c->group[g], dg), out);
+    *out = c;
+    c = NULL;
+out:
+    cache_free(c);
+    return st;
+}
+
+void cache_free(cache *c)
+{
+    if (!c) return;
+    for (int32_t g = 0; c->group && g < c->n_group; g++) {
+        group *p = &c->group[g];
+        mem_unmap(p->pool, (size_t)p->n_block * p->block_bytes, MEM_CACHE);
+        mem_free(p->free_block);
+    }
+    mem_free(c->views);
+    mem_free(c->tables);
+    mem_free(c->ints);
+    mem_free(c->seq);
+    mem_free(c->group);
+    mem_free(c->layer);
+    mem_free(c);
+}
+
+const kv_layer *cache_layers(const cache *c)
+{
+    return c->layer;
+}
+
+int32_t cache_groups(const cache *c)
+{
+    return c->n_group;
+}
+
+uint64_t cache_used(const cache *c)
+{
+    uint64_t sum = 0;
+    for (int32_t g = 0; g < c->n_group; g++)
+        sum += (uint64_t)(c->group[g].n_block - c->group[g].n_free) * c->group[g].block_bytes;
+    return sum;
+}
+
+uint64_t cache_reserved(const cache *c)
+{
+    uint64_t sum = 0;
+    for (int32_t g = 0; g < c->n_group; g++)
+        sum += (uint64_t)c->group[g].n_reserved * c->group[g].block_bytes;
+    return sum;
+}
+
+uint64_t cache_total(const cache *c)
+{
+    uint64_t sum = 0;
+    for (int32_t g = 0; g < c->n_group; g++)
+        sum += (uint64_t)c->group[g].n_block * c->group[g].block_bytes;
+    return sum;
+}
+
+static seq *seq_of(const cache *c, seq_id s)
+{
+    assert(s >= 0 && s < c->n_seq && c->seq[s].open);
+    return &c->seq[s];
+}
+
+/* Changes what is set aside for a sequence of n_pos positions by `sign` times its worst case. */
+static void set_aside(cache *c, int32_t n_pos, int32_t sign)
+{
+    for (int32_t g = 0; g < c->n_group; g++) {
+        group *p = &c->group[g];
+        p->n_reserved += sign * worst_blocks(p->window, c->opts.max_step_rows, n_pos);
+        assert(p->n_reserved >= 0 && p->n_reserved <= p->n_block);
+    }
+}
+
+cairn_status cache_open(cache *c, int32_t n_pos, seq_id *out)
+{
+    if (n_pos < 1 || n_pos > c->opts.ctx_len) return CAIRN_E_LIMIT;
+    bool room = true;
+    for (int32_t g = 0; g < c->n_group; g++) {
+        const group *p = &c->group[g];
+        const int32_t need = worst_blocks(p->window, c->opts.max_step_rows, n_pos);
+        if (need > p->n_block) return CAIRN_E_LIMIT;
+        if (need > p->n_block - p->n_reserved) room = false;
+    }
+    seq_id s = 0;
+    while (s < c->n_seq && c->seq[s].open) s++;
+    if (!room || s == c->n_seq) return CAIRN_E_BUSY;
+    seq *q = &c->seq[s];
+    q->open = true;
+    q->len = q->reserved_rows = 0;
+    q->n_pos = n_pos;
+    memset(q->first, 0, 2 * (size_t)c->n_group * sizeof *q->first);
+    set_aside(c, n_pos, 1);
+    *out = s;
+    return CAIRN_OK;
+}
+
+static void give_back(cache *c, seq *q, int32_t g, int32_t i_block)
+{
+    group *p = &c->group[g];
+    uint8_t **slot = &q->table[(size_t)g * (size_t)c->n_table + (size_t)i_block];
+    assert(*slot);
+    p->free_block[p->n_free++] = (int32_t)((size_t)(*slot - p->pool) / p->block_bytes);
+    *slot = NULL;
+}
+
+static void take_block(cache *c, seq *q, int32_t g, int32_t i_block)
+{
+    group *p = &c->group[g];
+    assert(p->n_free > 0); /* set aside by cache_open */
+    uint8_t **slot = &q->table[(size_t)g * (size_t)c->n_table + (size_t)i_block];
+    assert(!*slot);
+    *slot = p->pool + (size_t)p->free_block[--p->n_free] * p->block_bytes;
+}
+
+void cache_close(cache *c, seq_id s)
+{
+    seq *q = seq_of(c, s);
+    for (int32_t g = 0; g < c->n_group; g++)
+        while (q->end[g] > q->first[g]) give_back(c, q, g, --q->end[g]);
+    set_aside(c, q->n_pos, -1);
+    q->open = false;
+}
+
+void cache_reserve(cache *c, seq_id s, int32_t n_rows)
+{
+    seq *q = seq_of(c, s);
+    assert(n_rows > 0 && n_rows <= c->opts.max_step_rows);
+    assert(q->len + n_rows <= q->n_pos);
+    const int32_t end = (q->len + n_rows - 1) / KV_BLOCK + 1;
+    for (int32_t g = 0; g < c->n_group; g++) {
+        const int32_t window = c->group[g].window;
+        /* the lowest position that is visible from max_step_rows before the new end */
+        const int32_t low = q->len + n_rows - c->opts.max_step_rows - window + 1;
+        if (window)
+            while (q->first[g] < low / KV_BLOCK && q->first[g] < q->end[g])
+                give_back(c, q, g, q->first[g]++);
+        while (q->end[g] < end) take_block(c, q, g, q->end[g]++);
+    }
+    q->reserved_rows = n_rows;
+}
+
+void cache_commit(cache *c, seq_id s, int32_t n_rows)
+{
+    seq *q = seq_of(c, s);
+    assert(n_rows >= 0 && n_rows <= q->reserved_rows);
+    q->len += n_rows;
+    q->reserved_rows = 0;
+}
+
+void cache_rewind(cache *c, seq_id s, int32_t n_pos)
+{
+    seq *q = seq_of(c, s);
+    assert(n_pos >= 0 && n_pos <= q->len);
+    for (int32_t g = 0; g < c->n_group; g++) {
+        const int32_t low = n_pos - c->group[g].window + 1;
+        assert(q->first[g] == 0 || low >= q->first[g] * KV_BLOCK); /* still there */
+        (void)low;
+        while (q->end[g] > ceil_div(n_pos, KV_BLOCK) && q->end[g] > q->first[g])
+            give_back(c, q, g, --q->end[g]);
+    }
+    q->len = n_pos;
+    q->reserved_rows = 0;
+}
+
+int32_t cache_len(const cache *c, seq_id s)
+{
+    return seq_of(c, s)->len;
+}
+
+uint8_t *const *const *cache_blocks(const cache *c, seq_id s)
+{
+    return seq_of(c, s)->view;
+}

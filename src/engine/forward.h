@@ -1,0 +1,27 @@
+/* A model run without a thread, a queue or sampling: teacher-forced logits, the check of the numerics
+   contract, speed.  Each call makes its own stepper and leaves nothing behind. */
+#ifndef ENGINE_FORWARD_H
+#define ENGINE_FORWARD_H
+
+#include "cairn/score.h"
+#include "engine/step.h"
+
+/* As cairn_score and cairn_score_hidden. */
+cairn_status forward_score(const model *m, const int32_t *ids, size_t n, const cairn_score_opts *o,
+                           cairn_logits_fn fn, void *ctx, cairn_diag *dg);
+cairn_status forward_hidden(const model *m, const int32_t *ids, size_t n, const cairn_score_opts *o,
+                            cairn_hidden_fn fn, void *ctx, cairn_diag *dg);
+
+/* Ids are of the model, and the prompt is not longer than it can be. */
+cairn_status forward_check_ids(const model *m, const int32_t *ids, size_t n, cairn_diag *dg);
+
+/* As cairn_check_numerics.  Runs on 1 … max_threads threads and restores the model's number. */
+cairn_status numerics_check(const model *m, const int32_t *ids, size_t n, int32_t max_threads,
+                            void (*say)(void *ctx, const char *line), void *ctx,
+                            cairn_numerics_report *out, cairn_diag *dg);
+
+/* As cairn_bench_run. */
+cairn_status measure_speed(const model *m, const cairn_bench_opts *o, double *prefill_tps,
+                           double *decode_tps, cairn_diag *dg);
+
+#endif

@@ -1,0 +1,125 @@
+/* Speed of prefill and decode: seeded ids through a stepper of its own, no sampling and no text, so
+   that the figures are those of the model and the machine. */
+#include "engine/forward.h"
+
+#include "base/clock.h"
+#include "base/num.h"
+#include "base/rng.h"
+
+enum { CHUNK = 512, MAX_BATCH = 256, MAX_POSITIONS = 1 << 22 };
+
+typedef struct bench {
+    const model *m;
+    cairn_bench_opts o;
+    stepper *s;
+    int32_t *id; /* [depth + max(prompt, decode)] */
+    seq_id *seq; /* [batch] */
+} bench;
+
+static cairn_status check(const cairn_bench_opts *o, cairn_diag *dg)
+{
+    if (o->batch < 1 || o->batch > MAX_BATCH)
+        return diag_set(dg, CAIRN_E_ARG, "batch of %d; expected 1 to %d", o->batch, MAX_BATCH);
+    if (o->n_prompt < 0 || o->n_decode < 0 || o->depth < 0 || o->n_prompt > MAX_POSITIONS ||
+        o->n_decode > MAX_POSITIONS || o->depth > MAX_POSITIONS)
+        return diag_set(dg, CAIRN_E_ARG, "prompt %d, decode %d, depth %d; expected 0 to %d",
+                        o->n_prompt, o->n_decode, o->depth, MAX_POSITIONS);
+    return CAIRN_OK;
+}
+
+static cairn_status open_all(bench *b, int32_t n_pos)
+{
+    for (int32_t i = 0; i < b->o.batch; i++)
+        TRY(cache_open(stepper_cache(b->s), n_pos, &b->seq[i]));
+    return CAIRN_OK;
+}
+
+static void close_all(bench *b)
+{
+    for (int32_t i = 0; i < b->o.batch; i++) cache_close(stepper_cache(b->s), b->seq[i]);
+}
+
+/* Positions from … from+n-1 of every sequence, one sequence after another; the last row of each has
+   logits, as in serving. */
+static void prefill(bench *b, int32_t from, int32_t n)
+{
+    for (int32_t i = 0; i < b->o.batch; i++)
+        for (int32_t at = 0; at < n; at += CHUNK) {
+            const int32_t rows = min_i32(CHUNK, n - at);
+            stepper_begin(b->s);
+            stepper_add(b->s, b->seq[i], b->id + from + at, rows, at + rows == n, from + n);
+            stepper_run(b->s);
+        }
+}
+
+static void decode(bench *b, int32_t from, int32_t n)
+{
+    for (int32_t at = from; at < from + n; at++) {
+        stepper_begin(b->s);
+        for (int32_t i = 0; i < b->o.batch; i++)
+            stepper_add(b->s, b->seq[i], b->id + at, 1, 1, at + 1);
+        stepper_run(b->s);
+    }
+}
+
+/* The first step touches pages and wakes threads; it is not timed. */
+static cairn_status warm_up(bench *b)
+{
+    TRY(open_all(b, 1));
+    decode(b, 0, 1);
+    close_all(b);
+    return CAIRN_OK;
+}
+
+static cairn_status time_phase(bench *b, int32_t n, void (*phase)(bench *, int32_t, int32_t),
+                               double *tps)
+{
+    if (n == 0) {
+        *tps = 0;
+        return CAIRN_OK;
+    }
+    TRY(open_all(b, b->o.depth + n));
+    prefill(b, 0, b->o.depth);
+    const double t0 = clock_s();
+    phase(b, b->o.depth, n);
+    *tps = (double)n * b->o.batch / (clock_s() - t0);
+    close_all(b);
+    return CAIRN_OK;
+}
+
+cairn_status measure_speed(const model *m, const cairn_bench_opts *o, double *prefill_tps,
+                           double *decode_tps, cairn_diag *dg)
+{
+    cairn_status st = CAIRN_OK;
+    TRY(check(o, dg));
+    bench b = {.m = m, .o = *o};
+    const int32_t len = max_i32(1, o->depth + max_i32(o->n_prompt, o->n_decode));
+    const stepper_opts so = {.max_rows = max_i32(o->batch, min_i32(CHUNK, len)),
+                             .max_out = o->batch,
+                             .max_seqs = o->batch,
+                             .ctx_len = len,
+                             .codec = stepper_codec(m)};
+    double speed[2];
+    b.id = mem_alloc((size_t)len * sizeof *b.id, MEM_ENGINE);
+    b.seq = mem_alloc((size_t)o->batch * sizeof *b.seq, MEM_ENGINE);
+    if (!b.id || !b.seq) {
+        st = diag_set(dg, CAIRN_E_NOMEM, "no memory for %d ids", len);
+        goto out;
+    }
+    for (int32_t i = 0; i < len; i++)
+        b.id[i] = (int32_t)(rng_u64(1, 0, (uint64_t)i) % (uint64_t)m->shape.vocab);
+    TRY_GOTO(stepper_new(m, &so, &b.s, dg), out);
+    m->be->busy(m->dev, true);
+    st = warm_up(&b);
+    if (st == CAIRN_OK) st = time_phase(&b, o->n_prompt, prefill, &speed[0]);
+    if (st == CAIRN_OK) st = time_phase(&b, o->n_decode, decode, &speed[1]);
+    m->be->busy(m->dev, false);
+    if (st != CAIRN_OK) goto out;
+    *prefill_tps = speed[0];
+    *decode_tps = speed[1];
+out:
+    stepper_free(b.s);
+    mem_free(b.seq);
+    mem_free(b.id);
+    return st;
+}

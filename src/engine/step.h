@@ -1,0 +1,50 @@
+/* One step of a model: rows of several sequences in, logits out.  A stepper owns the programs of one
+   model (compiled for a few row counts), one cache and the step's buffers.  Owned by one thread;
+   nothing is allocated after stepper_new and stepper_open. */
+#ifndef ENGINE_STEP_H
+#define ENGINE_STEP_H
+
+#include "cache/cache.h"
+#include "model/model.h"
+
+typedef struct stepper stepper;
+
+/* Records a model's forward pass; as model_record. */
+typedef cairn_status (*record_fn)(const model *m, uint32_t fuse, bool taps, arena *a, prog *out,
+                                  cairn_diag *dg);
+
+typedef struct stepper_opts {
+    int32_t max_rows; /* of a step */
+    int32_t max_out;  /* rows of a step whose logits are wanted */
+    int32_t max_seqs;
+    int32_t ctx_len;          /* positions of one sequence */
+    uint64_t max_cache_bytes; /* 0: what max_seqs sequences of ctx_len take */
+    kv_codec codec;
+    bool taps;
+    record_fn record; /* NULL: model_record */
+} stepper_opts;
+
+kv_codec stepper_codec(const model *m); /* the one that the model's compute mode asks for */
+
+cairn_status stepper_new(const model *m, const stepper_opts *o, stepper **out, cairn_diag *dg);
+void stepper_free(stepper *s);
+cache *stepper_cache(stepper *s);
+size_t stepper_scratch(const stepper *s); /* bytes of programs and step buffers */
+/* Smallest length at which a rotary table switches; 0: none does. */
+int32_t stepper_switch_len(const stepper *s);
+
+/* A step: begin, add sequences (each at most once), run. */
+void stepper_begin(stepper *s);
+/* The next n rows of a sequence, of which the last n_out want logits.  `known_len`: its length as
+   far as known (at least that of these rows). Answers the index of its first logits. */
+int32_t stepper_add(stepper *s, seq_id q, const int32_t *ids, int32_t n, int32_t n_out,
+                    int32_t known_len);
+int32_t stepper_rows(const stepper *s); /* added so far */
+void stepper_run(stepper *s);           /* and commits the rows to the cache */
+/* [vocab] of the i-th wanted row, in the order of the adds; the caller may change them; valid until
+   the next run. */
+float *stepper_logits(stepper *s, int32_t i_out);
+/* [hidden] of row i of the step. */
+const float *stepper_tap(const stepper *s, int32_t i_tap, int32_t i_row);
+
+#endif
