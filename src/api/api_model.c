@@ -147,8 +147,7 @@ cairn_status cairn_model_read_tensor(const cairn_model *m, const char *name, flo
 {
     const tensor_desc *t = source_find(m->m->src, name);
     size_t elems = 1;
-    if (!t)
-        return diag_set(dg, CAIRN_E_NOTFOUND, "%s: no tensor %s", m->m->src->path, name);
+    if (!t) return diag_set(dg, CAIRN_E_NOTFOUND, "%s: no tensor %s", m->m->src->path, name);
     for (int32_t d = 0; d < t->n_dim; d++) elems *= (size_t)t->dim[d];
     if (elems != n)
         return diag_set(dg, CAIRN_E_ARG, "%s: tensor %s has %zu elements; expected %zu",

@@ -40,7 +40,8 @@ static void fail(config *c, const char *key, const char *found, const char *expe
                              found, expected);
 }
 
-static bool read_int(config *c, const char *key, int32_t lo, int32_t hi, bool required, int32_t *out)
+static bool read_int(config *c, const char *key, int32_t lo, int32_t hi, bool required,
+                     int32_t *out)
 {
     int64_t v = *out;
     if (c->status != CAIRN_OK) return false;
@@ -135,8 +136,8 @@ base_config config_base(config *c, bool tied_by_default)
     b.s.hidden = config_need_int(c, "hidden_size", "embedding_length", 1, wide);
     b.s.n_layer = config_need_int(c, "num_hidden_layers", "block_count", 1, 1 << 12);
     b.s.n_head = config_need_int(c, "num_attention_heads", "attention.head_count", 1, 1 << 14);
-    b.s.n_kv_head = config_int(c, "num_key_value_heads", "attention.head_count_kv", 1, 1 << 14,
-                               b.s.n_head);
+    b.s.n_kv_head =
+        config_int(c, "num_key_value_heads", "attention.head_count_kv", 1, 1 << 14, b.s.n_head);
     b.s.head_dim = config_int(c, "head_dim", "attention.key_length", 1, 1 << 14,
                               b.s.n_head ? b.s.hidden / b.s.n_head : 0);
     b.s.ctx_train = config_int(c, "max_position_embeddings", "context_length", 1, 1 << 28, 2048);
@@ -181,9 +182,9 @@ static rope_kind kind_of(config *c, const char *key, cairn_str name)
     static const struct {
         const char *name;
         rope_kind kind;
-    } kinds[] = {{"", ROPE_DEFAULT},       {"default", ROPE_DEFAULT}, {"none", ROPE_DEFAULT},
-                 {"linear", ROPE_LINEAR},  {"dynamic", ROPE_DYNAMIC}, {"yarn", ROPE_YARN},
-                 {"llama3", ROPE_LLAMA3},  {"longrope", ROPE_LONG},   {"su", ROPE_LONG}};
+    } kinds[] = {{"", ROPE_DEFAULT},      {"default", ROPE_DEFAULT}, {"none", ROPE_DEFAULT},
+                 {"linear", ROPE_LINEAR}, {"dynamic", ROPE_DYNAMIC}, {"yarn", ROPE_YARN},
+                 {"llama3", ROPE_LLAMA3}, {"longrope", ROPE_LONG},   {"su", ROPE_LONG}};
     char found[80];
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (str_is(name, kinds[i].name)) return kinds[i].kind;
@@ -298,8 +299,8 @@ const int32_t *config_windows(config *c, int32_t n_layer, int32_t window, int32_
         return w;
     }
     for (int32_t i = 0; i < n_layer; i++) {
-        const bool windowed = listed ? layer_is_windowed(c, &types, i)
-                                     : !(period > 0 && (i + 1) % period == 0);
+        const bool windowed =
+            listed ? layer_is_windowed(c, &types, i) : !(period > 0 && (i + 1) % period == 0);
         if (windowed && listed && window == 0)
             fail(c, "sliding_window", "missing", "the window of the sliding layers");
         w[i] = windowed ? window : 0;

@@ -9,7 +9,7 @@ enum { CONFIG_KEY_LEN = 128 };
 typedef struct config {
     const source *src;
     bool gguf;
-    char arch[48];     /* GGUF: general.architecture; HF: model_type */
+    char arch[48]; /* GGUF: general.architecture; HF: model_type */
     cairn_diag *dg;
     cairn_status status;
 } config;

@@ -32,7 +32,7 @@ static const weight_row top_rows[] = {
 };
 #undef TOP
 
-#define L(f) offsetof(gemma_layer, f)
+#define L(f)  offsetof(gemma_layer, f)
 #define HF(n) "model.layers.%d." n
 #define GG(n) "blk.%d." n
 static const weight_row layer_rows[] = {
@@ -65,8 +65,7 @@ static cairn_status bind(model *m, gemma *g, bool third, cairn_diag *dg)
     weights_tie(&m->w, g->tok_embed);
     for (int32_t i = 0; i < m->shape.n_layer; i++) {
         TRY(weights_bind(&m->w, layer_rows, N(layer_rows), i, &g->layer[i], dg));
-        if (third)
-            TRY(weights_bind(&m->w, head_norm_rows, N(head_norm_rows), i, &g->layer[i], dg));
+        if (third) TRY(weights_bind(&m->w, head_norm_rows, N(head_norm_rows), i, &g->layer[i], dg));
     }
     return CAIRN_OK;
 }

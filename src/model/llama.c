@@ -33,7 +33,7 @@ static const weight_row head_rows[] = {
 };
 #undef TOP
 
-#define L(f) offsetof(llama_layer, f)
+#define L(f)  offsetof(llama_layer, f)
 #define HF(n) "model.layers.%d." n
 #define GG(n) "blk.%d." n
 static const weight_row layer_rows[] = {
@@ -76,7 +76,8 @@ static cairn_status llama_open(model *m, config *c, cairn_diag *dg)
     m->shape = b.s;
     m->impl = l;
     l->eps = b.eps;
-    const int32_t window = config_int(c, "sliding_window", "attention.sliding_window", 1, 1 << 28, 0);
+    const int32_t window =
+        config_int(c, "sliding_window", "attention.sliding_window", 1, 1 << 28, 0);
     l->window = config_windows(c, b.s.n_layer, window, 0, &m->a);
     rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
     TRY(c->status);

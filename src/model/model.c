@@ -19,16 +19,15 @@ static const family *const families[] = {&family_llama, &family_qwen, &family_ge
 enum { N_FAMILY = sizeof families / sizeof families[0] };
 
 /* Tensors that may lie in a file and mean nothing to the forward pass. */
-static const char *const ignored[] = {"rotary_emb.inv_freq", "attn.masked_bias", "rope_freqs.weight",
-                                      "lm_head.weight"};
+static const char *const ignored[] = {"rotary_emb.inv_freq", "attn.masked_bias",
+                                      "rope_freqs.weight", "lm_head.weight"};
 
 static cairn_status unknown(const source *src, const char *arch, cairn_diag *dg)
 {
     buf b;
     buf_init(&b, MEM_MODEL);
     for (size_t i = 0; i < N_FAMILY; i++) {
-        const char *const *names =
-            src->format == SOURCE_GGUF ? families[i]->gguf : families[i]->hf;
+        const char *const *names = src->format == SOURCE_GGUF ? families[i]->gguf : families[i]->hf;
         for (; *names; names++) buf_printf(&b, "%s%s", b.len ? ", " : "", *names);
     }
     (void)diag_set(dg, CAIRN_E_UNSUPPORTED, "%s: model family is \"%s\"; expected one of: %s",
@@ -41,8 +40,7 @@ static cairn_status find_family(const source *src, const char *arch, const famil
                                 cairn_diag *dg)
 {
     for (size_t i = 0; i < N_FAMILY; i++) {
-        const char *const *names =
-            src->format == SOURCE_GGUF ? families[i]->gguf : families[i]->hf;
+        const char *const *names = src->format == SOURCE_GGUF ? families[i]->gguf : families[i]->hf;
         for (; *names; names++)
             if (strcmp(*names, arch) == 0) {
                 *out = families[i];
@@ -58,8 +56,8 @@ cairn_status family_cache(model *m, const int32_t *window, cairn_diag *dg)
     cache_layer_spec *l = arena_calloc(&m->a, n, sizeof *l);
     if (!l || !window) return diag_set(dg, CAIRN_E_NOMEM, "cache layout");
     for (size_t i = 0; i < n; i++)
-        l[i] = (cache_layer_spec){m->shape.n_kv_head, m->shape.head_dim, m->shape.head_dim,
-                                  window[i]};
+        l[i] =
+            (cache_layer_spec){m->shape.n_kv_head, m->shape.head_dim, m->shape.head_dim, window[i]};
     m->cache = (cachespec){m->shape.n_layer, l};
     return CAIRN_OK;
 }

@@ -20,10 +20,10 @@ typedef struct model {
     const struct family *family;
     model_shape shape;
     cachespec cache;
-    weights w;        /* every weight that the family bound */
-    void *impl;       /* the family's own struct, in `a` */
+    weights w;  /* every weight that the family bound */
+    void *impl; /* the family's own struct, in `a` */
     const backend *be;
-    dev *dev;         /* NULL: opened for its headers only */
+    dev *dev; /* NULL: opened for its headers only */
     cairn_compute compute;
     size_t n_adopted;
     double load_seconds;

@@ -34,7 +34,7 @@ static const weight_row head_rows[] = {
 };
 #undef TOP
 
-#define L(f) offsetof(qwen_layer, f)
+#define L(f)  offsetof(qwen_layer, f)
 #define HF(n) "model.layers.%d." n
 #define GG(n) "blk.%d." n
 static const weight_row layer_rows[] = {
@@ -75,7 +75,8 @@ static const int32_t *windows(config *c, int32_t n_layer, arena *a)
     const bool on = config_bool(c, "use_sliding_window", false);
     const int32_t window = config_int(c, "sliding_window", NULL, 1, 1 << 28, 4096);
     const int32_t first = config_int(c, "max_window_layers", NULL, 0, 1 << 12, 28);
-    if (!on || config_has(c, "layer_types", NULL)) return config_windows(c, n_layer, on ? window : 0, 0, a);
+    if (!on || config_has(c, "layer_types", NULL))
+        return config_windows(c, n_layer, on ? window : 0, 0, a);
     int32_t *w = arena_calloc(a, (size_t)n_layer, sizeof *w);
     for (int32_t i = first; w && i < n_layer; i++) w[i] = window;
     return w;
@@ -88,9 +89,9 @@ static cairn_status check_generation(const model *m, const config *c, const qwen
     for (int32_t i = 0; i < m->shape.n_layer; i++) {
         const qwen_layer *L = &l->layer[i];
         if ((L->q_norm != NULL) != third || (L->k_norm != NULL) != third)
-            return diag_set(dg, CAIRN_E_CORRUPT, "%s: layer %d has %s norms on q and k; expected %s",
-                            m->src->path, (int)i, third ? "missing" : "unknown",
-                            third ? "both" : "none");
+            return diag_set(dg, CAIRN_E_CORRUPT,
+                            "%s: layer %d has %s norms on q and k; expected %s", m->src->path,
+                            (int)i, third ? "missing" : "unknown", third ? "both" : "none");
     }
     return CAIRN_OK;
 }

@@ -28,10 +28,8 @@ typedef struct attention {
 
 static inline op nn_op(const fwd *f, op_kind kind, val x, val y, val z)
 {
-    return (op){.kind = kind,
-                .layer = f->layer,
-                .in = {x, y, z},
-                .out = {VAL_NONE, VAL_NONE, VAL_NONE}};
+    return (op){
+        .kind = kind, .layer = f->layer, .in = {x, y, z}, .out = {VAL_NONE, VAL_NONE, VAL_NONE}};
 }
 
 static inline int32_t nn_cols(const fwd *f, val x)

@@ -143,8 +143,12 @@ cairn_status rope_make(const rope_params *p, arena *a, rope_spec *out, cairn_dia
     switch (p->kind) {
     case ROPE_DEFAULT:
     case ROPE_LINEAR:
-    case ROPE_DYNAMIC: fill_scaled(p, p->divisor, f); break;
-    case ROPE_LLAMA3: fill_llama3(p, f); break;
+    case ROPE_DYNAMIC:
+        fill_scaled(p, p->divisor, f);
+        break;
+    case ROPE_LLAMA3:
+        fill_llama3(p, f);
+        break;
     case ROPE_YARN:
         fill_yarn(p, f);
         r.mscale = yarn_attention(p);

@@ -5,15 +5,22 @@
 #include "base/arena.h"
 #include "tensor/op.h"
 
-typedef enum rope_kind { ROPE_DEFAULT, ROPE_LINEAR, ROPE_DYNAMIC, ROPE_YARN, ROPE_LLAMA3, ROPE_LONG } rope_kind;
+typedef enum rope_kind {
+    ROPE_DEFAULT,
+    ROPE_LINEAR,
+    ROPE_DYNAMIC,
+    ROPE_YARN,
+    ROPE_LLAMA3,
+    ROPE_LONG
+} rope_kind;
 
 typedef struct rope_params {
     rope_kind kind;
     double theta;
-    int32_t dim;        /* elements of a head that rotate */
-    double factor;      /* LINEAR, YARN, LLAMA3, LONG */
-    int32_t ctx;        /* positions of the model */
-    int32_t ctx_orig;   /* before scaling */
+    int32_t dim;                       /* elements of a head that rotate */
+    double factor;                     /* LINEAR, YARN, LLAMA3, LONG */
+    int32_t ctx;                       /* positions of the model */
+    int32_t ctx_orig;                  /* before scaling */
     double beta_fast, beta_slow;       /* YARN: 32, 1 */
     double mscale, mscale_all_dim;     /* YARN: 0: absent */
     double attention_factor;           /* YARN, LONG: 0: derived */

@@ -19,10 +19,10 @@ typedef enum dim_name {
 } dim_name;
 
 enum {
-    W_OPTIONAL = 1,   /* the field stays NULL when the file lacks it */
-    W_GATHER = 2,     /* rows are looked up: the embedding */
-    W_PLUS_ONE = 4,   /* HF files store gain - 1 */
-    W_HEAD = 8,       /* the matrix of the logits */
+    W_OPTIONAL = 1, /* the field stays NULL when the file lacks it */
+    W_GATHER = 2,   /* rows are looked up: the embedding */
+    W_PLUS_ONE = 4, /* HF files store gain - 1 */
+    W_HEAD = 8,     /* the matrix of the logits */
     W_FFN_DOWN = 16,
     W_ATTN_OUT = 32,
     W_BIAS = 64,      /* NAME.bias is bound with the weight when the file has it */

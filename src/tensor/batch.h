@@ -15,13 +15,13 @@ typedef struct segment {
 
 typedef struct step {
     int32_t n_rows, n_out, n_seg;
-    const int32_t *id, *pos;  /* [n_rows] */
-    const int32_t *out_row;   /* [n_out], ascending */
-    const segment *seg;       /* in row order */
-    const kv_layer *kv;       /* [n_layer] */
+    const int32_t *id, *pos; /* [n_rows] */
+    const int32_t *out_row;  /* [n_out], ascending */
+    const segment *seg;      /* in row order */
+    const kv_layer *kv;      /* [n_layer] */
     int32_t n_group;
-    float *logits;            /* [n_out, vocab] */
-    float *const *tap;        /* [n_tap] of [rows, cols], or NULL: taps are skipped */
+    float *logits;     /* [n_out, vocab] */
+    float *const *tap; /* [n_tap] of [rows, cols], or NULL: taps are skipped */
 } step;
 
 #endif

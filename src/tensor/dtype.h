@@ -54,7 +54,7 @@ typedef enum dtype {
 } dtype;
 
 const char *dtype_name(dtype t);
-int32_t dtype_block(dtype t);       /* elements a block */
+int32_t dtype_block(dtype t); /* elements a block */
 int32_t dtype_block_bytes(dtype t);
 bool dtype_from_gguf(uint32_t id, dtype *out);
 bool dtype_is_quant(dtype t); /* more than one element a block */

@@ -20,7 +20,17 @@
 #include "tensor/weight.h"
 
 #define OP_LIST(X)                                                                                 \
-    X(EMBED) X(LINEAR) X(RMS_NORM) X(ROPE) X(ATTEND) X(GLU) X(ADD) X(SCALE) X(SOFTCAP) X(SELECT) X(TAP)
+    X(EMBED)                                                                                       \
+    X(LINEAR)                                                                                      \
+    X(RMS_NORM)                                                                                    \
+    X(ROPE)                                                                                        \
+    X(ATTEND)                                                                                      \
+    X(GLU)                                                                                         \
+    X(ADD)                                                                                         \
+    X(SCALE)                                                                                       \
+    X(SOFTCAP)                                                                                     \
+    X(SELECT)                                                                                      \
+    X(TAP)
 
 typedef enum op_kind {
 #define OP_ENUM(name) OP_##name,
@@ -64,7 +74,7 @@ typedef struct op {
         } rope;
         struct {
             int32_t n_head, n_kv_head, dk, dv, window; /* window 0: all */
-            float scale, softcap;                       /* softcap 0: none */
+            float scale, softcap;                      /* softcap 0: none */
         } attend;
         struct {
             glu_act act;

@@ -24,14 +24,16 @@ static bool elementwise(op_kind k)
     case OP_GLU:
     case OP_ADD:
     case OP_SCALE:
-    case OP_SOFTCAP: return true;
+    case OP_SOFTCAP:
+        return true;
     case OP_EMBED:
     case OP_LINEAR:
     case OP_RMS_NORM:
     case OP_ATTEND:
     case OP_SELECT:
     case OP_TAP:
-    case OP_COUNT: return false;
+    case OP_COUNT:
+        return false;
     }
     return false;
 }
@@ -40,7 +42,8 @@ static void find_lives(const prog *p, const plan *pl, life *l)
 {
     for (int32_t v = 0; v < p->n_value; v++) {
         const size_t rows = (size_t)(p->value[v].rows == ROWS_ALL ? pl->max_rows : pl->max_out);
-        l[v] = (life){-1, -1, round_up(rows * (size_t)p->value[v].cols * sizeof(float), PLAN_ALIGN)};
+        l[v] =
+            (life){-1, -1, round_up(rows * (size_t)p->value[v].cols * sizeof(float), PLAN_ALIGN)};
     }
     for (int32_t i = 0; i < p->n_op; i++) {
         const op *o = &p->op[i];

@@ -7,8 +7,8 @@
 typedef struct plan {
     const prog *p;
     int32_t max_rows, max_out;
-    size_t *offset;  /* [n_value] bytes, 64-aligned; SIZE_MAX for the logits (bound by the step) */
-    size_t peak;     /* bytes of all values */
+    size_t *offset; /* [n_value] bytes, 64-aligned; SIZE_MAX for the logits (bound by the step) */
+    size_t peak;    /* bytes of all values */
 } plan;
 
 /* Lifetimes end at the last reading op; elementwise ops may write over an operand that dies there. */

@@ -114,18 +114,26 @@ static bool check_rope(prog *p, const op *o)
 static bool check(prog *p, const op *o)
 {
     switch (o->kind) {
-    case OP_EMBED: return want(p, o, "width of the table", o->w[0]->cols, cols(p, o->out[0]));
-    case OP_LINEAR: return check_linear(p, o);
-    case OP_RMS_NORM: return check_norm(p, o);
-    case OP_ROPE: return check_rope(p, o);
-    case OP_ATTEND: return check_attend(p, o);
+    case OP_EMBED:
+        return want(p, o, "width of the table", o->w[0]->cols, cols(p, o->out[0]));
+    case OP_LINEAR:
+        return check_linear(p, o);
+    case OP_RMS_NORM:
+        return check_norm(p, o);
+    case OP_ROPE:
+        return check_rope(p, o);
+    case OP_ATTEND:
+        return check_attend(p, o);
     case OP_GLU:
-    case OP_ADD: return want(p, o, "width of the second operand", cols(p, o->in[1]), cols(p, o->in[0]));
+    case OP_ADD:
+        return want(p, o, "width of the second operand", cols(p, o->in[1]), cols(p, o->in[0]));
     case OP_SCALE:
     case OP_SOFTCAP:
-    case OP_SELECT: return want(p, o, "width of the output", cols(p, o->out[0]), cols(p, o->in[0]));
+    case OP_SELECT:
+        return want(p, o, "width of the output", cols(p, o->out[0]), cols(p, o->in[0]));
     case OP_TAP:
-    case OP_COUNT: return true;
+    case OP_COUNT:
+        return true;
     }
     return true;
 }
@@ -164,8 +172,8 @@ int32_t prog_rope(prog *p, const rope_spec *r)
             return i;
     }
     if (p->n_rope == PROG_MAX_ROPE) {
-        p->status = diag_set(&p->diag, CAIRN_E_UNSUPPORTED, "more than %d rotary tables",
-                             PROG_MAX_ROPE);
+        p->status =
+            diag_set(&p->diag, CAIRN_E_UNSUPPORTED, "more than %d rotary tables", PROG_MAX_ROPE);
         return 0;
     }
     p->rope[p->n_rope] = *r;

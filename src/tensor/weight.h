@@ -6,20 +6,25 @@
 
 /* What a weight is for: decides the precision of the activations that meet it (numerics contract:
    the list of classes with two-term activations belongs to its version). */
-typedef enum weight_class { WEIGHT_PLAIN, WEIGHT_HEAD, WEIGHT_FFN_DOWN, WEIGHT_ATTN_OUT } weight_class;
+typedef enum weight_class {
+    WEIGHT_PLAIN,
+    WEIGHT_HEAD,
+    WEIGHT_FFN_DOWN,
+    WEIGHT_ATTN_OUT
+} weight_class;
 
 typedef struct weight {
-    const char *name;   /* as in the file */
-    dtype type;         /* as stored */
-    int32_t rows, cols; /* out, in; a vector has rows = 1 */
+    const char *name;    /* as in the file */
+    dtype type;          /* as stored */
+    int32_t rows, cols;  /* out, in; a vector has rows = 1 */
     const uint8_t *data; /* row-major, stored form, mapped; any alignment */
     size_t size;
-    const float *bias;   /* f32 [rows] or NULL; added after the product is complete */
-    const float *f32;    /* vectors (norm gains): f32 [cols]; NULL for matrices */
+    const float *bias; /* f32 [rows] or NULL; added after the product is complete */
+    const float *f32;  /* vectors (norm gains): f32 [cols]; NULL for matrices */
     weight_class klass;
-    bool gather;         /* rows are looked up (embedding) */
-    bool matmul;         /* used by LINEAR (a tied embedding has both) */
-    void *dev;           /* the backend's form, made by adopt; NULL: used in place */
+    bool gather; /* rows are looked up (embedding) */
+    bool matmul; /* used by LINEAR (a tied embedding has both) */
+    void *dev;   /* the backend's form, made by adopt; NULL: used in place */
 } weight;
 
 #endif

@@ -17,13 +17,13 @@ struct exec {
     dev *d;
     const plan *pl;
     int32_t max_ctx;
-    uint8_t *values;      /* plan's values */
+    uint8_t *values; /* plan's values */
     size_t values_size;
-    uint8_t *shared;      /* scratch of the running op, shared by the threads */
+    uint8_t *shared; /* scratch of the running op, shared by the threads */
     size_t shared_size;
-    uint8_t *thread;      /* scratch of each thread: thread_size bytes, 64-aligned */
+    uint8_t *thread; /* scratch of each thread: thread_size bytes, 64-aligned */
     size_t thread_size;
-    float *rope;          /* cosines and sines of the step's rows, a table a spec */
+    float *rope; /* cosines and sines of the step's rows, a table a spec */
 };
 
 /* One run in progress. */
