@@ -1,0 +1,117 @@
+/* The engine's events arrive on its own thread and must not block: they go into a buffer under a
+   lock, and the calling thread writes that to standard output.  A reader slower than the model makes
+   the buffer grow by the text of one answer at most, which max_tokens and the context bound. */
+#include "cli/answer.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "base/diag.h"
+#include "base/str.h"
+#include "base/thread.h"
+#include "cli/cli.h"
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int sig)
+{
+    (void)sig;
+    interrupted = 1;
+}
+
+void answer_catch_interrupt(void)
+{
+    struct sigaction a = {.sa_handler = on_interrupt};
+    (void)sigaction(SIGINT, &a, NULL);
+}
+
+bool answer_interrupted(void)
+{
+    const bool was = interrupted != 0;
+    interrupted = 0;
+    return was;
+}
+
+typedef struct inbox {
+    mutex mu;
+    cond ready;
+    /* guarded by mu */
+    buf text;
+    bool done;
+    cairn_status status;
+    char message[400];
+    answer_result result;
+} inbox;
+
+static void on_event(void *ctx, const cairn_event *ev)
+{
+    inbox *in = ctx;
+    mutex_lock(&in->mu);
+    buf_str(&in->text, ev->text);
+    if (ev->kind == CAIRN_EV_DONE) {
+        in->done = true;
+        in->result = (answer_result){ev->finish, ev->n_prompt, ev->n_generated, ev->prefill_seconds,
+                                     ev->decode_seconds};
+        if (ev->finish == CAIRN_FINISH_ERROR) {
+            const cairn_str m = str_of(ev->message ? ev->message : "");
+            const size_t n = m.len < sizeof in->message ? m.len : sizeof in->message - 1;
+            in->status = ev->status;
+            memcpy(in->message, m.ptr, n);
+        }
+    }
+    cond_signal(&in->ready);
+    mutex_unlock(&in->mu);
+}
+
+/* Moves what came into `out`; true when it was the last. */
+static bool take_text(inbox *in, buf *out)
+{
+    enum { LOOK_MS = 50 }; /* how soon Ctrl-C is seen */
+    mutex_lock(&in->mu);
+    if (!in->done && in->text.len == 0) (void)cond_wait_ms(&in->ready, &in->mu, LOOK_MS);
+    buf_str(out, buf_view(&in->text));
+    buf_clear(&in->text);
+    const bool done = in->done;
+    mutex_unlock(&in->mu);
+    return done;
+}
+
+static cairn_status pump(cairn_engine *e, cairn_request_id id, inbox *in, buf *said, cairn_diag *dg)
+{
+    cairn_status st = CAIRN_OK;
+    buf piece;
+    buf_init(&piece, MEM_MISC);
+    for (bool done = false; !done;) {
+        buf_clear(&piece);
+        done = take_text(in, &piece);
+        if (answer_interrupted()) cairn_engine_cancel(e, id);
+        if (st == CAIRN_OK && piece.len) {
+            st = cli_write_out(piece.ptr, piece.len, dg);
+            if (said) buf_str(said, buf_view(&piece));
+            if (st != CAIRN_OK) cairn_engine_cancel(e, id); /* nobody reads on */
+        }
+    }
+    buf_deinit(&piece);
+    return st;
+}
+
+cairn_status answer_stream(cairn_engine *e, const cairn_request *r, buf *said, answer_result *out,
+                           cairn_diag *dg)
+{
+    inbox in = {0};
+    cairn_request_id id;
+    mutex_init(&in.mu);
+    cond_init(&in.ready);
+    buf_init(&in.text, MEM_MISC);
+    (void)answer_interrupted();
+    cairn_status st = cairn_engine_submit(e, r, on_event, &in, &id, dg);
+    if (st == CAIRN_OK) {
+        st = pump(e, id, &in, said, dg);
+        if (st == CAIRN_OK && in.status != CAIRN_OK) st = diag_set(dg, in.status, "%s", in.message);
+        *out = in.result;
+    }
+    buf_deinit(&in.text);
+    cond_deinit(&in.ready);
+    mutex_deinit(&in.mu);
+    return st;
+}

@@ -1,0 +1,22 @@
+/* One request at a time, its text written to standard output as it comes; Ctrl-C ends the answer and
+   not the program. */
+#ifndef CLI_ANSWER_H
+#define CLI_ANSWER_H
+
+#include "base/buf.h"
+#include "cairn/engine.h"
+
+typedef struct answer_result {
+    cairn_finish finish;
+    int32_t n_prompt, n_generated;
+    double prefill_seconds, decode_seconds;
+} answer_result;
+
+void answer_catch_interrupt(void); /* Ctrl-C sets a flag from here on */
+bool answer_interrupted(void);     /* and this reads and clears it */
+
+/* Submits `r`, writes its text, appends it to `said` (may be NULL). */
+cairn_status answer_stream(cairn_engine *e, const cairn_request *r, buf *said, answer_result *out,
+                           cairn_diag *dg);
+
+#endif

@@ -1,0 +1,159 @@
+/* The interactive chat: line editing and history by libedit; each turn renders the whole conversation
+   again.  Ctrl-C ends an answer, or empties the line being typed; Ctrl-D or /exit ends the chat;
+   /clear forgets the conversation. */
+#include "cli/chat_loop.h"
+
+#include <editline/readline.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/diag.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "cli/cli.h"
+
+void chat_loop_begin(buf *conversation, const char *system)
+{
+    buf_clear(conversation);
+    buf_byte(conversation, '[');
+    if (system) chat_loop_say(conversation, "system", str_of(system));
+}
+
+void chat_loop_say(buf *conversation, const char *role, cairn_str text)
+{
+    if (conversation->len > 1) buf_byte(conversation, ',');
+    json_writer w = json_write(conversation);
+    json_w_obj(&w);
+    json_w_kstr(&w, "role", str_of(role));
+    json_w_kstr(&w, "content", text);
+    json_w_end_obj(&w);
+}
+
+cairn_status chat_loop_ids(const cairn_text *t, const buf *conversation, cairn_ids *out,
+                           cairn_diag *dg)
+{
+    cairn_render_opts o;
+    buf whole;
+    cairn_render_opts_init(&o);
+    buf_init(&whole, MEM_MISC);
+    buf_str(&whole, buf_view(conversation));
+    buf_byte(&whole, ']');
+    o.messages = buf_view(&whole);
+    cairn_status st = buf_status(&whole);
+    if (st == CAIRN_OK) st = cairn_text_prompt(t, &o, out, dg);
+    buf_deinit(&whole);
+    return st;
+}
+
+void chat_loop_speeds(const answer_result *r)
+{
+    const double pre = r->prefill_seconds > 0 ? r->n_prompt / r->prefill_seconds : 0;
+    const double dec = r->decode_seconds > 0 ? r->n_generated / r->decode_seconds : 0;
+    fprintf(stderr, "[prompt %d tokens, %.1f t/s; answer %d tokens, %.1f t/s]\n", (int)r->n_prompt,
+            pre, (int)r->n_generated, dec);
+}
+
+/* One question and its answer; the conversation keeps what was said, even if cut short. */
+static cairn_status turn(cairn_engine *e, const cairn_text *t, const cairn_request *r,
+                         buf *conversation, bool verbose, const char *line, cairn_diag *dg)
+{
+    cairn_status st;
+    cairn_ids ids = {0};
+    cairn_request q = *r;
+    answer_result res = {0};
+    const size_t before = conversation->len;
+    buf said;
+    buf_init(&said, MEM_MISC);
+    chat_loop_say(conversation, "user", str_of(line));
+    TRY_GOTO(chat_loop_ids(t, conversation, &ids, dg), out);
+    q.ids = ids.ptr;
+    q.n_ids = ids.len;
+    TRY_GOTO(answer_stream(e, &q, &said, &res, dg), out);
+    TRY_GOTO(cli_write_out("\n\n", 2, dg), out);
+    chat_loop_say(conversation, "assistant", buf_view(&said));
+    if (res.finish == CAIRN_FINISH_LENGTH) fputs("[the context is full]\n", stderr);
+    if (verbose) chat_loop_speeds(&res);
+out:
+    if (st != CAIRN_OK) buf_cut(conversation, before);
+    cairn_ids_free(&ids);
+    buf_deinit(&said);
+    return st;
+}
+
+static cairn_status plain_turn(cairn_engine *e, const cairn_text *t, const cairn_request *r,
+                               bool verbose, const char *line, cairn_diag *dg)
+{
+    cairn_ids ids = {0};
+    cairn_request q = *r;
+    answer_result res = {0};
+    TRY(cairn_text_tokenize(t, str_of(line), CAIRN_TOK_ADD_SPECIAL | CAIRN_TOK_PARSE_SPECIAL, &ids,
+                            dg));
+    q.ids = ids.ptr;
+    q.n_ids = ids.len;
+    cairn_status st = answer_stream(e, &q, NULL, &res, dg);
+    cairn_ids_free(&ids);
+    if (st == CAIRN_OK) st = cli_write_out("\n\n", 2, dg);
+    if (st == CAIRN_OK && verbose) chat_loop_speeds(&res);
+    return st;
+}
+
+static const char *history_path(buf *b)
+{
+    buf dir;
+    buf_init(&dir, MEM_MISC);
+    const bool there = path_cache_dir(&dir, NULL) == CAIRN_OK;
+    const char *path = there ? path_join(b, dir.ptr, "history") : NULL;
+    buf_deinit(&dir);
+    return path;
+}
+
+/* False: the chat ends. */
+static bool command_line(const char *line, buf *conversation, const char *system)
+{
+    if (strcmp(line, "/exit") == 0 || strcmp(line, "/quit") == 0) return false;
+    if (strcmp(line, "/clear") == 0)
+        chat_loop_begin(conversation, system);
+    else
+        fputs("commands: /clear, /exit; Ctrl-C stops an answer, Ctrl-D ends\n", stderr);
+    return true;
+}
+
+cairn_status chat_loop(cairn_engine *e, const cairn_text *t, const cairn_request *r,
+                       const char *system, bool verbose, cairn_diag *dg)
+{
+    const bool templated = cairn_text_has_template(t);
+    cairn_status st = CAIRN_OK;
+    buf conversation, path;
+    buf_init(&conversation, MEM_MISC);
+    buf_init(&path, MEM_MISC);
+    const char *history = history_path(&path);
+    chat_loop_begin(&conversation, system);
+    using_history();
+    if (history) (void)read_history(history);
+    answer_catch_interrupt();
+    for (bool go = true; go && st != CAIRN_E_IO;) {
+        errno = 0;
+        char *line = readline("> ");
+        if (!line && answer_interrupted()) {
+            (void)cli_write_out("\n", 1, NULL);
+            continue;
+        }
+        if (!line) break;
+        if (line[0]) (void)add_history(line);
+        if (line[0] == '/') {
+            go = command_line(line, &conversation, system);
+        } else if (line[0]) {
+            st = templated ? turn(e, t, r, &conversation, verbose, line, dg)
+                           : plain_turn(e, t, r, verbose, line, dg);
+            if (st != CAIRN_OK && st != CAIRN_E_IO) (void)cli_failed(dg); /* and go on */
+        }
+        free(line); /* readline's own allocation */
+    }
+    if (history) (void)write_history(history);
+    buf_deinit(&path);
+    buf_deinit(&conversation);
+    return st == CAIRN_E_IO ? st : CAIRN_OK;
+}

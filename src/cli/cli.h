@@ -1,0 +1,55 @@
+/* What the commands share: opening things, reading ids, saying what went wrong. */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include "base/buf.h"
+#include "base/flags.h"
+#include "cairn/cairn.h"
+
+enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+typedef struct command {
+    const char *name;
+    const char *words; /* of the usage line */
+    const char *help;  /* one line */
+    int (*run)(const struct command *c, int argc, char **argv);
+} command;
+
+int cmd_run(const command *c, int argc, char **argv);
+int cmd_serve(const command *c, int argc, char **argv);
+int cmd_info(const command *c, int argc, char **argv);
+int cmd_tokenize(const command *c, int argc, char **argv);
+int cmd_detokenize(const command *c, int argc, char **argv);
+int cmd_render(const command *c, int argc, char **argv);
+int cmd_logits(const command *c, int argc, char **argv);
+int cmd_bench(const command *c, int argc, char **argv);
+int cmd_score(const command *c, int argc, char **argv);
+int cmd_check_numerics(const command *c, int argc, char **argv);
+int cmd_pull(const command *c, int argc, char **argv);
+
+/* "cairn: MESSAGE" on standard error. */
+int cli_failed(const cairn_diag *dg); /* returns EXIT_FAILED */
+int cli_usage(const command *c, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3))); /* returns EXIT_USAGE */
+
+/* Words that stand beside the flags. */
+typedef struct cli_words {
+    const char *word[16];
+    size_t n;
+} cli_words;
+
+/* Parses the flags of a command; `--help` prints them.  False: *exit_code says how to end. */
+bool cli_flags(const command *c, const flag *table, size_t n_flags, int argc, char **argv,
+               size_t min_words, size_t max_words, cli_words *out, int *exit_code);
+
+/* `word` is a path or a registered name; NULL: the default model. */
+cairn_status cli_open_model(const char *word, const cairn_model_opts *o, cairn_model **out,
+                            cairn_diag *dg);
+cairn_status cli_open_text(const char *word, cairn_text **out, cairn_diag *dg);
+/* "fast" or "f32". */
+cairn_status cli_compute(const char *word, cairn_compute *out, cairn_diag *dg);
+/* A JSON array of token ids. */
+cairn_status cli_read_ids(const char *path, cairn_ids *out, cairn_diag *dg);
+cairn_status cli_write_out(const void *p, size_t n, cairn_diag *dg); /* standard output */
+
+#endif

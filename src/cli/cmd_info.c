@@ -1,0 +1,183 @@
+/* info: what a model is made of, without reading its weights. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/diag.h"
+#include "base/json.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "cli/cli.h"
+#include "format/format.h"
+
+static const int32_t ctx_steps[] = {2048, 4096, 8192, 16384, 32768, 65536, 131072};
+enum { N_CTX = sizeof ctx_steps / sizeof ctx_steps[0], MAX_TYPES = 64 };
+
+/* Bytes and tensors of one stored type. */
+typedef struct type_sum {
+    const char *type;
+    uint64_t bytes, n;
+} type_sum;
+
+static size_t sum_types(const cairn_model *m, type_sum out[MAX_TYPES])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < cairn_model_n_tensors(m); i++) {
+        cairn_tensor_info t;
+        size_t k = 0;
+        cairn_model_tensor(m, i, &t);
+        while (k < n && strcmp(out[k].type, t.type) != 0) k++;
+        if (k == MAX_TYPES) continue;
+        if (k == n) out[n++] = (type_sum){t.type, 0, 0};
+        out[k].bytes += t.bytes;
+        out[k].n++;
+    }
+    return n;
+}
+
+static uint64_t cache_bytes(const cairn_model_info *i, int32_t ctx)
+{
+    return i->cache_bytes_token * (uint64_t)ctx + i->cache_bytes_window;
+}
+
+static void json_info(const cairn_model *m, const cairn_model_info *i, buf *b)
+{
+    type_sum sums[MAX_TYPES];
+    const size_t n = sum_types(m, sums);
+    json_writer w = json_write(b);
+    json_w_obj(&w);
+    json_w_kstr(&w, "name", str_of(i->name));
+    json_w_kstr(&w, "format", str_of(i->format));
+    json_w_kstr(&w, "family", str_of(i->family));
+    json_w_kstr(&w, "quantization", str_of(i->quant));
+    json_w_kint(&w, "layers", i->n_layer);
+    json_w_kint(&w, "hidden_elements", i->hidden);
+    json_w_kint(&w, "heads", i->n_head);
+    json_w_kint(&w, "kv_heads", i->n_kv_head);
+    json_w_kint(&w, "head_elements", i->head_dim);
+    json_w_kint(&w, "vocabulary_tokens", i->vocab);
+    json_w_kint(&w, "context_tokens", i->ctx_train);
+    json_w_kint(&w, "parameters", (int64_t)i->n_params);
+    json_w_kint(&w, "weights_bytes", (int64_t)i->file_bytes);
+    json_w_kint(&w, "decode_read_bytes", (int64_t)i->token_bytes);
+    json_w_kint(&w, "cache_per_token_bytes", (int64_t)i->cache_bytes_token);
+    json_w_kint(&w, "cache_windowed_bytes", (int64_t)i->cache_bytes_window);
+    json_w_kint(&w, "tensors", (int64_t)cairn_model_n_tensors(m));
+    json_w_kbool(&w, "has_chat_template",
+                 cairn_model_text(m) && cairn_text_has_template(cairn_model_text(m)));
+    json_w_key(&w, "tensor_types");
+    json_w_arr(&w);
+    for (size_t k = 0; k < n; k++) {
+        json_w_obj(&w);
+        json_w_kstr(&w, "type", str_of(sums[k].type));
+        json_w_kint(&w, "tensors", (int64_t)sums[k].n);
+        json_w_kint(&w, "size_bytes", (int64_t)sums[k].bytes);
+        json_w_end_obj(&w);
+    }
+    json_w_end_arr(&w);
+    json_w_key(&w, "memory_by_context");
+    json_w_arr(&w);
+    for (size_t k = 0; k < N_CTX && (k == 0 || ctx_steps[k] <= i->ctx_train); k++) {
+        json_w_obj(&w);
+        json_w_kint(&w, "context_tokens", min_i32(ctx_steps[k], i->ctx_train));
+        json_w_kint(&w, "needed_bytes",
+                    (int64_t)(i->file_bytes + cache_bytes(i, min_i32(ctx_steps[k], i->ctx_train))));
+        json_w_end_obj(&w);
+    }
+    json_w_end_arr(&w);
+    json_w_end_obj(&w);
+    buf_byte(b, '\n');
+}
+
+static void text_info(const cairn_model *m, const cairn_model_info *i, buf *b)
+{
+    type_sum sums[MAX_TYPES];
+    const size_t n = sum_types(m, sums);
+    buf_printf(b, "%s\n", i->name);
+    buf_printf(b, "  format      %s, family %s\n", i->format, i->family);
+    buf_printf(b, "  shape       %d layers, hidden %d, %d heads of %d, %d KV heads\n",
+               (int)i->n_layer, (int)i->hidden, (int)i->n_head, (int)i->head_dim,
+               (int)i->n_kv_head);
+    buf_printf(b, "  vocabulary  %d\n  context     %d\n", (int)i->vocab, (int)i->ctx_train);
+    buf_printf(b, "  parameters  %.1f M\n", (double)i->n_params / 1e6);
+    buf_printf(b, "  weights     %.1f MB, of which a token reads %.1f MB\n",
+               (double)i->file_bytes / 1e6, (double)i->token_bytes / 1e6);
+    for (size_t k = 0; k < n; k++)
+        buf_printf(b, "    %-8s  %5llu tensors  %10.1f MB\n", sums[k].type,
+                   (unsigned long long)sums[k].n, (double)sums[k].bytes / 1e6);
+    buf_puts(b, "  memory by context (weights and cache)\n");
+    for (size_t k = 0; k < N_CTX && (k == 0 || ctx_steps[k] <= i->ctx_train); k++) {
+        const int32_t ctx = min_i32(ctx_steps[k], i->ctx_train);
+        buf_printf(b, "    %7d  %10.1f MB\n", (int)ctx,
+                   (double)(i->file_bytes + cache_bytes(i, ctx)) / 1e6);
+    }
+}
+
+static cairn_status print_info(const cairn_model *m, bool json, cairn_diag *dg)
+{
+    cairn_model_info i;
+    buf b;
+    cairn_model_info_init(&i);
+    cairn_model_get_info(m, &i);
+    buf_init(&b, MEM_MISC);
+    if (json)
+        json_info(m, &i, &b);
+    else
+        text_info(m, &i, &b);
+    cairn_status st = buf_status(&b);
+    if (st == CAIRN_OK) st = cli_write_out(b.ptr, b.len, dg);
+    buf_deinit(&b);
+    return st;
+}
+
+static cairn_status write_tensor(const cairn_model *m, const char *name, const char *path,
+                                 cairn_diag *dg)
+{
+    cairn_tensor_info t = {0};
+    size_t i = 0, n = 1, dim[4] = {0};
+    const size_t count = cairn_model_n_tensors(m);
+    for (; i < count; i++) {
+        cairn_model_tensor(m, i, &t);
+        if (strcmp(t.name, name) == 0) break;
+    }
+    if (i == count) return diag_set(dg, CAIRN_E_NOTFOUND, "tensor %s is not in the model", name);
+    for (int32_t d = 0; d < t.n_dim; d++) {
+        dim[d] = (size_t)t.dim[d];
+        n *= dim[d];
+    }
+    size_t size;
+    if (!mul_size(n, sizeof(float), &size)) return diag_set(dg, CAIRN_E_LIMIT, "%s: size", name);
+    float *f = mem_alloc(size, MEM_IO);
+    if (!f) return diag_set(dg, CAIRN_E_NOMEM, "%zu bytes for tensor %s", size, name);
+    cairn_status st = cairn_model_read_tensor(m, name, f, n, dg);
+    if (st == CAIRN_OK) st = npy_write_f32(path, f, dim, (size_t)t.n_dim, dg);
+    mem_free(f);
+    return st;
+}
+
+int cmd_info(const command *c, int argc, char **argv)
+{
+    bool json = false;
+    const char *tensor = NULL, *out_path = NULL;
+    const flag table[] = {
+        {"--json", NULL, FLAG_BOOL, &json, "one JSON object", 0, 0, NULL},
+        {"--tensor", NULL, FLAG_STR, &tensor, "NAME: write this tensor, dequantised", 0, 0, NULL},
+        {"--out", NULL, FLAG_STR, &out_path, "OUT.npy: where", 0, 0, NULL},
+    };
+    cli_words words;
+    int code;
+    if (!cli_flags(c, table, sizeof table / sizeof table[0], argc, argv, 1, 1, &words, &code))
+        return code;
+    if (!tensor != !out_path) return cli_usage(c, "info: --tensor and --out go together");
+
+    cairn_diag dg = {0};
+    cairn_model_opts o;
+    cairn_model *m = NULL;
+    cairn_model_opts_init(&o);
+    o.no_weights = true;
+    cairn_status st = cli_open_model(words.word[0], &o, &m, &dg);
+    if (st == CAIRN_OK)
+        st = tensor ? write_tensor(m, tensor, out_path, &dg) : print_info(m, json, &dg);
+    cairn_model_close(m);
+    return st == CAIRN_OK ? EXIT_OK : cli_failed(&dg);
+}

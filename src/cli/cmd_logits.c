@@ -1,0 +1,260 @@
+/* logits, score: teacher-forced passes over given tokens. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/diag.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "cli/cli.h"
+#include "format/format.h"
+
+enum { SCORE_TEXT_MAX = 1 << 30 };
+
+/* log of the sum of exp, in double around the maximum. */
+static double log_sum_exp(const float *x, int32_t n)
+{
+    float top = x[0];
+    double sum = 0;
+    for (int32_t i = 1; i < n; i++)
+        if (x[i] > top) top = x[i];
+    for (int32_t i = 0; i < n; i++) sum += exp((double)x[i] - (double)top);
+    return (double)top + log(sum);
+}
+
+/* Where rows of logits go. */
+typedef struct sink {
+    int32_t vocab, top;
+    float *logits; /* [n, vocab], or [n, top] */
+    int32_t *ids;  /* [n, top] */
+    float *lse;    /* [n] */
+} sink;
+
+/* The `top` best, descending, ties to the lower id: insertion into a short sorted list. */
+static void keep_best(const float *x, int32_t n, int32_t top, int32_t *ids, float *best)
+{
+    int32_t have = 0;
+    for (int32_t i = 0; i < n; i++) {
+        if (have == top && !(x[i] > best[top - 1])) continue;
+        int32_t at = have < top ? have++ : top - 1;
+        for (; at > 0 && x[i] > best[at - 1]; at--) {
+            best[at] = best[at - 1];
+            ids[at] = ids[at - 1];
+        }
+        best[at] = x[i];
+        ids[at] = i;
+    }
+}
+
+static bool take_row(void *ctx, int32_t pos, const float *logits)
+{
+    sink *s = ctx;
+    const size_t p = (size_t)pos, k = (size_t)s->top;
+    if (s->top) {
+        keep_best(logits, s->vocab, s->top, s->ids + p * k, s->logits + p * k);
+        s->lse[p] = (float)log_sum_exp(logits, s->vocab);
+    } else {
+        memcpy(s->logits + p * (size_t)s->vocab, logits, (size_t)s->vocab * sizeof *logits);
+    }
+    return true;
+}
+
+static cairn_status sink_init(sink *s, size_t n, int32_t vocab, int32_t top, cairn_diag *dg)
+{
+    size_t cells;
+    *s = (sink){.vocab = vocab, .top = top};
+    if (!mul_size(n, (size_t)(top ? top : vocab), &cells)) return CAIRN_E_LIMIT;
+    s->logits = mem_calloc(cells, sizeof *s->logits, MEM_IO);
+    s->ids = mem_calloc(top ? cells : 1, sizeof *s->ids, MEM_IO);
+    s->lse = mem_calloc(n, sizeof *s->lse, MEM_IO);
+    if (s->logits && s->ids && s->lse) return CAIRN_OK;
+    return diag_set(dg, CAIRN_E_NOMEM, "%zu logits", cells);
+}
+
+static void sink_deinit(sink *s)
+{
+    mem_free(s->logits);
+    mem_free(s->ids);
+    mem_free(s->lse);
+}
+
+static cairn_status write_logits(const sink *s, size_t n, const char *path, cairn_diag *dg)
+{
+    const size_t dim[2] = {n, (size_t)s->vocab};
+    if (s->top) return npz_write_top(path, s->ids, s->logits, s->lse, n, (size_t)s->top, dg);
+    return npy_write_f32(path, s->logits, dim, 2, dg);
+}
+
+static int32_t vocab_of(const cairn_model *m)
+{
+    cairn_model_info i;
+    cairn_model_info_init(&i);
+    cairn_model_get_info(m, &i);
+    return i.vocab;
+}
+
+int cmd_logits(const command *c, int argc, char **argv)
+{
+    const char *ids_path = NULL, *out_path = NULL, *compute = NULL;
+    int64_t top = 0, chunk = 0, threads = 0;
+    const flag table[] = {
+        {"--ids", NULL, FLAG_STR, &ids_path, "IDS.json: the tokens", 0, 0, NULL},
+        {"--out", NULL, FLAG_STR, &out_path, "OUT.npy (or .npz with --top)", 0, 0, NULL},
+        {"--top", NULL, FLAG_INT, &top, "K: only the K best of each position", 1, 1 << 20, NULL},
+        {"--chunk", NULL, FLAG_INT, &chunk, "N: rows computed at a time", 1, 1 << 20, NULL},
+        {"--compute", NULL, FLAG_STR, &compute, "fast|f32: arithmetic (default fast)", 0, 0, NULL},
+        {"--threads", "-t", FLAG_INT, &threads, "N: threads", 1, 1024, NULL},
+    };
+    cli_words words;
+    int code;
+    if (!cli_flags(c, table, sizeof table / sizeof table[0], argc, argv, 1, 1, &words, &code))
+        return code;
+    if (!ids_path || !out_path) return cli_usage(c, "logits: --ids and --out are needed");
+
+    cairn_diag dg = {0};
+    cairn_status st;
+    cairn_model *m = NULL;
+    cairn_ids ids = {0};
+    sink s = {0};
+    cairn_model_opts o;
+    cairn_score_opts so;
+    cairn_model_opts_init(&o);
+    cairn_score_opts_init(&so);
+    o.n_threads = (int32_t)threads;
+    so.chunk = (int32_t)chunk;
+    if (cli_compute(compute, &o.compute, &dg) != CAIRN_OK) return cli_usage(c, "%s", dg.message);
+    TRY_GOTO(cli_read_ids(ids_path, &ids, &dg), out);
+    TRY_GOTO(cli_open_model(words.word[0], &o, &m, &dg), out);
+    if (top > vocab_of(m)) top = vocab_of(m);
+    TRY_GOTO(sink_init(&s, ids.len, vocab_of(m), (int32_t)top, &dg), out);
+    TRY_GOTO(cairn_score(m, ids.ptr, ids.len, &so, take_row, &s, &dg), out);
+    st = write_logits(&s, ids.len, out_path, &dg);
+out:
+    sink_deinit(&s);
+    cairn_ids_free(&ids);
+    cairn_model_close(m);
+    return st == CAIRN_OK ? EXIT_OK : cli_failed(&dg);
+}
+
+/* --- score --- */
+
+typedef struct tally {
+    const int32_t *ids; /* of the window */
+    size_t n;
+    int32_t vocab;
+    double nll; /* sum */
+    uint64_t scored;
+} tally;
+
+static bool add_row(void *ctx, int32_t pos, const float *logits)
+{
+    tally *t = ctx;
+    if ((size_t)pos + 1 >= t->n) return true;
+    t->nll += log_sum_exp(logits, t->vocab) - (double)logits[t->ids[pos + 1]];
+    t->scored++;
+    return true;
+}
+
+/* Windows of the context, half of each overlapping: every token but the first is scored once, with at
+   least half a window before it where there is as much. */
+static cairn_status score_windows(cairn_model *m, const cairn_ids *ids, size_t window, tally *t,
+                                  cairn_diag *dg)
+{
+    cairn_score_opts o;
+    size_t scored_to = 1; /* tokens before this index are done */
+    cairn_score_opts_init(&o);
+    for (size_t at = 0; scored_to < ids->len; at += window / 2) {
+        const size_t n = ids->len - at < window ? ids->len - at : window;
+        t->ids = ids->ptr + at;
+        t->n = n;
+        o.first = (int32_t)(scored_to - 1 - at);
+        TRY(cairn_score(m, t->ids, n, &o, add_row, t, dg));
+        scored_to = at + n;
+    }
+    return CAIRN_OK;
+}
+
+static cairn_status print_score(const tally *t, bool json, cairn_diag *dg)
+{
+    const double nll = t->scored ? t->nll / (double)t->scored : 0;
+    buf b;
+    buf_init(&b, MEM_MISC);
+    if (json) {
+        json_writer w = json_write(&b);
+        json_w_obj(&w);
+        json_w_kint(&w, "tokens", (int64_t)t->scored);
+        json_w_knum(&w, "nll", nll);
+        json_w_knum(&w, "perplexity", exp(nll));
+        json_w_end_obj(&w);
+        buf_byte(&b, '\n');
+    } else {
+        buf_printf(&b, "tokens %llu  nll %.6f  perplexity %.4f\n", (unsigned long long)t->scored,
+                   nll, exp(nll));
+    }
+    cairn_status st = buf_status(&b);
+    if (st == CAIRN_OK) st = cli_write_out(b.ptr, b.len, dg);
+    buf_deinit(&b);
+    return st;
+}
+
+static cairn_status tokenize_file(const cairn_model *m, const char *path, cairn_ids *ids,
+                                  cairn_diag *dg)
+{
+    buf text;
+    const cairn_text *t = cairn_model_text(m);
+    if (!t) return diag_set(dg, CAIRN_E_NOTFOUND, "the model has no tokenizer");
+    buf_init(&text, MEM_MISC);
+    cairn_status st = file_read(path, SCORE_TEXT_MAX, &text, dg);
+    if (st == CAIRN_OK)
+        st = cairn_text_tokenize(t, buf_view(&text), CAIRN_TOK_ADD_SPECIAL, ids, dg);
+    buf_deinit(&text);
+    if (st == CAIRN_OK && ids->len < 2)
+        st = diag_set(dg, CAIRN_E_ARG, "%s: %zu tokens; expected at least 2", path, ids->len);
+    return st;
+}
+
+int cmd_score(const command *c, int argc, char **argv)
+{
+    const char *file = NULL, *compute = NULL;
+    int64_t threads = 0, ctx = 0;
+    bool json = false;
+    const flag table[] = {
+        {"--file", "-f", FLAG_STR, &file, "TEXT: the file ('-': standard input)", 0, 0, NULL},
+        {"--json", NULL, FLAG_BOOL, &json, "one JSON object", 0, 0, NULL},
+        {"--ctx", NULL, FLAG_INT, &ctx, "N: window (default: the model's context)", 2, 1 << 28,
+         NULL},
+        {"--compute", NULL, FLAG_STR, &compute, "fast|f32: arithmetic (default fast)", 0, 0, NULL},
+        {"--threads", "-t", FLAG_INT, &threads, "N: threads", 1, 1024, NULL},
+    };
+    cli_words words;
+    int code;
+    if (!cli_flags(c, table, sizeof table / sizeof table[0], argc, argv, 1, 1, &words, &code))
+        return code;
+    if (!file) return cli_usage(c, "score: -f TEXT is missing");
+
+    cairn_diag dg = {0};
+    cairn_status st;
+    cairn_model *m = NULL;
+    cairn_ids ids = {0};
+    cairn_model_info info;
+    cairn_model_opts o;
+    tally t = {0};
+    cairn_model_opts_init(&o);
+    cairn_model_info_init(&info);
+    o.n_threads = (int32_t)threads;
+    if (cli_compute(compute, &o.compute, &dg) != CAIRN_OK) return cli_usage(c, "%s", dg.message);
+    TRY_GOTO(cli_open_model(words.word[0], &o, &m, &dg), out);
+    TRY_GOTO(tokenize_file(m, file, &ids, &dg), out);
+    cairn_model_get_info(m, &info);
+    t.vocab = info.vocab;
+    const int32_t window = ctx && ctx < info.ctx_train ? (int32_t)ctx : info.ctx_train;
+    TRY_GOTO(score_windows(m, &ids, (size_t)window, &t, &dg), out);
+    st = print_score(&t, json, &dg);
+out:
+    cairn_ids_free(&ids);
+    cairn_model_close(m);
+    return st == CAIRN_OK ? EXIT_OK : cli_failed(&dg);
+}

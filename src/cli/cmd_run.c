@@ -1,0 +1,156 @@
+/* run: answer one prompt, or hold a conversation on a terminal. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/diag.h"
+#include "base/file.h"
+#include "base/rng.h"
+#include "base/str.h"
+#include "cli/answer.h"
+#include "cli/chat_loop.h"
+#include "cli/cli.h"
+
+enum { PROMPT_MAX = 256 << 20 };
+
+/* What `run` asks when nobody is there to type. */
+static const char built_in_question[] = "What is a cairn, and what is it for?";
+
+typedef struct run_flags {
+    const char *prompt, *file, *system, *compute;
+    int64_t n, top_k, seed, threads, ctx;
+    double temp, top_p, min_p, repetition;
+    bool raw, verbose, seed_given;
+} run_flags;
+
+static void read_sampling(const run_flags *f, cairn_request *r)
+{
+    r->max_tokens = (int32_t)f->n;
+    r->sampling.temperature = (float)f->temp;
+    r->sampling.top_k = (int32_t)f->top_k;
+    r->sampling.top_p = (float)f->top_p;
+    r->sampling.min_p = (float)f->min_p;
+    r->sampling.repetition_penalty = (float)f->repetition;
+    r->sampling.seed =
+        f->seed_given ? (uint64_t)f->seed : rng_u64(clock_ns(), 0, (uint64_t)getpid());
+}
+
+static cairn_status read_prompt(const run_flags *f, buf *text, cairn_diag *dg)
+{
+    if (f->file) return file_read(f->file, PROMPT_MAX, text, dg);
+    buf_puts(text, f->prompt ? f->prompt : built_in_question);
+    return buf_status(text);
+}
+
+static cairn_status raw_ids(const cairn_text *t, const buf *text, cairn_ids *out, cairn_diag *dg)
+{
+    return cairn_text_tokenize(t, buf_view(text), CAIRN_TOK_ADD_SPECIAL | CAIRN_TOK_PARSE_SPECIAL,
+                               out, dg);
+}
+
+static cairn_status answer_once(cairn_engine *e, const cairn_text *t, const run_flags *f,
+                                cairn_diag *dg)
+{
+    cairn_status st;
+    cairn_ids ids = {0};
+    cairn_request r;
+    answer_result res = {0};
+    buf text, conversation;
+    buf_init(&text, MEM_MISC);
+    buf_init(&conversation, MEM_MISC);
+    cairn_request_init(&r);
+    read_sampling(f, &r);
+    TRY_GOTO(read_prompt(f, &text, dg), out);
+    if (f->raw || !cairn_text_has_template(t)) {
+        TRY_GOTO(raw_ids(t, &text, &ids, dg), out);
+    } else {
+        chat_loop_begin(&conversation, f->system);
+        chat_loop_say(&conversation, "user", buf_view(&text));
+        TRY_GOTO(chat_loop_ids(t, &conversation, &ids, dg), out);
+    }
+    r.ids = ids.ptr;
+    r.n_ids = ids.len;
+    answer_catch_interrupt();
+    TRY_GOTO(answer_stream(e, &r, NULL, &res, dg), out);
+    TRY_GOTO(cli_write_out("\n", 1, dg), out);
+    if (f->verbose) chat_loop_speeds(&res);
+out:
+    cairn_ids_free(&ids);
+    buf_deinit(&text);
+    buf_deinit(&conversation);
+    return st;
+}
+
+static cairn_status run_model(const char *word, const run_flags *f, cairn_diag *dg)
+{
+    cairn_status st;
+    cairn_model *m = NULL;
+    cairn_engine *e = NULL;
+    cairn_model_opts o;
+    cairn_engine_opts eo;
+    cairn_model_opts_init(&o);
+    cairn_engine_opts_init(&eo);
+    o.n_threads = (int32_t)f->threads;
+    eo.max_seqs = 1;
+    eo.ctx_len = (int32_t)f->ctx;
+    TRY(cli_compute(f->compute, &o.compute, dg));
+    TRY_GOTO(cli_open_model(word, &o, &m, dg), out);
+    const cairn_text *t = cairn_model_text(m);
+    if (!t) {
+        st = diag_set(dg, CAIRN_E_NOTFOUND, "%s: no tokenizer beside the weights", word);
+        goto out;
+    }
+    TRY_GOTO(cairn_engine_open(m, &eo, &e, dg), out);
+    if (f->prompt || f->file || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
+        st = answer_once(e, t, f, dg);
+    } else {
+        cairn_request r;
+        cairn_request_init(&r);
+        read_sampling(f, &r);
+        st = chat_loop(e, t, &r, f->system, f->verbose, dg);
+    }
+out:
+    cairn_engine_close(e);
+    cairn_model_close(m);
+    return st;
+}
+
+int cmd_run(const command *c, int argc, char **argv)
+{
+    run_flags f = {.temp = 0.7, .top_p = 1, .repetition = 1};
+    const flag table[] = {
+        {"--prompt", "-p", FLAG_STR, &f.prompt, "TEXT: what to answer", 0, 0, NULL},
+        {"--file", "-f", FLAG_STR, &f.file, "FILE: likewise ('-': standard input)", 0, 0, NULL},
+        {"--tokens", "-n", FLAG_INT, &f.n, "N: at most so many (default: the context)", 1, 1 << 28,
+         NULL},
+        {"--temp", NULL, FLAG_NUM, &f.temp, "T: temperature, 0: greedy (0.7)", 0, 100, NULL},
+        {"--top-k", NULL, FLAG_INT, &f.top_k, "K: only the K likeliest, 0: all", 0, 1 << 24, NULL},
+        {"--top-p", NULL, FLAG_NUM, &f.top_p, "P: only the likeliest that reach P (1)", 1e-9, 1,
+         NULL},
+        {"--min-p", NULL, FLAG_NUM, &f.min_p, "P: only those of P times the best (0)", 1e-9, 1,
+         NULL},
+        {"--repetition-penalty", NULL, FLAG_NUM, &f.repetition, "R: 1: none", 0.01, 100, NULL},
+        {"--seed", NULL, FLAG_INT, &f.seed, "S: the same seed gives the same text", 0, 0,
+         &f.seed_given},
+        {"--system", NULL, FLAG_STR, &f.system, "TEXT: a system message first", 0, 0, NULL},
+        {"--raw", NULL, FLAG_BOOL, &f.raw, "complete the text, without the chat template", 0, 0,
+         NULL},
+        {"--ctx", NULL, FLAG_INT, &f.ctx, "N: context (default: the largest that fits)", 1, 1 << 28,
+         NULL},
+        {"--compute", NULL, FLAG_STR, &f.compute, "fast|f32: arithmetic (default fast)", 0, 0,
+         NULL},
+        {"--threads", "-t", FLAG_INT, &f.threads, "N: threads", 1, 1024, NULL},
+        {"--verbose", "-v", FLAG_BOOL, &f.verbose, "speeds on standard error", 0, 0, NULL},
+    };
+    cli_words words;
+    int code;
+    if (!cli_flags(c, table, sizeof table / sizeof table[0], argc, argv, 0, 1, &words, &code))
+        return code;
+    if (f.prompt && f.file) return cli_usage(c, "run: expected one of -p PROMPT and -f FILE");
+    cairn_diag dg = {0};
+    const cairn_status st = run_model(words.n ? words.word[0] : NULL, &f, &dg);
+    if (st == CAIRN_E_ARG && strncmp(dg.message, "--", 2) == 0)
+        return cli_usage(c, "%s", dg.message);
+    return st == CAIRN_OK ? EXIT_OK : cli_failed(&dg);
+}

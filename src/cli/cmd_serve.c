@@ -1,0 +1,149 @@
+/* serve: models behind HTTP until SIGTERM or SIGINT, then a drain. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/diag.h"
+#include "base/file.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "cli/cli.h"
+
+enum { MAX_MODELS = 8, MAX_KEYS = 256, KEY_FILE_MAX = 1 << 20 };
+
+typedef struct serve_flags {
+    const char *host, *key_file, *kv;
+    int64_t port, ctx, parallel, threads, queue, drain_s;
+    uint64_t memory;
+} serve_flags;
+
+typedef struct served {
+    cairn_model *model[MAX_MODELS];
+    cairn_server_model entry[MAX_MODELS];
+    size_t n;
+    buf keys; /* the key file, lines cut by NULs */
+    const char *key[MAX_KEYS];
+    size_t n_keys;
+} served;
+
+static cairn_server *running; /* for the signal handler; set before the handler is */
+
+static void on_stop(int sig)
+{
+    (void)sig;
+    cairn_server_stop(running);
+}
+
+static cairn_status read_keys(const char *path, served *s, cairn_diag *dg)
+{
+    if (!path) return CAIRN_OK;
+    TRY(file_read(path, KEY_FILE_MAX, &s->keys, dg));
+    for (char *p = s->keys.ptr; p && *p;) {
+        char *end = strchr(p, '\n');
+        if (end) *end = '\0';
+        const size_t n = strlen(p);
+        if (n && p[n - 1] == '\r') p[n - 1] = '\0';
+        if (*p && *p != '#') {
+            if (s->n_keys == MAX_KEYS)
+                return diag_set(dg, CAIRN_E_LIMIT, "%s: more than %d keys", path, MAX_KEYS);
+            s->key[s->n_keys++] = p;
+        }
+        p = end ? end + 1 : NULL;
+    }
+    if (s->n_keys) return CAIRN_OK;
+    return diag_set(dg, CAIRN_E_ARG, "%s: no key; expected one a line", path);
+}
+
+/* The id that requests name: the word of the command line without folders and ".gguf". */
+static const char *id_of(const char *word)
+{
+    const char *slash = strrchr(word, '/');
+    return slash && slash[1] ? slash + 1 : word;
+}
+
+static cairn_status open_one(const char *word, const serve_flags *f, served *s, cairn_diag *dg)
+{
+    cairn_model_opts o;
+    cairn_engine_opts eo;
+    cairn_model_opts_init(&o);
+    cairn_engine_opts_init(&eo);
+    o.n_threads = (int32_t)f->threads;
+    o.memory_limit = f->memory;
+    eo.memory_limit = f->memory;
+    eo.ctx_len = (int32_t)f->ctx;
+    eo.max_seqs = (int32_t)f->parallel;
+    eo.max_queue = (int32_t)f->queue;
+    eo.kv_codec = f->kv;
+    TRY(cli_open_model(word, &o, &s->model[s->n], dg));
+    const cairn_status st = cairn_engine_open(s->model[s->n], &eo, &s->entry[s->n].engine, dg);
+    if (st != CAIRN_OK) {
+        cairn_model_close(s->model[s->n]);
+        return st;
+    }
+    s->entry[s->n].id = id_of(word);
+    s->n++;
+    return CAIRN_OK;
+}
+
+static cairn_status listen_and_serve(const serve_flags *f, const served *s, cairn_diag *dg)
+{
+    cairn_server_opts o;
+    struct sigaction stop = {.sa_handler = on_stop};
+    cairn_server_opts_init(&o);
+    o.host = f->host;
+    o.port = (int32_t)f->port;
+    o.models = s->entry;
+    o.n_models = s->n;
+    o.api_keys = s->n_keys ? s->key : NULL;
+    o.n_api_keys = s->n_keys;
+    TRY(cairn_server_open(&o, &running, dg));
+    (void)sigaction(SIGTERM, &stop, NULL);
+    (void)sigaction(SIGINT, &stop, NULL);
+    printf("listening on http://%s:%d\n", f->host, (int)cairn_server_port(running));
+    fflush(stdout);
+    const cairn_status st = cairn_server_run(running, (int32_t)f->drain_s * 1000, dg);
+    cairn_server_close(running);
+    return st;
+}
+
+int cmd_serve(const command *c, int argc, char **argv)
+{
+    serve_flags f = {.host = "127.0.0.1", .port = 8080, .drain_s = 20};
+    const flag table[] = {
+        {"--host", NULL, FLAG_STR, &f.host, "H: address (127.0.0.1)", 0, 0, NULL},
+        {"--port", NULL, FLAG_INT, &f.port, "P: port, 0: any free one (8080)", 0, 65535, NULL},
+        {"--api-key-file", NULL, FLAG_STR, &f.key_file, "F: accepted keys, one a line", 0, 0, NULL},
+        {"--ctx", NULL, FLAG_INT, &f.ctx, "N: context of a request (default: what fits)", 1,
+         1 << 28, NULL},
+        {"--memory", NULL, FLAG_SIZE, &f.memory, "BYTES: for weights and caches", 0, 0, NULL},
+        {"--kv-cache", NULL, FLAG_STR, &f.kv, "SPEC: f16, bf16 or f32", 0, 0, NULL},
+        {"--parallel", NULL, FLAG_INT, &f.parallel, "N: requests decoded at once (4)", 1, 256,
+         NULL},
+        {"--queue", NULL, FLAG_INT, &f.queue, "N: requests waiting beyond those (64)", 1, 1 << 16,
+         NULL},
+        {"--drain", NULL, FLAG_INT, &f.drain_s, "S: seconds for running requests at the end (20)",
+         0, 86400, NULL},
+        {"--threads", "-t", FLAG_INT, &f.threads, "N: threads", 1, 1024, NULL},
+    };
+    cli_words words;
+    int code;
+    if (!cli_flags(c, table, sizeof table / sizeof table[0], argc, argv, 0, MAX_MODELS, &words,
+                   &code))
+        return code;
+
+    cairn_diag dg = {0};
+    cairn_status st;
+    served s = {0};
+    buf_init(&s.keys, MEM_SERVE);
+    TRY_GOTO(read_keys(f.key_file, &s, &dg), out);
+    if (!words.n) words.word[words.n++] = "smollm2";
+    for (size_t i = 0; i < words.n; i++) TRY_GOTO(open_one(words.word[i], &f, &s, &dg), out);
+    st = listen_and_serve(&f, &s, &dg);
+out:
+    for (size_t i = s.n; i-- > 0;) {
+        cairn_engine_close(s.entry[i].engine);
+        cairn_model_close(s.model[i]);
+    }
+    buf_deinit(&s.keys);
+    return st == CAIRN_OK ? EXIT_OK : cli_failed(&dg);
+}

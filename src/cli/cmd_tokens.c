@@ -1,0 +1,141 @@
+/* tokenize, detokenize, render: a model's text files, no weights. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/diag.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "cli/cli.h"
+
+enum { TEXT_FILE_MAX = 1 << 30, JSON_FILE_MAX = 256 << 20 };
+
+static cairn_status print_ids(const cairn_ids *ids, cairn_diag *dg)
+{
+    buf b;
+    buf_init(&b, MEM_MISC);
+    json_writer w = json_write(&b);
+    json_w_arr(&w);
+    for (size_t i = 0; i < ids->len; i++) json_w_int(&w, ids->ptr[i]);
+    json_w_end_arr(&w);
+    buf_byte(&b, '\n');
+    cairn_status st = buf_status(&b);
+    if (st == CAIRN_OK) st = cli_write_out(b.ptr, b.len, dg);
+    buf_deinit(&b);
+    return st;
+}
+
+int cmd_tokenize(const command *c, int argc, char **argv)
+{
+    const char *file = NULL, *text = NULL;
+    bool no_special = false, no_parse = false;
+    const flag table[] = {
+        {"--file", "-f", FLAG_STR, &file, "FILE: the text ('-': standard input)", 0, 0, NULL},
+        {"--prompt", "-p", FLAG_STR, &text, "TEXT: the text itself", 0, 0, NULL},
+        {"--no-special", NULL, FLAG_BOOL, &no_special, "do not add BOS or EOS", 0, 0, NULL},
+        {"--no-parse-special", NULL, FLAG_BOOL, &no_parse,
+         "special tokens written in the text are plain text", 0, 0, NULL},
+    };
+    cli_words words;
+    int code;
+    if (!cli_flags(c, table, sizeof table / sizeof table[0], argc, argv, 1, 1, &words, &code))
+        return code;
+    if (!file == !text) return cli_usage(c, "tokenize: expected one of -f FILE and -p TEXT");
+
+    cairn_diag dg = {0};
+    cairn_status st;
+    cairn_text *t = NULL;
+    cairn_ids ids = {0};
+    buf b;
+    buf_init(&b, MEM_MISC);
+    TRY_GOTO(cli_open_text(words.word[0], &t, &dg), out);
+    if (file) TRY_GOTO(file_read(file, TEXT_FILE_MAX, &b, &dg), out);
+    const uint32_t flags =
+        (no_special ? 0u : CAIRN_TOK_ADD_SPECIAL) | (no_parse ? 0u : CAIRN_TOK_PARSE_SPECIAL);
+    TRY_GOTO(cairn_text_tokenize(t, file ? buf_view(&b) : str_of(text), flags, &ids, &dg), out);
+    st = print_ids(&ids, &dg);
+out:
+    cairn_ids_free(&ids);
+    cairn_text_close(t);
+    buf_deinit(&b);
+    return st == CAIRN_OK ? EXIT_OK : cli_failed(&dg);
+}
+
+int cmd_detokenize(const command *c, int argc, char **argv)
+{
+    const char *file = NULL;
+    const flag table[] = {
+        {"--file", "-f", FLAG_STR, &file, "IDS.json: an array of ids ('-': standard input)", 0, 0,
+         NULL},
+    };
+    cli_words words;
+    int code;
+    if (!cli_flags(c, table, sizeof table / sizeof table[0], argc, argv, 1, 1, &words, &code))
+        return code;
+    if (!file) return cli_usage(c, "detokenize: -f IDS.json is missing");
+
+    cairn_diag dg = {0};
+    cairn_status st;
+    cairn_text *t = NULL;
+    cairn_ids ids = {0};
+    cairn_bytes text = {0};
+    TRY_GOTO(cli_open_text(words.word[0], &t, &dg), out);
+    TRY_GOTO(cli_read_ids(file, &ids, &dg), out);
+    TRY_GOTO(cairn_text_detokenize(t, ids.ptr, ids.len, true, &text, &dg), out);
+    st = cli_write_out(text.ptr, text.len, &dg);
+out:
+    cairn_bytes_free(&text);
+    cairn_ids_free(&ids);
+    cairn_text_close(t);
+    return st == CAIRN_OK ? EXIT_OK : cli_failed(&dg);
+}
+
+static cairn_status slurp(const char *path, buf *b, cairn_str *out, cairn_diag *dg)
+{
+    *out = (cairn_str){0};
+    if (!path) return CAIRN_OK;
+    TRY(file_read(path, JSON_FILE_MAX, b, dg));
+    *out = buf_view(b);
+    return CAIRN_OK;
+}
+
+int cmd_render(const command *c, int argc, char **argv)
+{
+    const char *messages = NULL, *tools = NULL, *kwargs = NULL, *template_file = NULL;
+    const flag table[] = {
+        {"--messages", NULL, FLAG_STR, &messages, "FILE.json: an OpenAI messages array", 0, 0,
+         NULL},
+        {"--tools", NULL, FLAG_STR, &tools, "FILE.json: an OpenAI tools array", 0, 0, NULL},
+        {"--kwargs", NULL, FLAG_STR, &kwargs, "JSON: more variables for the template", 0, 0, NULL},
+        {"--template", NULL, FLAG_STR, &template_file, "FILE.jinja: in place of the model's own", 0,
+         0, NULL},
+    };
+    cli_words words;
+    int code;
+    if (!cli_flags(c, table, sizeof table / sizeof table[0], argc, argv, 0, 1, &words, &code))
+        return code;
+    if (!messages) return cli_usage(c, "render: --messages FILE.json is missing");
+    if (!words.n && !template_file)
+        return cli_usage(c, "render: expected MODEL or --template FILE");
+
+    cairn_diag dg = {0};
+    cairn_status st;
+    cairn_text *t = NULL;
+    cairn_bytes text = {0};
+    cairn_render_opts o;
+    buf b[3];
+    cairn_render_opts_init(&o);
+    for (int i = 0; i < 3; i++) buf_init(&b[i], MEM_MISC);
+    if (words.n) TRY_GOTO(cli_open_text(words.word[0], &t, &dg), out);
+    TRY_GOTO(slurp(messages, &b[0], &o.messages, &dg), out);
+    TRY_GOTO(slurp(tools, &b[1], &o.tools, &dg), out);
+    TRY_GOTO(slurp(template_file, &b[2], &o.template_text, &dg), out);
+    if (kwargs) o.kwargs = str_of(kwargs);
+    TRY_GOTO(cairn_text_render(t, &o, &text, &dg), out);
+    st = cli_write_out(text.ptr, text.len, &dg);
+out:
+    cairn_bytes_free(&text);
+    cairn_text_close(t);
+    for (int i = 0; i < 3; i++) buf_deinit(&b[i]);
+    return st == CAIRN_OK ? EXIT_OK : cli_failed(&dg);
+}
