@@ -1,0 +1,244 @@
+/* LINEAR: rows to 8 bits once an op, then tasks over the 32-row units of all its weights.  Owns the
+   cutting of the work, the choice of the kernel, bias and residual; leaves arithmetic to the kernels.
+   An output is computed whole by one task and K is never split, so that neither the threads nor the
+   other rows of the step can matter.
+
+   Three ways for a weight: tiles times 8-bit activations (adopted, fast); floats in place by lane16;
+   and, for what has no tiles and under compute f32, rows dequantised into the thread's scratch. */
+#include <assert.h>
+#include <string.h>
+
+#include "backend/cpu/cpu_priv.h"
+#include "backend/cpu/tiles.h"
+#include "base/num.h"
+
+enum {
+    UNIT = TILE_ROWS,
+    DEQUANT_ROWS = 4,     /* rows dequantised at a time: they share the reads of x */
+    TASKS_A_THREAD = 8,   /* the slowest thread then idles for at most an eighth of its share */
+    SERIAL_QUANT = 16384, /* values under which a fork costs more than it saves */
+    MAX_ACT = 4,          /* group sizes × terms */
+};
+
+/* Numerics contract: the terms of the 8-bit activations that meet each class of weights. */
+static const int32_t class_terms[] = {
+    [WEIGHT_PLAIN] = 1,
+    [WEIGHT_HEAD] = 2,
+    [WEIGHT_FFN_DOWN] = 1,
+    [WEIGHT_ATTN_OUT] = 1,
+};
+
+/* The op's input in one 8-bit form: [block][row][term]. */
+typedef struct act8 {
+    int32_t group, terms; /* group 32 or 256 */
+    size_t stride;        /* bytes from block to block */
+    uint8_t *data;
+} act8;
+
+typedef struct linear_job {
+    cpu_run *r;
+    const op *o;
+    const float *x;
+    const float *residual; /* or NULL */
+    float *out[OP_MAX_OUT];
+    int32_t n_rows, cols;
+    int32_t n_act;
+    act8 act[MAX_ACT];
+    int32_t act_of[OP_MAX_OUT]; /* index into act; −1: the weight meets floats */
+    int32_t n_unit;
+    int32_t n_run;      /* runs of units a chunk of rows */
+    int32_t chunk;      /* rows */
+    int32_t quant_rows; /* rows a task of quantisation */
+} linear_job;
+
+static size_t act_struct(int32_t group)
+{
+    return group == 32 ? sizeof(a8_32) : sizeof(a8_256);
+}
+
+/* Lists the forms of x that the op's weights need, each once, and their place from base on; answers
+   the bytes they take. */
+static size_t plan_acts(linear_job *j, const dev *d, uint8_t *base)
+{
+    size_t used = 0;
+    for (int32_t i = 0; i < j->o->n_w; i++) {
+        const weight *w = j->o->w[i];
+        tile_type t;
+        j->act_of[i] = -1;
+        if (d->compute != CAIRN_COMPUTE_FAST || !tiles_type(w->type, &t)) continue;
+        act8 a = {tile_elems(t), class_terms[w->klass], 0, NULL};
+        int32_t at = 0;
+        while (at < j->n_act && (j->act[at].group != a.group || j->act[at].terms != a.terms)) at++;
+        j->act_of[i] = at;
+        if (at < j->n_act) continue;
+        assert(at < MAX_ACT);
+        a.stride = act_struct(a.group) * (size_t)a.terms * (size_t)j->n_rows;
+        if (base) a.data = base + used;
+        used += round_up(a.stride * (size_t)(w->cols / a.group), 64);
+        j->act[j->n_act++] = a;
+    }
+    return used;
+}
+
+cpu_need cpu_linear_need(const dev *d, const op *o, int32_t max_rows)
+{
+    linear_job j = {.o = o, .n_rows = max_rows};
+    cpu_need need = {.shared = plan_acts(&j, d, NULL)};
+    size_t sums = sizeof(float) * TILE_MAX_VEC * UNIT;
+    need.thread = sums + TILE_PANEL;
+    for (int32_t i = 0; i < o->n_w; i++) {
+        size_t rows = sums + sizeof(float) * DEQUANT_ROWS * (size_t)o->w[i]->cols;
+        if (j.act_of[i] < 0 && rows > need.thread) need.thread = rows;
+    }
+    need.thread = round_up(need.thread, 64);
+    return need;
+}
+
+static void quant_rows(const linear_job *j, int32_t row0, int32_t n)
+{
+    const kern_linear *k = &j->r->x->d->k.lin;
+    for (const act8 *a = j->act; a < j->act + j->n_act; a++) {
+        size_t size = act_struct(a->group) * (size_t)a->terms;
+        for (int32_t r = row0; r < row0 + n; r++) {
+            const float *x = j->x + (size_t)r * (size_t)j->cols;
+            void *to = a->data + (size_t)r * size;
+            if (a->group == 32)
+                k->quant32(x, j->cols / 32, a->terms, to, a->stride);
+            else
+                k->quant256(x, j->cols / 256, a->terms, to, a->stride);
+        }
+    }
+}
+
+static void quant_task(void *ctx, int32_t i_task, int32_t i_thread)
+{
+    const linear_job *j = ctx;
+    int32_t row0 = i_task * j->quant_rows;
+    (void)i_thread;
+    quant_rows(j, row0, min_i32(j->quant_rows, j->n_rows - row0));
+}
+
+static void quantise(linear_job *j)
+{
+    if (!j->n_act) return;
+    if ((int64_t)j->n_rows * j->cols <= SERIAL_QUANT || j->n_rows == 1) {
+        quant_rows(j, 0, j->n_rows);
+        return;
+    }
+    j->quant_rows = ceil_div(SERIAL_QUANT / 4, j->cols);
+    workers_run(j->r->x->d->pool, ceil_div(j->n_rows, j->quant_rows), quant_task, j);
+}
+
+/* Adds bias and residual to the sums of rows t0 … t0+n_t-1 and stores them. */
+static void finish(const linear_job *j, int32_t i_w, int32_t row0, int32_t t0, int32_t n_t,
+                   const float *y)
+{
+    const weight *w = j->o->w[i_w];
+    int32_t n = min_i32(UNIT, w->rows - row0);
+    for (int32_t t = 0; t < n_t; t++, y += UNIT) {
+        size_t at = (size_t)(t0 + t) * (size_t)w->rows + (size_t)row0;
+        float *out = j->out[i_w] + at;
+        if (!w->bias && !j->residual) {
+            memcpy(out, y, (size_t)n * sizeof *y);
+            continue;
+        }
+        for (int32_t i = 0; i < n; i++) {
+            float v = y[i];
+            if (w->bias) v += w->bias[row0 + i];
+            if (j->residual) v += j->residual[at + (size_t)i];
+            out[i] = v;
+        }
+    }
+}
+
+static void tile_unit(const linear_job *j, int32_t i_w, int32_t unit, int32_t t0, int32_t n_t,
+                      uint8_t *scratch, float *y)
+{
+    const tiles *t = j->o->w[i_w]->dev;
+    const act8 *a = &j->act[j->act_of[i_w]];
+    j->r->x->d->k.lin.tile[t->type](t->data + (size_t)unit * t->tile_bytes, t->n_block,
+                                    a->data + act_struct(a->group) * (size_t)a->terms * (size_t)t0,
+                                    a->stride, n_t * a->terms, a->terms, y, scratch);
+}
+
+static kern_dense_fn *dense_kernel(const kern_linear *k, dtype t)
+{
+    return t == DT_F32    ? k->dense_f32
+           : t == DT_F16  ? k->dense_f16
+           : t == DT_BF16 ? k->dense_bf16
+                          : NULL;
+}
+
+static void dense_unit(const linear_job *j, int32_t i_w, int32_t unit, int32_t t0, int32_t n_t,
+                       uint8_t *scratch, float *y)
+{
+    const kern_linear *k = &j->r->x->d->k.lin;
+    const weight *w = j->o->w[i_w];
+    kern_dense_fn *dense = dense_kernel(k, w->type);
+    const float *x = j->x + (size_t)t0 * (size_t)j->cols;
+    size_t cols = (size_t)j->cols, row_bytes = w->size / (size_t)w->rows;
+    int32_t row0 = unit * UNIT, n = min_i32(UNIT, w->rows - row0);
+    if (dense) {
+        dense(w->data + (size_t)row0 * row_bytes, row_bytes, n, x, cols, n_t, j->cols, y, UNIT);
+        return;
+    }
+    for (int32_t i = 0; i < n; i += DEQUANT_ROWS) {
+        int32_t m = min_i32(DEQUANT_ROWS, n - i);
+        float *rows = (float *)(void *)scratch;
+        for (int32_t q = 0; q < m; q++)
+            dtype_to_f32(w->type, w->data + (size_t)(row0 + i + q) * row_bytes,
+                         rows + (size_t)q * cols, cols);
+        k->dense_f32(scratch, cols * sizeof(float), m, x, cols, n_t, j->cols, y + i, UNIT);
+    }
+}
+
+static void linear_task(void *ctx, int32_t i_task, int32_t i_thread)
+{
+    const linear_job *j = ctx;
+    int32_t t0 = i_task / j->n_run * j->chunk, run = i_task % j->n_run;
+    int32_t n_t = min_i32(j->chunk, j->n_rows - t0);
+    int32_t unit = (int32_t)((int64_t)j->n_unit * run / j->n_run);
+    int32_t end = (int32_t)((int64_t)j->n_unit * (run + 1) / j->n_run);
+    uint8_t *scratch = cpu_thread_scratch(j->r, i_thread);
+    float *y = (float *)(void *)scratch;
+    int32_t i_w = 0;
+    scratch += sizeof(float) * TILE_MAX_VEC * UNIT;
+    for (int32_t first = 0; unit < end; unit++) {
+        while (unit - first >= ceil_div(j->o->w[i_w]->rows, UNIT))
+            first += ceil_div(j->o->w[i_w++]->rows, UNIT);
+        if (j->act_of[i_w] >= 0)
+            tile_unit(j, i_w, unit - first, t0, n_t, scratch, y);
+        else
+            dense_unit(j, i_w, unit - first, t0, n_t, scratch, y);
+        finish(j, i_w, (unit - first) * UNIT, t0, n_t, y);
+    }
+}
+
+/* Chunks of rows whose sums stay in L1, all of about one size, times runs of units: enough tasks to
+   keep the threads even, runs as long as that allows (memory likes long streams). */
+static void cut(linear_job *j)
+{
+    int32_t most = TILE_MAX_VEC, n_chunk;
+    int32_t want = TASKS_A_THREAD * workers_active(j->r->x->d->pool);
+    for (int32_t i = 0; i < j->n_act; i++) most = min_i32(most, TILE_MAX_VEC / j->act[i].terms);
+    n_chunk = ceil_div(j->n_rows, most);
+    j->chunk = min_i32(most, (int32_t)round_up((size_t)ceil_div(j->n_rows, n_chunk), 4));
+    n_chunk = ceil_div(j->n_rows, j->chunk);
+    j->n_run = max_i32(1, min_i32(j->n_unit, ceil_div(want, n_chunk)));
+    workers_run(j->r->x->d->pool, n_chunk * j->n_run, linear_task, j);
+}
+
+void cpu_linear(cpu_run *r, const op *o)
+{
+    linear_job j = {.r = r, .o = o, .x = cpu_val(r, o->in[0]), .n_rows = cpu_rows(r, o->in[0])};
+    if (j.n_rows == 0) return;
+    j.cols = o->w[0]->cols;
+    if (o->in[1] != VAL_NONE) j.residual = cpu_val(r, o->in[1]);
+    for (int32_t i = 0; i < o->n_w; i++) {
+        j.out[i] = cpu_val(r, o->out[i]);
+        j.n_unit += ceil_div(o->w[i]->rows, UNIT);
+    }
+    plan_acts(&j, r->x->d, r->x->shared);
+    quantise(&j);
+    cut(&j);
+}

@@ -1,0 +1,132 @@
+/* Kernels that multiply weights: what LINEAR is made of.  docs/numerics.md, section LINEAR, states the
+   arithmetic; the reference kernels (ref/linear_*.c) are that statement in plain C, and every level
+   gives their bits.
+
+   Quantised weights lie in tiles of 32 rows, block after block along the row, so that a tile is one
+   linear stream of as many bytes as the file has.  A line is 64 bytes: one 32-bit word of each of 16
+   rows; group g of a tile holds the rows 16g … 16g+15.  One block of a tile, by format:
+     Q4_0  d[32]            | per group: 4 lines of nibbles
+     Q4_1  d[32] | m[32]    | per group: 4 lines of nibbles
+     Q5_0  d[32]            | per group: 1 line of fifth bits, 4 of nibbles
+     Q5_1  d[32] | m[32]    | per group: 1 line of fifth bits, 4 of nibbles
+     Q8_0  d[32]            | per group: 8 lines
+     Q4_K                     per group: d[16] dmin[16] | 3 lines of scales | 32 of nibbles
+     Q5_K                     per group: d[16] dmin[16] | 3 lines of scales | 8 of fifth bits | 32 of nibbles
+     Q6_K  d[32]            | per group: 4 lines of scales | 16 times (2 lines of nibbles, 1 of high bits)
+   d, m and dmin are f16.  Within a line, byte n of a row's word, n = 0 … 3, holds:
+     nibbles, 32-blocks   line s: low w[4s+n], high w[16+4s+n]
+     fifth bits, likewise bit s: of w[4s+n], bit 4+s: of w[16+4s+n]
+     Q8_0                 line s: w[4s+n]
+     nibbles, Q4_K Q5_K   line 8p+s: low w[64p+4s+n], high w[64p+32+4s+n]
+     fifth bits, Q5_K     line s: bit 2p of w[64p+4s+n], bit 2p+1 of w[64p+32+4s+n]
+     scales, Q4_K Q5_K    the file's 12 bytes, as they are
+     scales, Q6_K         line i: the scale of sub-block 4i+n
+     Q6_K, triple 8h+s    low nibbles w[128h+4s+n], w[128h+32+4s+n]; high nibbles w[128h+64+4s+n],
+                          w[128h+96+4s+n]; high bits of these four from bit 0 up, two each
+   Rows past the weight's last are zero blocks. */
+#ifndef KERN_LINEAR_H
+#define KERN_LINEAR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* name, elements a block, bytes a block and row */
+#define TILE_LIST(X)                                                                               \
+    X(Q4_0, 32, 18)                                                                                \
+    X(Q4_1, 32, 20)                                                                                \
+    X(Q5_0, 32, 22)                                                                                \
+    X(Q5_1, 32, 24)                                                                                \
+    X(Q8_0, 32, 34)                                                                                \
+    X(Q4_K, 256, 144)                                                                              \
+    X(Q5_K, 256, 176)                                                                              \
+    X(Q6_K, 256, 210)
+
+typedef enum tile_type {
+#define TILE_ENUM(name, elems, bytes) TILE_##name,
+    TILE_LIST(TILE_ENUM)
+#undef TILE_ENUM
+        TILE_COUNT
+} tile_type;
+
+enum {
+    TILE_ROWS = 32,
+    TILE_LINE = 64,
+    TILE_SLACK = 16384,  /* readable bytes after the last tile: prefetches run ahead */
+    TILE_MAX_VEC = 96,   /* most vectors a call of a tile kernel: their sums stay in L1 */
+    TILE_PANEL = 20480,  /* bytes of a panel of unpacked weights, 64-aligned */
+    DENSE_MAX_ROWS = 32, /* most weight rows a call of a dense kernel */
+};
+
+/* One group of 32 activations: x ≈ d · q. */
+typedef struct a8_32 {
+    int8_t q[32]; /* −127 … 127 */
+    float d;
+    float sum;             /* Σ q, exact */
+    int32_t n8, n16, n128; /* −8, −16, −128 times Σ q */
+    int32_t pad[3];
+} a8_32;
+
+/* One group of 256 activations. */
+typedef struct a8_256 {
+    int8_t q[256];
+    int32_t n8[32];  /* −32 times the sums of 8 */
+    int32_t n16[16]; /* −16 times the sums of 16 */
+    int32_t n32[8];  /* −8 times the sums of 32 */
+    int16_t s16[16]; /* sums of 16 */
+    int16_t s32[8];  /* sums of 32, in the order 0 2 1 3 4 6 5 7 of masked pairs of packed scales */
+    float d;
+    float pad[3];
+} a8_256;
+
+/* Quantises n_block groups of x.  terms = 2: what the first term leaves is quantised again.  Term i
+   of block b goes to the byte offset b·stride from out, plus i structs. */
+typedef void kern_quant32_fn(const float *x, int32_t n_block, int32_t terms, a8_32 *out,
+                             size_t stride);
+typedef void kern_quant256_fn(const float *x, int32_t n_block, int32_t terms, a8_256 *out,
+                              size_t stride);
+
+/* y[v / terms][32] = the tile's 32 rows times activation vector v (terms = 2: the sum over its two
+   terms), v < n_vec ≤ TILE_MAX_VEC, n_vec a multiple of terms.  act: a8_32 or a8_256, vector v of block b at byte offset
+   b·stride plus v structs.  y is overwritten, 64-aligned; panel: TILE_PANEL bytes of the thread's
+   own, 64-aligned. */
+typedef void kern_tile_fn(const uint8_t *tile, int32_t n_block, const void *act, size_t stride,
+                          int32_t n_vec, int32_t terms, float *y, void *panel);
+
+/* y[t·y_stride + r] = Σ_k w[r][k] · x[t·x_stride + k] by lane16, for r < n_w ≤ DENSE_MAX_ROWS, t < n_x.
+   w: rows w_stride bytes apart, of any alignment. */
+typedef void kern_dense_fn(const uint8_t *w, size_t w_stride, int32_t n_w, const float *x,
+                           size_t x_stride, int32_t n_x, int32_t k, float *y, size_t y_stride);
+
+typedef struct kern_linear {
+    kern_quant32_fn *quant32;
+    kern_quant256_fn *quant256;
+    kern_tile_fn *tile[TILE_COUNT];
+    kern_dense_fn *dense_f32, *dense_f16, *dense_bf16;
+    /* Limits of the machine.  read_sum reads n bytes (a multiple of 4096) once and answers a checksum.
+       peak_dot runs the level's best int8 multiply-add on registers alone and answers how many
+       operations, products and sums, these rounds were. */
+    uint64_t (*read_sum)(const void *p, size_t n);
+    uint64_t (*peak_dot)(uint64_t rounds);
+} kern_linear;
+
+/* Rising levels: each overrides what it does better. */
+void kern_linear_ref(kern_linear *k);
+void kern_linear_avx2(kern_linear *k);
+void kern_linear_avx512(kern_linear *k);
+void kern_linear_avx512vnni(kern_linear *k);
+
+static inline int32_t tile_elems(tile_type t)
+{
+    return t < TILE_Q4_K ? 32 : 256;
+}
+/* Bytes of one block of one tile. */
+static inline size_t tile_block_bytes(tile_type t)
+{
+#define TILE_BYTES(name, elems, bytes) bytes,
+    static const uint8_t row[TILE_COUNT] = {TILE_LIST(TILE_BYTES)};
+#undef TILE_BYTES
+    return (size_t)row[t] * TILE_ROWS;
+}
+
+#endif

@@ -1,0 +1,13 @@
+/* The reference kernels of LINEAR, for the table and for levels that keep some of them. */
+#ifndef LINEAR_REF_H
+#define LINEAR_REF_H
+
+#include "backend/cpu/kern/kern_linear.h"
+
+kern_quant32_fn ref_quant32;
+kern_quant256_fn ref_quant256;
+kern_tile_fn ref_tile_q4_0, ref_tile_q4_1, ref_tile_q5_0, ref_tile_q5_1, ref_tile_q8_0,
+    ref_tile_q4_k, ref_tile_q5_k, ref_tile_q6_k;
+kern_dense_fn ref_dense_f32, ref_dense_f16, ref_dense_bf16;
+
+#endif

@@ -1,0 +1,148 @@
+/* Tiles of the formats with 256 weights a block: the definition of their product.  All sums inside a
+   block are exact int32 whatever their order; one short float chain a block is ordered:
+     Q4_K, Q5_K   I = Σ_j sc_j Σ w·q,  Mn = Σ_j m_j Σ q        over 8 sub-blocks of 32
+                  t = RN(d·RN(I));  t = fma(−dmin, RN(Mn), t);  y = fma(t, dx, y)
+     Q6_K         I = Σ_j sc_j Σ (w − 32)·q                     over 16 sub-blocks of 16
+                  t = RN(d·RN(I));  y = fma(t, dx, y)
+   blocks ascending from y = +0; with two terms, the first and then the second within each block.
+   Bounds: |I| ≤ 63·31·127·256 = 63.5 M (Q5_K), 128·32·127·256 = 133.2 M (Q6_K); |Mn| ≤ 2.1 M. */
+#include <math.h>
+#include <string.h>
+
+#include "backend/cpu/kern/ref/linear_ref.h"
+#include "base/half.h"
+
+/* One block, unpacked. */
+typedef struct block256 {
+    int8_t w[TILE_ROWS][256];
+    int8_t sc[TILE_ROWS][16], m[TILE_ROWS][8];
+    float d[TILE_ROWS], dmin[TILE_ROWS];
+} block256;
+
+static float half_at(const uint8_t *p, int32_t i)
+{
+    uint16_t h;
+    memcpy(&h, p + 2 * i, sizeof h);
+    return f16_to_f32(h);
+}
+
+static uint8_t byte_at(const uint8_t *line, int32_t i_line, int32_t row, int32_t n)
+{
+    return line[TILE_LINE * i_line + 4 * row + n];
+}
+
+/* Scale j and minimum j of the 12 packed bytes: six bits each, the last four of each with their two
+   high bits on top of the first four. */
+static void unpack_scales(const uint8_t *line, int32_t row, int8_t *sc, int8_t *m)
+{
+    for (int32_t j = 0; j < 4; j++) {
+        uint8_t a = byte_at(line, 0, row, j), b = byte_at(line, 1, row, j);
+        uint8_t c = byte_at(line, 2, row, j);
+        sc[j] = (int8_t)(a & 63);
+        m[j] = (int8_t)(b & 63);
+        sc[4 + j] = (int8_t)((c & 15) | (a >> 6) << 4);
+        m[4 + j] = (int8_t)((c >> 4) | (b >> 6) << 4);
+    }
+}
+
+static void unpack_k45(bool five, const uint8_t *p, block256 *out)
+{
+    for (int32_t g = 0; g < 2; g++) {
+        const uint8_t *scales = p + TILE_LINE, *high = p + 4 * TILE_LINE;
+        const uint8_t *low = high + (five ? 8 * TILE_LINE : 0);
+        for (int32_t i = 0; i < 16; i++) {
+            int32_t r = 16 * g + i;
+            out->d[r] = half_at(p, i);
+            out->dmin[r] = half_at(p, 16 + i);
+            unpack_scales(scales, i, out->sc[r], out->m[r]);
+            for (int32_t k = 0; k < 128; k++) {
+                int32_t pair = k / 32, s = k % 32 / 4, n = k % 4;
+                uint8_t v = byte_at(low, 8 * pair + s, i, n);
+                uint8_t h = five ? byte_at(high, s, i, n) : 0;
+                out->w[r][64 * pair + 4 * s + n] = (int8_t)((v & 15) | (h >> (2 * pair) & 1) << 4);
+                out->w[r][64 * pair + 32 + 4 * s + n] =
+                    (int8_t)((v >> 4) | (h >> (2 * pair + 1) & 1) << 4);
+            }
+        }
+        p = low + 32 * TILE_LINE;
+    }
+}
+
+static void unpack_q6(const uint8_t *p, block256 *out)
+{
+    const uint8_t *d = p;
+    p += TILE_LINE;
+    for (int32_t g = 0; g < 2; g++) {
+        const uint8_t *triple = p + 4 * TILE_LINE;
+        for (int32_t i = 0; i < 16; i++) {
+            int32_t r = 16 * g + i;
+            out->d[r] = half_at(d, r);
+            for (int32_t j = 0; j < 16; j++) out->sc[r][j] = (int8_t)byte_at(p, j / 4, i, j % 4);
+            for (int32_t k = 0; k < 64; k++) {
+                int32_t h = k / 32, s = k % 32 / 4, n = k % 4, at = 3 * (8 * h + s);
+                uint8_t a = byte_at(triple, at, i, n), b = byte_at(triple, at + 1, i, n);
+                uint8_t c = byte_at(triple, at + 2, i, n);
+                int8_t *w = &out->w[r][128 * h + 4 * s + n];
+                w[0] = (int8_t)(((a & 15) | (c & 3) << 4) - 32);
+                w[32] = (int8_t)(((b & 15) | (c >> 2 & 3) << 4) - 32);
+                w[64] = (int8_t)(((a >> 4) | (c >> 4 & 3) << 4) - 32);
+                w[96] = (int8_t)(((b >> 4) | (c >> 6) << 4) - 32);
+            }
+        }
+        p = triple + 48 * TILE_LINE;
+    }
+}
+
+static int32_t scaled_dot(const int8_t *w, const int8_t *q, const int8_t *sc, int32_t sub)
+{
+    int32_t total = 0;
+    for (int32_t j = 0; j < 256 / sub; j++) {
+        int32_t s = 0;
+        for (int32_t i = 0; i < sub; i++) s += w[j * sub + i] * q[j * sub + i];
+        total += sc[j] * s;
+    }
+    return total;
+}
+
+static int32_t min_dot(const int8_t *m, const int16_t *s32)
+{
+    static const uint8_t order[8] = {0, 2, 1, 3, 4, 6, 5, 7};
+    int32_t total = 0;
+    for (int32_t i = 0; i < 8; i++) total += m[order[i]] * s32[i];
+    return total;
+}
+
+static void tile256(tile_type t, const uint8_t *tile, int32_t n_block, const void *act,
+                    size_t stride, int32_t n_vec, int32_t terms, float *y)
+{
+    block256 u;
+    memset(y, 0, (size_t)(n_vec / terms) * TILE_ROWS * sizeof *y);
+    for (int32_t b = 0; b < n_block; b++) {
+        const a8_256 *a = (const void *)((const uint8_t *)act + (size_t)b * stride);
+        const uint8_t *p = tile + (size_t)b * tile_block_bytes(t);
+        if (t == TILE_Q6_K)
+            unpack_q6(p, &u);
+        else
+            unpack_k45(t == TILE_Q5_K, p, &u);
+        for (int32_t v = 0; v < n_vec; v++) {
+            float *out = y + (size_t)(v / terms) * TILE_ROWS;
+            for (int32_t r = 0; r < TILE_ROWS; r++) {
+                int32_t i = scaled_dot(u.w[r], a[v].q, u.sc[r], t == TILE_Q6_K ? 16 : 32);
+                float f = u.d[r] * (float)i;
+                if (t != TILE_Q6_K) f = fmaf(-u.dmin[r], (float)min_dot(u.m[r], a[v].s32), f);
+                out[r] = fmaf(f, a[v].d, out[r]);
+            }
+        }
+    }
+}
+
+#define DEFINE_TILE256(name, type)                                                                 \
+    void name(const uint8_t *tile, int32_t n_block, const void *act, size_t stride, int32_t n_vec, \
+              int32_t terms, float *y, void *panel)                                                \
+    {                                                                                              \
+        (void)panel;                                                                               \
+        tile256(type, tile, n_block, act, stride, n_vec, terms, y);                                \
+    }
+DEFINE_TILE256(ref_tile_q4_k, TILE_Q4_K)
+DEFINE_TILE256(ref_tile_q5_k, TILE_Q5_K)
+DEFINE_TILE256(ref_tile_q6_k, TILE_Q6_K)

@@ -1,0 +1,175 @@
+/* Weights into tiles, once, at load: backend.adopt.  Owns the way from a stored block to its place in
+   a tile, the memory of tiles and the count of resident bytes; leaves their use to cpu_linear.c and
+   the kernels.  Tiles take as many bytes as the file; the peak is one tensor more, because a tensor's
+   source pages are let go as soon as it is packed. */
+#include <string.h>
+
+#include "backend/cpu/cpu_priv.h"
+#include "backend/cpu/tiles.h"
+#include "base/diag.h"
+#include "base/file.h"
+#include "base/num.h"
+
+/* n words of a stored block from byte `from` on go to lines `line`, line + step, … of its group. */
+typedef struct word_span {
+    uint8_t from, n, line, step;
+} word_span;
+
+enum { MAX_SPAN = 7 };
+
+typedef struct tile_format {
+    dtype type;
+    uint8_t head_lines;  /* lines of the block before its groups: d, then m, of all 32 rows */
+    uint8_t group_lines; /* lines of a group */
+    uint8_t n_half;      /* f16 values of a row: d, or d and m */
+    uint8_t half_from;   /* where they are in the stored block */
+    uint8_t fifth_from;  /* Q5_0, Q5_1: the fifth bits, for line 0; else 0 */
+    word_span span[MAX_SPAN];
+} tile_format;
+
+static const tile_format formats[TILE_COUNT] = {
+    [TILE_Q4_0] = {DT_Q4_0, 1, 4, 1, 0, 0, {{2, 4, 0, 1}}},
+    [TILE_Q4_1] = {DT_Q4_1, 2, 4, 2, 0, 0, {{4, 4, 0, 1}}},
+    [TILE_Q5_0] = {DT_Q5_0, 1, 5, 1, 0, 2, {{6, 4, 1, 1}}},
+    [TILE_Q5_1] = {DT_Q5_1, 2, 5, 2, 0, 4, {{8, 4, 1, 1}}},
+    [TILE_Q8_0] = {DT_Q8_0, 1, 8, 1, 0, 0, {{2, 8, 0, 1}}},
+    [TILE_Q4_K] = {DT_Q4_K, 0, 36, 2, 0, 0, {{4, 3, 1, 1}, {16, 32, 4, 1}}},
+    [TILE_Q5_K] = {DT_Q5_K, 0, 44, 2, 0, 0, {{4, 3, 1, 1}, {16, 8, 4, 1}, {48, 32, 12, 1}}},
+    [TILE_Q6_K] = {DT_Q6_K,
+                   1,
+                   52,
+                   1,
+                   208,
+                   0,
+                   {{192, 4, 0, 1},
+                    {0, 8, 4, 3},
+                    {32, 8, 5, 3},
+                    {128, 8, 6, 3},
+                    {64, 8, 28, 3},
+                    {96, 8, 29, 3},
+                    {160, 8, 30, 3}}},
+};
+
+bool tiles_type(dtype t, tile_type *out)
+{
+    for (int32_t i = 0; i < TILE_COUNT; i++) {
+        if (formats[i].type != t) continue;
+        *out = (tile_type)i;
+        return true;
+    }
+    return false;
+}
+
+/* Stored: bit j of 32 is weight j's.  In a tile: byte n has w[4s+n] at bit s, w[16+4s+n] at bit 4+s. */
+static uint32_t fifth_bits(uint32_t stored)
+{
+    uint32_t out = 0;
+    for (uint32_t j = 0; j < 32; j++) {
+        uint32_t n = j % 4, s = j % 16 / 4, bit = 8 * n + s + (j >= 16 ? 4 : 0);
+        out |= (stored >> j & 1) << bit;
+    }
+    return out;
+}
+
+/* One stored block of row r (0 … 31 of the tile) into the tile's block at dst. */
+static void pack_block(const tile_format *f, const uint8_t *src, int32_t r, uint8_t *dst)
+{
+    size_t i = (size_t)r % 16, g = (size_t)r / 16;
+    uint8_t *group = dst + TILE_LINE * (f->head_lines + g * f->group_lines);
+    for (size_t h = 0; h < f->n_half; h++) {
+        uint8_t *at = f->head_lines ? dst + TILE_LINE * h + 2 * (size_t)r : group + 32 * h + 2 * i;
+        memcpy(at, src + f->half_from + 2 * h, 2);
+    }
+    if (f->fifth_from) {
+        uint32_t bits;
+        memcpy(&bits, src + f->fifth_from, sizeof bits);
+        bits = fifth_bits(bits);
+        memcpy(group + 4 * i, &bits, sizeof bits);
+    }
+    for (const word_span *s = f->span; s < f->span + MAX_SPAN && s->n; s++) {
+        uint8_t *to = group + (size_t)TILE_LINE * s->line + 4 * i;
+        const uint8_t *from = src + s->from;
+        size_t apart = (size_t)TILE_LINE * s->step;
+        for (uint32_t w = 0; w < s->n; w++) memcpy(to + w * apart, from + 4 * (size_t)w, 4);
+    }
+}
+
+void tiles_pack(tile_type t, const uint8_t *rows, size_t row_bytes, int32_t n_row, int32_t n_block,
+                uint8_t *tile)
+{
+    size_t tile_block = tile_block_bytes(t), block = tile_block / TILE_ROWS;
+    for (int32_t b = 0; b < n_block; b++) {
+        uint8_t *dst = tile + (size_t)b * tile_block;
+        if (n_row < TILE_ROWS) memset(dst, 0, tile_block);
+        for (int32_t r = 0; r < n_row; r++)
+            pack_block(&formats[t], rows + (size_t)r * row_bytes + (size_t)b * block, r, dst);
+    }
+}
+
+typedef struct pack_job {
+    const weight *w;
+    const tiles *t;
+} pack_job;
+
+static void pack_task(void *ctx, int32_t i_task, int32_t i_thread)
+{
+    const pack_job *j = ctx;
+    size_t row_bytes = j->w->size / (size_t)j->w->rows;
+    int32_t row = i_task * TILE_ROWS;
+    (void)i_thread;
+    tiles_pack(j->t->type, j->w->data + (size_t)row * row_bytes, row_bytes,
+               min_i32(TILE_ROWS, j->w->rows - row), j->t->n_block,
+               j->t->data + (size_t)i_task * j->t->tile_bytes);
+}
+
+static cairn_status tiles_new(const weight *w, tile_type type, tiles **out, cairn_diag *dg)
+{
+    size_t size;
+    tiles *t = mem_calloc(1, sizeof *t, MEM_MODEL);
+    if (!t) return diag_set(dg, CAIRN_E_NOMEM, "no memory for the tiles of %s", w->name);
+    t->type = type;
+    t->n_block = w->cols / tile_elems(type);
+    t->n_tile = ceil_div(w->rows, TILE_ROWS);
+    t->tile_bytes = tile_block_bytes(type) * (size_t)t->n_block;
+    if (mul_size(t->tile_bytes, (size_t)t->n_tile, &size) && add_size(size, TILE_SLACK, &size)) {
+        t->map_size = size;
+        t->data = mem_map(size, MEM_WEIGHTS);
+    }
+    if (!t->data) {
+        mem_free(t);
+        return diag_set(dg, CAIRN_E_NOMEM, "no memory for %zu bytes of %s", w->size, w->name);
+    }
+    *out = t;
+    return CAIRN_OK;
+}
+
+cairn_status cpu_weight_adopt(dev *d, weight *w, cairn_diag *dg)
+{
+    tile_type type;
+    tiles *t = NULL;
+    w->dev = NULL;
+    if (!w->matmul || d->compute != CAIRN_COMPUTE_FAST || !tiles_type(w->type, &type)) {
+        d->resident += w->size;
+        return CAIRN_OK;
+    }
+    TRY(tiles_new(w, type, &t, dg));
+    pack_job job = {w, t};
+    workers_run(d->pool, t->n_tile, pack_task, &job);
+    file_map_drop(w->data, w->size);
+    w->dev = t;
+    d->resident += t->map_size;
+    return CAIRN_OK;
+}
+
+void cpu_weight_release(dev *d, weight *w)
+{
+    tiles *t = w->dev;
+    if (!t) {
+        d->resident -= w->size;
+        return;
+    }
+    d->resident -= t->map_size;
+    mem_unmap(t->data, t->map_size, MEM_WEIGHTS);
+    mem_free(t);
+    w->dev = NULL;
+}

@@ -1,0 +1,134 @@
+#include "kern/linear_data.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/half.h"
+#include "base/num.h"
+#include "base/rng.h"
+
+guarded guard_new(size_t n)
+{
+    const size_t page = 4096, body = round_up(n ? n : 1, page);
+    guarded g = {.size = body + page};
+    g.map = mmap(NULL, g.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (g.map == MAP_FAILED || mprotect((uint8_t *)g.map + body, page, PROT_NONE)) __builtin_trap();
+    g.ptr = (uint8_t *)g.map + body - n;
+    return g;
+}
+
+void guard_free(guarded *g)
+{
+    munmap(g->map, g->size);
+}
+
+dtype tile_dtype(tile_type t)
+{
+#define TILE_DTYPE(name, elems, bytes) DT_##name,
+    static const dtype type[] = {TILE_LIST(TILE_DTYPE)};
+#undef TILE_DTYPE
+    return type[t];
+}
+
+static void put_half(uint8_t *p, uint64_t seed, uint64_t i, double scale)
+{
+    double u = rng_unit(seed, 7, i) * 2 - 1;
+    uint16_t h = f16_from_f32((float)(u * scale));
+    memcpy(p, &h, 2);
+}
+
+static void fill_scales(dtype t, uint64_t seed, uint64_t b, uint8_t *p)
+{
+    static const struct {
+        dtype t;
+        int at, n;
+    } half[] = {{DT_Q4_0, 0, 1}, {DT_Q4_1, 0, 2}, {DT_Q5_0, 0, 1}, {DT_Q5_1, 0, 2},
+                {DT_Q8_0, 0, 1}, {DT_Q4_K, 0, 2}, {DT_Q5_K, 0, 2}, {DT_Q6_K, 208, 1}};
+    for (size_t i = 0; i < sizeof half / sizeof *half; i++) {
+        for (int k = 0; half[i].t == t && k < half[i].n; k++)
+            put_half(p + half[i].at + 2 * k, seed, 2 * b + (uint64_t)k, 0.02);
+    }
+}
+
+void fill_weights(dtype t, fill f, uint64_t seed, size_t n_block, uint8_t *out)
+{
+    const size_t size = (size_t)dtype_block_bytes(t);
+    for (size_t b = 0; b < n_block; b++, out += size) {
+        fill g = f == FILL_MIXED ? (fill)(rng_u64(seed, 3, b) % 3) : f;
+        for (size_t i = 0; i < size; i++)
+            out[i] = g == FILL_ONES ? 255 : g == FILL_ZEROS ? 0 : (uint8_t)rng_u64(seed, b, i);
+        if (f == FILL_MIXED && t == DT_Q6_K) memset(out + 192, 128, 16);
+        if (t == DT_F32) {
+            float v = (float)(rng_unit(seed, 5, b) * 2 - 1);
+            memcpy(out, &v, 4);
+        } else if (t == DT_F16 || t == DT_BF16) {
+            float v = (float)(rng_unit(seed, 5, b) * 2 - 1);
+            uint16_t h = t == DT_F16 ? f16_from_f32(v) : bf16_from_f32(v);
+            memcpy(out, &h, 2);
+        } else {
+            fill_scales(t, seed, b, out);
+        }
+    }
+}
+
+void fill_floats(fill f, uint64_t seed, size_t n, float *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        double u = rng_unit(seed, 11, i) * 2 - 1;
+        if (f == FILL_ZEROS)
+            u = 0;
+        else if (f == FILL_ONES)
+            u = seed & 1 ? 1.0 : u < 0 ? -1.0 : 1.0;
+        else if (f == FILL_MIXED && rng_u64(seed, 13, i) % 50 == 0)
+            u *= 60;
+        out[i] = (float)u;
+    }
+}
+
+bool same_bits(const float *a, const float *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (f32_bits(a[i]) != f32_bits(b[i]) && !(isnan(a[i]) && isnan(b[i]))) return false;
+    }
+    return true;
+}
+
+static bool has_level(int i)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    switch (i) {
+    case 1:
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+               __builtin_cpu_supports("f16c");
+    case 2:
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+    case 3:
+        return has_level(2) && __builtin_cpu_supports("avx512vnni");
+    default:
+        return true;
+    }
+#else
+    return i == 0;
+#endif
+}
+
+const char *level_name(int i)
+{
+    static const char *const name[N_LEVEL] = {"ref", "avx2", "avx512", "avx512vnni"};
+    return name[i];
+}
+
+bool level_kernels(int i, kern_linear *k)
+{
+    if (!has_level(i)) return false;
+    kern_linear_ref(k);
+#if defined(__x86_64__)
+    if (i >= 1) kern_linear_avx2(k);
+    if (i >= 2) kern_linear_avx512(k);
+    if (i >= 3) kern_linear_avx512vnni(k);
+#endif
+    return true;
+}
