@@ -23,7 +23,8 @@ struct exec {
     size_t shared_size;
     uint8_t *thread; /* scratch of each thread: thread_size bytes, 64-aligned */
     size_t thread_size;
-    float *rope; /* cosines and sines of the step's rows, a table a spec */
+    float *rope; /* cosines and sines of the step's rows: cpu_rope_table */
+    size_t rope_size;
 };
 
 /* One run in progress. */
@@ -46,6 +47,28 @@ static inline uint8_t *cpu_thread_scratch(const cpu_run *r, int32_t i_thread)
     return r->x->thread + (size_t)i_thread * r->x->thread_size;
 }
 
+/* Calls fn for spans that cover [0, n), inline if n <= grain: a fork costs as much as some thousand
+   elements do.  Spans begin at multiples of `align` (a power of two). */
+typedef void (*cpu_span_fn)(void *ctx, size_t begin, size_t end, int32_t i_thread);
+void cpu_spans(const cpu_run *r, size_t n, size_t grain, size_t align, cpu_span_fn fn, void *ctx);
+/* The same over rows of `cols` elements. */
+void cpu_row_spans(const cpu_run *r, int32_t n_rows, int32_t cols, size_t grain, cpu_span_fn fn,
+                   void *ctx);
+
+/* Elements that one thread should have before another is called (measured: 0.3 µs a fork). */
+enum { CPU_GRAIN_MOVE = 8192, CPU_GRAIN_MATH = 2048 };
+
+/* Row of the step that row i of a value is. */
+static inline int32_t cpu_step_row(const cpu_run *r, val v, int32_t i)
+{
+    return r->x->pl->p->value[v].rows == ROWS_ALL ? i : r->s->out_row[i];
+}
+
+/* cpu_rope.c: bytes of all tables; the run's tables; cosines of a row (its sines follow). */
+size_t cpu_rope_size(const plan *pl);
+void cpu_rope_tables(const cpu_run *r);
+const float *cpu_rope_table(const cpu_run *r, int32_t spec, int32_t step_row);
+
 /* Each op of the list: runs whole, forking as it needs. */
 typedef void (*cpu_op_fn)(cpu_run *r, const op *o);
 void cpu_embed(cpu_run *r, const op *o);
@@ -66,6 +89,10 @@ typedef struct cpu_need {
 } cpu_need;
 cpu_need cpu_linear_need(const dev *d, const op *o, int32_t max_rows);
 cpu_need cpu_attend_need(const dev *d, const op *o, int32_t max_rows, int32_t max_ctx);
+
+/* cpu_run.c, cpu_measure.c: backend.run and backend.measure. */
+void cpu_run_step(exec *x, const step *s);
+cairn_status cpu_measure(dev *d, double *read_gbs, double *int8_tops);
 
 /* repack.c: backend.adopt and release for one weight. */
 cairn_status cpu_weight_adopt(dev *d, weight *w, cairn_diag *dg);

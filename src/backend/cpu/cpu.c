@@ -1,0 +1,146 @@
+/* The CPU as a backend: its device, the memory of a compiled program, limits measured.  Ops live in
+   their own files; weights are adopted by repack.c.  A run allocates nothing: compile sized the
+   scratch for the plan's most rows and for max_ctx. */
+#include "backend/cpu/cpu_priv.h"
+#include "base/diag.h"
+#include "base/num.h"
+#include "base/thread.h"
+
+static void cpu_close(dev *d)
+{
+    if (!d) return;
+    workers_free(d->pool);
+    mem_free(d);
+}
+
+static cairn_status cpu_open(const dev_opts *o, dev **out, cairn_diag *dg)
+{
+    isa_level level = isa_detect();
+    if (o->isa && !isa_parse(o->isa, &level))
+        return diag_set(dg, CAIRN_E_ARG,
+                        "kernel level \"%s\": expected ref, haswell, skylakex or icelake", o->isa);
+    dev *d = mem_calloc(1, sizeof *d, MEM_ENGINE);
+    if (!d) return diag_set(dg, CAIRN_E_NOMEM, "no memory for the device");
+    kern_init(&d->k, level);
+    d->compute = o->compute;
+    int32_t n = o->n_threads > 0 ? o->n_threads : thread_cores();
+    cairn_status st = workers_new(n, &d->pool);
+    if (st != CAIRN_OK) {
+        cpu_close(d);
+        return diag_set(dg, st, "cannot start %d threads", n);
+    }
+    *out = d;
+    return CAIRN_OK;
+}
+
+static size_t cpu_resident(const dev *d)
+{
+    return d->resident;
+}
+
+/* What the neediest op wants; threads' parts on lines of their own. */
+static cpu_need scratch_need(const dev *d, const plan *pl, int32_t max_ctx)
+{
+    cpu_need most = {0, 0};
+    for (int32_t i = 0; i < pl->p->n_op; i++) {
+        const op *o = &pl->p->op[i];
+        cpu_need n = {0, 0};
+        if (o->kind == OP_LINEAR) n = cpu_linear_need(d, o, pl->max_rows);
+        if (o->kind == OP_ATTEND) n = cpu_attend_need(d, o, pl->max_rows, max_ctx);
+        if (n.shared > most.shared) most.shared = n.shared;
+        if (n.thread > most.thread) most.thread = n.thread;
+    }
+    most.thread = round_up(most.thread, 64);
+    return most;
+}
+
+static void cpu_exec_free(exec *x)
+{
+    if (!x) return;
+    if (x->values) mem_unmap(x->values, x->values_size, MEM_SCRATCH);
+    if (x->shared) mem_unmap(x->shared, x->shared_size, MEM_SCRATCH);
+    if (x->thread)
+        mem_unmap(x->thread, x->thread_size * (size_t)workers_count(x->d->pool), MEM_SCRATCH);
+    if (x->rope) mem_unmap(x->rope, x->rope_size, MEM_SCRATCH);
+    mem_free(x);
+}
+
+/* A span of at least one line, so that an empty need is no special case. */
+static void *map_some(size_t *size)
+{
+    if (*size == 0) *size = 64;
+    return mem_map(*size, MEM_SCRATCH);
+}
+
+static cairn_status cpu_compile(dev *d, const plan *pl, int32_t max_ctx, exec **out, cairn_diag *dg)
+{
+    exec *x = mem_calloc(1, sizeof *x, MEM_ENGINE);
+    if (!x) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a program");
+    const cpu_need need = scratch_need(d, pl, max_ctx);
+    size_t threads_size = need.thread > 0 ? need.thread * (size_t)workers_count(d->pool) : 64;
+    *x = (exec){.d = d,
+                .pl = pl,
+                .max_ctx = max_ctx,
+                .values_size = pl->peak,
+                .shared_size = need.shared,
+                .thread_size = need.thread > 0 ? need.thread : 64,
+                .rope_size = cpu_rope_size(pl)};
+    if (need.thread == 0) threads_size = 64 * (size_t)workers_count(d->pool);
+    x->values = map_some(&x->values_size);
+    x->shared = map_some(&x->shared_size);
+    x->rope = map_some(&x->rope_size);
+    x->thread = mem_map(threads_size, MEM_SCRATCH);
+    if (!x->values || !x->shared || !x->rope || !x->thread) {
+        size_t sum = x->values_size + x->shared_size + x->rope_size + threads_size;
+        cpu_exec_free(x);
+        return diag_set(dg, CAIRN_E_NOMEM, "%zu bytes for a program's values and scratch", sum);
+    }
+    *out = x;
+    return CAIRN_OK;
+}
+
+static size_t cpu_exec_bytes(const exec *x)
+{
+    return x->values_size + x->shared_size + x->rope_size +
+           x->thread_size * (size_t)workers_count(x->d->pool);
+}
+
+static const char *cpu_isa(const dev *d)
+{
+    return isa_name(d->k.level);
+}
+
+static int32_t cpu_threads(const dev *d)
+{
+    return workers_active(d->pool);
+}
+
+static void cpu_limit_threads(dev *d, int32_t n)
+{
+    int32_t all = workers_count(d->pool);
+    workers_limit(d->pool, n > 0 && n < all ? n : all);
+}
+
+static void cpu_busy(dev *d, bool on)
+{
+    if (on)
+        workers_begin(d->pool);
+    else
+        workers_end(d->pool);
+}
+
+const backend backend_cpu = {.name = "cpu",
+                             .open = cpu_open,
+                             .close = cpu_close,
+                             .adopt = cpu_weight_adopt,
+                             .release = cpu_weight_release,
+                             .resident = cpu_resident,
+                             .compile = cpu_compile,
+                             .exec_bytes = cpu_exec_bytes,
+                             .run = cpu_run_step,
+                             .exec_free = cpu_exec_free,
+                             .isa = cpu_isa,
+                             .threads = cpu_threads,
+                             .limit_threads = cpu_limit_threads,
+                             .measure = cpu_measure,
+                             .busy = cpu_busy};

@@ -1,0 +1,77 @@
+/* Elementwise ops: GLU, ADD, SCALE, SOFTCAP.  A value is one run of rows · cols elements here. */
+#include "backend/cpu/cpu_priv.h"
+
+enum { ACT_ALIGN = 16 }; /* elements a cache line: no two tasks write the same one */
+
+typedef struct act_job {
+    const kern_vec *k;
+    const op *o;
+    float *y;
+    const float *a, *b;
+} act_job;
+
+static act_job act_start(const cpu_run *r, const op *o)
+{
+    return (act_job){.k = &r->x->d->k.vec,
+                     .o = o,
+                     .y = cpu_val(r, o->out[0]),
+                     .a = cpu_val(r, o->in[0]),
+                     .b = o->in[1] == VAL_NONE ? NULL : cpu_val(r, o->in[1])};
+}
+
+static size_t act_size(const cpu_run *r, const op *o)
+{
+    return (size_t)cpu_rows(r, o->out[0]) * (size_t)r->x->pl->p->value[o->out[0]].cols;
+}
+
+static void glu_span(void *ctx, size_t begin, size_t end, int32_t i_thread)
+{
+    const act_job *j = ctx;
+    (void)i_thread;
+    j->k->glu[j->o->u.glu.act](j->y + begin, j->a + begin, j->b + begin, end - begin);
+}
+
+void cpu_glu(cpu_run *r, const op *o)
+{
+    act_job j = act_start(r, o);
+    cpu_spans(r, act_size(r, o), CPU_GRAIN_MATH, ACT_ALIGN, glu_span, &j);
+}
+
+static void add_span(void *ctx, size_t begin, size_t end, int32_t i_thread)
+{
+    const act_job *j = ctx;
+    (void)i_thread;
+    j->k->add(j->y + begin, j->a + begin, j->b + begin, end - begin);
+}
+
+void cpu_add(cpu_run *r, const op *o)
+{
+    act_job j = act_start(r, o);
+    cpu_spans(r, act_size(r, o), CPU_GRAIN_MOVE, ACT_ALIGN, add_span, &j);
+}
+
+static void scale_span(void *ctx, size_t begin, size_t end, int32_t i_thread)
+{
+    const act_job *j = ctx;
+    (void)i_thread;
+    j->k->scale(j->y + begin, j->a + begin, j->o->u.map.scalar, end - begin);
+}
+
+void cpu_scale(cpu_run *r, const op *o)
+{
+    act_job j = act_start(r, o);
+    cpu_spans(r, act_size(r, o), CPU_GRAIN_MOVE, ACT_ALIGN, scale_span, &j);
+}
+
+static void softcap_span(void *ctx, size_t begin, size_t end, int32_t i_thread)
+{
+    const act_job *j = ctx;
+    (void)i_thread;
+    j->k->softcap(j->y + begin, j->a + begin, j->o->u.map.scalar, end - begin);
+}
+
+void cpu_softcap(cpu_run *r, const op *o)
+{
+    act_job j = act_start(r, o);
+    cpu_spans(r, act_size(r, o), CPU_GRAIN_MATH, ACT_ALIGN, softcap_span, &j);
+}

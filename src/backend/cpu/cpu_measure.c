@@ -1,0 +1,70 @@
+/* The machine's limits, measured with all threads of the device: what bench divides by. */
+#include "backend/cpu/cpu_priv.h"
+#include "base/clock.h"
+#include "base/thread.h"
+
+enum {
+    READ_CHUNK = 1 << 20,
+    READ_CHUNKS = 512, /* far above any last-level cache that we met */
+    READ_PASSES = 4,   /* the best one counts: neighbours only ever slow a pass down */
+    PEAK_ROUNDS = 1 << 16,
+    PEAK_TASKS = 64,
+    PEAK_PASSES = 3
+};
+
+typedef struct measure_job {
+    const kern_linear *k;
+    uint8_t *mem;
+    atomic_i64 ops, sink;
+} measure_job;
+
+static void touch_task(void *ctx, int32_t i_task, int32_t i_thread)
+{
+    measure_job *j = ctx;
+    (void)i_thread;
+    __builtin_memset(j->mem + (size_t)i_task * READ_CHUNK, i_task & 0x7f, READ_CHUNK);
+}
+
+static void read_task(void *ctx, int32_t i_task, int32_t i_thread)
+{
+    measure_job *j = ctx;
+    (void)i_thread;
+    uint64_t sum = j->k->read_sum(j->mem + (size_t)i_task * READ_CHUNK, READ_CHUNK);
+    atomic_add(&j->sink, (int64_t)(sum & 0xff)); /* the sum is used, so the reads stay */
+}
+
+static void peak_task(void *ctx, int32_t i_task, int32_t i_thread)
+{
+    measure_job *j = ctx;
+    (void)i_task;
+    (void)i_thread;
+    atomic_add(&j->ops, (int64_t)j->k->peak_dot(PEAK_ROUNDS));
+}
+
+/* Seconds of the fastest of some passes. */
+static double fastest(dev *d, int32_t passes, int32_t n_tasks, worker_fn fn, measure_job *j)
+{
+    double best = 1e30;
+    workers_begin(d->pool);
+    for (int32_t i = 0; i < passes; i++) {
+        double t0 = clock_s();
+        workers_run(d->pool, n_tasks, fn, j);
+        double t = clock_s() - t0;
+        if (t < best) best = t;
+    }
+    workers_end(d->pool);
+    return best;
+}
+
+cairn_status cpu_measure(dev *d, double *read_gbs, double *int8_tops)
+{
+    const size_t size = (size_t)READ_CHUNK * READ_CHUNKS;
+    measure_job j = {.k = &d->k.lin, .mem = mem_map(size, MEM_SCRATCH)};
+    if (!j.mem) return CAIRN_E_NOMEM;
+    workers_run(d->pool, READ_CHUNKS, touch_task, &j);
+    *read_gbs = (double)size / fastest(d, READ_PASSES, READ_CHUNKS, read_task, &j) / 1e9;
+    mem_unmap(j.mem, size, MEM_SCRATCH);
+    double s = fastest(d, PEAK_PASSES, PEAK_TASKS, peak_task, &j);
+    *int8_tops = (double)atomic_get(&j.ops) / PEAK_PASSES / s / 1e12;
+    return CAIRN_OK;
+}

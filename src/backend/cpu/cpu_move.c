@@ -1,0 +1,58 @@
+/* Ops that only move rows: EMBED, SELECT, TAP. */
+#include <string.h>
+
+#include "backend/cpu/cpu_priv.h"
+#include "base/num.h"
+
+typedef struct move_job {
+    const cpu_run *r;
+    const op *o;
+} move_job;
+
+static void embed_span(void *ctx, size_t begin, size_t end, int32_t i_thread)
+{
+    const move_job *j = ctx;
+    const weight *w = j->o->w[0];
+    const kern_vec *k = &j->r->x->d->k.vec;
+    const float scale = j->o->u.embed.scale;
+    const size_t cols = (size_t)w->cols;
+    size_t row_bytes = w->size / (size_t)w->rows;
+    (void)i_thread;
+    for (size_t i = begin; i < end; i++) {
+        int32_t row = cpu_step_row(j->r, j->o->out[0], (int32_t)i);
+        float *y = cpu_val(j->r, j->o->out[0]) + i * cols;
+        dtype_to_f32(w->type, w->data + (size_t)j->r->s->id[row] * row_bytes, y, cols);
+        if (scale != 1.0f) k->scale(y, y, scale, cols);
+    }
+}
+
+void cpu_embed(cpu_run *r, const op *o)
+{
+    move_job j = {r, o};
+    cpu_row_spans(r, cpu_rows(r, o->out[0]), o->w[0]->cols, CPU_GRAIN_MATH, embed_span, &j);
+}
+
+static void select_span(void *ctx, size_t begin, size_t end, int32_t i_thread)
+{
+    const move_job *j = ctx;
+    const size_t cols = (size_t)j->r->x->pl->p->value[j->o->out[0]].cols;
+    const float *x = cpu_val(j->r, j->o->in[0]);
+    float *y = cpu_val(j->r, j->o->out[0]);
+    (void)i_thread;
+    for (size_t i = begin; i < end; i++)
+        memcpy(y + i * cols, x + (size_t)j->r->s->out_row[i] * cols, cols * sizeof *y);
+}
+
+void cpu_select(cpu_run *r, const op *o)
+{
+    move_job j = {r, o};
+    cpu_row_spans(r, r->s->n_out, r->x->pl->p->value[o->out[0]].cols, CPU_GRAIN_MOVE, select_span,
+                  &j);
+}
+
+void cpu_tap(cpu_run *r, const op *o)
+{
+    if (!r->s->tap || !r->s->tap[o->u.tap.tap]) return;
+    size_t n = (size_t)cpu_rows(r, o->in[0]) * (size_t)r->x->pl->p->value[o->in[0]].cols;
+    memcpy(r->s->tap[o->u.tap.tap], cpu_val(r, o->in[0]), n * sizeof(float));
+}

@@ -1,0 +1,57 @@
+/* RMS_NORM, with the addition before it when there is one.  The sum is the lane16 chain of a group;
+   how many rows or groups there are never enters it. */
+#include <assert.h>
+#include <math.h>
+
+#include "backend/cpu/cpu_priv.h"
+
+typedef struct norm_job {
+    const kern_vec *k;
+    const op *o;
+    const float *x, *add;
+    float *sum, *y;
+    size_t cols, group, gains;
+    const float *gain;
+} norm_job;
+
+static void norm_row(const norm_job *j, size_t row)
+{
+    const size_t n = j->group;
+    for (size_t at = 0; at < j->cols; at += n) {
+        const size_t i = row * j->cols + at;
+        const float *x = j->x + i;
+        float ss;
+        if (j->add) {
+            ss = j->k->add_sum_sq(j->sum + i, x, j->add + i, n);
+            x = j->sum + i;
+        } else {
+            ss = j->k->sum_sq(x, n);
+        }
+        float inv = 1.0f / sqrtf(ss / (float)n + j->o->u.norm.eps);
+        j->k->norm(j->y + i, x, inv, j->gain + at % j->gains, n);
+    }
+}
+
+static void norm_span(void *ctx, size_t begin, size_t end, int32_t i_thread)
+{
+    (void)i_thread;
+    for (size_t row = begin; row < end; row++) norm_row(ctx, row);
+}
+
+void cpu_rms_norm(cpu_run *r, const op *o)
+{
+    const int32_t cols = r->x->pl->p->value[o->in[0]].cols;
+    const bool fused = o->in[1] != VAL_NONE;
+    norm_job j = {.k = &r->x->d->k.vec,
+                  .o = o,
+                  .x = cpu_val(r, o->in[0]),
+                  .add = fused ? cpu_val(r, o->in[1]) : NULL,
+                  .sum = fused ? cpu_val(r, o->out[1]) : NULL,
+                  .y = cpu_val(r, o->out[0]),
+                  .cols = (size_t)cols,
+                  .group = (size_t)o->u.norm.group,
+                  .gains = (size_t)o->w[0]->cols,
+                  .gain = o->w[0]->f32};
+    assert(j.cols % j.group == 0 && j.gains % j.group == 0 && j.gain);
+    cpu_row_spans(r, cpu_rows(r, o->out[0]), cols, CPU_GRAIN_MOVE, norm_span, &j);
+}

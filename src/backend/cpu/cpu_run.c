@@ -1,0 +1,60 @@
+/* Walks a program's ops over one step.  Owns how elementwise work is cut into tasks; what an op
+   computes is in its own file.  How work is cut never changes a bit. */
+#include "backend/cpu/cpu_priv.h"
+#include "base/num.h"
+
+typedef struct span_job {
+    cpu_span_fn fn;
+    void *ctx;
+    size_t n, chunk;
+} span_job;
+
+static void span_task(void *ctx, int32_t i_task, int32_t i_thread)
+{
+    const span_job *j = ctx;
+    size_t begin = (size_t)i_task * j->chunk;
+    size_t end = j->n - begin < j->chunk ? j->n : begin + j->chunk;
+    j->fn(j->ctx, begin, end, i_thread);
+}
+
+void cpu_spans(const cpu_run *r, size_t n, size_t grain, size_t align, cpu_span_fn fn, void *ctx)
+{
+    workers *pool = r->x->d->pool;
+    size_t threads = (size_t)workers_active(pool);
+    if (n == 0) return;
+    if (n <= grain || threads == 1) {
+        fn(ctx, 0, n, 0);
+        return;
+    }
+    /* A few tasks a thread even out what a neighbour takes away. */
+    size_t chunk = n / (threads * 4) + 1;
+    chunk = round_up(chunk > grain / 2 ? chunk : grain / 2 + 1, align);
+    span_job j = {fn, ctx, n, chunk};
+    workers_run(pool, (int32_t)((n + chunk - 1) / chunk), span_task, &j);
+}
+
+void cpu_row_spans(const cpu_run *r, int32_t n_rows, int32_t cols, size_t grain, cpu_span_fn fn,
+                   void *ctx)
+{
+    size_t rows = grain / (size_t)cols;
+    cpu_spans(r, (size_t)n_rows, rows > 0 ? rows : 1, 1, fn, ctx);
+}
+
+#define CPU_OP_LIST(X)                                                                             \
+    X(EMBED, embed)                                                                                \
+    X(LINEAR, linear) X(RMS_NORM, rms_norm) X(ROPE, rope) X(ATTEND, attend) X(GLU, glu)            \
+        X(ADD, add) X(SCALE, scale) X(SOFTCAP, softcap) X(SELECT, select) X(TAP, tap)
+
+static const cpu_op_fn run_op[OP_COUNT] = {
+#define CPU_OP(kind, name) [OP_##kind] = cpu_##name,
+    CPU_OP_LIST(CPU_OP)
+#undef CPU_OP
+};
+
+void cpu_run_step(exec *x, const step *s)
+{
+    const prog *p = x->pl->p;
+    cpu_run r = {x, s};
+    cpu_rope_tables(&r);
+    for (int32_t i = 0; i < p->n_op; i++) run_op[p->op[i].kind](&r, &p->op[i]);
+}

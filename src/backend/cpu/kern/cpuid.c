@@ -1,0 +1,36 @@
+/* What the machine has, as one of our levels.  Built with no ISA flag. */
+#include "backend/cpu/kern/kern.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+static uint64_t xcr0(void)
+{
+    uint32_t lo, hi;
+    __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
+    return (uint64_t)hi << 32 | lo;
+}
+
+static bool has(uint32_t reg, uint32_t bits)
+{
+    return (reg & bits) == bits;
+}
+
+isa_level isa_detect(void)
+{
+    uint32_t a, b, c, d, b7, c7;
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return ISA_REF;
+    if (!has(c, bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C)) return ISA_REF;
+    const uint64_t os = xcr0(); /* 2, 4: xmm and ymm are saved; 0xe0: opmask and zmm too */
+    if ((os & 0x6) != 0x6 || !__get_cpuid_count(7, 0, &a, &b7, &c7, &d)) return ISA_REF;
+    if (!has(b7, bit_AVX2)) return ISA_REF;
+    if ((os & 0xe0) != 0xe0) return ISA_HASWELL;
+    if (!has(b7, bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ)) return ISA_HASWELL;
+    return has(c7, bit_AVX512VNNI) ? ISA_ICELAKE : ISA_SKYLAKEX;
+}
+#else
+isa_level isa_detect(void)
+{
+    return ISA_REF;
+}
+#endif

@@ -1,0 +1,69 @@
+/* Kernels on f32 vectors and on attention's tiles.  Every level gives the reference's bits.
+   In elementwise kernels y may be one of the operands exactly, never a shifted part of one; any n,
+   any alignment; nothing outside the operands is touched. */
+#ifndef KERN_VEC_H
+#define KERN_VEC_H
+
+#include "tensor/kvview.h"
+#include "tensor/op.h"
+
+enum { KERN_CODECS = KV_F32 + 1, KERN_GLUS = GLU_GELU_ERF + 1, ATTEND_SPLIT = 256 };
+
+/* C[i][16t + l] = (add ? C : +0), then for k = 0 … n-1: C = fmaf(A[i][k], B[t][k][l], C), where
+   A[i] = a + i·lda, B[t][k] = b + t·strip + k·row (elements of the codec, 16 lanes read), and
+   0 <= i < n_a, 0 <= t < n_strip.  Lanes never mix: garbage in a lane of B stays in its column. */
+typedef struct kern_mm {
+    float *c;
+    const float *a;
+    const void *b;
+    size_t ldc, lda, row, strip;
+    int32_t n_a, n_strip, n;
+    bool add;
+    const void *ahead; /* bytes likely to be read next, fetched on the way; NULL: none */
+    size_t n_ahead;
+} kern_mm;
+
+typedef struct kern_vec {
+    /* lane16 (sixteen chains of fmaf by index mod 16, then +8, +4, +2, +1) of x·x */
+    float (*sum_sq)(const float *x, size_t n);
+    /* y = a + b; then the same of y */
+    float (*add_sum_sq)(float *y, const float *a, const float *b, size_t n);
+    /* y = (x · inv) · g */
+    void (*norm)(float *y, const float *x, float inv, const float *g, size_t n);
+    void (*add)(float *y, const float *a, const float *b, size_t n);
+    void (*scale)(float *y, const float *x, float s, size_t n);
+    /* y = cap · tanh(x / cap) */
+    void (*softcap)(float *y, const float *x, float cap, size_t n);
+    /* y = act(g) · u */
+    void (*glu[KERN_GLUS])(float *y, const float *g, const float *u, size_t n);
+    /* n pairs (x1, x2): y1 = fma(x1, c, -RN(x2·s)), y2 = fma(x2, c, RN(x1·s)).
+       Halves: x1 = x[i], x2 = x[n + i]; pairs: x1 = x[2i], x2 = x[2i + 1]. */
+    void (*rope_halves)(float *y, const float *x, const float *c, const float *s, size_t n);
+    void (*rope_pairs)(float *y, const float *x, const float *c, const float *s, size_t n);
+
+    /* To the codec: f16 rne saturating, bf16 rne, f32 as is; NaN stays NaN. */
+    void (*encode[KERN_CODECS])(void *dst, const float *src, size_t n);
+    /* src [n_rows][n_cols] of the codec, dense, to strips of 16 columns:
+       dst[t·n_rows·16 + r·16 + l] = src[r][16t + l]; columns past n_cols become 0. */
+    void (*widen[KERN_CODECS])(float *dst, const void *src, int32_t n_rows, int32_t n_cols);
+    void (*mm[KERN_CODECS])(const kern_mm *j);
+    /* Scores of one query in one split, positions 0 … 255 of it; valid are lo … hi.  Each becomes
+       s·scale (then cap · tanh(· / cap) if cap > 0), *max their maximum, s[j] = exp(s[j] - *max);
+       answers their lane16 sum by j mod 16.  Others in the tiles of 16 touched become 0, whatever
+       they were. */
+    float (*softmax)(float *s, int32_t lo, int32_t hi, float scale, float cap, float *max);
+    /* y = fma(w, x, y) */
+    void (*axpy)(float *y, float w, const float *x, size_t n);
+    /* y = x / d */
+    void (*divide)(float *y, const float *x, float d, size_t n);
+} kern_vec;
+
+/* Each fills the slots that its level has. */
+void kern_vec_ref(kern_vec *v);
+void kern_attend_ref(kern_vec *v);
+void kern_vec_avx2(kern_vec *v);
+void kern_attend_avx2(kern_vec *v);
+void kern_vec_avx512(kern_vec *v);
+void kern_attend_avx512(kern_vec *v);
+
+#endif
