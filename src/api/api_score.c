@@ -1,23 +1,12 @@
 /* Public scoring and measuring: checks arguments, hands over to engine/. */
-#include <string.h>
-
 #include "api/api_model.h"
 #include "base/diag.h"
 #include "cairn/score.h"
 #include "engine/forward.h"
 
-/* Options of an older header are shorter; what they lack keeps its default. */
-static bool take_opts(void *into, size_t size, const void *from, uint32_t from_size)
-{
-    if (from_size < sizeof(uint32_t) || from_size > size) return false;
-    memcpy(into, from, from_size);
-    return true;
-}
-
 static cairn_status bad_size(cairn_diag *dg, const char *what)
 {
-    return diag_set(dg, CAIRN_E_ARG, "%s: struct_size is not one this library knows; use its init",
-                    what);
+    return diag_set(dg, CAIRN_E_ARG, "%s: options not initialised", what);
 }
 
 static cairn_status check_model(const cairn_model *m, cairn_diag *dg)
@@ -39,8 +28,8 @@ static cairn_status score_opts(const cairn_model *m, const int32_t *ids, const c
     cairn_score_opts_init(own);
     TRY(check_model(m, dg));
     if (!ids) return diag_set(dg, CAIRN_E_ARG, "no ids");
-    if (o && !take_opts(own, sizeof *own, o, o->struct_size))
-        return bad_size(dg, "cairn_score_opts");
+    if (o && o->struct_size != sizeof *o) return bad_size(dg, "cairn_score");
+    if (o) *own = *o;
     return CAIRN_OK;
 }
 
@@ -83,8 +72,9 @@ cairn_status cairn_bench_run(cairn_model *m, const cairn_bench_opts *o, double *
     cairn_bench_opts own;
     cairn_bench_opts_init(&own);
     TRY(check_model(m, dg));
-    if (o && !take_opts(&own, sizeof own, o, o->struct_size))
-        return bad_size(dg, "cairn_bench_opts");
+    if (o && o->struct_size != sizeof *o) return bad_size(dg, "cairn_bench_run");
+    if (o) own = *o;
+    if (!prefill_tps || !decode_tps) return diag_set(dg, CAIRN_E_ARG, "no place for the speeds");
     return measure_speed(m->m, &own, prefill_tps, decode_tps, dg);
 }
 

@@ -96,6 +96,7 @@ static cairn_status run(job *j, const int32_t *ids, size_t n, const cairn_score_
         if (!j->row) return diag_set(dg, CAIRN_E_NOMEM, "no memory for hidden states");
     }
     TRY_GOTO(stepper_new(m, &so, &j->s, dg), out);
+    TRY_GOTO(stepper_add_cache(j->s, (int32_t)n, 0, dg), out);
     TRY_GOTO(cache_open(stepper_cache(j->s), (int32_t)n, &q), out);
     if (o->n_threads) m->be->limit_threads(m->dev, o->n_threads);
     m->be->busy(m->dev, true);

@@ -109,6 +109,7 @@ cairn_status measure_speed(const model *m, const cairn_bench_opts *o, double *pr
     for (int32_t i = 0; i < len; i++)
         b.id[i] = (int32_t)(rng_u64(1, 0, (uint64_t)i) % (uint64_t)m->shape.vocab);
     TRY_GOTO(stepper_new(m, &so, &b.s, dg), out);
+    TRY_GOTO(stepper_add_cache(b.s, len, 0, dg), out);
     m->be->busy(m->dev, true);
     st = warm_up(&b);
     if (st == CAIRN_OK) st = time_phase(&b, o->n_prompt, prefill, &speed[0]);

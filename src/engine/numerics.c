@@ -156,6 +156,7 @@ static cairn_status try_variant(check *c, const variant *v, cairn_diag *dg)
     for (int32_t i = 0; i < MAX_STRANGERS; i++) x[i].born = i;
     const stepper_opts o = opts_of(c, v);
     TRY_GOTO(stepper_new(m, &o, &s, dg), out);
+    TRY_GOTO(stepper_add_cache(s, c->n, 0, dg), out);
     TRY_GOTO(cache_open(stepper_cache(s), c->n, &q), out);
     m->be->limit_threads(m->dev, v->n_threads);
     m->be->busy(m->dev, true);

@@ -103,16 +103,6 @@ static cairn_status make_buffers(stepper *s, cairn_diag *dg)
     return s->opts.taps ? make_taps(s, dg) : CAIRN_OK;
 }
 
-static cairn_status make_cache(stepper *s, cairn_diag *dg)
-{
-    const stepper_opts *o = &s->opts;
-    cache_opts co = {o->codec, o->max_seqs, o->ctx_len, o->max_rows, o->max_cache_bytes};
-    if (!co.max_bytes)
-        co.max_bytes =
-            (uint64_t)o->max_seqs * cache_bytes(&s->m->cache, o->codec, o->max_rows, o->ctx_len);
-    return cache_new(&s->m->cache, &co, &s->cache, dg);
-}
-
 cairn_status stepper_new(const model *m, const stepper_opts *o, stepper **out, cairn_diag *dg)
 {
     cairn_status st = CAIRN_OK;
@@ -126,7 +116,6 @@ cairn_status stepper_new(const model *m, const stepper_opts *o, stepper **out, c
     arena_init(&s->a, MEM_ENGINE);
     TRY_GOTO(compile_all(s, dg), out);
     TRY_GOTO(make_buffers(s, dg), out);
-    TRY_GOTO(make_cache(s, dg), out);
     *out = s;
     s = NULL;
 out:
@@ -143,6 +132,17 @@ void stepper_free(stepper *s)
     for (int32_t i = 0; i < s->n_bucket; i++) s->m->be->exec_free(s->bucket[i].exec);
     arena_deinit(&s->a);
     mem_free(s);
+}
+
+cairn_status stepper_add_cache(stepper *s, int32_t ctx_len, uint64_t max_bytes, cairn_diag *dg)
+{
+    const stepper_opts *o = &s->opts;
+    const cachespec *spec = &s->m->cache;
+    assert(!s->cache && ctx_len <= o->ctx_len);
+    if (!max_bytes)
+        max_bytes = (uint64_t)o->max_seqs * cache_bytes(spec, o->codec, o->max_rows, ctx_len);
+    const cache_opts co = {o->codec, o->max_seqs, ctx_len, o->max_rows, max_bytes};
+    return cache_new(spec, &co, &s->cache, dg);
 }
 
 cache *stepper_cache(stepper *s)

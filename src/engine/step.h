@@ -1,6 +1,6 @@
 /* One step of a model: rows of several sequences in, logits out.  A stepper owns the programs of one
    model (compiled for a few row counts), one cache and the step's buffers.  Owned by one thread;
-   nothing is allocated after stepper_new and stepper_open. */
+   nothing is allocated once it has its cache. */
 #ifndef ENGINE_STEP_H
 #define ENGINE_STEP_H
 
@@ -17,8 +17,7 @@ typedef struct stepper_opts {
     int32_t max_rows; /* of a step */
     int32_t max_out;  /* rows of a step whose logits are wanted */
     int32_t max_seqs;
-    int32_t ctx_len;          /* positions of one sequence */
-    uint64_t max_cache_bytes; /* 0: what max_seqs sequences of ctx_len take */
+    int32_t ctx_len; /* positions of one sequence at most */
     kv_codec codec;
     bool taps;
     record_fn record; /* NULL: model_record */
@@ -28,6 +27,8 @@ kv_codec stepper_codec(const model *m); /* the one that the model's compute mode
 
 cairn_status stepper_new(const model *m, const stepper_opts *o, stepper **out, cairn_diag *dg);
 void stepper_free(stepper *s);
+/* The cache, once: `ctx_len` at most the stepper's; max_bytes 0: what max_seqs sequences take. */
+cairn_status stepper_add_cache(stepper *s, int32_t ctx_len, uint64_t max_bytes, cairn_diag *dg);
 cache *stepper_cache(stepper *s);
 size_t stepper_scratch(const stepper *s); /* bytes of programs and step buffers */
 /* Smallest length at which a rotary table switches; 0: none does. */

@@ -1,0 +1,219 @@
+/* The engine's doors and its thread.  Callers check and copy their request, then leave it in the
+   inbox; they never touch a sequence.  The owner sleeps when nothing is accepted. */
+#include "engine/engine_priv.h"
+
+#include <assert.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/num.h"
+#include "engine/guard.h"
+
+enum {
+    DEFAULT_SEQS = 4,
+    MAX_SEQS = 256, /* a decode step of more rows is no faster a row */
+    DEFAULT_QUEUE = 64,
+    MAX_QUEUE = 4096, /* each waits in order; beyond that, waiting has no end */
+    DEFAULT_ROWS = 512,
+    MAX_ROWS = 4096, /* a step is not interrupted */
+    MAX_CTX = 1 << 24
+};
+
+uint64_t engine_now(const engine *e)
+{
+    return e->hooks.now_ns ? e->hooks.now_ns(e->hooks.ctx) : clock_ns();
+}
+
+static cairn_status in_range(const char *name, int32_t v, int32_t lo, int32_t hi, cairn_diag *dg)
+{
+    if (v >= lo && v <= hi) return CAIRN_OK;
+    return diag_set(dg, CAIRN_E_ARG, "%s is %d; expected %d to %d", name, v, lo, hi);
+}
+
+static cairn_status read_codec(const model *m, const char *name, kv_codec *out, cairn_diag *dg)
+{
+    static const struct {
+        const char *name;
+        kv_codec codec;
+    } codecs[] = {{"f16", KV_F16}, {"bf16", KV_BF16}, {"f32", KV_F32}};
+    *out = stepper_codec(m);
+    if (!name) return CAIRN_OK;
+    for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++)
+        if (__builtin_strcmp(name, codecs[i].name) == 0) {
+            *out = codecs[i].codec;
+            return CAIRN_OK;
+        }
+    return diag_set(dg, CAIRN_E_ARG, "cache codec \"%.40s\"; expected f16, bf16 or f32", name);
+}
+
+static cairn_status read_opts(engine *e, const cairn_engine_opts *o, cairn_diag *dg)
+{
+    e->max_seqs = o->max_seqs ? o->max_seqs : DEFAULT_SEQS;
+    e->max_queue = o->max_queue ? o->max_queue : DEFAULT_QUEUE;
+    TRY(in_range("max_seqs", e->max_seqs, 1, MAX_SEQS, dg));
+    TRY(in_range("max_queue", e->max_queue, 1, MAX_QUEUE, dg));
+    e->max_step_rows = o->max_step_rows ? o->max_step_rows : max_i32(DEFAULT_ROWS, e->max_seqs);
+    TRY(in_range("max_step_rows", e->max_step_rows, e->max_seqs, MAX_ROWS, dg));
+    return in_range("ctx_len", o->ctx_len, 0, MAX_CTX, dg);
+}
+
+/* Programs first, since the guard counts their scratch; then the cache that it allows. */
+static cairn_status make_stepper(engine *e, const cairn_engine_opts *o, cairn_diag *dg)
+{
+    guard_in in = {.m = e->m,
+                   .max_seqs = e->max_seqs,
+                   .max_step_rows = e->max_step_rows,
+                   .ctx_len = o->ctx_len,
+                   .limit = o->memory_limit};
+    guard_out fit;
+    TRY(read_codec(e->m, o->kv_codec, &in.codec, dg));
+    stepper_opts so = {.max_rows = e->max_step_rows,
+                       .max_out = e->max_seqs,
+                       .max_seqs = e->max_seqs,
+                       .ctx_len = o->ctx_len,
+                       .codec = in.codec,
+                       .record = e->hooks.record};
+    if (!so.ctx_len) so.ctx_len = guard_model_ctx(e->m);
+    TRY(stepper_new(e->m, &so, &e->stepper, dg));
+    in.scratch = e->scratch_bytes = stepper_scratch(e->stepper);
+    machine_memory(&in.free, &in.total);
+    TRY(guard_fit(&in, &fit, dg));
+    e->ctx_len = fit.ctx_len;
+    return stepper_add_cache(e->stepper, fit.ctx_len, fit.cache_bytes, dg);
+}
+
+static cairn_status make_tables(engine *e, cairn_diag *dg)
+{
+    const size_t n = (size_t)engine_capacity(e);
+    e->live = mem_calloc(n, sizeof *e->live, MEM_ENGINE);
+    e->inbox = mem_calloc(n, sizeof *e->inbox, MEM_ENGINE);
+    e->mine = mem_calloc(n, sizeof *e->mine, MEM_ENGINE);
+    e->item = mem_calloc((size_t)e->max_seqs, sizeof *e->item, MEM_ENGINE);
+    if (!e->live || !e->inbox || !e->mine || !e->item ||
+        sampler_new(e->m->shape.vocab, &e->sampler) != CAIRN_OK)
+        return diag_set(dg, CAIRN_E_NOMEM, "no memory for an engine of %zu requests", n);
+    return CAIRN_OK;
+}
+
+/* Sleeps while `idle`; false: the engine is closing. */
+static bool wait_for_work(engine *e, bool idle)
+{
+    mutex_lock(&e->mu);
+    while (idle && e->n_inbox == 0 && !e->closing) cond_wait(&e->news, &e->mu);
+    const bool go_on = !e->closing;
+    mutex_unlock(&e->mu);
+    return go_on;
+}
+
+static void *own(void *ctx)
+{
+    engine *e = ctx;
+    bool more = false;
+    while (wait_for_work(e, !more)) more = turn(e);
+    turn_end_all(e);
+    return NULL;
+}
+
+static void engine_free(engine *e)
+{
+    if (!e) return;
+    mem_free(e->item);
+    mem_free(e->mine);
+    mem_free(e->inbox);
+    mem_free(e->live);
+    sampler_free(e->sampler);
+    stepper_free(e->stepper);
+    cond_deinit(&e->news);
+    mutex_deinit(&e->mu);
+    mem_free(e);
+}
+
+cairn_status engine_open(const model *m, const tok *t, const cairn_engine_opts *o,
+                         const engine_hooks *hooks, engine **out, cairn_diag *dg)
+{
+    cairn_status st = CAIRN_OK;
+    if (!m->dev)
+        return diag_set(dg, CAIRN_E_ARG, "the model was opened without its weights; it cannot run");
+    engine *e = mem_calloc(1, sizeof *e, MEM_ENGINE);
+    if (!e) return diag_set(dg, CAIRN_E_NOMEM, "no memory for an engine");
+    e->m = m;
+    e->tok = t;
+    if (hooks) e->hooks = *hooks;
+    e->weights_bytes = m->be->resident(m->dev);
+    mutex_init(&e->mu);
+    cond_init(&e->news);
+    TRY_GOTO(read_opts(e, o, dg), out);
+    TRY_GOTO(make_stepper(e, o, dg), out);
+    TRY_GOTO(make_tables(e, dg), out);
+    stats_show(e);
+    if (!e->hooks.manual) {
+        st = thread_start(&e->owner, "cairn-engine", own, e);
+        if (st != CAIRN_OK) {
+            (void)diag_set(dg, st, "the engine's thread could not be started");
+            goto out;
+        }
+    }
+    *out = e;
+    e = NULL;
+out:
+    engine_free(e);
+    return st;
+}
+
+void engine_close(engine *e)
+{
+    if (!e) return;
+    mutex_lock(&e->mu);
+    e->closing = true;
+    cond_signal(&e->news);
+    mutex_unlock(&e->mu);
+    thread_join(&e->owner);
+    if (e->hooks.manual) turn_end_all(e);
+    engine_free(e);
+}
+
+/* A slot of the queue, before anything is copied: a full queue costs the caller nothing. */
+static cairn_status promise_slot(engine *e, cairn_diag *dg)
+{
+    mutex_lock(&e->mu);
+    const bool room = !e->closing && e->n_live + e->n_coming < engine_capacity(e);
+    if (room) e->n_coming++;
+    mutex_unlock(&e->mu);
+    if (room) return CAIRN_OK;
+    return diag_set(dg, CAIRN_E_BUSY, "the queue is full: %d requests are running or waiting",
+                    engine_capacity(e));
+}
+
+cairn_status engine_submit(engine *e, const cairn_request *q, cairn_event_fn fn, void *ctx,
+                           cairn_request_id *out, cairn_diag *dg)
+{
+    const request_env env = {e->tok, e->m->shape.vocab, e->ctx_len};
+    request *r = NULL;
+    TRY(promise_slot(e, dg));
+    const cairn_status st = request_new(q, &env, fn, ctx, &r, dg);
+    mutex_lock(&e->mu);
+    e->n_coming--;
+    if (st == CAIRN_OK) {
+        r->id = ++e->last_id;
+        *out = r->id; /* before the first event can name it */
+        e->live[e->n_live++] = r;
+        e->inbox[e->n_inbox++] = r;
+        cond_signal(&e->news);
+    }
+    mutex_unlock(&e->mu);
+    return st;
+}
+
+void engine_cancel(engine *e, cairn_request_id id)
+{
+    mutex_lock(&e->mu);
+    for (int32_t i = 0; i < e->n_live; i++)
+        if (e->live[i]->id == id) e->live[i]->cancel = true;
+    mutex_unlock(&e->mu);
+}
+
+bool engine_turn(engine *e)
+{
+    assert(e->hooks.manual);
+    return turn(e);
+}

@@ -1,0 +1,56 @@
+/* The engine's inside, shared by engine.c (doors and thread), turn.c (one turn) and stats.c. */
+#ifndef ENGINE_ENGINE_PRIV_H
+#define ENGINE_ENGINE_PRIV_H
+
+#include "base/thread.h"
+#include "engine/engine.h"
+#include "engine/request.h"
+#include "engine/sched.h"
+#include "sample/sample.h"
+
+struct engine {
+    /* immutable */
+    const model *m;
+    const tok *tok;
+    engine_hooks hooks;
+    int32_t max_seqs, max_queue, max_step_rows, ctx_len;
+    uint64_t weights_bytes, scratch_bytes;
+    thread owner;
+
+    /* guarded by mu */
+    mutex mu;
+    cond news; /* for the owner: a request, closing */
+    bool closing;
+    request **live;  /* [capacity] accepted and not done */
+    request **inbox; /* [capacity] accepted and not yet received */
+    int32_t n_live, n_inbox;
+    int32_t n_coming; /* slots promised to submits under way */
+    cairn_request_id last_id;
+    cairn_engine_stats shown;
+
+    /* engine thread */
+    stepper *stepper;
+    sampler *sampler;
+    request **mine; /* [capacity] in order of arrival: the active ones, then the queued */
+    int32_t n_mine, n_active;
+    sched_item *item; /* [max_seqs] */
+    bool busy;        /* as the backend was told */
+    cairn_engine_stats stats;
+    uint64_t busy_ns;
+};
+
+static inline int32_t engine_capacity(const engine *e)
+{
+    return e->max_seqs + e->max_queue;
+}
+uint64_t engine_now(const engine *e);
+
+/* turn.c; engine thread */
+bool turn(engine *e);
+void turn_end_all(engine *e); /* every request ends CANCELLED */
+
+/* stats.c; engine thread */
+void stats_count_done(engine *e, cairn_finish finish);
+void stats_show(engine *e);
+
+#endif

@@ -1,0 +1,72 @@
+/* The memory guard.  Its figures are exact: cache_bytes is what a sequence takes at its worst moment,
+   the scratch is what plans and buffers take, weights are what the backend holds.  Memory that was
+   promised to a sequence is there before it starts; nothing is evicted or shrunk later. */
+#include "engine/guard.h"
+
+#include "base/diag.h"
+#include "base/num.h"
+
+enum { LEAST_CTX = 64, UNKNOWN_CTX = 2048 };
+
+int32_t guard_model_ctx(const model *m)
+{
+    return m->shape.ctx_train > 0 ? m->shape.ctx_train : UNKNOWN_CTX;
+}
+
+static uint64_t one_sequence(const guard_in *in, int32_t ctx)
+{
+    return cache_bytes(&in->m->cache, in->codec, in->max_step_rows, ctx);
+}
+
+/* Weights used in place lie in the page cache, which the machine counts as free: hence the second
+   bound. */
+static uint64_t budget_of(const guard_in *in)
+{
+    if (in->limit) return in->limit;
+    const uint64_t held = in->m->be->resident(in->m->dev);
+    const uint64_t rest = in->total > held ? in->total - held : 0;
+    const uint64_t share = (in->free < rest ? in->free : rest) / 10 * 9;
+    return share > in->scratch ? share - in->scratch : 0;
+}
+
+static cairn_status refuse(const guard_in *in, int32_t ctx, uint64_t budget, cairn_diag *dg)
+{
+    const unsigned long long need = one_sequence(in, ctx);
+    if (in->limit)
+        return diag_set(dg, CAIRN_E_LIMIT,
+                        "a context of %d needs %llu bytes of cache; the limit is %llu", ctx, need,
+                        (unsigned long long)budget);
+    return diag_set(dg, CAIRN_E_LIMIT,
+                    "a context of %d needs %llu bytes of cache and %llu of scratch beside %llu of "
+                    "weights; %llu of %llu bytes are free, of which nine tenths may be used",
+                    ctx, need, (unsigned long long)in->scratch,
+                    (unsigned long long)in->m->be->resident(in->m->dev),
+                    (unsigned long long)in->free, (unsigned long long)in->total);
+}
+
+/* cache_bytes never falls as the context grows. */
+static int32_t largest_ctx(const guard_in *in, uint64_t budget)
+{
+    int32_t lo = 0, hi = guard_model_ctx(in->m);
+    while (lo < hi) {
+        const int32_t mid = lo + (hi - lo + 1) / 2;
+        if (one_sequence(in, mid) <= budget)
+            lo = mid;
+        else
+            hi = mid - 1;
+    }
+    return lo;
+}
+
+cairn_status guard_fit(const guard_in *in, guard_out *out, cairn_diag *dg)
+{
+    const uint64_t budget = budget_of(in);
+    int32_t ctx = in->ctx_len;
+    if (ctx && one_sequence(in, ctx) > budget) return refuse(in, ctx, budget, dg);
+    if (!ctx) ctx = largest_ctx(in, budget);
+    const int32_t least = min_i32(LEAST_CTX, guard_model_ctx(in->m));
+    if (!in->ctx_len && ctx < least) return refuse(in, least, budget, dg);
+    const uint64_t all = one_sequence(in, ctx) * (uint64_t)in->max_seqs;
+    *out = (guard_out){ctx, all < budget ? all : budget};
+    return CAIRN_OK;
+}

@@ -1,0 +1,27 @@
+/* Memory: how long a context fits, and how much of the machine the caches may take. */
+#ifndef ENGINE_GUARD_H
+#define ENGINE_GUARD_H
+
+#include "cache/cache.h"
+#include "model/model.h"
+
+typedef struct guard_in {
+    const model *m;
+    kv_codec codec;
+    int32_t max_seqs, max_step_rows;
+    int32_t ctx_len;      /* 0: the largest that fits, at most the model's */
+    uint64_t limit;       /* bytes for caches; 0: nine tenths of what is free */
+    uint64_t scratch;     /* bytes of programs and step buffers, not resident yet */
+    uint64_t free, total; /* of the machine */
+} guard_in;
+
+typedef struct guard_out {
+    int32_t ctx_len;
+    uint64_t cache_bytes; /* for all sequences */
+} guard_out;
+
+int32_t guard_model_ctx(const model *m); /* the model's own context */
+/* E_LIMIT with the sum when not even one sequence fits. */
+cairn_status guard_fit(const guard_in *in, guard_out *out, cairn_diag *dg);
+
+#endif

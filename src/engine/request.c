@@ -1,0 +1,110 @@
+/* Requests: checking and copying what was asked; the table of states. */
+#include "engine/request.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/diag.h"
+#include "base/num.h"
+#include "sample/sample.h"
+
+enum { MAX_BIAS = 4096 }; /* each is one addition a token; OpenAI's limit is 300 */
+
+/* row: from; column: to */
+static const bool moves[REQ_STATE_COUNT][REQ_STATE_COUNT] = {
+    [REQ_QUEUED] = {[REQ_PREFILL] = true, [REQ_DONE] = true},
+    [REQ_PREFILL] = {[REQ_DECODE] = true, [REQ_DONE] = true},
+    /* back: the sequence grew past a rotary table's range and is computed anew */
+    [REQ_DECODE] = {[REQ_PREFILL] = true, [REQ_DONE] = true},
+};
+
+bool request_may(request_state from, request_state to)
+{
+    return moves[from][to];
+}
+
+void request_move(request *r, request_state to)
+{
+    assert(request_may(r->state, to));
+    r->state = to;
+}
+
+static cairn_status check_ids(const cairn_request *q, const request_env *env, cairn_diag *dg)
+{
+    if (!q->ids || q->n_ids == 0) return diag_set(dg, CAIRN_E_ARG, "the prompt has no ids");
+    if (q->n_ids >= (size_t)env->ctx_len)
+        return diag_set(dg, CAIRN_E_LIMIT,
+                        "the prompt has %zu tokens; the context of %d leaves room for %d", q->n_ids,
+                        env->ctx_len, env->ctx_len - 1);
+    for (size_t i = 0; i < q->n_ids; i++)
+        if (q->ids[i] < 0 || q->ids[i] >= env->vocab)
+            return diag_set(dg, CAIRN_E_ARG, "prompt id %d at %zu; the vocabulary has %d",
+                            q->ids[i], i, env->vocab);
+    return CAIRN_OK;
+}
+
+static cairn_status check(const cairn_request *q, const request_env *env, cairn_diag *dg)
+{
+    TRY(check_ids(q, env, dg));
+    if (q->max_tokens < 0)
+        return diag_set(dg, CAIRN_E_ARG, "max_tokens is %d; expected 0 or more", q->max_tokens);
+    if (q->n_logprobs < -1 || q->n_logprobs > CAIRN_MAX_LOGPROBS)
+        return diag_set(dg, CAIRN_E_ARG, "n_logprobs is %d; expected -1 to %d", q->n_logprobs,
+                        CAIRN_MAX_LOGPROBS);
+    if (q->sampling.n_bias > MAX_BIAS)
+        return diag_set(dg, CAIRN_E_ARG, "%zu logit biases; expected at most %d",
+                        q->sampling.n_bias, MAX_BIAS);
+    if ((q->n_stop && !q->stop) || (q->sampling.n_bias && !q->sampling.bias))
+        return diag_set(dg, CAIRN_E_ARG, "a count of stop strings or biases without an array");
+    return sample_check(&q->sampling, env->vocab, dg);
+}
+
+static cairn_status copy(request *r, const cairn_request *q, const request_env *env, cairn_diag *dg)
+{
+    const size_t n_bias = q->sampling.n_bias;
+    r->ids = arena_alloc(&r->a, (size_t)r->max_ids * sizeof *r->ids);
+    cairn_bias *bias = arena_alloc(&r->a, n_bias * sizeof *bias);
+    if (!r->ids || !bias)
+        return diag_set(dg, CAIRN_E_NOMEM, "no memory for a request of %d tokens", r->max_ids);
+    memcpy(r->ids, q->ids, q->n_ids * sizeof *r->ids);
+    if (n_bias) memcpy(bias, q->sampling.bias, n_bias * sizeof *bias);
+    r->how.bias = bias;
+    const size_t n_new = (size_t)(r->max_ids - r->n_prompt);
+    return stream_init(&r->stream, env->tok, q->keep_special, q->stop, q->n_stop, n_new, &r->a, dg);
+}
+
+cairn_status request_new(const cairn_request *q, const request_env *env, cairn_event_fn fn,
+                         void *ctx, request **out, cairn_diag *dg)
+{
+    TRY(check(q, env, dg));
+    request *r = mem_calloc(1, sizeof *r, MEM_ENGINE);
+    if (!r) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a request");
+    const int32_t room = env->ctx_len - (int32_t)q->n_ids;
+    *r = (request){.fn = fn,
+                   .ctx = ctx,
+                   .how = q->sampling,
+                   .choice = q->choice,
+                   .n_prompt = (int32_t)q->n_ids,
+                   .n_ids = (int32_t)q->n_ids,
+                   .n_logprobs = q->n_logprobs,
+                   .ignore_eos = q->ignore_eos,
+                   .want_progress = q->want_progress,
+                   .i_out = -1};
+    r->max_ids = r->n_prompt + (q->max_tokens ? min_i32(q->max_tokens, room) : room);
+    arena_init(&r->a, MEM_ENGINE);
+    const cairn_status st = copy(r, q, env, dg);
+    if (st != CAIRN_OK) {
+        request_free(r);
+        return st;
+    }
+    *out = r;
+    return CAIRN_OK;
+}
+
+void request_free(request *r)
+{
+    if (!r) return;
+    stream_deinit(&r->stream);
+    arena_deinit(&r->a);
+    mem_free(r);
+}

@@ -1,0 +1,55 @@
+/* A request: what was asked, how far it is.  Made by the submitting thread, then the engine
+   thread's, which frees it. */
+#ifndef ENGINE_REQUEST_H
+#define ENGINE_REQUEST_H
+
+#include "cache/cache.h"
+#include "engine/stream.h"
+
+typedef enum request_state {
+    REQ_QUEUED,  /* no sequence yet */
+    REQ_PREFILL, /* rows known in advance are being computed */
+    REQ_DECODE,  /* one row a step */
+    REQ_DONE,    /* its last event is out */
+    REQ_STATE_COUNT
+} request_state;
+
+typedef struct request {
+    arena a;
+    /* immutable once submitted */
+    cairn_request_id id;
+    cairn_event_fn fn;
+    void *ctx;
+    cairn_sampling how;
+    uint32_t choice;
+    int32_t n_prompt, n_logprobs;
+    int32_t max_ids; /* prompt and answer: its budget and the context */
+    bool ignore_eos, want_progress;
+    /* guarded by the engine's mu */
+    bool cancel;
+    /* engine thread */
+    request_state state;
+    bool cancelled;        /* seen */
+    seq_id seq;            /* in PREFILL and DECODE */
+    int32_t *ids;          /* [max_ids] */
+    int32_t n_ids, n_done; /* known; computed */
+    int32_t i_out;         /* its logits in this step; -1: none */
+    stream stream;
+    uint64_t start_ns, first_ns; /* admission; first token */
+} request;
+
+/* What a request is checked against. */
+typedef struct request_env {
+    const tok *tok; /* may be NULL */
+    int32_t vocab, ctx_len;
+} request_env;
+
+/* As cairn_engine_submit says of arguments; everything is copied. */
+cairn_status request_new(const cairn_request *r, const request_env *env, cairn_event_fn fn,
+                         void *ctx, request **out, cairn_diag *dg);
+void request_free(request *r);
+
+bool request_may(request_state from, request_state to);
+void request_move(request *r, request_state to); /* asserts that it may */
+
+#endif

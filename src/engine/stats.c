@@ -1,0 +1,45 @@
+/* Counters: the engine thread counts, and shows a copy after each turn to whoever asks. */
+#include "engine/engine_priv.h"
+
+void stats_count_done(engine *e, cairn_finish finish)
+{
+    switch (finish) {
+    case CAIRN_FINISH_CANCELLED:
+        e->stats.n_cancelled++;
+        break;
+    case CAIRN_FINISH_ERROR:
+        e->stats.n_failed++;
+        break;
+    case CAIRN_FINISH_STOP:
+    case CAIRN_FINISH_LENGTH:
+        break;
+    }
+}
+
+void stats_show(engine *e)
+{
+    cairn_engine_stats *s = &e->stats;
+    const cache *c = stepper_cache(e->stepper);
+    s->n_active = e->n_active;
+    s->cache_bytes_used = cache_used(c);
+    s->cache_bytes_total = cache_total(c);
+    s->busy_seconds = (double)e->busy_ns * 1e-9;
+    mutex_lock(&e->mu);
+    e->shown = *s;
+    mutex_unlock(&e->mu);
+}
+
+void engine_get_stats(engine *e, cairn_engine_stats *out)
+{
+    const uint32_t size = out->struct_size;
+    mutex_lock(&e->mu);
+    *out = e->shown;
+    out->n_queued = e->n_live - e->shown.n_active;
+    mutex_unlock(&e->mu);
+    if (out->n_queued < 0) out->n_queued = 0; /* a request ended since the last turn */
+    out->struct_size = size;
+    out->max_seqs = e->max_seqs;
+    out->ctx_len = e->ctx_len;
+    out->weights_bytes = e->weights_bytes;
+    out->scratch_bytes = e->scratch_bytes;
+}

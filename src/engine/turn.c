@@ -1,0 +1,252 @@
+/* One turn of the owner thread: receive, admit, plan, run, sample, emit.
+
+   Invariants: `mine` holds active requests first, then queued ones, both in order of arrival; each
+   accepted request leaves through `finish`, which sends its one DONE event with no lock held.  From
+   admission to DONE a turn allocates nothing. */
+#include <assert.h>
+
+#include "engine/engine_priv.h"
+
+#include "base/num.h"
+
+static cairn_event event_of(const engine *e, const request *r, cairn_event_kind kind)
+{
+    const uint64_t now = engine_now(e);
+    const uint64_t first = r->first_ns ? r->first_ns : now;
+    cairn_event ev = {.kind = kind,
+                      .request = r->id,
+                      .text = {"", 0},
+                      .n_prompt = r->n_prompt,
+                      .n_done = min_i32(r->n_done, r->n_prompt),
+                      .n_generated = r->n_ids - r->n_prompt};
+    if (r->start_ns) ev.prefill_seconds = (double)(first - r->start_ns) * 1e-9;
+    if (r->first_ns) ev.decode_seconds = (double)(now - first) * 1e-9;
+    return ev;
+}
+
+static void forget(engine *e, const request *r)
+{
+    mutex_lock(&e->mu);
+    for (int32_t i = 0; i < e->n_live; i++)
+        if (e->live[i] == r) {
+            e->live[i] = e->live[--e->n_live];
+            break;
+        }
+    mutex_unlock(&e->mu);
+}
+
+/* The request at mine[i] leaves: its sequence is closed before the event, so that a request
+   submitted from the callback finds the room. */
+static void finish(engine *e, int32_t i, cairn_finish how, cairn_str text, const cairn_diag *why)
+{
+    request *r = e->mine[i];
+    cairn_event ev = event_of(e, r, CAIRN_EV_DONE);
+    if (r->state != REQ_QUEUED) {
+        cache_close(stepper_cache(e->stepper), r->seq);
+        e->n_active--;
+    }
+    request_move(r, REQ_DONE);
+    e->n_mine--;
+    for (int32_t k = i; k < e->n_mine; k++) e->mine[k] = e->mine[k + 1];
+    stats_count_done(e, how);
+    forget(e, r);
+    ev.finish = how;
+    ev.text = text;
+    ev.status = why ? why->status : CAIRN_OK;
+    ev.message = why ? why->message : "";
+    r->fn(r->ctx, &ev);
+    request_free(r);
+}
+
+static const cairn_str no_text = {"", 0};
+
+static void finish_error(engine *e, int32_t i, cairn_status st, const char *what)
+{
+    cairn_diag dg = {0};
+    (void)diag_set(&dg, st, "%s", what);
+    finish(e, i, CAIRN_FINISH_ERROR, no_text, &dg);
+}
+
+/* An end that the model or the budget made: held text goes out, unless its last bytes complete a
+   stop string. */
+static void finish_whole(engine *e, int32_t i, cairn_finish how)
+{
+    request *r = e->mine[i];
+    cairn_str text = no_text;
+    if (stream_end(&r->stream, &text) != CAIRN_OK) {
+        finish_error(e, i, CAIRN_E_NOMEM, "no memory for the last text");
+        return;
+    }
+    finish(e, i, r->stream.stopped ? CAIRN_FINISH_STOP : how, text, NULL);
+}
+
+static void receive(engine *e)
+{
+    mutex_lock(&e->mu);
+    for (int32_t i = 0; i < e->n_inbox; i++) e->mine[e->n_mine++] = e->inbox[i];
+    e->stats.n_requests += (uint64_t)e->n_inbox;
+    e->n_inbox = 0;
+    for (int32_t i = 0; i < e->n_mine; i++) e->mine[i]->cancelled = e->mine[i]->cancel;
+    mutex_unlock(&e->mu);
+    for (int32_t i = 0; i < e->n_mine;) {
+        if (e->mine[i]->cancelled)
+            finish(e, i, CAIRN_FINISH_CANCELLED, no_text, NULL);
+        else
+            i++;
+    }
+}
+
+/* In order of arrival; the first that finds no room waits, and everyone behind it. */
+static void admit(engine *e)
+{
+    while (e->n_active < e->max_seqs && e->n_active < e->n_mine) {
+        request *r = e->mine[e->n_active];
+        const cairn_status st = cache_open(stepper_cache(e->stepper), r->max_ids, &r->seq);
+        if (st == CAIRN_E_BUSY) {
+            assert(e->n_active > 0);
+            return;
+        }
+        if (st != CAIRN_OK) {
+            finish_error(e, e->n_active, st, "the request can never fit into the cache");
+            continue;
+        }
+        request_move(r, REQ_PREFILL);
+        r->start_ns = engine_now(e);
+        e->n_active++;
+    }
+}
+
+static void run_step(engine *e)
+{
+    for (int32_t i = 0; i < e->n_active; i++) {
+        const request *r = e->mine[i];
+        e->item[i] = (sched_item){r->n_ids - r->n_done, r->state == REQ_DECODE, 0};
+    }
+    sched_plan(e->item, e->n_active, e->max_step_rows);
+    stepper_begin(e->stepper);
+    for (int32_t i = 0; i < e->n_active; i++) {
+        request *r = e->mine[i];
+        const int32_t rows = e->item[i].rows;
+        r->i_out = -1;
+        if (rows == 0) continue;
+        const bool last = r->n_done + rows == r->n_ids;
+        const int32_t out =
+            stepper_add(e->stepper, r->seq, r->ids + r->n_done, rows, last, r->n_ids);
+        if (last) r->i_out = out;
+        r->n_done += rows;
+    }
+    stepper_run(e->stepper);
+    e->stats.steps++;
+}
+
+/* A rotary table that switches with the sequence's length applies to every position: what lies in
+   the cache was rotated by the other one, and is computed anew. */
+static void maybe_restart(engine *e, request *r)
+{
+    const int32_t at = stepper_switch_len(e->stepper);
+    if (at == 0 || r->n_done > at || r->n_ids <= at) return;
+    cache *c = stepper_cache(e->stepper);
+    cache_close(c, r->seq);
+    const cairn_status st = cache_open(c, r->max_ids, &r->seq);
+    assert(st == CAIRN_OK); /* the room was given back a moment ago, by this thread */
+    (void)st;
+    r->n_done = 0;
+    request_move(r, REQ_PREFILL);
+}
+
+static void emit_token(engine *e, request *r, const sample_out *s, cairn_str text)
+{
+    cairn_event ev = event_of(e, r, CAIRN_EV_TOKEN);
+    ev.id = s->id;
+    ev.text = text;
+    ev.logprob = s->logprob;
+    ev.top = s->top;
+    ev.n_top = s->n_top;
+    r->fn(r->ctx, &ev);
+}
+
+/* The token after the last computed row.  True: mine[i] is gone. */
+static bool take_token(engine *e, int32_t i)
+{
+    request *r = e->mine[i];
+    cairn_diag dg = {0};
+    sample_out s;
+    cairn_str text;
+    const sample_in in = {&r->how, r->choice, r->ids, r->n_prompt, r->n_ids, r->n_logprobs};
+    if (sample_step(e->sampler, stepper_logits(e->stepper, r->i_out), &in, &s, &dg) != CAIRN_OK) {
+        finish(e, i, CAIRN_FINISH_ERROR, no_text, &dg);
+        return true;
+    }
+    if (r->state == REQ_PREFILL) request_move(r, REQ_DECODE);
+    if (!r->first_ns) r->first_ns = engine_now(e);
+    if (e->tok && !r->ignore_eos && tok_is_eos(e->tok, s.id)) {
+        finish_whole(e, i, CAIRN_FINISH_STOP);
+        return true;
+    }
+    r->ids[r->n_ids++] = s.id;
+    e->stats.generated_tokens++;
+    if (stream_feed(&r->stream, s.id, &text) != CAIRN_OK) {
+        finish_error(e, i, CAIRN_E_NOMEM, "no memory for text");
+        return true;
+    }
+    emit_token(e, r, &s, text);
+    if (r->stream.stopped) {
+        finish(e, i, CAIRN_FINISH_STOP, no_text, NULL);
+        return true;
+    }
+    if (r->n_ids == r->max_ids) {
+        finish_whole(e, i, CAIRN_FINISH_LENGTH);
+        return true;
+    }
+    maybe_restart(e, r);
+    return false;
+}
+
+static void advance(engine *e)
+{
+    const int32_t n = e->n_active;
+    for (int32_t i = 0, k = 0; k < n; k++) {
+        request *r = e->mine[i];
+        const int32_t rows = e->item[k].rows;
+        if (rows > 0 && r->state == REQ_PREFILL) {
+            e->stats.prompt_tokens += (uint64_t)rows;
+            if (r->want_progress && !r->first_ns) {
+                const cairn_event ev = event_of(e, r, CAIRN_EV_PROGRESS);
+                r->fn(r->ctx, &ev);
+            }
+        }
+        if (r->i_out >= 0 && take_token(e, i)) continue;
+        i++;
+    }
+}
+
+static void tell_backend(engine *e, bool busy)
+{
+    if (e->busy != busy) e->m->be->busy(e->m->dev, busy);
+    e->busy = busy;
+}
+
+bool turn(engine *e)
+{
+    receive(e);
+    admit(e);
+    if (e->n_active > 0) {
+        tell_backend(e, true);
+        const uint64_t t0 = engine_now(e);
+        run_step(e);
+        advance(e);
+        e->busy_ns += engine_now(e) - t0;
+    }
+    const bool more = e->n_mine > 0;
+    if (!more) tell_backend(e, false);
+    stats_show(e);
+    return more;
+}
+
+void turn_end_all(engine *e)
+{
+    receive(e);
+    while (e->n_mine > 0) finish(e, e->n_mine - 1, CAIRN_FINISH_CANCELLED, no_text, NULL);
+    tell_backend(e, false);
+    stats_show(e);
+}

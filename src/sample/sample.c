@@ -1,0 +1,227 @@
+/* The sampling chain.  Owns the scratch of one vocabulary; a request's history is the caller's. */
+#include "sample/sample.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "base/alloc.h"
+#include "base/num.h"
+#include "base/rng.h"
+#include "sample/cut.h"
+#include "sample/fexp.h"
+
+enum { RUN = 256 }; /* weights are summed by runs: one pass to fill, a short one to find the draw */
+
+/* Below it 1/temperature leaves the range of f32 products: greedy, as its limit is. */
+static const float LEAST_TEMPERATURE = 1e-6f;
+
+struct sampler {
+    int32_t vocab;
+    float *weight;  /* [vocab] */
+    double *run;    /* [vocab / RUN + 1] sums of weight */
+    int32_t *count; /* [vocab] occurrences in a history; all 0 between uses */
+    cut_scratch cut;
+};
+
+cairn_status sampler_new(int32_t vocab, sampler **out)
+{
+    assert(vocab > 0);
+    sampler *s = mem_calloc(1, sizeof *s, MEM_ENGINE);
+    if (!s) return CAIRN_E_NOMEM;
+    const size_t n = (size_t)vocab;
+    s->vocab = vocab;
+    s->weight = mem_alloc(n * sizeof *s->weight, MEM_ENGINE);
+    s->run = mem_alloc((n / RUN + 1) * sizeof *s->run, MEM_ENGINE);
+    s->count = mem_calloc(n, sizeof *s->count, MEM_ENGINE);
+    if (!s->weight || !s->run || !s->count) {
+        sampler_free(s);
+        return CAIRN_E_NOMEM;
+    }
+    *out = s;
+    return CAIRN_OK;
+}
+
+void sampler_free(sampler *s)
+{
+    if (!s) return;
+    mem_free(s->count);
+    mem_free(s->run);
+    mem_free(s->weight);
+    mem_free(s);
+}
+
+static cairn_status want(const char *name, float v, float lo, float hi, cairn_diag *dg)
+{
+    if (v >= lo && v <= hi) return CAIRN_OK; /* NaN is not */
+    return diag_set(dg, CAIRN_E_ARG, "%s is %g; expected %g to %g", name, (double)v, (double)lo,
+                    (double)hi);
+}
+
+cairn_status sample_check(const cairn_sampling *p, int32_t vocab, cairn_diag *dg)
+{
+    TRY(want("temperature", p->temperature, 0, 100, dg));
+    TRY(want("top_p", p->top_p, 0, 1, dg));
+    TRY(want("min_p", p->min_p, 0, 1, dg));
+    TRY(want("repetition_penalty", p->repetition_penalty, 1e-3f, 1e3f, dg));
+    TRY(want("presence_penalty", p->presence_penalty, -100, 100, dg));
+    TRY(want("frequency_penalty", p->frequency_penalty, -100, 100, dg));
+    if (p->top_k < 0) return diag_set(dg, CAIRN_E_ARG, "top_k is %d; expected 0 or more", p->top_k);
+    if (p->repetition_window < 0)
+        return diag_set(dg, CAIRN_E_ARG, "repetition_window is %d; expected 0 or more",
+                        p->repetition_window);
+    for (size_t i = 0; i < p->n_bias; i++) {
+        const cairn_bias *b = &p->bias[i];
+        if (b->id < 0 || b->id >= vocab)
+            return diag_set(dg, CAIRN_E_ARG, "logit_bias of id %d; the vocabulary has %d", b->id,
+                            vocab);
+        if (isnan(b->value) || b->value > 1e6f)
+            return diag_set(dg, CAIRN_E_ARG, "logit_bias of id %d is %g; expected at most 1e6",
+                            b->id, (double)b->value);
+    }
+    return CAIRN_OK;
+}
+
+/* Once for each distinct id of the window, prompt included. */
+static void repetition(sampler *s, float *x, const sample_in *in)
+{
+    const float p = in->how->repetition_penalty;
+    const int32_t window = in->how->repetition_window;
+    if (p == 1.0f) return;
+    const int32_t from = window ? max_i32(0, in->n_ids - window) : 0;
+    for (int32_t i = from; i < in->n_ids; i++) {
+        const int32_t id = in->ids[i];
+        if (s->count[id]++ == 0) x[id] = x[id] < 0 ? x[id] * p : x[id] / p;
+    }
+    for (int32_t i = from; i < in->n_ids; i++) s->count[in->ids[i]] = 0;
+}
+
+/* Presence once for each distinct generated id; frequency for each occurrence. */
+static void presence_frequency(sampler *s, float *x, const sample_in *in)
+{
+    const float once = in->how->presence_penalty, each = in->how->frequency_penalty;
+    if (once == 0.0f && each == 0.0f) return;
+    for (int32_t i = in->n_prompt; i < in->n_ids; i++) s->count[in->ids[i]]++;
+    for (int32_t i = in->n_prompt; i < in->n_ids; i++) {
+        const int32_t id = in->ids[i];
+        if (!s->count[id]) continue;
+        x[id] = (x[id] - once) - each * (float)s->count[id];
+        s->count[id] = 0;
+    }
+}
+
+static void process(sampler *s, float *x, const sample_in *in)
+{
+    for (size_t i = 0; i < in->how->n_bias; i++) x[in->how->bias[i].id] += in->how->bias[i].value;
+    repetition(s, x, in);
+    presence_frequency(s, x, in);
+}
+
+/* The greatest, ties to the lower id; -1 when a logit is NaN or +inf, or all are -inf. */
+static int32_t best_of(const float *x, int32_t n)
+{
+    int32_t best = 0;
+    bool bad = false;
+    for (int32_t i = 0; i < n; i++) {
+        bad |= !(x[i] < INFINITY);
+        if (x[i] > x[best]) best = i;
+    }
+    return bad || x[best] == -INFINITY ? -1 : best;
+}
+
+/* weight[i] = e^(scale · (x[i] - top)), summed by runs; answers the sum. */
+static double weigh(sampler *s, const float *x, float top, float scale)
+{
+    double sum = 0;
+    for (int32_t at = 0, r = 0; at < s->vocab; at += RUN, r++) {
+        const int32_t n = min_i32(RUN, s->vocab - at);
+        for (int32_t i = 0; i < n; i++) s->weight[at + i] = fexp((x[at + i] - top) * scale);
+        double run = 0;
+        for (int32_t i = 0; i < n; i++) run += (double)s->weight[at + i];
+        s->run[r] = run;
+        sum += run;
+    }
+    return sum;
+}
+
+static void insert_top(sample_out *out, int32_t cap, int32_t id, float x)
+{
+    int32_t i = out->n_top < cap ? out->n_top++ : cap - 1;
+    for (; i > 0 && out->top[i - 1].logprob < x; i--) out->top[i] = out->top[i - 1];
+    out->top[i] = (cairn_logprob){id, x};
+}
+
+/* Holds logits until `report` turns them into log-probabilities. */
+static void find_top(const float *x, int32_t n, int32_t k, sample_out *out)
+{
+    k = min_i32(k, n);
+    for (int32_t i = 0; i < n && k > 0; i++)
+        if (out->n_top < k || x[i] > out->top[k - 1].logprob) insert_top(out, k, i, x[i]);
+}
+
+static void report(const float *x, double lse, sample_out *out)
+{
+    out->logprob = (float)((double)x[out->id] - lse);
+    for (int32_t i = 0; i < out->n_top; i++)
+        out->top[i].logprob = (float)((double)out->top[i].logprob - lse);
+}
+
+/* Excludes tokens outside the cuts.  `sum`: of the untempered weights that are there now. */
+static void cut_off(sampler *s, float *x, int32_t best, double sum, const cairn_sampling *p)
+{
+    const int32_t n = s->vocab;
+    cut c = {0, n}; /* everything: no key is 0 */
+    if (p->top_k > 0 && p->top_k < n) c = cut_both(c, cut_top_k(x, n, p->top_k, &s->cut));
+    if (p->top_p < 1.0f)
+        c = cut_both(c, cut_top_mass(x, s->weight, n, (double)p->top_p * sum, &s->cut));
+    const float least = p->min_p; /* the best token's weight is 1 */
+    int32_t equal = c.n_equal;
+    for (int32_t i = 0; i < n; i++) {
+        const uint32_t key = cut_key(x[i]);
+        const bool kept = key > c.key || (key == c.key && equal-- > 0);
+        if ((!kept || s->weight[i] < least) && i != best) x[i] = -INFINITY;
+    }
+}
+
+/* The token at `u` of the way through the weights, in order of id. */
+static int32_t draw(const sampler *s, double sum, double u, int32_t best)
+{
+    double left = u * sum;
+    int32_t r = 0;
+    const int32_t last = (s->vocab - 1) / RUN;
+    while (r < last && left >= s->run[r]) left -= s->run[r++];
+    int32_t pick = best; /* rounding may leave the end of the last run */
+    for (int32_t i = r * RUN; i < min_i32(s->vocab, (r + 1) * RUN); i++) {
+        if (s->weight[i] == 0.0f) continue;
+        pick = i;
+        if (left < (double)s->weight[i]) break;
+        left -= (double)s->weight[i];
+    }
+    return pick;
+}
+
+static int32_t choose(sampler *s, float *x, int32_t best, double sum, const sample_in *in)
+{
+    const cairn_sampling *p = in->how;
+    if (p->top_k > 0 || p->top_p < 1.0f || p->min_p > 0.0f) cut_off(s, x, best, sum, p);
+    const double total = weigh(s, x, x[best], 1.0f / p->temperature);
+    return draw(s, total, rng_unit(p->seed, in->choice, (uint64_t)in->n_ids), best);
+}
+
+cairn_status sample_step(sampler *s, float *logits, const sample_in *in, sample_out *out,
+                         cairn_diag *dg)
+{
+    process(s, logits, in);
+    const int32_t best = best_of(logits, s->vocab);
+    if (best < 0)
+        return diag_set(dg, CAIRN_E_INTERNAL,
+                        "logits of position %d are not finite or exclude every token", in->n_ids);
+    *out = (sample_out){.id = best};
+    const bool greedy = in->how->temperature < LEAST_TEMPERATURE;
+    if (greedy && in->n_logprobs < 0) return CAIRN_OK;
+    const double sum = weigh(s, logits, logits[best], 1.0f);
+    const double lse = (double)logits[best] + flog(sum);
+    find_top(logits, s->vocab, in->n_logprobs, out);
+    if (!greedy) out->id = choose(s, logits, best, sum, in);
+    if (in->n_logprobs >= 0) report(logits, lse, out);
+    return CAIRN_OK;
+}
