@@ -79,13 +79,15 @@ static cairn_status check_parts(cairn_str stem, unsigned n, buf *name, cairn_dia
     buf_init(&list, MEM_SCRATCH);
     for (unsigned i = 1; i <= n; i++) {
         part_name(name, stem, i, n);
-        if (buf_status(name) != CAIRN_OK || file_exists(name->ptr)) continue;
+        TRY_GOTO(buf_status(name), out);
+        if (file_exists(name->ptr)) continue;
         if (missing++ < 3) buf_printf(&list, "%s%s", missing > 1 ? ", " : "", name->ptr);
     }
     if (missing > 3) buf_printf(&list, " and %u more", missing - 3);
     if (missing)
         st = diag_set(dg, CAIRN_E_NOTFOUND, "%u of %u parts missing: %s", missing, n,
                       list.ptr ? list.ptr : "?");
+out:
     buf_deinit(&list);
     return st;
 }

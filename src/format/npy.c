@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -35,13 +36,15 @@ static cairn_status no_memory(const char *path, cairn_diag *dg)
     return diag_set(dg, CAIRN_E_NOMEM, "%s: no memory to write it", path);
 }
 
-/* Closes and reports; on failure the file goes. */
+/* Closes and reports; on failure the file goes, unless it is a device or a pipe. */
 static cairn_status finish(FILE *f, const char *path, bool ok, cairn_diag *dg)
 {
     const int err = ok ? 0 : errno;
+    struct stat s;
+    const bool regular = fstat(fileno(f), &s) == 0 && S_ISREG(s.st_mode);
     if (fclose(f) == 0 && ok) return CAIRN_OK;
     const int why = err ? err : errno;
-    (void)unlink(path);
+    if (regular) (void)unlink(path);
     return diag_set(dg, CAIRN_E_IO, "%s: writing: %s", path, strerror(why));
 }
 
@@ -126,12 +129,12 @@ static void zip_common(buf *b, const npz_entry *e, size_t size)
 static void zip_directory(buf *b, const npz_entry *e, size_t size)
 {
     put_le(b, 0x02014b50, 4);
-    put_le(b, 20, 2); /* made by */
+    put_le(b, 3 << 8 | 20, 2); /* made by: Unix, for the mode below */
     zip_common(b, e, size);
     put_le(b, 0, 2); /* comment */
     put_le(b, 0, 2); /* disk */
     put_le(b, 0, 2); /* internal attributes */
-    put_le(b, 0, 4); /* external */
+    put_le(b, UINT32_C(0100644) << 16, 4);
     put_le(b, e->at, 4);
     buf_puts(b, e->name);
 }

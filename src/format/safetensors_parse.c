@@ -255,7 +255,10 @@ cairn_status safetensors_parse(const char *path, const uint8_t *bytes, size_t si
     if (text[0] != '{')
         return diag_set(dg, CAIRN_E_CORRUPT, "%s: header: expected it to begin with {", path);
     st = json_parse((cairn_str){(const char *)text, (size_t)n}, &doc, dg);
-    if (st != CAIRN_OK) return diag_prefix(dg, "%s: header", path);
+    if (st != CAIRN_OK) {
+        diag_prefix(dg, "%s: header", path);
+        return st;
+    }
     p.data = bytes + r.at;
     p.n_data = reader_left(&r);
     st = read_members(&p, json_root(doc));
