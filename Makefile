@@ -29,7 +29,10 @@ obj_cli := $(call obj,$(src_cli))
 # folder, and those directly in tests/ help all.  tests/fuzz is built by .ci/run.
 test_c := $(sort $(shell find tests -name '*.c' -not -path 'tests/fuzz/*'))
 test_main := $(if $(test_c),$(shell grep -lE '^int main\b' $(test_c)))
-test_help := $(filter-out $(test_main),$(test_c))
+# Programs that Python tests start and that are no tests themselves.
+test_side := $(filter tests/serve/fake_server.c,$(test_main))
+test_main := $(filter-out $(test_side),$(test_main))
+test_help := $(filter-out $(test_main) $(test_side),$(test_c))
 TESTS ?= $(test_main)
 test_bin := $(patsubst %.c,$(B)/%,$(TESTS))
 help_of = $(call obj,$(foreach h,$(test_help),$(if $(filter $(dir $(h)),$(dir $(1)) tests/),$(h))))
@@ -120,7 +123,7 @@ $(B)/tests/%: $(B)/tests/%.o $$(call help_of,tests/%.c) $(B)/internal.a
 
 # Python tests belong to the whole run, not to a chosen part.
 run_py := $(if $(filter-out $(TESTS),$(test_main)),,--bin $(B)/cairn --pytest tests)
-test-build: all $(test_bin)
+test-build: all $(test_bin) $(patsubst %.c,$(B)/%,$(test_side))
 test: test-build
 	tools/run-tests $(run_py) $(test_bin)
 test-asan:

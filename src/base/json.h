@@ -86,6 +86,7 @@ void json_w_end_obj(json_writer *w);
 void json_w_arr(json_writer *w);
 void json_w_end_arr(json_writer *w);
 void json_w_key(json_writer *w, const char *key);
+void json_w_key_str(json_writer *w, cairn_str key);
 void json_w_str(json_writer *w, cairn_str s); /* bytes that are not UTF-8 become U+FFFD */
 void json_w_int(json_writer *w, int64_t v);
 void json_w_uint(json_writer *w, uint64_t v);

@@ -108,6 +108,11 @@ static void put_key(json_writer *w, cairn_str key)
     w->after_key = true;
 }
 
+void json_w_key_str(json_writer *w, cairn_str key)
+{
+    put_key(w, key);
+}
+
 void json_w_key(json_writer *w, const char *key)
 {
     put_key(w, str_of(key));

@@ -1,0 +1,230 @@
+/* Brings events from engine threads to the I/O thread without ever making the engine wait: a callback
+   copies its event into the generation's queue under a short lock and wakes the I/O thread once.
+
+   The queue is bounded: the I/O thread empties it whatever the client does, so only a stuck I/O thread
+   can fill it; then the rest is dropped and the request ends in an error.
+   A generation lives until the engine's DONE event has been delivered, dropped or not. */
+#include "serve/gen.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/diag.h"
+#include "base/str.h"
+
+enum { QUEUE_BYTES = 4 << 20 }; /* some 50,000 tokens: minutes of the I/O thread's absence */
+
+struct gen {
+    gen *next_ready; /* guarded by mu, like the next six */
+    buf queue;       /* records of tokens: record, text, top */
+    bool in_ready, overflow, done;
+    buf last_text;
+    gen_result result;
+    gen *prev, *next; /* I/O thread, like the rest */
+    mailbox *m;
+    cairn_engine *engine;
+    cairn_request_id id;
+    uint32_t choice;
+    gen_sink sink;
+    bool dropped;
+};
+
+typedef struct record {
+    int32_t id, n_top;
+    float logprob;
+    uint32_t n_text;
+} record;
+
+void mailbox_init(mailbox *m, void (*notify)(void *ctx), void *ctx)
+{
+    *m = (mailbox){.notify = notify, .ctx = ctx};
+    mutex_init(&m->mu);
+}
+
+void mailbox_deinit(mailbox *m)
+{
+    assert(!m->live);
+    mutex_deinit(&m->mu);
+}
+
+static void put_token(gen *g, const cairn_event *ev)
+{
+    record r = {ev->id, ev->n_top, ev->logprob, (uint32_t)ev->text.len};
+
+    if (g->overflow) return;
+    buf_put(&g->queue, &r, sizeof r);
+    buf_put(&g->queue, ev->top, (size_t)ev->n_top * sizeof *ev->top);
+    buf_str(&g->queue, ev->text);
+    g->overflow = buf_status(&g->queue) != CAIRN_OK;
+}
+
+static void put_done(gen *g, const cairn_event *ev)
+{
+    size_t n = ev->message ? strlen(ev->message) : 0;
+
+    if (n > sizeof g->result.message - 1) n = sizeof g->result.message - 1;
+    buf_str(&g->last_text, ev->text);
+    if (n) memcpy(g->result.message, ev->message, n);
+    g->result.finish = ev->finish;
+    g->result.status = ev->status;
+    g->result.n_prompt = ev->n_prompt;
+    g->result.n_cached = ev->n_cached;
+    g->result.n_generated = ev->n_generated;
+    g->done = true;
+}
+
+/* Engine thread. */
+static void on_event(void *ctx, const cairn_event *ev)
+{
+    gen *g = ctx;
+    mailbox *m = g->m;
+    bool first = false;
+
+    if (ev->kind == CAIRN_EV_PROGRESS) return;
+    mutex_lock(&m->mu);
+    if (ev->kind == CAIRN_EV_TOKEN)
+        put_token(g, ev);
+    else
+        put_done(g, ev);
+    if (!g->in_ready) {
+        first = !m->ready;
+        g->in_ready = true;
+        g->next_ready = m->ready;
+        m->ready = g;
+    }
+    /* Inside the lock: once it is free, the I/O thread may see DONE and close everything. */
+    if (first) m->notify(m->ctx);
+    mutex_unlock(&m->mu);
+}
+
+static void gen_free(gen *g)
+{
+    buf_deinit(&g->queue);
+    buf_deinit(&g->last_text);
+    mem_free(g);
+}
+
+static void unlink_live(gen *g)
+{
+    if (g->prev)
+        g->prev->next = g->next;
+    else
+        g->m->live = g->next;
+    if (g->next) g->next->prev = g->prev;
+    g->m->n_live--;
+}
+
+cairn_status gen_start(mailbox *m, cairn_engine *e, const cairn_request *r, const gen_sink *sink,
+                       gen **out, cairn_diag *dg)
+{
+    cairn_status st;
+    gen *g = mem_calloc(1, sizeof *g, MEM_SERVE);
+
+    if (!g) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a request");
+    g->m = m;
+    g->engine = e;
+    g->sink = *sink;
+    g->choice = r->choice;
+    buf_init(&g->queue, MEM_SERVE);
+    g->queue.max = QUEUE_BYTES;
+    buf_init(&g->last_text, MEM_SERVE);
+    st = cairn_engine_submit(e, r, on_event, g, &g->id, dg);
+    if (st != CAIRN_OK) {
+        gen_free(g);
+        return st;
+    }
+    g->next = m->live;
+    if (g->next) g->next->prev = g;
+    m->live = g;
+    m->n_live++;
+    *out = g;
+    return CAIRN_OK;
+}
+
+void gen_drop(gen *g)
+{
+    if (g->dropped) return;
+    g->dropped = true;
+    cairn_engine_cancel(g->engine, g->id);
+}
+
+void mailbox_cancel(mailbox *m)
+{
+    for (gen *g = m->live; g; g = g->next) cairn_engine_cancel(g->engine, g->id);
+}
+
+static void deliver_tokens(gen *g, const buf *queue)
+{
+    size_t at = 0;
+
+    while (!g->dropped && queue->len - at >= sizeof(record)) {
+        cairn_logprob top[CAIRN_MAX_LOGPROBS];
+        gen_token t;
+        record r;
+
+        memcpy(&r, queue->ptr + at, sizeof r);
+        at += sizeof r;
+        t = (gen_token){.id = r.id, .logprob = r.logprob, .top = top, .n_top = r.n_top};
+        assert(r.n_top >= 0 && r.n_top <= CAIRN_MAX_LOGPROBS);
+        if (queue->len - at < (size_t)r.n_top * sizeof *top + r.n_text)
+            return; /* cut by overflow */
+        memcpy(top, queue->ptr + at, (size_t)r.n_top * sizeof *top);
+        at += (size_t)r.n_top * sizeof *top;
+        t.text = (cairn_str){queue->ptr + at, r.n_text};
+        at += r.n_text;
+        g->sink.token(g->sink.ctx, g->choice, &t);
+    }
+}
+
+static void deliver(gen *g)
+{
+    gen_result result;
+    buf queue;
+    bool done, overflow;
+
+    mutex_lock(&g->m->mu);
+    queue = g->queue;
+    buf_init(&g->queue, MEM_SERVE);
+    g->queue.max = QUEUE_BYTES;
+    done = g->done;
+    overflow = g->overflow;
+    result = g->result;
+    mutex_unlock(&g->m->mu);
+
+    deliver_tokens(g, &queue);
+    buf_deinit(&queue);
+    if (overflow && !done) cairn_engine_cancel(g->engine, g->id);
+    if (!done) return;
+    result.text = buf_view(&g->last_text); /* the engine is done with g */
+    if (overflow) {
+        result.finish = CAIRN_FINISH_ERROR;
+        result.status = CAIRN_E_NOMEM;
+        memcpy(result.message, "events were lost", sizeof "events were lost");
+    }
+    unlink_live(g);
+    if (!g->dropped) g->sink.done(g->sink.ctx, g->choice, &result);
+    gen_free(g);
+}
+
+void mailbox_deliver(mailbox *m)
+{
+    gen *list, *next, *in_order = NULL;
+
+    mutex_lock(&m->mu);
+    list = m->ready;
+    m->ready = NULL;
+    for (gen *g = list; g; g = next) { /* oldest news first */
+        next = g->next_ready;
+        g->next_ready = in_order;
+        in_order = g;
+    }
+    mutex_unlock(&m->mu);
+    for (gen *g = in_order; g; g = next) {
+        mutex_lock(&m->mu);
+        next = g->next_ready;
+        g->in_ready = false; /* from here on news put it into the list again */
+        mutex_unlock(&m->mu);
+        deliver(g);
+    }
+}

@@ -1,0 +1,55 @@
+/* Generations: engine events brought from engine threads to the I/O thread. */
+#ifndef SERVE_GEN_H
+#define SERVE_GEN_H
+
+#include "base/buf.h"
+#include "base/thread.h"
+#include "cairn/engine.h"
+
+typedef struct gen gen;
+
+typedef struct gen_token { /* valid during the callback */
+    int32_t id;
+    cairn_str text;
+    float logprob;
+    const cairn_logprob *top;
+    int32_t n_top;
+} gen_token;
+
+typedef struct gen_result {
+    cairn_str text; /* released at the end; valid during the callback */
+    cairn_finish finish;
+    cairn_status status;
+    char message[200];
+    int32_t n_prompt, n_cached, n_generated;
+} gen_result;
+
+/* Called on the I/O thread, in order, done last and once.  Either may call gen_drop on any. */
+typedef struct gen_sink {
+    void (*token)(void *ctx, uint32_t choice, const gen_token *t);
+    void (*done)(void *ctx, uint32_t choice, const gen_result *r);
+    void *ctx;
+} gen_sink;
+
+/* One for a server.  `notify` is called on engine threads when mailbox_deliver has work. */
+typedef struct mailbox {
+    mutex mu;
+    gen *ready; /* guarded by mu: those with news, newest first */
+    gen *live;  /* I/O thread: all that are not done */
+    size_t n_live;
+    void (*notify)(void *ctx);
+    void *ctx;
+} mailbox;
+
+void mailbox_init(mailbox *m, void (*notify)(void *ctx), void *ctx);
+void mailbox_deinit(mailbox *m);  /* nothing may be live */
+void mailbox_deliver(mailbox *m); /* calls sinks */
+void mailbox_cancel(mailbox *m);  /* asks the engines to end everything; sinks still hear of it */
+
+/* Submits.  After success the sink hears until done; *out is valid until then or gen_drop. */
+cairn_status gen_start(mailbox *m, cairn_engine *e, const cairn_request *r, const gen_sink *sink,
+                       gen **out, cairn_diag *dg);
+/* Cancels at the engine; the sink hears no more. */
+void gen_drop(gen *g);
+
+#endif

@@ -1,0 +1,75 @@
+/* HTTP/1.1 requests and replies in our own types.  One I/O thread (the caller of http_run) owns every
+   object here and makes every callback; only http_wake may be called from elsewhere. */
+#ifndef SERVE_HTTP_H
+#define SERVE_HTTP_H
+
+#include "base/buf.h"
+#include "cairn/status.h"
+
+typedef struct http_server http_server;
+typedef struct http_req http_req;
+
+typedef struct http_limits {
+    int32_t max_connections;
+    int32_t
+        header_timeout_ms;   /* total, from the first byte (or accept) to the end of the headers */
+    int32_t body_timeout_ms; /* total, from there to the end of the body */
+    uint64_t max_body_bytes;
+} http_limits;
+
+typedef struct http_app {
+    void *ctx;
+    /* The headers are in, the body is not.  May reply: the body is then read and dropped. */
+    void (*head)(void *ctx, http_req *rq);
+    /* The body is in.  Replies, starts a stream, or keeps rq to do so later. */
+    void (*serve)(void *ctx, http_req *rq);
+    void (*refuse)(void *ctx, http_req *rq, int status); /* replies to what the limits forbid */
+    void (*woken)(void *ctx);                            /* after http_wake; calls may coalesce */
+    void (*tick)(void *ctx, uint64_t now_ms);            /* every HTTP_TICK_MS */
+} http_app;
+
+enum {
+    HTTP_TICK_MS = 100,           /* the grain of every deadline */
+    HTTP_MAX_REPLY_HEADERS = 4,   /* set by http_set_header for one reply */
+    HTTP_MAX_HEADER_BYTES = 32768 /* request line and headers; over it: 431 */
+};
+
+/* Binds and listens.  `host` is a numeric address or a name; port 0 picks one. */
+cairn_status http_open(const char *host, int32_t port, const http_limits *lim, const http_app *app,
+                       http_server **out, cairn_diag *dg);
+int32_t http_port(const http_server *h);
+cairn_status http_run(http_server *h, cairn_diag *dg); /* until http_quit */
+void http_quit(http_server *h);
+void http_wake(const http_server *h); /* any thread, signal handlers too */
+/* No new connections or requests; replies close their connection; idle connections are cut. */
+void http_drain(http_server *h);
+bool http_draining(const http_server *h);
+size_t http_busy(const http_server *h); /* connections with a request in progress */
+size_t http_connections(const http_server *h);
+uint64_t http_now_ms(void); /* monotonic */
+/* Cuts what is left; requests in progress are told through on_gone.  NULL is fine. */
+void http_close(http_server *h);
+
+/* --- a request: valid until its reply or stream is ended, or on_gone has returned --- */
+
+const char *http_method(const http_req *rq);
+const char *http_path(const http_req *rq); /* percent-decoded, without the query */
+cairn_str http_body(const http_req *rq);
+const char *http_header(const http_req *rq, const char *name); /* NULL if absent */
+/* Called once if the client leaves (or is cut) before the reply is ended; not after. */
+void http_on_gone(http_req *rq, void (*fn)(void *user), void *user);
+
+/* For the reply to come.  `name` is static text, `value` is copied (at most 159 bytes). */
+void http_set_header(http_req *rq, const char *name, const char *value);
+/* The whole reply; the body is copied. `type` is the content type. */
+void http_reply(http_req *rq, int status, const char *type, cairn_str body);
+
+/* A reply of unknown length.  The headers leave at once.  `beat` (static, may be NULL) is sent when
+   nothing else was for `beat_ms`. */
+void http_stream(http_req *rq, const char *type, const char *beat, uint64_t beat_ms);
+/* Queues bytes.  A client that leaves more than a bounded backlog unread is cut: on_gone may be
+   called from here, and rq be invalid afterwards: false. */
+bool http_stream_write(http_req *rq, cairn_str bytes);
+void http_stream_end(http_req *rq); /* rq is invalid afterwards */
+
+#endif

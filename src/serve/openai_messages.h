@@ -1,0 +1,14 @@
+/* Messages, tools and template variables of a chat request, made ready for a chat template. */
+#ifndef SERVE_OPENAI_MESSAGES_H
+#define SERVE_OPENAI_MESSAGES_H
+
+#include "serve/openai_read.h"
+
+/* The array `messages`, checked and normalised, as JSON into out. */
+cairn_status chat_messages_read(json_val messages, buf *out, chat_fault *f);
+/* `tools` of the body, checked, unless tool_choice is "none"; nothing if there are none. */
+cairn_status chat_tools_read(json_val root, buf *out, chat_fault *f);
+/* `chat_template_kwargs` over what `reasoning_effort` implies; nothing if neither is there. */
+cairn_status chat_kwargs_read(json_val root, buf *out, chat_fault *f);
+
+#endif

@@ -1,0 +1,63 @@
+/* The list of models in OpenAI's shape, with what a client must know to stay inside the limits. */
+#include "serve/openai_models.h"
+
+#include <string.h>
+
+#include "base/json.h"
+#include "base/str.h"
+#include "serve/openai_wire.h"
+
+static void write_model(json_writer *w, const cairn_server *s, const model *m)
+{
+    cairn_model_info info;
+
+    cairn_model_info_init(&info);
+    cairn_model_get_info(cairn_engine_model(m->engine), &info);
+    json_w_obj(w);
+    json_w_kstr(w, "id", str_of(m->id));
+    json_w_kstr(w, "object", STR_LIT("model"));
+    json_w_kint(w, "created", s->started_unix_s);
+    json_w_kstr(w, "owned_by", STR_LIT("cairn"));
+    json_w_kint(w, "context_window", model_ctx(m));
+    json_w_kstr(w, "family", str_of(info.family));
+    json_w_kstr(w, "quantization", str_of(info.quant));
+    json_w_key(w, "parameters");
+    json_w_uint(w, info.n_params);
+    json_w_end_obj(w);
+}
+
+void openai_models_list(cairn_server *s, http_req *rq)
+{
+    buf b;
+    json_writer w;
+
+    buf_init(&b, MEM_SERVE);
+    w = json_write(&b);
+    json_w_obj(&w);
+    json_w_kstr(&w, "object", STR_LIT("list"));
+    json_w_key(&w, "data");
+    json_w_arr(&w);
+    for (size_t i = 0; i < s->models.n; i++) write_model(&w, s, &s->models.list[i]);
+    json_w_end_arr(&w);
+    json_w_end_obj(&w);
+    openai_reply(rq, &b);
+    buf_deinit(&b);
+}
+
+void openai_models_one(cairn_server *s, http_req *rq)
+{
+    const char *id = http_path(rq) + strlen("/v1/models/");
+    const model *m = models_find(&s->models, str_of(id));
+    buf b;
+    json_writer w;
+
+    if (!m) {
+        openai_error(rq, 404, "model", "model_not_found", "the model `%s` does not exist", id);
+        return;
+    }
+    buf_init(&b, MEM_SERVE);
+    w = json_write(&b);
+    write_model(&w, s, m);
+    openai_reply(rq, &b);
+    buf_deinit(&b);
+}

@@ -1,0 +1,39 @@
+/* The body of a chat request, read and checked. */
+#ifndef SERVE_OPENAI_READ_H
+#define SERVE_OPENAI_READ_H
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "cairn/engine.h"
+
+/* Why a body was refused: the field's name (empty: the body as a whole) and the message. */
+typedef struct chat_fault {
+    char param[64];
+    cairn_diag dg;
+} chat_fault;
+
+typedef struct chat_ask {
+    arena mem;       /* owns what the rest points to */
+    json_doc *doc;   /* likewise */
+    cairn_str model; /* empty: not given */
+    buf messages;    /* JSON array, normalised (openai_messages.h) */
+    buf tools;       /* JSON array, or empty */
+    buf kwargs;      /* JSON object for the template, or empty */
+    bool no_generation_prompt;
+    cairn_request rq; /* without ids */
+    bool has_seed;
+    int32_t n;     /* choices */
+    int32_t n_top; /* top_logprobs; rq.n_logprobs says whether any */
+    bool stream, include_usage;
+} chat_ask;
+
+enum { CHAT_MAX_CHOICES = 128, CHAT_MAX_BIAS = 1024 }; /* OpenAI's; far above any use seen */
+
+/* Always followed by chat_ask_deinit, also after a failure. */
+cairn_status chat_ask_read(chat_ask *a, cairn_str body, chat_fault *fault);
+void chat_ask_deinit(chat_ask *a);
+/* Sets the fault and returns st. */
+cairn_status chat_fault_set(chat_fault *f, cairn_status st, const char *param, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+#endif

@@ -1,0 +1,226 @@
+/* Writes OpenAI's shapes.  Fields that the published schema requires are always there, with null where
+   there is nothing; nothing that the schema does not know is added to chunks. */
+#include "serve/openai_wire.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+
+typedef struct error_type {
+    int status;
+    const char *type;
+} error_type;
+
+static const error_type types[] = {
+    {401, "authentication_error"},
+    {429, "rate_limit_error"},
+    {500, "server_error"},
+    {503, "server_error"},
+};
+
+static const char *type_of(int status)
+{
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (types[i].status == status) return types[i].type;
+    return "invalid_request_error";
+}
+
+static void put_or_null(json_writer *w, const char *key, const char *value)
+{
+    json_w_key(w, key);
+    if (value)
+        json_w_str(w, str_of(value));
+    else
+        json_w_null(w);
+}
+
+void openai_write_error(json_writer *w, int status, const char *param, const char *code,
+                        cairn_str message)
+{
+    json_w_obj(w);
+    json_w_key(w, "error");
+    json_w_obj(w);
+    json_w_kstr(w, "message", message);
+    json_w_kstr(w, "type", str_of(type_of(status)));
+    put_or_null(w, "param", param);
+    put_or_null(w, "code", code);
+    json_w_end_obj(w);
+    json_w_end_obj(w);
+}
+
+void openai_error(http_req *rq, int status, const char *param, const char *code, const char *fmt,
+                  ...)
+{
+    char message[600];
+    va_list ap;
+    buf b;
+    json_writer w;
+
+    va_start(ap, fmt);
+    vsnprintf(message, sizeof message, fmt, ap);
+    va_end(ap);
+    buf_init(&b, MEM_SERVE);
+    w = json_write(&b);
+    openai_write_error(&w, status, param, code, str_of(message));
+    if (status == 429) http_set_header(rq, "Retry-After", "1");
+    http_reply(rq, status, "application/json",
+               buf_status(&b) == CAIRN_OK ? buf_view(&b) : STR_LIT("{}"));
+    buf_deinit(&b);
+}
+
+int openai_status(cairn_status st)
+{
+    switch (st) {
+    case CAIRN_OK:
+        return 200;
+    case CAIRN_E_ARG:
+    case CAIRN_E_CORRUPT:
+    case CAIRN_E_UNSUPPORTED:
+    case CAIRN_E_LIMIT:
+        return 400;
+    case CAIRN_E_NOTFOUND:
+        return 404;
+    case CAIRN_E_BUSY:
+        return 429;
+    case CAIRN_E_NOMEM:
+    case CAIRN_E_CANCELLED:
+        return 503;
+    case CAIRN_E_IO:
+    case CAIRN_E_INTERNAL:
+    case CAIRN_STATUS_COUNT:
+        return 500;
+    }
+    return 500;
+}
+
+void openai_reply(http_req *rq, const buf *body)
+{
+    if (buf_status(body) != CAIRN_OK)
+        openai_error(rq, 503, NULL, "out_of_memory", "no memory for the answer");
+    else
+        http_reply(rq, 200, "application/json", buf_view(body));
+}
+
+void openai_head_init(openai_head *h, const char *model)
+{
+    uint8_t r[16] = {0};
+    size_t n;
+
+    /* Names need not be secret: without entropy (never seen on Linux) they are only less unique. */
+    if (getrandom(r, sizeof r, 0) != (ssize_t)sizeof r) {
+        uint64_t t = clock_ns();
+        memcpy(r, &t, sizeof t);
+    }
+    n = (size_t)snprintf(h->id, sizeof h->id, "chatcmpl-");
+    for (size_t i = 0; i < sizeof r; i++)
+        n += (size_t)snprintf(h->id + n, sizeof h->id - n, "%02x", r[i]);
+    h->created = clock_unix_s();
+    h->model = model;
+}
+
+void openai_write_head(json_writer *w, const openai_head *h, const char *object)
+{
+    char print[64];
+
+    snprintf(print, sizeof print, "cairn-%s", cairn_version());
+    json_w_obj(w);
+    json_w_kstr(w, "id", str_of(h->id));
+    json_w_kstr(w, "object", str_of(object));
+    json_w_kint(w, "created", h->created);
+    json_w_kstr(w, "model", str_of(h->model));
+    json_w_kstr(w, "system_fingerprint", str_of(print));
+}
+
+void openai_write_usage(json_writer *w, const openai_usage *u)
+{
+    json_w_key(w, "usage");
+    json_w_obj(w);
+    json_w_kint(w, "prompt_tokens", u->n_prompt);
+    json_w_kint(w, "completion_tokens", u->n_generated);
+    json_w_kint(w, "total_tokens", (int64_t)u->n_prompt + u->n_generated);
+    json_w_key(w, "prompt_tokens_details");
+    json_w_obj(w);
+    json_w_kint(w, "cached_tokens", u->n_cached);
+    json_w_end_obj(w);
+    json_w_end_obj(w);
+}
+
+const char *openai_finish(cairn_finish f)
+{
+    return f == CAIRN_FINISH_LENGTH ? "length" : "stop";
+}
+
+static void write_delta(json_writer *w, bool role, cairn_str content)
+{
+    json_w_key(w, "delta");
+    json_w_obj(w);
+    if (role) {
+        json_w_kstr(w, "role", STR_LIT("assistant"));
+        json_w_kstr(w, "content", content);
+        put_or_null(w, "refusal", NULL);
+    } else if (content.ptr) {
+        json_w_kstr(w, "content", content);
+    }
+    json_w_end_obj(w);
+}
+
+void openai_write_chunk(json_writer *w, const openai_head *h, uint32_t index, bool role,
+                        cairn_str content, cairn_str logprob, const char *finish)
+{
+    openai_write_head(w, h, "chat.completion.chunk");
+    json_w_key(w, "choices");
+    json_w_arr(w);
+    json_w_obj(w);
+    json_w_kint(w, "index", index);
+    write_delta(w, role, content);
+    json_w_key(w, "logprobs");
+    if (logprob.len) {
+        json_w_obj(w);
+        json_w_key(w, "content");
+        json_w_arr(w);
+        json_w_raw(w, logprob);
+        json_w_end_arr(w);
+        put_or_null(w, "refusal", NULL);
+        json_w_end_obj(w);
+    } else {
+        json_w_null(w);
+    }
+    put_or_null(w, "finish_reason", finish);
+    json_w_end_obj(w);
+    json_w_end_arr(w);
+    if (h->usage_null) put_or_null(w, "usage", NULL);
+    json_w_end_obj(w);
+}
+
+/* An open object: token, logprob, bytes.  A piece that is no UTF-8 shows U+FFFD; bytes are exact. */
+static void write_piece(json_writer *w, const struct cairn_text *text, int32_t id, float logprob)
+{
+    cairn_str piece = cairn_text_piece(text, id);
+
+    json_w_obj(w);
+    json_w_kstr(w, "token", piece);
+    /* JSON has no infinity: a token that the sampler excluded. */
+    json_w_knum(w, "logprob", logprob >= -9999.0F ? (double)logprob : -9999.0);
+    json_w_key(w, "bytes");
+    json_w_arr(w);
+    for (size_t i = 0; i < piece.len; i++) json_w_int(w, (uint8_t)piece.ptr[i]);
+    json_w_end_arr(w);
+}
+
+void openai_write_logprob(json_writer *w, const struct cairn_text *text, const gen_token *t,
+                          int32_t n_top)
+{
+    write_piece(w, text, t->id, t->logprob);
+    json_w_key(w, "top_logprobs");
+    json_w_arr(w);
+    for (int32_t i = 0; i < n_top && i < t->n_top; i++) {
+        write_piece(w, text, t->top[i].id, t->top[i].logprob);
+        json_w_end_obj(w);
+    }
+    json_w_end_arr(w);
+    json_w_end_obj(w);
+}

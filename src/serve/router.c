@@ -1,0 +1,106 @@
+/* The table of endpoints.  Adding one is one line here.  HEAD is answered as GET (the HTTP layer drops
+   the body); OPTIONS says what is allowed.  No CORS headers: a web page from elsewhere must not be
+   able to read a local server's answers. */
+#include "serve/router.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "serve/health.h"
+#include "serve/openai_chat.h"
+#include "serve/openai_models.h"
+#include "serve/openai_wire.h"
+
+typedef struct route {
+    const char *method;
+    const char *path; /* a final '*' matches any non-empty rest */
+    route_fn fn;
+    bool open; /* served without a key */
+} route;
+
+static const route routes[] = {
+    {"GET", "/health", health_serve, true},
+    {"GET", "/stats", stats_serve, false},
+    {"GET", "/v1/models", openai_models_list, false},
+    {"GET", "/v1/models/*", openai_models_one, false},
+    {"POST", "/v1/chat/completions", openai_chat_serve, false},
+    {"POST", "/apply-template", openai_chat_render, false},
+};
+enum { N_ROUTES = sizeof routes / sizeof routes[0] };
+
+static bool path_matches(const char *pattern, const char *path)
+{
+    size_t n = strlen(pattern);
+
+    if (pattern[n - 1] != '*') return strcmp(pattern, path) == 0;
+    return strncmp(pattern, path, n - 1) == 0 && path[n - 1] != 0;
+}
+
+static bool method_matches(const route *r, const char *method)
+{
+    return strcmp(r->method, method) == 0 ||
+           (strcmp(method, "HEAD") == 0 && strcmp(r->method, "GET") == 0);
+}
+
+/* The route of rq; NULL if none, then *other is one of the same path, or NULL. */
+static const route *find(const http_req *rq, const route **other)
+{
+    *other = NULL;
+    for (size_t i = 0; i < N_ROUTES; i++) {
+        if (!path_matches(routes[i].path, http_path(rq))) continue;
+        if (method_matches(&routes[i], http_method(rq))) return &routes[i];
+        *other = &routes[i];
+    }
+    return NULL;
+}
+
+static const char *allowed(const route *r)
+{
+    return strcmp(r->method, "GET") == 0 ? "GET, HEAD, OPTIONS" : "POST, OPTIONS";
+}
+
+void router_head(void *server, http_req *rq)
+{
+    cairn_server *s = server;
+    const route *other;
+    const route *r = find(rq, &other);
+
+    if (!r && other) {
+        http_set_header(rq, "Allow", allowed(other));
+        if (strcmp(http_method(rq), "OPTIONS") == 0)
+            http_reply(rq, 204, "text/plain", STR_LIT(""));
+        else
+            openai_error(rq, 405, NULL, "method_not_allowed", "%s takes %s, not %s", http_path(rq),
+                         other->method, http_method(rq));
+    } else if (!r) {
+        openai_error(rq, 404, NULL, "not_found", "not found");
+    } else if (!r->open && !auth_ok(&s->auth, rq)) {
+        http_set_header(rq, "WWW-Authenticate", "Bearer");
+        openai_error(rq, 401, NULL, "invalid_api_key", "missing or wrong API key");
+    }
+}
+
+void router_serve(void *server, http_req *rq)
+{
+    cairn_server *s = server;
+    const route *other;
+    const route *r = find(rq, &other);
+
+    s->n_requests++;
+    r->fn(s, rq); /* router_head found one */
+}
+
+void router_refuse(void *server, http_req *rq, int status)
+{
+    const cairn_server *s = server;
+
+    if (status == 413) {
+        openai_error(rq, 413, NULL, "request_too_large",
+                     "the body is over the limit of this server");
+        return;
+    }
+    http_set_header(rq, "Retry-After", "1");
+    openai_error(rq, status, NULL, "server_busy",
+                 http_draining(s->http) ? "the server is shutting down"
+                                        : "too many connections or bytes at once");
+}

@@ -1,0 +1,135 @@
+/* cairn_server_*: puts the parts together, and the end of a server's life: asked to stop, it accepts
+   nothing new, lets running requests finish for drain_ms, then cancels them and waits until the
+   engines have said DONE for each, as their callbacks point into this server. */
+#include "cairn/server.h"
+
+#include <poll.h>
+
+#include "base/clock.h"
+#include "base/diag.h"
+#include "base/log.h"
+#include "serve/router.h"
+
+enum { FLUSH_MS = 2000 }; /* for the last bytes after the last request was cancelled */
+
+void cairn_server_opts_init(cairn_server_opts *o)
+{
+    *o = (cairn_server_opts){.struct_size = sizeof *o};
+}
+
+static void on_woken(void *ctx)
+{
+    cairn_server *s = ctx;
+
+    mailbox_deliver(&s->mail);
+}
+
+static void drain_tick(cairn_server *s, uint64_t now)
+{
+    bool idle = http_busy(s->http) == 0 && s->mail.n_live == 0;
+
+    if (!s->drain_until_ms) {
+        log_event(LOG_INFO, "server_drain", "requests=%zu", s->mail.n_live);
+        http_drain(s->http);
+        s->drain_until_ms = now + (uint64_t)s->drain_ms;
+    } else if (idle || (s->flush_until_ms && now >= s->flush_until_ms && !s->mail.n_live)) {
+        http_quit(s->http);
+    } else if (now >= s->drain_until_ms && !s->flush_until_ms) {
+        log_event(LOG_WARN, "server_cancel", "requests=%zu", s->mail.n_live);
+        mailbox_cancel(&s->mail);
+        s->flush_until_ms = now + FLUSH_MS;
+    }
+}
+
+static void on_tick(void *ctx, uint64_t now_ms)
+{
+    cairn_server *s = ctx;
+
+    if (atomic_get(&s->stop_asked)) drain_tick(s, now_ms);
+}
+
+/* Engine threads. */
+static void on_mail(void *ctx)
+{
+    const cairn_server *s = ctx;
+
+    http_wake(s->http);
+}
+
+static int32_t or_default(int32_t v, int32_t otherwise)
+{
+    return v > 0 ? v : otherwise;
+}
+
+cairn_status cairn_server_open(const cairn_server_opts *o, cairn_server **out, cairn_diag *dg)
+{
+    cairn_status st = CAIRN_OK;
+    cairn_server *s;
+    http_limits lim = {
+        .max_connections = or_default(o->max_connections, 1024),
+        .header_timeout_ms = or_default(o->header_timeout_ms, 10000),
+        .body_timeout_ms = or_default(o->body_timeout_ms, 30000),
+        .max_body_bytes = o->max_body_bytes ? o->max_body_bytes : (uint64_t)32 << 20,
+    };
+
+    if (o->struct_size != sizeof *o || o->port < 0 || o->port > 65535)
+        return diag_set(dg, CAIRN_E_ARG, "server options: struct_size or port out of range");
+    if (lim.max_body_bytes > (uint64_t)1 << 32)
+        return diag_set(dg, CAIRN_E_ARG, "server options: max_body_bytes over 4 GiB");
+    s = mem_calloc(1, sizeof *s, MEM_SERVE);
+    if (!s) return diag_set(dg, CAIRN_E_NOMEM, "no memory for the server");
+    mailbox_init(&s->mail, on_mail, s);
+    s->started_unix_s = clock_unix_s();
+    TRY_GOTO(models_init(&s->models, o->models, o->n_models, dg), out);
+    TRY_GOTO(auth_init(&s->auth, o->api_keys, o->n_api_keys, dg), out);
+    TRY_GOTO(http_open(o->host ? o->host : "127.0.0.1", o->port, &lim,
+                       &(http_app){s, router_head, router_serve, router_refuse, on_woken, on_tick},
+                       &s->http, dg),
+             out);
+    *out = s;
+    s = NULL;
+out:
+    cairn_server_close(s);
+    return st;
+}
+
+int32_t cairn_server_port(const cairn_server *s)
+{
+    return http_port(s->http);
+}
+
+/* After the loop failed: nobody is told any more, but the engines must let go. */
+static void abandon(cairn_server *s)
+{
+    mailbox_cancel(&s->mail);
+    while (s->mail.n_live) {
+        mailbox_deliver(&s->mail);
+        if (s->mail.n_live) poll(NULL, 0, HTTP_TICK_MS);
+    }
+}
+
+cairn_status cairn_server_run(cairn_server *s, int32_t drain_ms, cairn_diag *dg)
+{
+    cairn_status st;
+
+    s->drain_ms = drain_ms > 0 ? drain_ms : 0;
+    st = http_run(s->http, dg);
+    if (st != CAIRN_OK) abandon(s);
+    return st;
+}
+
+void cairn_server_stop(cairn_server *s)
+{
+    atomic_put(&s->stop_asked, 1);
+    http_wake(s->http);
+}
+
+void cairn_server_close(cairn_server *s)
+{
+    if (!s) return;
+    http_close(s->http);
+    auth_deinit(&s->auth);
+    models_deinit(&s->models);
+    mailbox_deinit(&s->mail);
+    mem_free(s);
+}

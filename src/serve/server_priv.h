@@ -1,0 +1,24 @@
+/* What the handlers of one server share. */
+#ifndef SERVE_SERVER_PRIV_H
+#define SERVE_SERVER_PRIV_H
+
+#include "base/thread.h"
+#include "cairn/server.h"
+#include "serve/auth.h"
+#include "serve/gen.h"
+#include "serve/http.h"
+#include "serve/models.h"
+
+struct cairn_server { /* I/O thread, but for stop_asked and http_wake */
+    http_server *http;
+    mailbox mail;
+    models models; /* immutable */
+    auth auth;     /* immutable */
+    int64_t started_unix_s;
+    atomic_i64 stop_asked;
+    int32_t drain_ms;
+    uint64_t drain_until_ms, flush_until_ms; /* 0: not draining, not cancelled yet */
+    uint64_t n_requests;                     /* that reached a handler */
+};
+
+#endif

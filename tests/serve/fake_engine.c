@@ -1,0 +1,457 @@
+/* A test double of the engine, text and model API: one owner thread replays scripted answers at a
+   settable pace.  Ids are bytes; the "template" is lines of "role: content".  Words in the prompt
+   direct it (the last of each kind counts):
+     @reply=TEXT     to the end of the line; else a greeting
+     @n=N            the answer repeated to N tokens        @pace=MS     between tokens
+     @prefill=MS     before the first                       @fail=N      an engine error after N tokens
+     @cached=N       reported as n_cached                   @echo        the answer tells the sampling
+     @template-error the template refuses
+   It checks what it is given as the real one promises to, and counts for cairn_engine_get_stats. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/diag.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "base/thread.h"
+#include "cairn/engine.h"
+#include "serve/fake_engine.h"
+
+enum { VOCAB = 256, MAX_REPLY = 1 << 16 };
+
+typedef struct job {
+    struct job *next;
+    cairn_request_id id;
+    cairn_event_fn fn;
+    void *ctx;
+    char *reply;
+    size_t n_reply, n_ids;
+    size_t n_out, n_released, stop_at;
+    size_t max_tokens, fail_after;
+    uint64_t pace_ns, prefill_ns, due_ns;
+    int32_t n_logprobs, n_cached;
+    bool active, cancelled, stopped;
+} job;
+
+struct cairn_engine {
+    mutex mu;
+    cond more;
+    thread owner;
+    job *jobs; /* oldest first */
+    cairn_request_id last_id;
+    int32_t max_seqs, max_queue, ctx;
+    cairn_engine_stats st;
+    bool closing;
+};
+
+/* --- text --- */
+
+void cairn_render_opts_init(cairn_render_opts *o)
+{
+    *o = (cairn_render_opts){.struct_size = sizeof *o};
+}
+
+bool cairn_text_has_template(const cairn_text *t)
+{
+    return t != NULL;
+}
+
+static char pieces[VOCAB];
+
+cairn_str cairn_text_piece(const cairn_text *t, int32_t id)
+{
+    (void)t;
+    return id >= 0 && id < VOCAB ? (cairn_str){&pieces[id], 1} : (cairn_str){0};
+}
+
+static cairn_status render(const cairn_render_opts *o, buf *out, cairn_diag *dg)
+{
+    json_doc *doc = NULL;
+    json_val m, v;
+    json_iter it;
+    json_writer w;
+
+    TRY(json_parse(o->messages, &doc, dg));
+    if (o->tools.len) buf_printf(out, "tools: %.*s\n", (int)o->tools.len, o->tools.ptr);
+    if (o->kwargs.len) buf_printf(out, "kwargs: %.*s\n", (int)o->kwargs.len, o->kwargs.ptr);
+    it = json_each(json_root(doc));
+    while (json_next(&it, &m)) {
+        buf_str(out, json_str(json_get(m, "role")));
+        buf_puts(out, ": ");
+        buf_str(out, json_str(json_get(m, "content")));
+        v = json_get(m, "tool_calls");
+        if (json_typeof(v) != JSON_NONE) {
+            w = json_write(out);
+            json_w_val(&w, v);
+        }
+        buf_byte(out, '\n');
+    }
+    json_free(doc);
+    if (memmem(out->ptr, out->len, "@template-error", 15))
+        return diag_set(dg, CAIRN_E_ARG, "the template says: roles must alternate");
+    if (!o->no_generation_prompt) buf_puts(out, "assistant: ");
+    return buf_status(out);
+}
+
+cairn_status cairn_text_render(const cairn_text *t, const cairn_render_opts *o, cairn_bytes *out,
+                               cairn_diag *dg)
+{
+    buf b;
+    cairn_status st;
+
+    (void)t;
+    buf_init(&b, MEM_TEXT);
+    st = render(o, &b, dg);
+    if (st == CAIRN_OK) st = buf_take(&b, out);
+    buf_deinit(&b);
+    return st;
+}
+
+cairn_status cairn_text_prompt(const cairn_text *t, const cairn_render_opts *o, cairn_ids *out,
+                               cairn_diag *dg)
+{
+    cairn_bytes text = {0};
+    int32_t *ids;
+
+    TRY(cairn_text_render(t, o, &text, dg));
+    ids = mem_alloc(text.len * sizeof *ids, MEM_TEXT);
+    for (size_t i = 0; ids && i < text.len; i++) ids[i] = (uint8_t)text.ptr[i];
+    *out = (cairn_ids){ids, ids ? text.len : 0};
+    cairn_bytes_free(&text);
+    return ids ? CAIRN_OK : diag_set(dg, CAIRN_E_NOMEM, "ids");
+}
+
+/* --- model --- */
+
+void cairn_model_info_init(cairn_model_info *info)
+{
+    *info = (cairn_model_info){.struct_size = sizeof *info};
+}
+
+void cairn_model_get_info(const cairn_model *m, cairn_model_info *info)
+{
+    (void)m;
+    *info = (cairn_model_info){.struct_size = sizeof *info,
+                               .format = "fake",
+                               .family = "fake",
+                               .name = "fake",
+                               .quant = "F32",
+                               .vocab = VOCAB,
+                               .n_params = 42};
+}
+
+/* Opaque to their users: any address will do. */
+static const char the_model, the_text;
+
+const cairn_model *cairn_engine_model(const cairn_engine *e)
+{
+    (void)e;
+    return (const cairn_model *)(const void *)&the_model;
+}
+
+const struct cairn_text *cairn_model_text(const cairn_model *m)
+{
+    (void)m;
+    return (const struct cairn_text *)(const void *)&the_text;
+}
+
+/* --- scripts --- */
+
+/* Where the last `word` ends in s; NULL if it is not there. */
+static const char *after_last(const char *s, const char *word)
+{
+    const char *found = NULL;
+
+    for (const char *p = strstr(s, word); p; p = strstr(p + 1, word)) found = p + strlen(word);
+    return found;
+}
+
+static size_t number(const char *s, const char *word, size_t otherwise)
+{
+    const char *p = after_last(s, word);
+
+    return p ? strtoul(p, NULL, 10) : otherwise;
+}
+
+static void tell_sampling(const cairn_request *r, char *out, size_t size)
+{
+    const cairn_sampling *s = &r->sampling;
+    int n =
+        snprintf(out, size,
+                 "temperature=%g top_k=%d top_p=%g min_p=%g repetition=%g/%d presence=%g "
+                 "frequency=%g seed=%llu choice=%u max_tokens=%d logprobs=%d ignore_eos=%d "
+                 "keep_special=%d",
+                 (double)s->temperature, s->top_k, (double)s->top_p, (double)s->min_p,
+                 (double)s->repetition_penalty, s->repetition_window, (double)s->presence_penalty,
+                 (double)s->frequency_penalty, (unsigned long long)s->seed, r->choice,
+                 r->max_tokens, r->n_logprobs, r->ignore_eos, r->keep_special);
+
+    for (size_t i = 0; i < s->n_bias; i++)
+        n += snprintf(out + n, size - (size_t)n, " bias:%d=%g", s->bias[i].id,
+                      (double)s->bias[i].value);
+}
+
+static void script(job *j, const cairn_request *r, const char *prompt)
+{
+    char text[4096] = "Hello from the test double.";
+    const char *p = after_last(prompt, "@reply=");
+    size_t n, want;
+
+    if (p) snprintf(text, sizeof text, "%.*s", (int)strcspn(p, "\n"), p);
+    if (strstr(prompt, "@echo")) tell_sampling(r, text, sizeof text);
+    n = strlen(text);
+    want = number(prompt, "@n=", n);
+    if (want > MAX_REPLY) want = MAX_REPLY;
+    j->reply = mem_alloc(want + 1, MEM_ENGINE);
+    if (!j->reply) abort();
+    for (size_t i = 0; i < want; i++) j->reply[i] = text[i % n];
+    j->reply[want] = 0;
+    j->n_reply = want;
+    j->pace_ns = number(prompt, "@pace=", 0) * 1000000;
+    j->prefill_ns = number(prompt, "@prefill=", 0) * 1000000;
+    j->fail_after = number(prompt, "@fail=", SIZE_MAX);
+    j->n_cached = (int32_t)number(prompt, "@cached=", 0);
+    j->stop_at = SIZE_MAX;
+    for (size_t i = 0; i < r->n_stop; i++) {
+        const char *s = memmem(j->reply, want, r->stop[i].ptr, r->stop[i].len);
+        size_t at = s ? (size_t)(s - j->reply) : SIZE_MAX;
+        if (at < j->stop_at) j->stop_at = at;
+    }
+    if (j->stop_at < j->n_reply) j->n_reply = j->stop_at + 1; /* ends at the stop's first byte */
+}
+
+/* --- engine --- */
+
+void cairn_engine_opts_init(cairn_engine_opts *o)
+{
+    *o = (cairn_engine_opts){.struct_size = sizeof *o};
+}
+
+void cairn_request_init(cairn_request *r)
+{
+    *r = (cairn_request){.struct_size = sizeof *r, .n_logprobs = -1};
+    r->sampling.top_p = 1;
+    r->sampling.repetition_penalty = 1;
+}
+
+/* Engine thread, without the lock. */
+static void emit_token(job *j)
+{
+    cairn_logprob top[CAIRN_MAX_LOGPROBS];
+    int32_t id = (uint8_t)j->reply[j->n_out++];
+    size_t end = j->n_out < j->stop_at ? j->n_out : j->stop_at;
+    cairn_event ev = {.kind = CAIRN_EV_TOKEN, .request = j->id, .id = id, .logprob = -0.5F};
+
+    for (int32_t i = 0; i < j->n_logprobs; i++)
+        top[i] = (cairn_logprob){(id + i) % VOCAB, -0.5F - (float)i};
+    ev.top = top;
+    ev.n_top = j->n_logprobs > 0 ? j->n_logprobs : 0;
+    while (end > j->n_released && end < j->n_reply && ((uint8_t)j->reply[end] & 0xC0) == 0x80)
+        end--; /* hold back the bytes of a character that goes on */
+    if (end > j->n_released && ((uint8_t)j->reply[end] & 0xC0) == 0x80) end = j->n_released;
+    ev.text = (cairn_str){j->reply + j->n_released, end - j->n_released};
+    j->n_released = end;
+    j->fn(j->ctx, &ev);
+}
+
+static void emit_done(job *j)
+{
+    cairn_event ev = {.kind = CAIRN_EV_DONE,
+                      .request = j->id,
+                      .n_prompt = (int32_t)j->n_ids,
+                      .n_cached = j->n_cached,
+                      .n_generated = (int32_t)j->n_out};
+
+    ev.finish = j->n_out >= j->n_reply ? CAIRN_FINISH_STOP : CAIRN_FINISH_LENGTH;
+    if (j->n_out >= j->fail_after) {
+        ev.finish = CAIRN_FINISH_ERROR;
+        ev.status = CAIRN_E_INTERNAL;
+        ev.message = "the test double was told to fail";
+    }
+    if (j->cancelled) ev.finish = CAIRN_FINISH_CANCELLED;
+    j->fn(j->ctx, &ev);
+}
+
+static bool job_over(const job *j)
+{
+    return j->cancelled || j->n_out >= j->n_reply || j->n_out >= j->max_tokens ||
+           j->n_out >= j->fail_after;
+}
+
+/* Under the lock. Starts what there is room for; answers when something is due. */
+static uint64_t admit(cairn_engine *e, uint64_t now)
+{
+    uint64_t due = now + 1000000000;
+
+    e->st.n_active = e->st.n_queued = 0;
+    for (job *j = e->jobs; j; j = j->next) {
+        if (!j->active && !j->cancelled && e->st.n_active < e->max_seqs) {
+            j->active = true;
+            j->due_ns = now + j->prefill_ns;
+        }
+        if (j->active)
+            e->st.n_active++;
+        else
+            e->st.n_queued++;
+        if (j->cancelled) due = now;
+        if (j->active && j->due_ns < due) due = j->due_ns;
+    }
+    return due;
+}
+
+/* Under the lock; takes it off the list. */
+static void retire(cairn_engine *e, job *j)
+{
+    job **p = &e->jobs;
+
+    while (*p != j) p = &(*p)->next;
+    *p = j->next;
+    e->st.n_cancelled += j->cancelled;
+    e->st.n_failed += j->n_out >= j->fail_after;
+}
+
+/* One turn over the jobs, each at most one token. */
+static void turn(cairn_engine *e)
+{
+    job *next;
+
+    for (job *j = e->jobs; j; j = next) {
+        bool over, due = j->active && clock_ns() >= j->due_ns;
+
+        if (due || j->cancelled) {
+            over = job_over(j);
+            mutex_unlock(&e->mu);
+            if (!over) emit_token(j);
+            mutex_lock(&e->mu);
+            j->due_ns += j->pace_ns;
+            e->st.generated_tokens += !over;
+        }
+        next = j->next;
+        over = (due || j->cancelled) && job_over(j);
+        if (!over) continue;
+        retire(e, j);
+        mutex_unlock(&e->mu);
+        emit_done(j);
+        mem_free(j->reply);
+        mem_free(j);
+        mutex_lock(&e->mu);
+        next = e->jobs ? next : NULL;
+    }
+    e->st.steps++;
+}
+
+static void *owner(void *ctx)
+{
+    cairn_engine *e = ctx;
+
+    mutex_lock(&e->mu);
+    while (!e->closing || e->jobs) {
+        uint64_t now = clock_ns(), due;
+
+        for (job *j = e->jobs; e->closing && j; j = j->next) j->cancelled = true;
+        due = admit(e, now);
+        if (due > now) cond_wait_ms(&e->more, &e->mu, (uint32_t)((due - now + 999999) / 1000000));
+        turn(e);
+        admit(e, clock_ns());
+    }
+    mutex_unlock(&e->mu);
+    return NULL;
+}
+
+cairn_status fake_engine_new(int32_t max_seqs, int32_t max_queue, int32_t ctx, cairn_engine **out)
+{
+    cairn_engine *e = mem_calloc(1, sizeof *e, MEM_ENGINE);
+
+    if (!e) return CAIRN_E_NOMEM;
+    for (int i = 0; i < VOCAB; i++) pieces[i] = (char)i;
+    mutex_init(&e->mu);
+    cond_init(&e->more);
+    e->max_seqs = max_seqs;
+    e->max_queue = max_queue;
+    e->ctx = ctx;
+    TRY(thread_start(&e->owner, "fake", owner, e));
+    *out = e;
+    return CAIRN_OK;
+}
+
+void cairn_engine_close(cairn_engine *e)
+{
+    if (!e) return;
+    mutex_lock(&e->mu);
+    e->closing = true;
+    cond_signal(&e->more);
+    mutex_unlock(&e->mu);
+    thread_join(&e->owner);
+    cond_deinit(&e->more);
+    mutex_deinit(&e->mu);
+    mem_free(e);
+}
+
+static job *job_new(const cairn_engine *e, const cairn_request *r, cairn_event_fn fn, void *ctx)
+{
+    job *j = mem_calloc(1, sizeof *j, MEM_ENGINE);
+    char *prompt = mem_alloc(r->n_ids + 1, MEM_ENGINE);
+
+    if (!j || !prompt) abort();
+    for (size_t i = 0; i < r->n_ids; i++) prompt[i] = (char)r->ids[i];
+    prompt[r->n_ids] = 0;
+    *j = (job){.fn = fn, .ctx = ctx, .n_ids = r->n_ids, .n_logprobs = r->n_logprobs};
+    j->max_tokens = (size_t)e->ctx - r->n_ids;
+    if (r->max_tokens && (size_t)r->max_tokens < j->max_tokens)
+        j->max_tokens = (size_t)r->max_tokens;
+    script(j, r, prompt);
+    mem_free(prompt);
+    return j;
+}
+
+cairn_status cairn_engine_submit(cairn_engine *e, const cairn_request *r, cairn_event_fn fn,
+                                 void *ctx, cairn_request_id *out, cairn_diag *dg)
+{
+    int32_t n = 0;
+    job **p, *j;
+
+    for (size_t i = 0; i < r->sampling.n_bias; i++)
+        if (r->sampling.bias[i].id >= VOCAB)
+            return diag_set(dg, CAIRN_E_ARG, "bias for id %d, the vocabulary has %d",
+                            r->sampling.bias[i].id, VOCAB);
+    if (r->n_ids >= (size_t)e->ctx)
+        return diag_set(dg, CAIRN_E_LIMIT, "%zu tokens in a context of %d", r->n_ids, e->ctx);
+    j = job_new(e, r, fn, ctx);
+    mutex_lock(&e->mu);
+    for (p = &e->jobs; *p; p = &(*p)->next) n++;
+    if (n >= e->max_seqs + e->max_queue) {
+        mutex_unlock(&e->mu);
+        mem_free(j->reply);
+        mem_free(j);
+        return diag_set(dg, CAIRN_E_BUSY, "%d requests are waiting", n);
+    }
+    *out = j->id = ++e->last_id;
+    *p = j;
+    e->st.n_requests++;
+    e->st.prompt_tokens += r->n_ids;
+    admit(e, clock_ns());
+    cond_signal(&e->more);
+    mutex_unlock(&e->mu);
+    return CAIRN_OK;
+}
+
+void cairn_engine_cancel(cairn_engine *e, cairn_request_id id)
+{
+    mutex_lock(&e->mu);
+    for (job *j = e->jobs; j; j = j->next)
+        if (j->id == id) j->cancelled = true;
+    cond_signal(&e->more);
+    mutex_unlock(&e->mu);
+}
+
+void cairn_engine_get_stats(cairn_engine *e, cairn_engine_stats *out)
+{
+    mutex_lock(&e->mu);
+    *out = e->st;
+    out->struct_size = sizeof *out;
+    out->max_seqs = e->max_seqs;
+    out->ctx_len = e->ctx;
+    mutex_unlock(&e->mu);
+}

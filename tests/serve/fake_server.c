@@ -1,0 +1,84 @@
+/* The real server over the test double of the engine: what the protocol tests start. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/flags.h"
+#include "base/log.h"
+#include "cairn/server.h"
+#include "serve/fake_engine.h"
+
+static cairn_server *the_server;
+
+static void on_signal(int sig)
+{
+    (void)sig;
+    cairn_server_stop(the_server);
+}
+
+static void on_line(void *ctx, log_level level, const char *event, const char *line)
+{
+    (void)ctx;
+    (void)level;
+    fprintf(stderr, "%s %s\n", event, line);
+}
+
+static int fail(const cairn_diag *dg)
+{
+    fprintf(stderr, "fake_server: %s\n", dg->message);
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    int64_t port = 0, seqs = 4, queue = 64, ctx = 100000, conns = 0, header_ms = 0, body_ms = 0;
+    int64_t body_bytes = 0, drain_ms = 2000, models = 1;
+    const char *key = NULL, *rest[1];
+    size_t n_rest;
+    const flag table[] = {
+        {"--port", NULL, FLAG_INT, &port, "N", 0, 65535, NULL},
+        {"--seqs", NULL, FLAG_INT, &seqs, "N", 1, 10000, NULL},
+        {"--queue", NULL, FLAG_INT, &queue, "N", 0, 10000, NULL},
+        {"--ctx", NULL, FLAG_INT, &ctx, "N", 1, 1000000000, NULL},
+        {"--conns", NULL, FLAG_INT, &conns, "N", 1, 100000, NULL},
+        {"--header-ms", NULL, FLAG_INT, &header_ms, "N", 1, 100000, NULL},
+        {"--body-ms", NULL, FLAG_INT, &body_ms, "N", 1, 100000, NULL},
+        {"--body-bytes", NULL, FLAG_INT, &body_bytes, "N", 1, 1000000000, NULL},
+        {"--drain-ms", NULL, FLAG_INT, &drain_ms, "N", 0, 100000, NULL},
+        {"--models", NULL, FLAG_INT, &models, "1 or 2", 1, 2, NULL},
+        {"--key", NULL, FLAG_STR, &key, "KEY", 0, 0, NULL},
+    };
+    cairn_server_model list[2] = {{"fake-model", NULL}, {"org/other", NULL}};
+    cairn_server_opts o;
+    cairn_diag dg = {0};
+    cairn_status st;
+
+    if (getenv("FAKE_LOG")) log_set(LOG_DEBUG, on_line, NULL);
+    if (flags_parse(table, sizeof table / sizeof table[0], argc - 1, argv + 1, rest, 1, &n_rest,
+                    &dg) != CAIRN_OK)
+        return fail(&dg);
+    for (int64_t i = 0; i < models; i++)
+        if (fake_engine_new((int32_t)seqs, (int32_t)queue, (int32_t)ctx, &list[i].engine) !=
+            CAIRN_OK)
+            return 1;
+    cairn_server_opts_init(&o);
+    o.port = (int32_t)port;
+    o.models = list;
+    o.n_models = (size_t)models;
+    o.api_keys = key ? &key : NULL;
+    o.n_api_keys = key != NULL;
+    o.max_connections = (int32_t)conns;
+    o.header_timeout_ms = (int32_t)header_ms;
+    o.body_timeout_ms = (int32_t)body_ms;
+    o.max_body_bytes = (uint64_t)body_bytes;
+    if (cairn_server_open(&o, &the_server, &dg) != CAIRN_OK) return fail(&dg);
+    signal(SIGTERM, on_signal);
+    signal(SIGINT, on_signal);
+    printf("listening on http://127.0.0.1:%d\n", cairn_server_port(the_server));
+    fflush(stdout);
+    st = cairn_server_run(the_server, (int32_t)drain_ms, &dg);
+    cairn_server_close(the_server);
+    for (int64_t i = 0; i < models; i++) cairn_engine_close(list[i].engine);
+    return st == CAIRN_OK ? 0 : fail(&dg);
+}
