@@ -5,7 +5,7 @@
 
 #include "base/diag.h"
 #include "base/str.h"
-#include "cache/cache.h"
+#include "hub/hub_registry.h"
 #include "model/family.h"
 
 void cairn_model_opts_init(cairn_model_opts *o)
@@ -157,4 +157,15 @@ cairn_status cairn_model_read_tensor(const cairn_model *m, const char *name, flo
                         m->m->src->path, name, dtype_name(t->type));
     dtype_to_f32(t->type, t->data, out, n);
     return CAIRN_OK;
+}
+
+cairn_status cairn_model_resolve(const char *word, cairn_bytes *path, cairn_diag *dg)
+{
+    buf b;
+    if (!word || !path) return diag_set(dg, CAIRN_E_ARG, "cairn_model_resolve: NULL argument");
+    buf_init(&b, MEM_MISC);
+    cairn_status st = hub_resolve(word, &b, dg);
+    if (st == CAIRN_OK) st = buf_take(&b, path);
+    buf_deinit(&b);
+    return st;
 }
