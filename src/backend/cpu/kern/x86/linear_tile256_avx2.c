@@ -13,6 +13,8 @@
 #include "backend/cpu/kern/x86/linear_x86.h"
 
 #define INLINE static inline __attribute__((always_inline))
+/* Keeps a chain of sums a chain: rearranged into a tree, it needs more registers than there are. */
+#define KEEP(v) __asm__("" : "+x"(v))
 
 enum { N_HALF = 4, N_LINE = 64 };
 
@@ -163,10 +165,14 @@ INLINE void direct_k45(const int bits, const uint8_t *d16, const uint8_t *p, con
                 const __m256i l = _mm256_maddubs_epi16(lo, word(q));
                 const __m256i h = _mm256_maddubs_epi16(hi, word(q + 32));
                 lo16[t] = _mm256_add_epi16(lo16[t], l);
+                KEEP(lo16[t]);
                 hi16[t] = _mm256_add_epi16(hi16[t], h);
+                KEEP(hi16[t]);
                 if (s != 7 && !(bits == 5 && s == 3)) continue;
                 sum[t] = _mm256_add_epi32(sum[t], _mm256_madd_epi16(lo16[t], sc[2 * pr]));
+                KEEP(sum[t]);
                 sum[t] = _mm256_add_epi32(sum[t], _mm256_madd_epi16(hi16[t], sc[2 * pr + 1]));
+                KEEP(sum[t]);
                 lo16[t] = hi16[t] = _mm256_setzero_si256();
             }
         }
@@ -301,12 +307,16 @@ INLINE void panel_group(const int bits, const panel256 *u, const int g, const a8
                 const __m256i q = word(a[t].q + 4 * (s + k));
                 const __m256i p0 = _mm256_maddubs_epi16(a0, q), p1 = _mm256_maddubs_epi16(a1, q);
                 s0[t] = _mm256_add_epi16(s0[t], p0);
+                KEEP(s0[t]);
                 s1[t] = _mm256_add_epi16(s1[t], p1);
+                KEEP(s1[t]);
             }
         }
         for (int t = 0; t < n; t++) {
             i0[t] = _mm256_add_epi32(i0[t], _mm256_madd_epi16(s0[t], c0));
+            KEEP(i0[t]);
             i1[t] = _mm256_add_epi32(i1[t], _mm256_madd_epi16(s1[t], c1));
+            KEEP(i1[t]);
         }
     }
     for (int t = 0; t < n; t++) {

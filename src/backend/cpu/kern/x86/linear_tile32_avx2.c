@@ -14,6 +14,8 @@
 #include "backend/cpu/kern/x86/linear_x86.h"
 
 #define INLINE static inline __attribute__((always_inline))
+/* Keeps a chain of sums a chain: rearranged into a tree, it needs more registers than there are. */
+#define KEEP(v) __asm__("" : "+x"(v))
 
 enum { BITS4, BITS5, BITS8 };
 enum { DIRECT_VEC = 4, PANEL_VEC = 4 };
@@ -107,6 +109,7 @@ INLINE void direct_dots(form f, const uint8_t *lines, __m256i fifth, const a8_32
                 const __m256i q = _mm256_sign_epi8(word(a[t].q + 4 * s), w);
                 const __m256i p = _mm256_madd_epi16(_mm256_maddubs_epi16(mag, q), one);
                 dot[t] = _mm256_add_epi32(dot[t], p);
+                KEEP(dot[t]);
             }
         }
         return;
@@ -119,8 +122,10 @@ INLINE void direct_dots(form f, const uint8_t *lines, __m256i fifth, const a8_32
             const __m256i p = _mm256_add_epi16(_mm256_maddubs_epi16(lo, word(a[t].q + 4 * s)),
                                                _mm256_maddubs_epi16(hi, word(a[t].q + 16 + 4 * s)));
             acc[t] = _mm256_add_epi16(acc[t], p);
+            KEEP(acc[t]);
             if (s != 3 && (f.bits == BITS4 || s != 1)) continue;
             dot[t] = _mm256_add_epi32(dot[t], _mm256_madd_epi16(acc[t], one));
+            KEEP(dot[t]);
             acc[t] = _mm256_setzero_si256();
         }
     }
@@ -198,12 +203,16 @@ INLINE void panel_group(form f, const panel32 *u, const int g, const a8_32 *a, c
         for (int t = 0; t < n; t++) {
             const __m256i q = word(a[t].q + 4 * s);
             s0[t] = _mm256_add_epi16(s0[t], _mm256_maddubs_epi16(a0, q));
+            KEEP(s0[t]);
             s1[t] = _mm256_add_epi16(s1[t], _mm256_maddubs_epi16(a1, q));
+            KEEP(s1[t]);
         }
         if (s != 7 && (f.bits == BITS4 || s != 3)) continue;
         for (int t = 0; t < n; t++) {
             d0[t] = _mm256_add_epi32(d0[t], _mm256_madd_epi16(s0[t], one));
+            KEEP(d0[t]);
             d1[t] = _mm256_add_epi32(d1[t], _mm256_madd_epi16(s1[t], one));
+            KEEP(d1[t]);
             s0[t] = s1[t] = _mm256_setzero_si256();
         }
     }
@@ -229,7 +238,9 @@ INLINE void panel_group_wide(form f, const panel32 *u, const int g, const int16_
         for (int t = 0; t < n; t++) {
             const __m256i x = word(q[t] + 2 * s);
             s0[t] = _mm256_add_epi32(s0[t], _mm256_madd_epi16(a0, x));
+            KEEP(s0[t]);
             s1[t] = _mm256_add_epi32(s1[t], _mm256_madd_epi16(a1, x));
+            KEEP(s1[t]);
         }
     }
     for (int t = 0; t < n; t++) {
