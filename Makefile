@@ -82,7 +82,7 @@ V ?= 0
 say = $(if $(filter 0,$(V)),@printf '  %-4s %s\n' '$(1)' '$@';)
 
 # --- targets ---
-.PHONY: all test test-build test-asan test-tsan check clean FORCE
+.PHONY: all kern-bench test test-build test-asan test-tsan check clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 all: $(B)/libcairn.a $(if $(filter src/cli/main.c,$(src_cli)),$(B)/cairn)
@@ -120,6 +120,13 @@ $(B)/flags: FORCE
 .SECONDEXPANSION:
 $(B)/tests/%: $(B)/tests/%.o $$(call help_of,tests/%.c) $(B)/internal.a
 	$(call say,LINK)$(LINK) -o $@ $^ $(LIBS) -lcmocka
+
+# Programs under bench/ measure; kern-bench: the kernels, on one thread and on two.
+$(B)/bench/%: $(B)/bench/%.o $(B)/internal.a
+	$(call say,LINK)$(LINK) -o $@ $^ $(LIBS)
+kern-bench: $(B)/bench/bench_linear
+	$< 1
+	$< 2
 
 # Python tests belong to the whole run, not to a chosen part.
 run_py := $(if $(filter-out $(TESTS),$(test_main)),,--bin $(B)/cairn --pytest tests)

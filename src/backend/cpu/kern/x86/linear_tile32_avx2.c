@@ -1,0 +1,328 @@
+/* Tiles of the formats with 32 weights a block, AVX2.  A lane is an output row; a register holds one
+   word of 8 rows, so a line is two halves and a tile four.
+
+   Exactness of vpmaddubsw's pairs and of their 16-bit sums, |q| ≤ 127:
+     nibbles  2·15·127 = 3,810 a line, 8 lines 30,480
+     5 bits   2·31·127 = 7,874 a line, 4 lines 31,496
+     8 bits   |w| as unsigned times q with w's sign: 2·128·127 = 32,512, one line
+   Few vectors: weights are unpacked in registers.  Many: a block is unpacked once into a panel in L1
+   and met by all vectors; 8-bit weights are widened to 16 bits there, where two vpmaddwd a line beat
+   the four instructions of the sign trick. */
+#include <immintrin.h>
+#include <string.h>
+
+#include "backend/cpu/kern/x86/linear_x86.h"
+
+#define INLINE static inline __attribute__((always_inline))
+/* Keeps a chain of sums a chain: rearranged into a tree, it needs more registers than there are. */
+#define KEEP(v) __asm__("" : "+x"(v))
+
+enum { BITS4, BITS5, BITS8 };
+enum { DIRECT_VEC = 4, PANEL_VEC = 4 };
+
+/* What the code is specialised by. */
+typedef struct form {
+    int bits;
+    int centre; /* subtracted from stored weights: 0, 8, 16 */
+    int min;    /* a minimum follows d */
+} form;
+
+typedef struct panel32 {
+    uint8_t w[4][16][32]; /* [half][line, 8 of bytes or 16 of int16 pairs] */
+    float d[32], m[32];
+} panel32;
+_Static_assert(sizeof(panel32) <= TILE_PANEL, "panel");
+
+INLINE __m256i load(const void *p)
+{
+    return _mm256_loadu_si256((const __m256i *)p);
+}
+INLINE __m256i word(const void *p)
+{
+    int32_t v;
+    memcpy(&v, p, sizeof v);
+    return _mm256_set1_epi32(v);
+}
+INLINE __m256 halves(const uint8_t *p)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+INLINE __m256i low_nibbles(__m256i v)
+{
+    return _mm256_and_si256(v, _mm256_set1_epi8(15));
+}
+INLINE __m256i high_nibbles(__m256i v)
+{
+    return _mm256_and_si256(_mm256_srli_epi16(v, 4), _mm256_set1_epi8(15));
+}
+/* The two words of line s of 8 rows; `fifth`: their fifth bits. */
+INLINE void unpack_line(form f, __m256i v, __m256i fifth, int s, __m256i *lo, __m256i *hi)
+{
+    *lo = low_nibbles(v);
+    *hi = high_nibbles(v);
+    if (f.bits == BITS5) {
+        const __m256i bit = _mm256_set1_epi8(16);
+        *lo = _mm256_or_si256(*lo, _mm256_and_si256(_mm256_slli_epi32(fifth, 4 - s), bit));
+        *hi = _mm256_or_si256(*hi, _mm256_and_si256(_mm256_srli_epi32(fifth, s), bit));
+    }
+}
+
+INLINE int head_bytes(form f)
+{
+    return f.min ? 2 * TILE_LINE : TILE_LINE;
+}
+INLINE int group_bytes(form f)
+{
+    return (f.bits == BITS8 ? 8 : f.bits == BITS5 ? 5 : 4) * TILE_LINE;
+}
+
+INLINE void prefetch(const uint8_t *p)
+{
+    _mm_prefetch((const char *)p + 1024, _MM_HINT_T0);
+    _mm_prefetch((const char *)p + 6144, _MM_HINT_T1);
+}
+
+/* One block's exact dots (of stored weights) into the sums of 8 rows. */
+INLINE void accumulate(form f, __m256i dot, __m256 d, __m256 m, const a8_32 *a, float *y)
+{
+    const __m256 dx = _mm256_broadcast_ss(&a->d);
+    __m256 sum = _mm256_load_ps(y);
+    if (f.centre == 8) dot = _mm256_add_epi32(dot, word(&a->n8));
+    if (f.centre == 16) dot = _mm256_add_epi32(dot, word(&a->n16));
+    sum = _mm256_fmadd_ps(_mm256_mul_ps(d, dx), _mm256_cvtepi32_ps(dot), sum);
+    if (f.min) sum = _mm256_fmadd_ps(_mm256_mul_ps(m, dx), _mm256_broadcast_ss(&a->sum), sum);
+    _mm256_store_ps(y, sum);
+}
+
+/* Dots of 8 rows with n vectors, from packed lines. */
+INLINE void direct_dots(form f, const uint8_t *lines, __m256i fifth, const a8_32 *a, int n,
+                        __m256i *dot)
+{
+    const __m256i one = _mm256_set1_epi16(1);
+    __m256i acc[DIRECT_VEC];
+    for (int t = 0; t < n; t++) dot[t] = acc[t] = _mm256_setzero_si256();
+    if (f.bits == BITS8) {
+#pragma GCC unroll 8
+        for (int s = 0; s < 8; s++) {
+            const __m256i w = load(lines + TILE_LINE * s), mag = _mm256_abs_epi8(w);
+            for (int t = 0; t < n; t++) {
+                const __m256i q = _mm256_sign_epi8(word(a[t].q + 4 * s), w);
+                const __m256i p = _mm256_madd_epi16(_mm256_maddubs_epi16(mag, q), one);
+                dot[t] = _mm256_add_epi32(dot[t], p);
+                KEEP(dot[t]);
+            }
+        }
+        return;
+    }
+#pragma GCC unroll 4
+    for (int s = 0; s < 4; s++) {
+        __m256i lo, hi;
+        unpack_line(f, load(lines + TILE_LINE * s), fifth, s, &lo, &hi);
+        for (int t = 0; t < n; t++) {
+            const __m256i p = _mm256_add_epi16(_mm256_maddubs_epi16(lo, word(a[t].q + 4 * s)),
+                                               _mm256_maddubs_epi16(hi, word(a[t].q + 16 + 4 * s)));
+            acc[t] = _mm256_add_epi16(acc[t], p);
+            KEEP(acc[t]);
+            if (s != 3 && (f.bits == BITS4 || s != 1)) continue;
+            dot[t] = _mm256_add_epi32(dot[t], _mm256_madd_epi16(acc[t], one));
+            KEEP(dot[t]);
+            acc[t] = _mm256_setzero_si256();
+        }
+    }
+}
+
+/* Vectors v … v+n-1 of the tile, n ≤ DIRECT_VEC. */
+INLINE void direct(form f, const uint8_t *tile, int32_t n_block, const uint8_t *act, size_t stride,
+                   int32_t v, const int n, int32_t shift, float *y)
+{
+    const int group = group_bytes(f);
+    for (int32_t b = 0; b < n_block; b++) {
+        const a8_32 *a = (const a8_32 *)(const void *)(act + (size_t)b * stride) + v;
+        const uint8_t *p = tile + head_bytes(f);
+        prefetch(tile);
+        if (f.min) prefetch(tile + TILE_LINE);
+        for (int g = 0; g < 2; g++, p += group) {
+            for (int i = 0; i < group; i += TILE_LINE) prefetch(p + i);
+            for (int h = 0; h < 2; h++) {
+                const int row = 16 * g + 8 * h;
+                const __m256 d = halves(tile + 2 * row);
+                const __m256 m = f.min ? halves(tile + TILE_LINE + 2 * row) : d;
+                const uint8_t *lines = p + 32 * h;
+                __m256i fifth = _mm256_setzero_si256(), dot[DIRECT_VEC];
+                if (f.bits == BITS5) fifth = load(lines), lines += TILE_LINE;
+                direct_dots(f, lines, fifth, a, n, dot);
+                for (int t = 0; t < n; t++)
+                    accumulate(f, dot[t], d, m, &a[t], y + ((v + t) >> shift) * TILE_ROWS + row);
+            }
+        }
+        tile = p;
+    }
+}
+
+INLINE void unpack_panel(form f, const uint8_t *tile, panel32 *u)
+{
+    const uint8_t *p = tile + head_bytes(f);
+    for (int i = 0; i < 4; i++) {
+        _mm256_store_ps(u->d + 8 * i, halves(tile + 16 * i));
+        if (f.min) _mm256_store_ps(u->m + 8 * i, halves(tile + TILE_LINE + 16 * i));
+    }
+    for (int h = 0; h < 4; h++) {
+        const uint8_t *lines = p + h / 2 * group_bytes(f) + 32 * (h % 2);
+        __m256i *w = (__m256i *)(void *)u->w[h], fifth = _mm256_setzero_si256();
+        if (f.bits == BITS5) fifth = load(lines), lines += TILE_LINE;
+        if (f.bits != BITS8) {
+            for (int s = 0; s < 4; s++)
+                unpack_line(f, load(lines + TILE_LINE * s), fifth, s, &w[s], &w[4 + s]);
+            continue;
+        }
+        for (int s = 0; s < 8; s++) {
+            const __m256i v = load(lines + TILE_LINE * s), even = _mm256_slli_epi32(v, 8);
+            /* Bytes 0 and 1, then 2 and 3, into the high bytes of the pair, then down by 8. */
+            const __m256i b01 = _mm256_blend_epi16(even, _mm256_slli_epi32(v, 16), 0xaa);
+            const __m256i b23 = _mm256_blend_epi16(_mm256_srli_epi32(v, 8), v, 0xaa);
+            w[2 * s] = _mm256_srai_epi16(b01, 8);
+            w[2 * s + 1] = _mm256_srai_epi16(b23, 8);
+        }
+    }
+}
+
+/* Halves 2g and 2g+1 of the panel times n vectors. */
+INLINE void panel_group(form f, const panel32 *u, const int g, const a8_32 *a, const int n,
+                        int32_t v, int32_t shift, float *y)
+{
+    const __m256i one = _mm256_set1_epi16(1);
+    const uint8_t *w0 = u->w[2 * g][0], *w1 = u->w[2 * g + 1][0];
+    __m256i s0[PANEL_VEC], s1[PANEL_VEC], d0[PANEL_VEC], d1[PANEL_VEC];
+    for (int t = 0; t < n; t++) {
+        s0[t] = s1[t] = _mm256_setzero_si256();
+        d0[t] = d1[t] = _mm256_setzero_si256();
+    }
+#pragma GCC unroll 8
+    for (int s = 0; s < 8; s++) {
+        const __m256i a0 = load(w0 + 32 * s), a1 = load(w1 + 32 * s);
+        for (int t = 0; t < n; t++) {
+            const __m256i q = word(a[t].q + 4 * s);
+            s0[t] = _mm256_add_epi16(s0[t], _mm256_maddubs_epi16(a0, q));
+            KEEP(s0[t]);
+            s1[t] = _mm256_add_epi16(s1[t], _mm256_maddubs_epi16(a1, q));
+            KEEP(s1[t]);
+        }
+        if (s != 7 && (f.bits == BITS4 || s != 3)) continue;
+        for (int t = 0; t < n; t++) {
+            d0[t] = _mm256_add_epi32(d0[t], _mm256_madd_epi16(s0[t], one));
+            KEEP(d0[t]);
+            d1[t] = _mm256_add_epi32(d1[t], _mm256_madd_epi16(s1[t], one));
+            KEEP(d1[t]);
+            s0[t] = s1[t] = _mm256_setzero_si256();
+        }
+    }
+    for (int t = 0; t < n; t++) {
+        float *out = y + ((v + t) >> shift) * TILE_ROWS + 16 * g;
+        accumulate(f, d0[t], _mm256_load_ps(u->d + 16 * g), _mm256_load_ps(u->m + 16 * g), &a[t],
+                   out);
+        accumulate(f, d1[t], _mm256_load_ps(u->d + 16 * g + 8), _mm256_load_ps(u->m + 16 * g + 8),
+                   &a[t], out + 8);
+    }
+}
+
+/* Likewise for weights widened to 16 bits; q: the vectors' likewise. */
+INLINE void panel_group_wide(form f, const panel32 *u, const int g, const int16_t (*q)[32],
+                             const a8_32 *a, const int n, int32_t v, int32_t shift, float *y)
+{
+    const uint8_t *w0 = u->w[2 * g][0], *w1 = u->w[2 * g + 1][0];
+    __m256i s0[PANEL_VEC], s1[PANEL_VEC];
+    for (int t = 0; t < n; t++) s0[t] = s1[t] = _mm256_setzero_si256();
+#pragma GCC unroll 4
+    for (int s = 0; s < 16; s++) {
+        const __m256i a0 = load(w0 + 32 * s), a1 = load(w1 + 32 * s);
+        for (int t = 0; t < n; t++) {
+            const __m256i x = word(q[t] + 2 * s);
+            s0[t] = _mm256_add_epi32(s0[t], _mm256_madd_epi16(a0, x));
+            KEEP(s0[t]);
+            s1[t] = _mm256_add_epi32(s1[t], _mm256_madd_epi16(a1, x));
+            KEEP(s1[t]);
+        }
+    }
+    for (int t = 0; t < n; t++) {
+        float *out = y + ((v + t) >> shift) * TILE_ROWS + 16 * g;
+        accumulate(f, s0[t], _mm256_load_ps(u->d + 16 * g), _mm256_load_ps(u->d), &a[t], out);
+        accumulate(f, s1[t], _mm256_load_ps(u->d + 16 * g + 8), _mm256_load_ps(u->d), &a[t],
+                   out + 8);
+    }
+}
+
+INLINE void panel_vecs(form f, const panel32 *u, const a8_32 *a, const int n, int32_t v,
+                       int32_t shift, float *y)
+{
+    if (f.bits == BITS8) {
+        int16_t q[PANEL_VEC][32] __attribute__((aligned(32)));
+        for (int t = 0; t < n; t++) {
+            for (int i = 0; i < 32; i += 16) {
+                const __m128i b = _mm_loadu_si128((const __m128i *)(const void *)(a[t].q + i));
+                _mm256_store_si256((__m256i *)(void *)(q[t] + i), _mm256_cvtepi8_epi16(b));
+            }
+        }
+        panel_group_wide(f, u, 0, (const int16_t(*)[32])q, a, n, v, shift, y);
+        panel_group_wide(f, u, 1, (const int16_t(*)[32])q, a, n, v, shift, y);
+        return;
+    }
+    panel_group(f, u, 0, a, n, v, shift, y);
+    panel_group(f, u, 1, a, n, v, shift, y);
+}
+
+INLINE void tile32(form f, const uint8_t *tile, int32_t n_block, const void *act, size_t stride,
+                   int32_t n_vec, int32_t terms, float *y, panel32 *u)
+{
+    const int32_t shift = terms - 1;
+    const size_t block = (size_t)(head_bytes(f) + 2 * group_bytes(f));
+    memset(y, 0, (size_t)(n_vec >> shift) * TILE_ROWS * sizeof *y);
+    switch (n_vec) {
+    case 1:
+        direct(f, tile, n_block, act, stride, 0, 1, shift, y);
+        return;
+    case 2:
+        direct(f, tile, n_block, act, stride, 0, 2, shift, y);
+        return;
+    case 3:
+        direct(f, tile, n_block, act, stride, 0, 3, shift, y);
+        return;
+    case 4:
+        direct(f, tile, n_block, act, stride, 0, 4, shift, y);
+        return;
+    default:
+        break;
+    }
+    for (int32_t b = 0; b < n_block; b++, tile += block) {
+        const a8_32 *a = (const a8_32 *)(const void *)((const uint8_t *)act + (size_t)b * stride);
+        int32_t v = 0;
+        for (size_t i = 0; i < block; i += TILE_LINE) prefetch(tile + i);
+        unpack_panel(f, tile, u);
+        for (; v + PANEL_VEC <= n_vec; v += PANEL_VEC) panel_vecs(f, u, a + v, 4, v, shift, y);
+        switch (n_vec - v) {
+        case 3:
+            panel_vecs(f, u, a + v, 3, v, shift, y);
+            break;
+        case 2:
+            panel_vecs(f, u, a + v, 2, v, shift, y);
+            break;
+        case 1:
+            panel_vecs(f, u, a + v, 1, v, shift, y);
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+#define DEFINE_TILE(name, ...)                                                                     \
+    void name(const uint8_t *tile, int32_t n_block, const void *act, size_t stride, int32_t n_vec, \
+              int32_t terms, float *y, void *panel)                                                \
+    {                                                                                              \
+        const form f = {__VA_ARGS__};                                                              \
+        tile32(f, tile, n_block, act, stride, n_vec, terms, y, panel);                             \
+    }
+DEFINE_TILE(avx2_tile_q4_0, BITS4, 8, 0)
+DEFINE_TILE(avx2_tile_q4_1, BITS4, 0, 1)
+DEFINE_TILE(avx2_tile_q5_0, BITS5, 16, 0)
+DEFINE_TILE(avx2_tile_q5_1, BITS5, 0, 1)
+DEFINE_TILE(avx2_tile_q8_0, BITS8, 0, 0)

@@ -1,0 +1,13 @@
+/* The kernels of LINEAR for x86, by level. */
+#ifndef LINEAR_X86_H
+#define LINEAR_X86_H
+
+#include "backend/cpu/kern/kern_linear.h"
+
+kern_quant32_fn avx2_quant32;
+kern_quant256_fn avx2_quant256;
+kern_tile_fn avx2_tile_q4_0, avx2_tile_q4_1, avx2_tile_q5_0, avx2_tile_q5_1, avx2_tile_q8_0,
+    avx2_tile_q4_k, avx2_tile_q5_k, avx2_tile_q6_k;
+kern_dense_fn avx2_dense_f32, avx2_dense_f16, avx2_dense_bf16;
+
+#endif
