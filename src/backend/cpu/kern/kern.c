@@ -33,8 +33,12 @@ static void fill_ref(kern *k)
 static void fill_x86(kern *k)
 {
     if (k->level < ISA_HASWELL) return;
+    kern_vec_avx2(&k->vec);
+    kern_attend_avx2(&k->vec);
     kern_linear_avx2(&k->lin);
     if (k->level < ISA_SKYLAKEX) return;
+    kern_vec_avx512(&k->vec);
+    kern_attend_avx512(&k->vec);
     kern_linear_avx512(&k->lin);
     if (k->level < ISA_ICELAKE) return;
     kern_linear_avx512vnni(&k->lin);

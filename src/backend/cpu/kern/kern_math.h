@@ -5,8 +5,8 @@
    exp(x)     0 below -87, +inf above 88; else n = rint(RN(x·log2 e)), r = fma(n, -LN2_HI, x),
               r = fma(n, -LN2_LO, r), q = Horner(EXP_C, r) by fma,
               (fma(q, RN(r·r), r) + 1) with n added to its exponent
-   tanh(x)    |x| < 0.625: z = RN(x·x), fma(RN(z·Horner(TANH_C, z)), x, x)
-              else 1 - 2 / (exp(2|x|) + 1) with x's sign
+   tanh(x)    of a = |x|, with x's sign: a < 0.625: z = RN(a·a), fma(RN(z·Horner(TANH_C, z)), a, a);
+              else 1 - 2 / (exp(2a) + 1)
    erfc(z)    z >= 0: t = 1 / fma(z, 0.5, 1), RN(t·Horner(ERFC_C, t)) · exp(-RN(z·z))
    silu(x)    x / (1 + exp(-x))
    gelu_tanh  x / (1 + exp(-RN(x·fma(RN(x·x), GELU_C1, GELU_C0))));  ½x(1+tanh u) = x / (1+exp(-2u))

@@ -24,16 +24,17 @@ float kern_exp(float x)
 
 float kern_tanh(float x)
 {
-    float a = fabsf(x);
+    float a = fabsf(x), y;
     if (a < TANH_SMALL) {
-        float z = x * x;
+        float z = a * a;
         float p = fmaf(TANH_C4, z, TANH_C3);
         p = fmaf(p, z, TANH_C2);
         p = fmaf(p, z, TANH_C1);
         p = fmaf(p, z, TANH_C0);
-        return fmaf(z * p, x, x);
+        y = fmaf(z * p, a, a);
+    } else {
+        y = 1.0f - 2.0f / (kern_exp(a + a) + 1.0f);
     }
-    float y = 1.0f - 2.0f / (kern_exp(a + a) + 1.0f);
     return copysignf(y, x);
 }
 

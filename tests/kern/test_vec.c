@@ -1,0 +1,332 @@
+/* Every slot of kern_vec that a level fills gives the reference's bits, and touches nothing else:
+   buffers end at an unmapped page. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "backend/cpu/kern/kern.h"
+#include "base/half.h"
+#include "kern/guard.h"
+
+static const size_t lengths[] = {0,  1,  2,  3,  4,  5,  6,  7,  8,   9,   10,  11,
+                                 12, 13, 14, 15, 16, 17, 18, 19, 20,  21,  22,  23,
+                                 24, 25, 26, 27, 28, 29, 30, 31, 32,  33,  34,  35,
+                                 36, 37, 38, 39, 40, 41, 61, 97, 127, 251, 509, 1021};
+enum { N_LENGTHS = sizeof lengths / sizeof *lengths };
+
+static bool same(float a, float b)
+{
+    return f32_bits(a) == f32_bits(b) || (a != a && b != b);
+}
+
+static void check_same(const char *slot, isa_level l, size_t n, int kind, const float *want,
+                       const float *got, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!same(want[i], got[i]))
+            fail_msg("%s at %s, n %zu, kind %d: element %zu is %a, not %a", slot, isa_name(l), n,
+                     kind, i, (double)got[i], (double)want[i]);
+}
+
+/* A slot as a function of up to three vectors and a number. */
+typedef struct slot {
+    const char *name;
+    float (*call)(const kern_vec *v, float *y, const float *a, const float *b, const float *c,
+                  float s, size_t n);
+    size_t width;  /* elements of y and a for n */
+    bool in_place; /* y may be a */
+    float s;
+} slot;
+
+#define SLOT(name)                                                                                 \
+    static float call_##name(const kern_vec *v, float *y, const float *a, const float *b,          \
+                             const float *c, float s, size_t n)
+#define UNUSED (void)y, (void)a, (void)b, (void)c, (void)s
+SLOT(sum_sq)
+{
+    UNUSED;
+    return v->sum_sq(a, n);
+}
+SLOT(add_sum_sq)
+{
+    UNUSED;
+    return v->add_sum_sq(y, a, b, n);
+}
+SLOT(norm)
+{
+    UNUSED;
+    v->norm(y, a, s, b, n);
+    return 0;
+}
+SLOT(add)
+{
+    UNUSED;
+    v->add(y, a, b, n);
+    return 0;
+}
+SLOT(scale)
+{
+    UNUSED;
+    v->scale(y, a, s, n);
+    return 0;
+}
+SLOT(softcap)
+{
+    UNUSED;
+    v->softcap(y, a, s, n);
+    return 0;
+}
+SLOT(silu)
+{
+    UNUSED;
+    v->glu[GLU_SILU](y, a, b, n);
+    return 0;
+}
+SLOT(gelu_tanh)
+{
+    UNUSED;
+    v->glu[GLU_GELU_TANH](y, a, b, n);
+    return 0;
+}
+SLOT(gelu_erf)
+{
+    UNUSED;
+    v->glu[GLU_GELU_ERF](y, a, b, n);
+    return 0;
+}
+SLOT(rope_halves)
+{
+    UNUSED;
+    v->rope_halves(y, a, b, c, n);
+    return 0;
+}
+SLOT(rope_pairs)
+{
+    UNUSED;
+    v->rope_pairs(y, a, b, c, n);
+    return 0;
+}
+SLOT(axpy)
+{
+    UNUSED;
+    v->axpy(y, s, b, n);
+    return 0;
+}
+SLOT(divide)
+{
+    UNUSED;
+    v->divide(y, a, s, n);
+    return 0;
+}
+#undef SLOT
+
+static const slot slots[] = {
+#define SLOT(name, width, in_place, s)                                                             \
+    {                                                                                              \
+#name, call_##name, width, in_place, s                                                     \
+    }
+    SLOT(sum_sq, 1, false, 0),     SLOT(add_sum_sq, 1, true, 0), SLOT(norm, 1, true, 0.37f),
+    SLOT(add, 1, true, 0),         SLOT(scale, 1, true, -1.7f),  SLOT(softcap, 1, true, 30),
+    SLOT(silu, 1, true, 0),        SLOT(gelu_tanh, 1, true, 0),  SLOT(gelu_erf, 1, true, 0),
+    SLOT(rope_halves, 2, true, 0), SLOT(rope_pairs, 2, true, 0), SLOT(axpy, 1, true, 0.7f),
+    SLOT(divide, 1, true, 3),
+};
+
+static void check_slot(const slot *t, const kern_vec *ref, const kern_vec *v, isa_level l, size_t n,
+                       int kind)
+{
+    const size_t wide = n * t->width * sizeof(float), one = n * sizeof(float);
+    float *a = guard_new(wide), *b = guard_new(one), *c = guard_new(one);
+    float *want = guard_new(wide), *got = guard_new(wide);
+    guard_fill(a, n * t->width, kind, 1 + n);
+    guard_fill(b, n, kind, 2 + n);
+    guard_fill(c, n, kind, 3 + n);
+    guard_fill(want, n * t->width, kind, 4 + n);
+    memcpy(got, want, wide);
+    float rw = t->call(ref, want, a, b, c, t->s, n), rg = t->call(v, got, a, b, c, t->s, n);
+    check_same(t->name, l, n, kind, &rw, &rg, 1);
+    check_same(t->name, l, n, kind, want, got, n * t->width);
+    if (t->in_place) {
+        memcpy(want, a, wide);
+        memcpy(got, a, wide);
+        (void)t->call(ref, want, want, b, c, t->s, n);
+        (void)t->call(v, got, got, b, c, t->s, n);
+        check_same(t->name, l, n, kind, want, got, n * t->width);
+    }
+    guard_free(a, wide);
+    guard_free(b, one);
+    guard_free(c, one);
+    guard_free(want, wide);
+    guard_free(got, wide);
+}
+
+/* Halves and pairs of bytes: f16 and bf16 differ from the reference in NaN payloads only. */
+static bool same_half(kv_codec c, uint16_t a, uint16_t b)
+{
+    float x = c == KV_F16 ? f16_to_f32(a) : bf16_to_f32(a);
+    float y = c == KV_F16 ? f16_to_f32(b) : bf16_to_f32(b);
+    return a == b || (x != x && y != y);
+}
+
+static void check_encode(const kern_vec *ref, const kern_vec *v, isa_level l, size_t n, int kind)
+{
+    for (kv_codec c = KV_F16; c <= KV_BF16; c++) {
+        float *x = guard_new(n * 4);
+        uint16_t *want = guard_new(n * 2), *got = guard_new(n * 2);
+        guard_fill(x, n, kind, 5 + n);
+        for (size_t i = 0; i < n; i += 5) x[i] *= 30000; /* around f16's end */
+        ref->encode[c](want, x, n);
+        v->encode[c](got, x, n);
+        for (size_t i = 0; i < n; i++)
+            if (!same_half(c, want[i], got[i]))
+                fail_msg("encode %d at %s: %a to %04x, not %04x", c, isa_name(l), (double)x[i],
+                         got[i], want[i]);
+        guard_free(x, n * 4);
+        guard_free(want, n * 2);
+        guard_free(got, n * 2);
+    }
+}
+
+static void fill_codec(void *dst, kv_codec c, size_t n, int kind, uint64_t seed,
+                       const kern_vec *ref)
+{
+    float *x = guard_new(n * 4);
+    guard_fill(x, n, kind, seed);
+    ref->encode[c](dst, x, n);
+    guard_free(x, n * 4);
+}
+
+static void check_widen(const kern_vec *ref, const kern_vec *v, isa_level l, size_t cols, int kind)
+{
+    enum { ROWS = 5 };
+    for (kv_codec c = KV_F16; c <= KV_F32; c++) {
+        const size_t n = cols * ROWS, strips = (cols + 15) / 16, out = strips * ROWS * 16;
+        void *src = guard_new(n * kv_codec_bytes(c));
+        float *want = guard_new(out * 4), *got = guard_new(out * 4);
+        fill_codec(src, c, n, kind, 6 + cols, ref);
+        ref->widen[c](want, src, ROWS, (int32_t)cols);
+        v->widen[c](got, src, ROWS, (int32_t)cols);
+        check_same("widen", l, cols, kind, want, got, out);
+        guard_free(src, n * kv_codec_bytes(c));
+        guard_free(want, out * 4);
+        guard_free(got, out * 4);
+    }
+}
+
+/* The two forms in use: keys in tiles (row 16, strip 16·n), values in rows (strip 16). */
+static void check_mm(const kern_vec *ref, const kern_vec *v, isa_level l, int32_t n_a,
+                     int32_t n_strip, int32_t n, int kind)
+{
+    for (kv_codec c = KV_F16; c <= KV_F32; c++)
+        for (int form = 0; form < 4; form++) {
+            const bool keys = form & 1, add = form & 2;
+            const size_t cols = (size_t)n_strip * 16, e = kv_codec_bytes(c);
+            const size_t n_b = (size_t)n * cols, lda = (size_t)n + 3, ldc = cols + 1;
+            const size_t size_a = ((size_t)(n_a - 1) * lda + (size_t)n) * 4;
+            const size_t size_c = ((size_t)(n_a - 1) * ldc + cols) * 4;
+            void *b = guard_new(n_b * e);
+            float *a = guard_new(size_a), *want = guard_new(size_c), *got = guard_new(size_c);
+            guard_fill(a, size_a / 4, kind, 7);
+            guard_fill(want, size_c / 4, kind, 8);
+            memcpy(got, want, size_c);
+            fill_codec(b, c, n_b, kind, 9, ref);
+            kern_mm m = {.c = want,
+                         .a = a,
+                         .b = b,
+                         .ldc = ldc,
+                         .lda = lda,
+                         .n_a = n_a,
+                         .row = keys ? 16 : cols,
+                         .strip = keys ? (size_t)n * 16 : 16,
+                         .n_strip = n_strip,
+                         .n = n,
+                         .add = add};
+            ref->mm[c](&m);
+            m.c = got;
+            v->mm[c](&m);
+            check_same("mm", l, (size_t)n, kind, want, got, size_c / 4);
+            guard_free(b, n_b * e);
+            guard_free(a, size_a);
+            guard_free(want, size_c);
+            guard_free(got, size_c);
+        }
+}
+
+static void check_softmax(const kern_vec *ref, const kern_vec *v, isa_level l, int32_t lo,
+                          int32_t hi, float cap, int kind)
+{
+    const size_t n = (size_t)(hi / 16 + 1) * 16;
+    float *want = guard_new(n * 4), *got = guard_new(n * 4), sum[2][2];
+    guard_fill(want, n, kind, (uint64_t)(lo * 1000 + hi));
+    for (int32_t j = 0; j < (int32_t)n; j++)
+        if ((j < lo || j > hi) && j % 2) want[j] = NAN;
+    memcpy(got, want, n * 4);
+    sum[0][0] = ref->softmax(want, lo, hi, 0.7f, cap, &sum[0][1]);
+    sum[1][0] = v->softmax(got, lo, hi, 0.7f, cap, &sum[1][1]);
+    /* the maximum's zero has no sign that anyone sees */
+    sum[0][1] += 0.0f;
+    sum[1][1] += 0.0f;
+    check_same("softmax", l, n, kind, sum[0], sum[1], 2);
+    check_same("softmax", l, n, kind, want, got, n);
+    guard_free(want, n * 4);
+    guard_free(got, n * 4);
+}
+
+static void check_level(const kern_vec *ref, const kern_vec *v, isa_level l)
+{
+    for (int kind = 0; kind < GUARD_KINDS; kind++) {
+        for (size_t i = 0; i < N_LENGTHS; i++) {
+            for (size_t k = 0; k < sizeof slots / sizeof *slots; k++)
+                check_slot(&slots[k], ref, v, l, lengths[i], kind);
+            check_encode(ref, v, l, lengths[i], kind);
+            if (lengths[i] > 0) check_widen(ref, v, l, lengths[i], kind);
+        }
+        for (int32_t n_a = 1; n_a <= 27; n_a++)
+            for (int32_t n_strip = 1; n_strip <= 9; n_strip += n_a > 8 ? 3 : 1)
+                check_mm(ref, v, l, n_a, n_strip, 1 + (n_a * 5 + n_strip * 3) % 19, kind);
+        check_mm(ref, v, l, 48, 16, 128, kind);
+        for (int32_t lo = 0; lo < 256; lo += lo < 40 ? 1 : 37)
+            for (int32_t hi = lo; hi < 256; hi += hi < 60 ? 3 : 41)
+                check_softmax(ref, v, l, lo, hi, hi % 2 ? 0 : 5, kind);
+    }
+}
+
+static void test_levels(void **state)
+{
+    (void)state;
+    kern ref, k;
+    kern_init(&ref, ISA_REF);
+    int tested = 0;
+    for (isa_level l = ISA_HASWELL; l < ISA_COUNT; l++) {
+        if (l > isa_detect()) {
+            printf("level %s: skipped, the machine lacks it\n", isa_name(l));
+            continue;
+        }
+        kern_init(&k, l);
+        check_level(&ref.vec, &k.vec, l);
+        printf("level %s: equal\n", isa_name(l));
+        tested++;
+    }
+    if (tested == 0) skip();
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    isa_level l;
+    for (isa_level i = ISA_REF; i < ISA_COUNT; i++) {
+        assert_true(isa_parse(isa_name(i), &l));
+        assert_int_equal(l, i);
+    }
+    assert_false(isa_parse("pentium", &l));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_levels), cmocka_unit_test(test_names)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
