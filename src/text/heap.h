@@ -11,7 +11,7 @@ typedef struct heap_item {
 
 /* A neighbour list over a word's symbols. */
 typedef struct sym {
-    uint32_t id; /* BPE */
+    uint32_t id;  /* BPE */
     uint32_t len; /* bytes; 0: merged into the one before */
     int32_t prev, next;
 } sym;

@@ -241,7 +241,8 @@ static cairn_status run_step(const norm_step *step, cairn_str *s, buf *out, bool
     case NORM_NFC:
     case NORM_NFD:
     case NORM_NFKC:
-    case NORM_NFKD: return run_form(step, *s, out, same);
+    case NORM_NFKD:
+        return run_form(step, *s, out, same);
     case NORM_PREPEND:
         if (s->len == 0) return CAIRN_OK;
         buf_str(out, step->to);
@@ -252,7 +253,9 @@ static cairn_status run_step(const norm_step *step, cairn_str *s, buf *out, bool
         if (step->re) return run_regex(step, *s, out, same, dg);
         run_replace(*s, step->from, step->to, out, same);
         return CAIRN_OK;
-    case NORM_STRIP: *s = run_strip(step, *s); return CAIRN_OK;
+    case NORM_STRIP:
+        *s = run_strip(step, *s);
+        return CAIRN_OK;
     case NORM_LOWERCASE:
     case NORM_STRIP_ACCENTS:
     case NORM_BYTE_LEVEL:

@@ -59,10 +59,18 @@ static void segment(folder *f, size_t from, size_t to, bool match)
     case PRE_REMOVED:
         if (!match) put_span(f->out, s);
         break;
-    case PRE_ISOLATED: put_span(f->out, s); break;
-    case PRE_CONTIGUOUS: with_previous(f, s, match, match == f->last); break;
-    case PRE_MERGED_WITH_PREVIOUS: with_previous(f, s, match, match && !f->last); break;
-    case PRE_MERGED_WITH_NEXT: with_next(f, s, match); break;
+    case PRE_ISOLATED:
+        put_span(f->out, s);
+        break;
+    case PRE_CONTIGUOUS:
+        with_previous(f, s, match, match == f->last);
+        break;
+    case PRE_MERGED_WITH_PREVIOUS:
+        with_previous(f, s, match, match && !f->last);
+        break;
+    case PRE_MERGED_WITH_NEXT:
+        with_next(f, s, match);
+        break;
     }
 }
 
@@ -72,16 +80,21 @@ static bool char_matches(const pre_step *p, uint32_t cp)
     bool punct = c & UC_PUNCT || (cp < 128 && c & UC_SYMBOL);
 
     switch (p->kind) {
-    case PRE_DIGIT: return c & UC_NUMBER;
-    case PRE_PUNCTUATION: return punct;
-    case PRE_SPACE: return c & (UC_SPACE | UC_NEWLINE);
-    case PRE_WORD: return uc_is_word(cp);
+    case PRE_DIGIT:
+        return c & UC_NUMBER;
+    case PRE_PUNCTUATION:
+        return punct;
+    case PRE_SPACE:
+        return c & (UC_SPACE | UC_NEWLINE);
+    case PRE_WORD:
+        return uc_is_word(cp);
     case PRE_SCAN:
     case PRE_REGEX:
     case PRE_LITERAL:
     case PRE_METASPACE:
     case PRE_PREFIX:
-    case PRE_BYTES: break;
+    case PRE_BYTES:
+        break;
     }
     return false;
 }

@@ -49,7 +49,8 @@ cairn_status regex_new(cairn_str pattern, const char *where, regex **out, cairn_
     if (rc != ONIG_NORMAL) {
         r->re = NULL;
         onig_error_code_to_str(text, rc, &info);
-        diag_set(dg, CAIRN_E_UNSUPPORTED, "%s: pattern \"%.*s\": %s", where, STR_ARG(pattern), text);
+        diag_set(dg, CAIRN_E_UNSUPPORTED, "%s: pattern \"%.*s\": %s", where, STR_ARG(pattern),
+                 text);
         regex_free(r);
         return CAIRN_E_UNSUPPORTED;
     }

@@ -2,6 +2,7 @@
    regular expression in the table below matches, several times faster.  Everything else goes to
    regex.c.  The test runs both over random text.  Text is valid UTF-8. */
 #include "base/str.h"
+#include "text/rules.h"
 #include "text/tok_priv.h"
 #include "text/uchar.h"
 
@@ -173,7 +174,8 @@ static size_t o200k(cairn_str s, size_t at)
     size_t from = s.ptr[at] == ' ' ? at + 1 : at;
     end = skip_not(s, from, BLANK | UC_LETTER | UC_NUMBER);
     if (end > from) {
-        while (end < s.len && (s.ptr[end] == '\r' || s.ptr[end] == '\n' || s.ptr[end] == '/')) end++;
+        while (end < s.len && (s.ptr[end] == '\r' || s.ptr[end] == '\n' || s.ptr[end] == '/'))
+            end++;
         return end;
     }
     return lines_or_blanks(s, at);
@@ -228,27 +230,13 @@ static size_t han_kana(cairn_str s, size_t at)
     return at;
 }
 
-#define CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-#define TAIL         "|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-#define CASED_U      "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
-#define CASED_W      "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
-#define LEAD         "[^\\r\\n\\p{L}\\p{N}]?"
-
 static const struct {
     const char *pattern;
     scan_fn scan;
 } known[] = {
-    {"'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+", gpt2},
-    {CONTRACTIONS "|" LEAD "\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" TAIL, llama3},
-    {CONTRACTIONS "|" LEAD "\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" TAIL, qwen2},
-    {CONTRACTIONS "|" LEAD "[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*" TAIL, qwen35},
-    {LEAD CASED_U "*" CASED_W "+" CONTRACTIONS "?|" LEAD CASED_U "+" CASED_W "*" CONTRACTIONS
-          "?|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" TAIL, o200k},
-    {"[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?"
-     "[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+", deepseek3},
-    {"[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+", han_kana},
-    {"\\p{N}", number},
-    {"\\p{N}{1,3}", numbers3},
+    {RULE_GPT2, gpt2},         {RULE_LLAMA3, llama3}, {RULE_QWEN2, qwen2},
+    {RULE_QWEN35, qwen35},     {RULE_O200K, o200k},   {RULE_DEEPSEEK3, deepseek3},
+    {RULE_HAN_KANA, han_kana}, {"\\p{N}", number},    {"\\p{N}{1,3}", numbers3},
     {"\\p{N}+", numbers},
 };
 

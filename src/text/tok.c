@@ -274,18 +274,18 @@ int32_t tok_vocab(const tok *t)
     return t->n;
 }
 
-int32_t tok_find(const tok *t, cairn_str piece)
+int32_t tok_find(const tok *t, cairn_str spelling)
 {
     char stack[256], *into = stack;
     uint32_t v;
     int32_t id = -1;
 
-    if (map_get(&t->by_spelling, piece, &v)) return (int32_t)v;
-    if (!t->byte_level) return map_get(&t->by_key, piece, &v) ? (int32_t)v : -1;
-    if (piece.len > TOK_MAX_PIECE || !utf8_valid(piece)) return -1;
-    if (piece.len > sizeof stack) into = mem_alloc(piece.len, MEM_TEXT);
+    if (map_get(&t->by_spelling, spelling, &v)) return (int32_t)v;
+    if (!t->byte_level) return map_get(&t->by_key, spelling, &v) ? (int32_t)v : -1;
+    if (spelling.len > TOK_MAX_PIECE || !utf8_valid(spelling)) return -1;
+    if (spelling.len > sizeof stack) into = mem_alloc(spelling.len, MEM_TEXT);
     if (!into) return -1;
-    cairn_str raw = raw_bytes(piece, into);
+    cairn_str raw = raw_bytes(spelling, into);
     if (raw.ptr && map_get(&t->by_key, raw, &v)) id = (int32_t)v;
     if (into != stack) mem_free(into);
     return id;

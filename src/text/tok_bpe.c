@@ -214,8 +214,8 @@ static cairn_status merge_long(const bpe *b, uint32_t *id, uint32_t *n, work *w)
 static void put_symbol(const tok *t, cairn_str c, bool *unk, buf *out)
 {
     const bpe *b = &t->bpe;
-    int32_t id = c.len == 1 && (uint8_t)c.ptr[0] < 128 ? b->ascii_id[(uint8_t)c.ptr[0]]
-                                                       : key_id(t, c);
+    int32_t id =
+        c.len == 1 && (uint8_t)c.ptr[0] < 128 ? b->ascii_id[(uint8_t)c.ptr[0]] : key_id(t, c);
     bool bytes = id < 0 && b->byte_fallback;
 
     for (size_t i = 0; bytes && i < c.len; i++) bytes = b->byte_id[(uint8_t)c.ptr[i]] >= 0;
@@ -233,7 +233,7 @@ static void put_symbol(const tok *t, cairn_str c, bool *unk, buf *out)
 
 /* The same with continuing_subword_prefix and end_of_word_suffix. */
 static void put_affixed(const tok *t, cairn_str word, size_t at, size_t len, bool *unk, work *w,
-                       , buf *out)
+                        buf *out)
 {
     buf_clear(&w->heap);
     if (at > 0) buf_str(&w->heap, t->bpe.prefix);

@@ -5,44 +5,26 @@
 #include <math.h>
 #include <string.h>
 
+#include "text/rules.h"
 #include "text/tok_priv.h"
 
 /* tokenizer.ggml.token_type */
 enum { TYPE_NORMAL = 1, TYPE_UNKNOWN, TYPE_CONTROL, TYPE_USER, TYPE_UNUSED, TYPE_BYTE };
 
-#define GPT2_RULE \
-    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
-#define CASELESS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-#define TAIL     "|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-#define LLAMA3_RULE \
-    CASELESS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" TAIL
-#define QWEN2_RULE \
-    CASELESS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" TAIL
-#define QWEN35_RULE                                                                           \
-    CASELESS "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*" \
-             TAIL
-#define O200K_RULE                                                                               \
-    "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+"  \
-    CASELESS "?|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}"      \
-    "\\p{Lo}\\p{M}]*" CASELESS "?|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" TAIL
-#define DEEPSEEK3_RULE                                                               \
-    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?" \
-    "[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"
-
 /* The letters of deepseek-llm: cased ones, spelt out as ranges. */
-#define CASED_LETTERS                                                                           \
-    "A-Za-z\u00b5\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u01ba\u01bc-\u01bf\u01c4-\u0293\u0295-\u02af" \
-    "\u0370-\u0373\u0376\u0377\u037b-\u037d\u037f\u0386\u0388-\u038a\u038c\u038e-\u03a1"        \
-    "\u03a3-\u03f5\u03f7-\u0481\u048a-\u052f\u0531-\u0556\u10a0-\u10c5\u13a0-\u13f5"            \
-    "\u13f8-\u13fd\u1c90-\u1cba\u1cbd-\u1cbf\u1d00-\u1d2b\u1d6b-\u1d77\u1d79-\u1d9a"            \
-    "\u1e00-\u1f15\u1f18-\u1f1d\u1f20-\u1f45\u1f48-\u1f4d\u1f50-\u1f57\u1f59\u1f5b\u1f5d"       \
-    "\u1f5f-\u1f7d\u1f80-\u1fb4\u1fb6-\u1fbc\u1fbe\u1fc2-\u1fc4\u1fc6-\u1fcc\u1fd0-\u1fd3"      \
-    "\u1fd6-\u1fdb\u1fe0-\u1fec\u1ff2-\u1ff4\u1ff6-\u1ffc\u2102\u2107\u210a-\u2113\u2115"       \
-    "\u2119-\u211d\u2124\u2126\u2128\u212a-\u212d\u212f-\u2134\u2139\u213c-\u213f"              \
-    "\u2145-\u2149\u214e\u2183\u2184\u2c00-\u2c7b\u2c7e-\u2ce4\u2ceb-\u2cee\u2cf2\u2cf3"        \
-    "\ua640-\ua66d\ua680-\ua69b\ua722-\ua76f\ua771-\ua787\ua78b-\ua78e\uab70-\uabbf"            \
-    "\ufb00-\ufb06\ufb13-\ufb17\uff21-\uff3a\uff41-\uff5a\U00010400-\U0001044f"                 \
-    "\U000104b0-\U000104d3\U000104d8-\U000104fb\U00010c80-\U00010cb2\U00010cc0-\U00010cf2"      \
+#define CASED_LETTERS                                                                              \
+    "A-Za-z\u00b5\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u01ba\u01bc-\u01bf\u01c4-\u0293\u0295-\u02af"   \
+    "\u0370-\u0373\u0376\u0377\u037b-\u037d\u037f\u0386\u0388-\u038a\u038c\u038e-\u03a1"           \
+    "\u03a3-\u03f5\u03f7-\u0481\u048a-\u052f\u0531-\u0556\u10a0-\u10c5\u13a0-\u13f5"               \
+    "\u13f8-\u13fd\u1c90-\u1cba\u1cbd-\u1cbf\u1d00-\u1d2b\u1d6b-\u1d77\u1d79-\u1d9a"               \
+    "\u1e00-\u1f15\u1f18-\u1f1d\u1f20-\u1f45\u1f48-\u1f4d\u1f50-\u1f57\u1f59\u1f5b\u1f5d"          \
+    "\u1f5f-\u1f7d\u1f80-\u1fb4\u1fb6-\u1fbc\u1fbe\u1fc2-\u1fc4\u1fc6-\u1fcc\u1fd0-\u1fd3"         \
+    "\u1fd6-\u1fdb\u1fe0-\u1fec\u1ff2-\u1ff4\u1ff6-\u1ffc\u2102\u2107\u210a-\u2113\u2115"          \
+    "\u2119-\u211d\u2124\u2126\u2128\u212a-\u212d\u212f-\u2134\u2139\u213c-\u213f"                 \
+    "\u2145-\u2149\u214e\u2183\u2184\u2c00-\u2c7b\u2c7e-\u2ce4\u2ceb-\u2cee\u2cf2\u2cf3"           \
+    "\ua640-\ua66d\ua680-\ua69b\ua722-\ua76f\ua771-\ua787\ua78b-\ua78e\uab70-\uabbf"               \
+    "\ufb00-\ufb06\ufb13-\ufb17\uff21-\uff3a\uff41-\uff5a\U00010400-\U0001044f"                    \
+    "\U000104b0-\U000104d3\U000104d8-\U000104fb\U00010c80-\U00010cb2\U00010cc0-\U00010cf2"         \
     "\U000118a0-\U000118df\U0001e900-\U0001e943"
 #define HAN_HANGUL "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
 
@@ -55,56 +37,56 @@ typedef struct pre_rules {
 } pre_rules;
 
 static const pre_rules rules[] = {
-    {"default", {"[\\p{P}\\$\\+<=>\\^~\\|]+", GPT2_RULE, "\\p{N}+", "[0-9][0-9][0-9]"}, 0, 0},
-    {"gpt-2", {GPT2_RULE}, 0, 0},
-    {"phi-2", {GPT2_RULE}, 0, 0},
-    {"mpt", {GPT2_RULE}, 0, 0},
-    {"olmo", {GPT2_RULE}, 0, 0},
-    {"jais", {GPT2_RULE}, 0, 0},
-    {"gigachat", {GPT2_RULE}, 0, 0},
-    {"mellum", {GPT2_RULE}, 0, 0},
-    {"modern-bert", {GPT2_RULE}, 0, 0},
-    {"trillion", {GPT2_RULE}, 0, 0},
-    {"granite-docling", {GPT2_RULE}, 0, 0},
-    {"smollm", {"\\p{N}", GPT2_RULE}, 0, 0},
-    {"starcoder", {"\\p{N}", GPT2_RULE}, 0, 0},
-    {"refact", {"\\p{N}", GPT2_RULE}, 0, 0},
-    {"command-r", {"\\p{N}", GPT2_RULE}, 0, 0},
-    {"codeshell", {"\\p{N}", GPT2_RULE}, 0, 0},
-    {"exaone", {"\\p{N}", GPT2_RULE}, 0, 0},
-    {"minerva-7b", {"\\p{N}", GPT2_RULE}, 0, 0},
-    {"mellum2", {"\\p{N}", GPT2_RULE}, 0, 0},
-    {"falcon", {"[\\p{P}\\$\\+<=>\\^~\\|`]+", GPT2_RULE, "[0-9][0-9][0-9]"}, 0, 0},
-    {"llama-bpe", {LLAMA3_RULE}, 1, 1},
-    {"llama3", {LLAMA3_RULE}, 1, 1},
-    {"llama-v3", {LLAMA3_RULE}, 1, 1},
-    {"falcon3", {LLAMA3_RULE}, 1, 1},
-    {"falcon-h1", {LLAMA3_RULE}, 1, 1},
-    {"pixtral", {LLAMA3_RULE}, 1, 1},
-    {"midm-2.0", {LLAMA3_RULE}, 1, 1},
-    {"lfm2", {LLAMA3_RULE}, 1, 1},
-    {"dbrx", {LLAMA3_RULE}, 0, 0},
-    {"smaug-bpe", {LLAMA3_RULE}, 0, 0},
-    {"chatglm-bpe", {LLAMA3_RULE}, 0, 0},
-    {"glm4", {LLAMA3_RULE}, 0, 0},
-    {"qwen2", {QWEN2_RULE}, 0, 0},
-    {"deepseek-r1-qwen", {QWEN2_RULE}, 0, 0},
-    {"stablelm2", {QWEN2_RULE}, 0, 0},
-    {"hunyuan", {QWEN2_RULE}, 0, 0},
-    {"megrez", {QWEN2_RULE}, 0, 0},
-    {"grok-2", {QWEN2_RULE}, 0, 0},
-    {"qwen35", {QWEN35_RULE}, 0, 0},
+    {"default", {"[\\p{P}\\$\\+<=>\\^~\\|]+", RULE_GPT2, "\\p{N}+", "[0-9][0-9][0-9]"}, 0, 0},
+    {"gpt-2", {RULE_GPT2}, 0, 0},
+    {"phi-2", {RULE_GPT2}, 0, 0},
+    {"mpt", {RULE_GPT2}, 0, 0},
+    {"olmo", {RULE_GPT2}, 0, 0},
+    {"jais", {RULE_GPT2}, 0, 0},
+    {"gigachat", {RULE_GPT2}, 0, 0},
+    {"mellum", {RULE_GPT2}, 0, 0},
+    {"modern-bert", {RULE_GPT2}, 0, 0},
+    {"trillion", {RULE_GPT2}, 0, 0},
+    {"granite-docling", {RULE_GPT2}, 0, 0},
+    {"smollm", {"\\p{N}", RULE_GPT2}, 0, 0},
+    {"starcoder", {"\\p{N}", RULE_GPT2}, 0, 0},
+    {"refact", {"\\p{N}", RULE_GPT2}, 0, 0},
+    {"command-r", {"\\p{N}", RULE_GPT2}, 0, 0},
+    {"codeshell", {"\\p{N}", RULE_GPT2}, 0, 0},
+    {"exaone", {"\\p{N}", RULE_GPT2}, 0, 0},
+    {"minerva-7b", {"\\p{N}", RULE_GPT2}, 0, 0},
+    {"mellum2", {"\\p{N}", RULE_GPT2}, 0, 0},
+    {"falcon", {"[\\p{P}\\$\\+<=>\\^~\\|`]+", RULE_GPT2, "[0-9][0-9][0-9]"}, 0, 0},
+    {"llama-bpe", {RULE_LLAMA3}, 1, 1},
+    {"llama3", {RULE_LLAMA3}, 1, 1},
+    {"llama-v3", {RULE_LLAMA3}, 1, 1},
+    {"falcon3", {RULE_LLAMA3}, 1, 1},
+    {"falcon-h1", {RULE_LLAMA3}, 1, 1},
+    {"pixtral", {RULE_LLAMA3}, 1, 1},
+    {"midm-2.0", {RULE_LLAMA3}, 1, 1},
+    {"lfm2", {RULE_LLAMA3}, 1, 1},
+    {"dbrx", {RULE_LLAMA3}, 0, 0},
+    {"smaug-bpe", {RULE_LLAMA3}, 0, 0},
+    {"chatglm-bpe", {RULE_LLAMA3}, 0, 0},
+    {"glm4", {RULE_LLAMA3}, 0, 0},
+    {"qwen2", {RULE_QWEN2}, 0, 0},
+    {"deepseek-r1-qwen", {RULE_QWEN2}, 0, 0},
+    {"stablelm2", {RULE_QWEN2}, 0, 0},
+    {"hunyuan", {RULE_QWEN2}, 0, 0},
+    {"megrez", {RULE_QWEN2}, 0, 0},
+    {"grok-2", {RULE_QWEN2}, 0, 0},
+    {"qwen35", {RULE_QWEN35}, 0, 0},
     {"deepseek-llm",
      {"[\r\n]", "\\s?[" CASED_LETTERS "]+",
       "\\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+", "\\s+$", HAN_HANGUL,
-      "\\p{N}+"}, 0, 0},
+      "\\p{N}+"},
+     0,
+     0},
     {"deepseek-coder", {"[\r\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", HAN_HANGUL, "\\p{N}"}, 0, 0},
-    {"deepseek-v3", {"\\p{N}{1,3}", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+", DEEPSEEK3_RULE},
-     0, 0},
-    {"hunyuan-dense", {"\\p{N}{1,3}", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
-                       DEEPSEEK3_RULE}, 0, 0},
-    {"gpt-4o", {O200K_RULE}, 0, 0},
-    {"llama4", {O200K_RULE}, 0, 0},
+    {"deepseek-v3", {"\\p{N}{1,3}", RULE_HAN_KANA, RULE_DEEPSEEK3}, 0, 0},
+    {"hunyuan-dense", {"\\p{N}{1,3}", RULE_HAN_KANA, RULE_DEEPSEEK3}, 0, 0},
+    {"gpt-4o", {RULE_O200K}, 0, 0},
+    {"llama4", {RULE_O200K}, 0, 0},
 };
 
 typedef struct loader {
@@ -275,14 +257,14 @@ static cairn_status read_spm(loader *l)
         meta m;
         double x = NAN;
         if (meta_at(l->v, &l->scores, (size_t)i, &m))
-            x = m.type == META_FLOAT ? m.u.f : m.type == META_INT ? (double)m.u.i : NAN;
+            x = m.type == META_FLOAT ? m.u.f : m.type == META_INT ? (double)m.u.i : x;
         if (!isfinite(x))
             return diag_set(l->dg, CAIRN_E_CORRUPT, "%s: `tokenizer.ggml.scores`[%d] is no number",
                             l->where, i);
-        t->score[i] = (float)x + 0.0f; /* -0 becomes 0: they are equal */
+        t->score[i] = x + 0.0; /* -0 becomes 0: they are equal */
     }
-    t->norm[t->n_norm++] = (norm_step){.kind = NORM_REPLACE, .from = STR_LIT(" "),
-                                       .to = STR_LIT("\xE2\x96\x81")};
+    t->norm[t->n_norm++] =
+        (norm_step){.kind = NORM_REPLACE, .from = STR_LIT(" "), .to = STR_LIT("\xE2\x96\x81")};
     t->space_after_special = meta_bool(l->v, "tokenizer.ggml.add_space_prefix", true);
     if (t->space_after_special) {
         t->dec.strip = STR_LIT(" ");
@@ -309,8 +291,19 @@ static void mark_eos(tok *t, int32_t id)
 /* Files often name only one of the tokens that end a turn; these texts end one wherever they are
    control tokens. */
 static const char *const turn_ends[] = {
-    "<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<end_of_turn>", "<turn|>",
-    "<|endoftext|>", "<|end_of_text|>", "<|eom_id|>", "<EOT>", "_<EOT>", "<\uff5cend\u2581of\u2581sentence\uff5c>",
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<|return|>",
+    "<|call|>",
+    "<end_of_turn>",
+    "<turn|>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<|eom_id|>",
+    "<EOT>",
+    "_<EOT>",
+    "<\uff5cend\u2581of\u2581sentence\uff5c>",
     "<end_of_utterance>",
 };
 
@@ -375,8 +368,9 @@ static cairn_status build(loader *l)
     TRY(array(l, "tokenizer.ggml.tokens", true, &l->tokens));
     TRY(array(l, "tokenizer.ggml.token_type", false, &l->types));
     if (l->tokens.u.n == 0 || l->tokens.u.n > TOK_MAX_VOCAB)
-        return diag_set(l->dg, CAIRN_E_CORRUPT, "%s: `tokenizer.ggml.tokens` has %zu, expected 1 … %d",
-                        l->where, l->tokens.u.n, TOK_MAX_VOCAB);
+        return diag_set(l->dg, CAIRN_E_CORRUPT,
+                        "%s: `tokenizer.ggml.tokens` has %zu, expected 1 … %d", l->where,
+                        l->tokens.u.n, TOK_MAX_VOCAB);
     TRY(tok_new((int32_t)l->tokens.u.n, &l->t, l->dg));
     l->t->byte_level = l->t->dec.byte_level = l->bpe;
     TRY(read_pieces(l));

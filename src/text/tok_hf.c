@@ -79,7 +79,7 @@ static cairn_status read_vocab(loader *l)
     for (; json_next(&it, &v); id++) {
         if (json_size(v) != 2 || json_typeof(json_at(v, 0)) != JSON_STR)
             return bad(l, "`model.vocab` of a Unigram must hold [piece, score] pairs");
-        l->t->score[id] = (float)json_num(json_at(v, 1), 0);
+        l->t->score[id] = json_num(json_at(v, 1), 0);
         TRY(set_piece(l, id, json_str(json_at(v, 0))));
     }
     return CAIRN_OK;
@@ -182,7 +182,7 @@ static cairn_str model_type(const loader *l)
     if (type.len) return type;
     if (json_typeof(json_get(l->model, "merges")) == JSON_ARR) return STR_LIT("BPE");
     return json_typeof(json_get(l->model, "vocab")) == JSON_ARR ? STR_LIT("Unigram")
-                                                                 : STR_LIT("WordPiece");
+                                                                : STR_LIT("WordPiece");
 }
 
 static cairn_status read_model(loader *l, cairn_str type)

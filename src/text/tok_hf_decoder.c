@@ -146,8 +146,9 @@ static cairn_str apply_strip(const strip_op *op, cairn_str s)
 
 /* The reference's table, in its order. */
 static const char *const tidy[][2] = {
-    {" .", "."},   {" ?", "?"},   {" !", "!"},            {" ,", ","},   {" ' ", "'"},  {" n't", "n't"},
-    {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
+    {" .", "."},   {" ?", "?"},     {" !", "!"},     {" ,", ","},
+    {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},   {" do not", " don't"},
+    {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
 };
 
 /* A WordPiece piece that is not the first: glued on, or after a space. */
@@ -166,7 +167,8 @@ static cairn_status word_piece(loader *l, cairn_str s, buf *x, buf *y, cairn_str
     buf_byte(&with_space, ' ');
     buf_str(&with_space, s);
     for (size_t i = 0; i < n; i++)
-        step[i] = (norm_step){.kind = NORM_REPLACE, .from = str_of(tidy[i][0]), .to = str_of(tidy[i][1])};
+        step[i] =
+            (norm_step){.kind = NORM_REPLACE, .from = str_of(tidy[i][0]), .to = str_of(tidy[i][1])};
     TRY_GOTO(buf_status(&with_space), out);
     TRY_GOTO(norm_run(step, l->cleanup ? n : 0, buf_view(&with_space), x, y, out, l->dg), out);
     *out = tok_copy(l->t, *out);

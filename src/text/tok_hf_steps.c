@@ -1,5 +1,6 @@
 /* Owns the reading of tokenizer.json's normalizer and pre_tokenizer objects into flat lists of steps.
    A kind that is not known is an error that names it: a tokenizer that is nearly right is wrong. */
+#include "text/rules.h"
 #include "text/tok_priv.h"
 
 typedef struct loader {
@@ -41,7 +42,7 @@ static cairn_status add_norm(loader *l, norm_step s)
     }
     l->t->norm[l->t->n_norm++] = s;
     return norm_prepare(&l->t->norm[l->t->n_norm - 1], &l->t->mem) == CAIRN_OK ? CAIRN_OK
-                                                                              : no_memory(l->dg);
+                                                                               : no_memory(l->dg);
 }
 
 static cairn_status norm_bert(loader *l, json_val v)
@@ -64,8 +65,12 @@ static cairn_status one_norm(loader *l, json_val v, cairn_str type)
     static const struct {
         const char *name;
         norm_kind kind;
-    } plain[] = {{"NFC", NORM_NFC}, {"NFD", NORM_NFD}, {"NFKC", NORM_NFKC}, {"NFKD", NORM_NFKD},
-                 {"Lowercase", NORM_LOWERCASE}, {"StripAccents", NORM_STRIP_ACCENTS},
+    } plain[] = {{"NFC", NORM_NFC},
+                 {"NFD", NORM_NFD},
+                 {"NFKC", NORM_NFKC},
+                 {"NFKD", NORM_NFKD},
+                 {"Lowercase", NORM_LOWERCASE},
+                 {"StripAccents", NORM_STRIP_ACCENTS},
                  {"ByteLevel", NORM_BYTE_LEVEL}};
     norm_step s = {.kind = NORM_PREPEND};
     cairn_str pattern;
@@ -183,10 +188,7 @@ static cairn_status pre_byte_level(loader *l, json_val v)
     if (json_bool(json_get(v, "add_prefix_space"), true))
         TRY(add_pre(l, (pre_step){.kind = PRE_PREFIX}));
     if (json_bool(json_get(v, "use_regex"), true))
-        TRY(add_pattern(l,
-                        "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|"
-                        "\\s+(?!\\S)|\\s+",
-                        PRE_ISOLATED, false));
+        TRY(add_pattern(l, RULE_GPT2, PRE_ISOLATED, false));
     return add_pre(l, (pre_step){.kind = PRE_BYTES});
 }
 
@@ -226,8 +228,7 @@ static cairn_status one_pre(loader *l, json_val v, cairn_str type)
         TRY(behavior_of(l, v, PRE_ISOLATED, &s.behavior));
         return add_pre(l, s);
     }
-    if (str_is(type, "Whitespace"))
-        return add_pattern(l, "\\w+|[^\\w\\s]+", PRE_REMOVED, true);
+    if (str_is(type, "Whitespace")) return add_pattern(l, "\\w+|[^\\w\\s]+", PRE_REMOVED, true);
     s.behavior = PRE_REMOVED;
     s.kind = PRE_SPACE;
     if (str_is(type, "WhitespaceSplit")) return add_pre(l, s);

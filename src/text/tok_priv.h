@@ -11,12 +11,12 @@
 #include "text/tok.h"
 
 enum {
-    TOK_MAX_VOCAB = 4 << 20,    /* ids; the largest vocabularies known have 262,208 */
+    TOK_MAX_VOCAB = 4 << 20, /* ids; the largest vocabularies known have 262,208 */
     TOK_MAX_MERGES = 16 << 20,
-    TOK_MAX_PIECE = 1 << 16,    /* bytes of one piece */
-    TOK_MAX_STEPS = 64,         /* normalizers, pre-tokenizers, decoders of one file */
-    TOK_MAX_DEPTH = 8,          /* of nested Sequences */
-    TOK_MAX_TEXT = 1 << 28,     /* bytes of one text: offsets fit 32 bits after any expansion */
+    TOK_MAX_PIECE = 1 << 16, /* bytes of one piece */
+    TOK_MAX_STEPS = 64,      /* normalizers, pre-tokenizers, decoders of one file */
+    TOK_MAX_DEPTH = 8,       /* of nested Sequences */
+    TOK_MAX_TEXT = 1 << 28,  /* bytes of one text: offsets fit 32 bits after any expansion */
 };
 
 /* Flags of an id. */
@@ -67,17 +67,26 @@ cairn_status added_cut(const trie *t, const added *list, cairn_str s, bool parse
 typedef struct regex regex;
 
 typedef enum norm_kind {
-    NORM_NFC, NORM_NFD, NORM_NFKC, NORM_NFKD, NORM_LOWERCASE, NORM_PREPEND, NORM_REPLACE,
-    NORM_STRIP, NORM_STRIP_ACCENTS, NORM_BYTE_LEVEL, NORM_BERT
+    NORM_NFC,
+    NORM_NFD,
+    NORM_NFKC,
+    NORM_NFKD,
+    NORM_LOWERCASE,
+    NORM_PREPEND,
+    NORM_REPLACE,
+    NORM_STRIP,
+    NORM_STRIP_ACCENTS,
+    NORM_BYTE_LEVEL,
+    NORM_BERT
 } norm_kind;
 
 typedef struct norm_step {
     norm_kind kind;
     cairn_str from, to; /* PREPEND: to; REPLACE: from (or re) and to */
     regex *re;
-    bool left, right;   /* STRIP */
+    bool left, right;    /* STRIP */
     bool clean, chinese; /* BERT */
-    uint64_t *safe;     /* normal forms: a bit for each code point that they leave alone */
+    uint64_t *safe;      /* normal forms: a bit for each code point that they leave alone */
 } norm_step;
 
 /* Fills step->safe; allocates from a. */
@@ -111,13 +120,24 @@ scan_fn scan_find(cairn_str pattern);
 /* --- pretok.c --- */
 
 typedef enum pre_kind {
-    PRE_SCAN, PRE_REGEX, PRE_LITERAL, PRE_DIGIT, PRE_PUNCTUATION, PRE_SPACE, PRE_WORD, PRE_METASPACE,
+    PRE_SCAN,
+    PRE_REGEX,
+    PRE_LITERAL,
+    PRE_DIGIT,
+    PRE_PUNCTUATION,
+    PRE_SPACE,
+    PRE_WORD,
+    PRE_METASPACE,
     PRE_PREFIX, /* a space before each word that begins with none */
     PRE_BYTES   /* bytes become the characters of the byte-level alphabet */
 } pre_kind;
 
 typedef enum pre_behavior {
-    PRE_REMOVED, PRE_ISOLATED, PRE_MERGED_WITH_PREVIOUS, PRE_MERGED_WITH_NEXT, PRE_CONTIGUOUS
+    PRE_REMOVED,
+    PRE_ISOLATED,
+    PRE_MERGED_WITH_PREVIOUS,
+    PRE_MERGED_WITH_NEXT,
+    PRE_CONTIGUOUS
 } pre_behavior;
 
 typedef enum pre_scheme { PRE_ALWAYS, PRE_FIRST, PRE_NEVER } pre_scheme;
@@ -162,11 +182,11 @@ typedef struct bpe {
     uint32_t n_merge;
     bpe_slot *slot;
     uint32_t mask;
-    int32_t byte_id[256]; /* byte-level: the byte's id; else byte fallback; -1: none */
+    int32_t byte_id[256];  /* byte-level: the byte's id; else byte fallback; -1: none */
     int32_t ascii_id[128]; /* not byte-level: the character's id */
     bool byte_fallback, fuse_unk, ignore_merges, keep_first_rank;
     cairn_str prefix, suffix; /* continuing_subword_prefix, end_of_word_suffix */
-    uint8_t *whole; /* for each id: does its text encode to just it?  0 unknown, 1 yes, 2 no;
+    uint8_t *whole;  /* for each id: does its text encode to just it?  0 unknown, 1 yes, 2 no;
                        relaxed atomics: every thread finds the same */
     uint64_t *joins; /* bit set of the characters after which some merged piece has U+2581; NULL:
                         words cannot be cut before it */
@@ -174,17 +194,18 @@ typedef struct bpe {
 } bpe;
 
 typedef struct tok_decoder {
-    bool byte_level;  /* pieces joined as bytes, then U+FFFD for what is not UTF-8 */
-    bool byte_runs;   /* a run of byte pieces that is not UTF-8 becomes one U+FFFD a byte */
-    bool spaced;      /* no decoder: pieces joined with spaces */
-    bool word_piece;  /* the first piece as spelt (out[] has the space before a word) */
-    bool drop_first;  /* the first piece loses its `space` characters */
-    cairn_str space;  /* drop_first's character */
-    cairn_str strip;  /* one character */
+    bool byte_level; /* pieces joined as bytes, then U+FFFD for what is not UTF-8 */
+    bool byte_runs;  /* a run of byte pieces that is not UTF-8 becomes one U+FFFD a byte */
+    bool spaced;     /* no decoder: pieces joined with spaces */
+    bool word_piece; /* the first piece as spelt (out[] has the space before a word) */
+    bool drop_first; /* the first piece loses its `space` characters */
+    cairn_str space; /* drop_first's character */
+    cairn_str strip; /* one character */
     uint32_t strip_left, strip_right; /* most of it to drop at both ends of the whole text */
 } tok_decoder;
 
-typedef cairn_status (*tok_word_fn)(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg);
+typedef cairn_status (*tok_word_fn)(const tok *t, cairn_str word, work *w, buf *ids,
+                                    cairn_diag *dg);
 
 struct tok {
     arena mem; /* everything below that is not said to be elsewhere */
@@ -205,12 +226,13 @@ struct tok {
     size_t n_norm;
     pre_step *pre;
     size_t n_pre;
-    bool space_after_special; /* GGUF SPM: a space before text at the start or after an added token */
+    bool
+        space_after_special; /* GGUF SPM: a space before text at the start or after an added token */
 
     tok_word_fn word;
     bpe bpe;
-    float *score; /* SPM, Unigram */
-    int32_t unk; /* the model's own; -1: unknown text is left out */
+    double *score; /* SPM, Unigram */
+    int32_t unk;   /* the model's own; -1: unknown text is left out */
     double unk_score;
     size_t max_word_chars; /* WordPiece */
 

@@ -24,7 +24,7 @@ static void push_pair(const tok *t, cairn_str word, const sym *s, int32_t i, buf
     /* sym.id is the byte offset here */
     cairn_str both = str_sub(word, s[i].id, s[i].len + s[s[i].next].len);
     if (both.len > t->max_text || !map_get(&t->by_key, both, &id)) return;
-    uint64_t order = order_of(t->score[id]);
+    uint64_t order = order_of((float)t->score[id]);
     heap_push(heap, (heap_item){order << 32 | (uint32_t)i, (uint32_t)both.len});
 }
 

@@ -13,8 +13,9 @@ cairn_status unigram_finish(tok *t, const char *where, cairn_diag *dg)
     for (int32_t id = 0; id < t->n; id++) {
         if (!(t->flag[id] & TOK_F_USED) || t->flag[id] & TOK_F_ADDED) continue;
         if (!isfinite(t->score[id]))
-            return diag_set(dg, CAIRN_E_CORRUPT, "%s: the score of piece %d is no number", where, id);
-        if ((double)t->score[id] < least) least = (double)t->score[id];
+            return diag_set(dg, CAIRN_E_CORRUPT, "%s: the score of piece %d is no number", where,
+                            id);
+        if (t->score[id] < least) least = t->score[id];
     }
     t->unk_score = least - 10;
     return bpe_finish(t, dg); /* the byte pieces */
@@ -53,7 +54,7 @@ static void extend(const tok *t, cairn_str word, node *best, size_t at)
 
     for (; len <= t->max_text && at + len <= word.len;) {
         if (map_get(&t->by_key, str_sub(word, at, len), &id)) {
-            reach(&best[at + len], best[at].score + (double)t->score[id], at, (int32_t)id);
+            reach(&best[at + len], best[at].score + t->score[id], at, (int32_t)id);
             single |= len == first;
         }
         if (at + len >= word.len) break;

@@ -6,8 +6,8 @@
 static cairn_status put_unknown(const tok *t, cairn_str word, buf *ids, cairn_diag *dg)
 {
     if (t->unk < 0)
-        return diag_set(dg, CAIRN_E_ARG, "\"%.*s\" is not in the vocabulary, which has no unk_token",
-                        STR_ARG(word));
+        return diag_set(dg, CAIRN_E_ARG,
+                        "\"%.*s\" is not in the vocabulary, which has no unk_token", STR_ARG(word));
     ids_put(ids, t->unk);
     return CAIRN_OK;
 }

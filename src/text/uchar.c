@@ -4,8 +4,17 @@
 
 #include <utf8proc.h>
 
-enum { S = UC_SPACE, R = UC_SPACE | UC_NEWLINE, C = UC_CONTROL, P = UC_PUNCT, Y = UC_SYMBOL,
-       N = UC_NUMBER, U = UC_UPPER, L = UC_LOWER, K = UC_PUNCT | UC_CONNECT };
+enum {
+    S = UC_SPACE,
+    R = UC_SPACE | UC_NEWLINE,
+    C = UC_CONTROL,
+    P = UC_PUNCT,
+    Y = UC_SYMBOL,
+    N = UC_NUMBER,
+    U = UC_UPPER,
+    L = UC_LOWER,
+    K = UC_PUNCT | UC_CONNECT
+};
 
 /* clang-format off */
 static const uint16_t ascii[128] = {
@@ -24,35 +33,45 @@ static uint32_t of_category(utf8proc_category_t c)
 {
     switch (c) {
     case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LT: return UC_UPPER;
-    case UTF8PROC_CATEGORY_LL: return UC_LOWER;
+    case UTF8PROC_CATEGORY_LT:
+        return UC_UPPER;
+    case UTF8PROC_CATEGORY_LL:
+        return UC_LOWER;
     case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO: return UC_OTHER;
+    case UTF8PROC_CATEGORY_LO:
+        return UC_OTHER;
     case UTF8PROC_CATEGORY_MN:
     case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME: return UC_MARK;
+    case UTF8PROC_CATEGORY_ME:
+        return UC_MARK;
     case UTF8PROC_CATEGORY_ND:
     case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_NO: return UC_NUMBER;
-    case UTF8PROC_CATEGORY_PC: return UC_PUNCT | UC_CONNECT;
+    case UTF8PROC_CATEGORY_NO:
+        return UC_NUMBER;
+    case UTF8PROC_CATEGORY_PC:
+        return UC_PUNCT | UC_CONNECT;
     case UTF8PROC_CATEGORY_PD:
     case UTF8PROC_CATEGORY_PS:
     case UTF8PROC_CATEGORY_PE:
     case UTF8PROC_CATEGORY_PI:
     case UTF8PROC_CATEGORY_PF:
-    case UTF8PROC_CATEGORY_PO: return UC_PUNCT;
+    case UTF8PROC_CATEGORY_PO:
+        return UC_PUNCT;
     case UTF8PROC_CATEGORY_SM:
     case UTF8PROC_CATEGORY_SC:
     case UTF8PROC_CATEGORY_SK:
-    case UTF8PROC_CATEGORY_SO: return UC_SYMBOL;
+    case UTF8PROC_CATEGORY_SO:
+        return UC_SYMBOL;
     case UTF8PROC_CATEGORY_ZS:
     case UTF8PROC_CATEGORY_ZL:
-    case UTF8PROC_CATEGORY_ZP: return UC_SPACE;
+    case UTF8PROC_CATEGORY_ZP:
+        return UC_SPACE;
     case UTF8PROC_CATEGORY_CN:
     case UTF8PROC_CATEGORY_CC:
     case UTF8PROC_CATEGORY_CF:
     case UTF8PROC_CATEGORY_CS:
-    case UTF8PROC_CATEGORY_CO: return UC_CONTROL;
+    case UTF8PROC_CATEGORY_CO:
+        return UC_CONTROL;
     }
     return UC_CONTROL;
 }

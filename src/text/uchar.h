@@ -5,16 +5,16 @@
 #include "cairn/status.h"
 
 enum {
-    UC_UPPER = 1,  /* Lu Lt */
-    UC_LOWER = 2,  /* Ll */
-    UC_OTHER = 4,  /* Lm Lo */
-    UC_MARK = 8,   /* M */
-    UC_NUMBER = 16,/* N */
-    UC_PUNCT = 32, /* P */
-    UC_SYMBOL = 64,/* S */
-    UC_SPACE = 128,/* White_Space, with the two below */
-    UC_NEWLINE = 256, /* CR, LF */
-    UC_CONTROL = 512, /* Cc Cf Cs Co Cn that is no space */
+    UC_UPPER = 1,      /* Lu Lt */
+    UC_LOWER = 2,      /* Ll */
+    UC_OTHER = 4,      /* Lm Lo */
+    UC_MARK = 8,       /* M */
+    UC_NUMBER = 16,    /* N */
+    UC_PUNCT = 32,     /* P */
+    UC_SYMBOL = 64,    /* S */
+    UC_SPACE = 128,    /* White_Space, with the two below */
+    UC_NEWLINE = 256,  /* CR, LF */
+    UC_CONTROL = 512,  /* Cc Cf Cs Co Cn that is no space */
     UC_CONNECT = 1024, /* Pc, besides UC_PUNCT */
     UC_LETTER = UC_UPPER | UC_LOWER | UC_OTHER
 };
