@@ -67,6 +67,22 @@ static bool put_key(const tok *t, cairn_str s, buf *out)
     return true;
 }
 
+/* Files list merges in the order of the pieces that they make, so the id is mostly that of the merge
+   before, or the next: a comparison instead of a look-up. */
+static bool result_id(const tok *t, cairn_str key, uint32_t *id)
+{
+    const bpe *b = &t->bpe;
+    uint32_t guess = b->n_merge ? b->merge[b->n_merge - 1].id : 0;
+
+    for (uint32_t i = guess; i < guess + 2 && i < (uint32_t)t->n; i++) {
+        if (!str_eq(t->byte_level ? t->out[i] : t->text[i], key) || t->flag[i] != TOK_F_USED)
+            continue;
+        *id = i;
+        return true;
+    }
+    return map_get(&t->by_key, key, id);
+}
+
 cairn_status bpe_add_merge(tok *t, cairn_str l, cairn_str r, const char *where, cairn_diag *dg)
 {
     bpe *b = &t->bpe;
@@ -84,7 +100,7 @@ cairn_status bpe_add_merge(tok *t, cairn_str l, cairn_str r, const char *where, 
         memmove(b->tmp.ptr + cut, b->tmp.ptr + cut + skip, all.len - cut - skip);
         all.len -= skip;
     }
-    if (!fine || !map_get(&t->by_key, all, &id[2]))
+    if (!fine || !result_id(t, all, &id[2]))
         return diag_set(dg, CAIRN_E_CORRUPT,
                         "%s: merge %u, \"%.*s\" and \"%.*s\": not all in the vocabulary", where,
                         b->n_merge, STR_ARG(l), STR_ARG(r));
@@ -121,6 +137,7 @@ static cairn_status find_joins(tok *t, cairn_diag *dg)
     if (!b->joins) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a vocabulary");
     for (uint32_t i = 0; i < b->n_merge; i++) {
         cairn_str s = t->text[b->merge[i].id];
+        if (i && b->merge[i].id == b->merge[i - 1].id) continue;
         for (size_t at = 0; (at = str_find(s, space, at)) != SIZE_MAX; at += space.len) {
             uint32_t cp;
             if (at == 0) continue;

@@ -136,7 +136,7 @@ def main():
     ap.add_argument("--seconds", type=float, default=20)
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("names", nargs="*")
-    o = ap.parse_args()
+    o = ap.parse_intermixed_args()
     base = os.path.join(SHARED, "tokenizers")
     try:
         import tokenizers  # noqa: F401
