@@ -30,7 +30,7 @@ obj_cli := $(call obj,$(src_cli))
 test_c := $(sort $(shell find tests -name '*.c' -not -path 'tests/fuzz/*'))
 test_main := $(if $(test_c),$(shell grep -lE '^int main\b' $(test_c)))
 # Programs that Python tests start and that are no tests themselves.
-test_side := $(filter tests/serve/fake_server.c,$(test_main))
+test_side := $(filter tests/serve/fake_server.c tests/text/tok_driver.c,$(test_main))
 test_main := $(filter-out $(test_side),$(test_main))
 test_help := $(filter-out $(test_main) $(test_side),$(test_c))
 TESTS ?= $(test_main)

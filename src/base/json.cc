@@ -9,6 +9,7 @@
 
 extern "C" {
 #include "base/alloc.h"
+#include "base/buf.h"
 #include "base/diag.h"
 }
 #include "base/json_priv.h"
@@ -95,7 +96,7 @@ simdjson::error_code parse_into(json_doc *d, const char *padded, size_t n)
 
 extern "C" {
 
-cairn_status json_parse(cairn_str text, json_doc **out, cairn_diag *dg)
+static cairn_status parse(cairn_str text, bool widened, json_doc **out, cairn_diag *dg)
 {
     if (text.len > SIZE_MAX - simdjson::SIMDJSON_PADDING)
         return diag_set(dg, CAIRN_E_LIMIT, "JSON of %zu bytes is too big", text.len);
@@ -111,12 +112,26 @@ cairn_status json_parse(cairn_str text, json_doc **out, cairn_diag *dg)
     json_doc *d = new (home) json_doc();
     const simdjson::error_code e = parse_into(d, padded, text.len);
     mem_free(padded);
-    if (e) {
-        json_free(d);
-        return refuse(e, text, dg);
+    if (!e) {
+        *out = d;
+        return CAIRN_OK;
     }
-    *out = d;
-    return CAIRN_OK;
+    json_free(d);
+    if (widened || e != simdjson::NUMBER_ERROR)
+        return refuse(e, text, dg);
+    buf wide;
+    buf_init(&wide, MEM_JSON);
+    json_widen(text, &wide);
+    cairn_status st = buf_status(&wide);
+    if (st == CAIRN_OK) st = parse(buf_view(&wide), true, out, dg);
+    if (st != CAIRN_OK) (void)refuse(e, text, dg); /* places in the text as it was given */
+    buf_deinit(&wide);
+    return st;
+}
+
+cairn_status json_parse(cairn_str text, json_doc **out, cairn_diag *dg)
+{
+    return parse(text, false, out, dg);
 }
 
 void json_free(json_doc *d)

@@ -18,9 +18,9 @@ typedef enum json_type {
     JSON_NONE, /* an absent value */
     JSON_NULL,
     JSON_BOOL,
-    JSON_INT,  /* fits int64 */
-    JSON_UINT, /* fits uint64 only */
-    JSON_FLOAT,
+    JSON_INT,   /* fits int64 */
+    JSON_UINT,  /* fits uint64 only */
+    JSON_FLOAT, /* integers over 64 bits too, as in Python's float(…) */
     JSON_STR,
     JSON_ARR,
     JSON_OBJ

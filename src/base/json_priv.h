@@ -16,6 +16,10 @@ typedef struct json_place {
 /* Of a JSON_UINT value. */
 uint64_t json_uint_bits(json_val v);
 
+/* The text with "e0" after each long integer: as floats they may exceed 64 bits.  Only called for
+   texts that the parser refused. */
+void json_widen(cairn_str text, buf *out);
+
 /* Only called for texts that the parser refused. */
 json_place json_locate(cairn_str text);
 

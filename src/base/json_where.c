@@ -1,7 +1,6 @@
 /* Finds the place where a text stops being JSON (RFC 8259), for messages.  The parser decides what
    is right; this scanner runs only after it refused, so it may be slow, but like any reader of
    outside bytes it never goes past the end and has no recursion. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,44 +96,34 @@ static bool scan_string(scan *s)
     return fail(s, start, "string without an end");
 }
 
-static bool number_in_range(const char *p, size_t n, bool whole)
+static bool number_in_range(const char *p, size_t n)
 {
     char text[NUMBER_MAX];
     if (n >= sizeof text) return false;
     memcpy(text, p, n);
     text[n] = '\0';
-    errno = 0;
-    if (!whole) return isfinite(strtod(text, NULL));
-    if (text[0] == '-')
-        (void)strtoll(text, NULL, 10);
-    else
-        (void)strtoull(text, NULL, 10);
-    return errno == 0;
+    return isfinite(strtod(text, NULL)); /* integers over 64 bits are read as floats */
 }
 
 static bool scan_number(scan *s)
 {
     const size_t start = s->at;
     size_t i = start + (peek(s, start) == '-');
-    bool whole = true;
     if (!is_digit(peek(s, i))) return fail(s, start, "unexpected character");
     if (peek(s, i) == '0' && is_digit(peek(s, i + 1)))
         return fail(s, start, "number with a leading zero");
     while (is_digit(peek(s, i))) i++;
     if (peek(s, i) == '.') {
-        whole = false;
         if (!is_digit(peek(s, ++i))) return fail(s, start, "number without digits after its point");
         while (is_digit(peek(s, i))) i++;
     }
     if ((peek(s, i) | 0x20) == 'e') {
-        whole = false;
         i++;
         if (peek(s, i) == '+' || peek(s, i) == '-') i++;
         if (!is_digit(peek(s, i))) return fail(s, start, "number without digits in its exponent");
         while (is_digit(peek(s, i))) i++;
     }
-    if (!number_in_range(s->p + start, i - start, whole))
-        return fail(s, start, "number out of range");
+    if (!number_in_range(s->p + start, i - start)) return fail(s, start, "number out of range");
     s->at = i;
     return true;
 }
@@ -217,4 +206,41 @@ json_place json_locate(cairn_str text)
         more = opened || scan_after(&s);
     }
     return (json_place){s.at, s.what};
+}
+
+static bool over_64_bits(const char *p, size_t n, bool negative)
+{
+    static const char most[] = "18446744073709551615", least[] = "9223372036854775808";
+    const char *limit = negative ? least : most;
+    const size_t len = negative ? sizeof least - 1 : sizeof most - 1;
+
+    return n > len || (n == len && memcmp(p, limit, n) > 0);
+}
+
+void json_widen(cairn_str text, buf *out)
+{
+    size_t done = 0, i = 0;
+    bool in_string = false;
+
+    while (i < text.len) {
+        const char c = text.ptr[i];
+        if (in_string || c == '"') {
+            if (in_string && c == '\\') i++;
+            if (c == '"') in_string = !in_string;
+            i++;
+            continue;
+        }
+        size_t end = i;
+        while (end < text.len && is_digit(text.ptr[end])) end++;
+        const char before = i ? text.ptr[i - 1] : ' ';
+        const char after = end < text.len ? text.ptr[end] : ' ';
+        if (over_64_bits(text.ptr + i, end - i, before == '-') && !strchr(".eE+", before) &&
+            !strchr(".eE", after)) {
+            buf_put(out, text.ptr + done, end - done);
+            buf_puts(out, "e0");
+            done = end;
+        }
+        i = end > i ? end : i + 1;
+    }
+    if (done < text.len) buf_put(out, text.ptr + done, text.len - done);
 }

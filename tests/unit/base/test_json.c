@@ -31,8 +31,31 @@ static void smoke(void **state)
     assert_int_equal(mem_used_all(), 0);
 }
 
+/* Python writes integers of any length: model_max_length is often 10^30. */
+static void long_integers(void **state)
+{
+    (void)state;
+    json_doc *d;
+    const char *text = "{\"s\":\"1000000000000000019884624838656\\\"\","
+                       "\"a\":1000000000000000019884624838656,\"b\":[-9223372036854775809],"
+                       "\"c\":9223372036854775807,\"d\":18446744073709551616}";
+    assert_int_equal(json_parse(str_of(text), &d, NULL), CAIRN_OK);
+    const json_val r = json_root(d);
+    assert_true(json_num(json_get(r, "a"), 0) == 1e30);
+    assert_true(json_num(json_at(json_get(r, "b"), 0), 0) == -9223372036854775808.0);
+    assert_int_equal(json_int(json_get(r, "c"), 0), INT64_MAX);
+    assert_true(json_num(json_get(r, "d"), 0) == 18446744073709551616.0);
+    assert_int_equal(json_str(json_get(r, "s")).len, 32);
+    json_free(d);
+    cairn_diag dg = {0};
+    text = "[1000000000000000000000, x]";
+    assert_int_equal(json_parse(str_of(text), &d, &dg), CAIRN_E_CORRUPT);
+    assert_string_equal(dg.message, "JSON, byte 25 (line 1, column 26): unexpected character");
+    assert_int_equal(mem_used_all(), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(smoke)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(smoke), cmocka_unit_test(long_integers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

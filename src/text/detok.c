@@ -1,0 +1,261 @@
+/* Owns the way from ids to text, streamed: each id adds its bytes, and what is certainly text goes
+   out.  Held back are the start of a character, a run of byte pieces whose decoder judges it whole,
+   and what a Strip may still take from the end.  tok_decode is the same machine over all ids, so
+   the two cannot differ. */
+#include "text/detok.h"
+
+#include <string.h>
+
+#include "base/utf8.h"
+#include "text/tok_priv.h"
+#include "text/uchar.h"
+
+struct detok {
+    const tok *t;
+    bool keep_special;
+    bool any;         /* an id was shown */
+    uint32_t to_drop; /* characters that may still be stripped at the start */
+    buf run;          /* byte pieces, or the start of a character */
+    buf tail;         /* what strip_right may take */
+    buf text;         /* the answer of the last call */
+};
+
+static void detok_init(detok *d, const tok *t, bool keep_special)
+{
+    *d = (detok){.t = t, .keep_special = keep_special, .to_drop = t->dec.strip_left};
+    buf_init(&d->run, MEM_TEXT);
+    buf_init(&d->tail, MEM_TEXT);
+    buf_init(&d->text, MEM_TEXT);
+}
+
+static void detok_deinit(detok *d)
+{
+    buf_deinit(&d->run);
+    buf_deinit(&d->tail);
+    buf_deinit(&d->text);
+}
+
+cairn_status detok_new(const tok *t, bool keep_special, detok **out)
+{
+    detok *d = mem_alloc(sizeof *d, MEM_TEXT);
+
+    if (!d) return CAIRN_E_NOMEM;
+    detok_init(d, t, keep_special);
+    cairn_status st = detok_reserve(d, 64);
+    if (st != CAIRN_OK) {
+        detok_free(d);
+        return st;
+    }
+    *out = d;
+    return CAIRN_OK;
+}
+
+void detok_free(detok *d)
+{
+    if (!d) return;
+    detok_deinit(d);
+    mem_free(d);
+}
+
+void detok_reset(detok *d)
+{
+    buf_clear(&d->run);
+    buf_clear(&d->tail);
+    buf_clear(&d->text);
+    d->any = false;
+    d->to_drop = d->t->dec.strip_left;
+}
+
+static cairn_status reserve(buf *b, size_t n)
+{
+    size_t len = b->len;
+
+    if (buf_grow(b, n)) buf_cut(b, len);
+    return buf_status(b);
+}
+
+cairn_status detok_reserve(detok *d, size_t n)
+{
+    const tok *t = d->t;
+
+    if (n > TOK_MAX_TEXT) return CAIRN_E_LIMIT;
+    /* A held byte becomes at most the three of U+FFFD; a piece comes with at most a space. */
+    TRY(reserve(&d->run, n + t->max_out + 8));
+    TRY(reserve(&d->tail, (size_t)t->dec.strip_right * 4 + 8));
+    return reserve(&d->text, 3 * (d->run.len + n + t->max_out + 8) + d->tail.len);
+}
+
+/* Certain text, but for what the strips take. */
+static void emit(detok *d, const char *p, size_t n)
+{
+    const tok_decoder *dec = &d->t->dec;
+    cairn_str s = {p, n};
+
+    while (d->to_drop && s.len && str_starts(s, dec->strip)) {
+        s = str_sub(s, dec->strip.len, s.len - dec->strip.len);
+        d->to_drop--;
+    }
+    if (s.len) d->to_drop = 0;
+    if (!dec->strip_right) {
+        buf_str(&d->text, s);
+        return;
+    }
+    for (size_t at = 0, len; at < s.len; at += len) {
+        uint32_t cp;
+        cairn_str c = {s.ptr + at, len = uc_next(s.ptr + at, &cp)};
+        if (!str_eq(c, dec->strip)) {
+            buf_str(&d->text, buf_view(&d->tail));
+            buf_clear(&d->tail);
+            buf_str(&d->text, c);
+            continue;
+        }
+        buf_str(&d->tail, c);
+        if (d->tail.len <= dec->strip_right * dec->strip.len) continue;
+        buf_str(&d->text, c); /* the oldest, which is equal */
+        buf_cut(&d->tail, d->tail.len - c.len);
+    }
+}
+
+static void emit_replacement(detok *d)
+{
+    emit(d, "\xEF\xBF\xBD", 3);
+}
+
+/* Bytes in d->run: characters go out, malformed parts as U+FFFD, an unfinished one stays unless
+   `all`. */
+static void emit_run_lossy(detok *d, bool all)
+{
+    const char *p = d->run.ptr;
+    size_t n = d->run.len, at = 0;
+    size_t keep = all || !n ? 0 : utf8_tail(buf_view(&d->run));
+
+    while (at < n - keep) {
+        uint32_t cp;
+        int len = utf8_decode(p + at, n - keep - at, &cp);
+        if (len > 0)
+            emit(d, p + at, (size_t)len);
+        else
+            emit_replacement(d);
+        at += (size_t)(len > 0 ? len : -len);
+    }
+    if (at && n > at) memmove(d->run.ptr, d->run.ptr + at, n - at);
+    buf_cut(&d->run, n - at);
+}
+
+/* A whole run of byte pieces: text, or one U+FFFD a byte. */
+static void emit_run_strict(detok *d)
+{
+    size_t n = d->run.len;
+
+    if (n && utf8_valid(buf_view(&d->run)))
+        emit(d, d->run.ptr, n);
+    else
+        for (size_t i = 0; i < n; i++) emit_replacement(d);
+    buf_clear(&d->run);
+}
+
+/* The first piece without its spaces, as Metaspace decodes it. */
+static void emit_first(detok *d, int32_t id)
+{
+    cairn_str s = d->t->text[id], space = d->t->dec.space;
+
+    for (size_t at = 0, len; at < s.len; at += len) {
+        uint32_t cp;
+        len = uc_next(s.ptr + at, &cp);
+        if (!str_eq(str_sub(s, at, len), space)) emit(d, s.ptr + at, len);
+    }
+}
+
+static void feed(detok *d, int32_t id)
+{
+    const tok *t = d->t;
+    const tok_decoder *dec = &t->dec;
+    cairn_str s = t->out[id];
+    bool first = !d->any;
+
+    if (t->flag[id] & TOK_F_SPECIAL && !d->keep_special) return;
+    d->any = true;
+    if (dec->byte_level) {
+        buf_str(&d->run, s);
+        emit_run_lossy(d, false);
+        return;
+    }
+    if (t->flag[id] & TOK_F_BYTE) {
+        buf_str(&d->run, s);
+        if (!dec->byte_runs) emit_run_lossy(d, false);
+        return;
+    }
+    if (dec->byte_runs)
+        emit_run_strict(d);
+    else
+        emit_run_lossy(d, true);
+    if (first && dec->drop_first) {
+        emit_first(d, id);
+        return;
+    }
+    if (!first && dec->spaced) emit(d, " ", 1);
+    if (first && dec->word_piece) s = t->text[id];
+    emit(d, s.ptr, s.len);
+}
+
+static void finish(detok *d)
+{
+    if (d->t->dec.byte_runs)
+        emit_run_strict(d);
+    else
+        emit_run_lossy(d, true);
+    buf_clear(&d->tail);
+}
+
+static cairn_status state(const detok *d)
+{
+    TRY(buf_status(&d->run));
+    TRY(buf_status(&d->tail));
+    return buf_status(&d->text);
+}
+
+cairn_status detok_feed(detok *d, int32_t id, cairn_str *text)
+{
+    if (id < 0 || id >= d->t->n) return CAIRN_E_ARG;
+    buf_clear(&d->text);
+    feed(d, id);
+    TRY(state(d));
+    *text = buf_view(&d->text);
+    return CAIRN_OK;
+}
+
+cairn_status detok_end(detok *d, cairn_str *text)
+{
+    buf_clear(&d->text);
+    finish(d);
+    TRY(state(d));
+    *text = buf_view(&d->text);
+    return CAIRN_OK;
+}
+
+cairn_status tok_decode(const tok *t, const int32_t *ids, size_t n, bool keep_special, buf *out,
+                        cairn_diag *dg)
+{
+    detok d;
+    cairn_status st = CAIRN_OK;
+
+    detok_init(&d, t, keep_special);
+    for (size_t i = 0; i < n && st == CAIRN_OK; i++) {
+        if (ids[i] < 0 || ids[i] >= t->n)
+            st = diag_set(dg, CAIRN_E_ARG, "id %d at place %zu is not of the vocabulary (0 … %d)",
+                          ids[i], i, t->n - 1);
+        else
+            feed(&d, ids[i]);
+    }
+    if (st == CAIRN_OK) {
+        finish(&d);
+        st = state(&d);
+        if (st != CAIRN_OK) diag_set(dg, st, "decoding %zu ids", n);
+    }
+    if (st == CAIRN_OK) {
+        buf_str(out, buf_view(&d.text));
+        st = buf_status(out);
+    }
+    detok_deinit(&d);
+    return st;
+}

@@ -1,0 +1,314 @@
+/* Owns the tokenizer's pipeline from text to ids and what can be asked of a vocabulary.  Reading the
+   files is tok_hf.c's and tok_gguf.c's, the way back detok.c's.  Text that is not UTF-8 is encoded
+   as if U+FFFD stood for each malformed part (Unicode's maximal subparts), which is what the
+   references do after a lossy decode. */
+#include <assert.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "base/utf8.h"
+#include "text/tok_priv.h"
+#include "text/uchar.h"
+
+/* --- building --- */
+
+cairn_status tok_new(int32_t n, tok **out, cairn_diag *dg)
+{
+    tok *t = mem_calloc(1, sizeof *t, MEM_TEXT);
+
+    if (!t) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a tokenizer");
+    arena_init(&t->mem, MEM_TEXT);
+    map_init(&t->by_key, MEM_TEXT);
+    map_init(&t->by_spelling, MEM_TEXT);
+    t->n = n;
+    t->unk = -1;
+    t->special = (tok_special){-1, -1, -1, -1, false, false};
+    t->text = arena_calloc(&t->mem, (size_t)n + 1, sizeof *t->text);
+    t->out = arena_calloc(&t->mem, (size_t)n + 1, sizeof *t->out);
+    t->flag = arena_calloc(&t->mem, (size_t)n + 1, 1);
+    if (!t->text || !t->out || !t->flag || map_reserve(&t->by_key, (size_t)n) != CAIRN_OK) {
+        tok_close(t);
+        return diag_set(dg, CAIRN_E_NOMEM, "no memory for %d pieces", n);
+    }
+    *out = t;
+    return CAIRN_OK;
+}
+
+void tok_close(tok *t)
+{
+    if (!t) return;
+    for (size_t i = 0; i < t->n_norm; i++) regex_free(t->norm[i].re);
+    for (size_t i = 0; i < t->n_pre; i++) regex_free(t->pre[i].re);
+    trie_deinit(&t->early);
+    trie_deinit(&t->late);
+    map_deinit(&t->by_key);
+    map_deinit(&t->by_spelling);
+    buf_deinit(&t->bpe.tmp);
+    arena_deinit(&t->mem);
+    mem_free(t);
+}
+
+cairn_str tok_copy(tok *t, cairn_str s)
+{
+    char *p = arena_alloc(&t->mem, s.len + 1);
+
+    if (!p) return (cairn_str){0};
+    if (s.len) memcpy(p, s.ptr, s.len);
+    p[s.len] = '\0';
+    return (cairn_str){p, s.len};
+}
+
+bool tok_byte_piece(cairn_str s, uint8_t *byte)
+{
+    static const char digits[] = "0123456789ABCDEF0123456789abcdef";
+
+    if (s.len != 6 || memcmp(s.ptr, "<0x", 3) != 0 || s.ptr[5] != '>') return false;
+    const char *a = memchr(digits, s.ptr[3], 32), *b = memchr(digits, s.ptr[4], 32);
+    if (!a || !b) return false;
+    *byte = (uint8_t)((a - digits) % 16 * 16 + (b - digits) % 16);
+    return true;
+}
+
+/* The bytes that a piece of the byte-level alphabet stands for; ptr NULL if it is not one. */
+static cairn_str raw_bytes(cairn_str s, char *into)
+{
+    size_t n = 0, len;
+    uint32_t cp;
+
+    for (size_t at = 0; at < s.len; at += len) {
+        len = uc_next(s.ptr + at, &cp);
+        int b = bytelevel_byte(cp);
+        if (b < 0) return (cairn_str){0};
+        into[n++] = (char)b;
+    }
+    return (cairn_str){into, n};
+}
+
+static cairn_status index_one(tok *t, int32_t id)
+{
+    cairn_str text = t->text[id], raw = {0};
+
+    if (t->byte_level || t->dec.byte_level) {
+        char *into = arena_alloc(&t->mem, text.len + 1);
+        if (!into) return CAIRN_E_NOMEM;
+        raw = raw_bytes(text, into);
+    }
+    if (!t->out[id].ptr) t->out[id] = t->dec.byte_level && raw.ptr ? raw : text;
+    if (t->out[id].len > t->max_out) t->max_out = t->out[id].len;
+    if (t->flag[id] & TOK_F_ADDED) return CAIRN_OK; /* the model does not know it */
+    if (t->byte_level && !raw.ptr) return map_put(&t->by_spelling, text, (uint32_t)id);
+    cairn_str key = t->byte_level ? raw : text;
+    if (key.len > t->max_text) t->max_text = key.len;
+    return map_put(&t->by_key, key, (uint32_t)id);
+}
+
+cairn_status tok_index(tok *t, const char *where, cairn_diag *dg)
+{
+    for (int32_t id = 0; id < t->n; id++) {
+        if (!(t->flag[id] & TOK_F_USED)) continue;
+        if (t->text[id].len > TOK_MAX_PIECE || !utf8_valid(t->text[id]))
+            return diag_set(dg, CAIRN_E_CORRUPT, "%s: piece %d is not UTF-8 of at most %d bytes",
+                            where, id, TOK_MAX_PIECE);
+        if (index_one(t, id) != CAIRN_OK)
+            return diag_set(dg, CAIRN_E_NOMEM, "no memory for a vocabulary");
+    }
+    return CAIRN_OK;
+}
+
+cairn_status tok_index_added(tok *t, cairn_diag *dg)
+{
+    buf x, y;
+    cairn_status st = CAIRN_OK;
+
+    buf_init(&x, MEM_TEXT);
+    buf_init(&y, MEM_TEXT);
+    for (uint32_t i = 0; i < t->n_added; i++) {
+        const added *a = &t->added[i];
+        cairn_str s = a->text;
+        TRY_GOTO(map_put(&t->by_spelling, s, (uint32_t)a->id), out);
+        if (a->normalized) TRY_GOTO(norm_run(t->norm, t->n_norm, s, &x, &y, &s, dg), out);
+        TRY_GOTO(trie_add(a->normalized ? &t->late : &t->early, s, i), out);
+    }
+out:
+    buf_deinit(&x);
+    buf_deinit(&y);
+    return st == CAIRN_OK ? st : diag_set(dg, st, "indexing %u added tokens", t->n_added);
+}
+
+/* --- encoding --- */
+
+/* One encoding: what the steps below share. */
+typedef struct call {
+    const tok *t;
+    uint32_t flags;
+    work w;
+    buf *ids;
+    cairn_diag *dg;
+} call;
+
+static void work_init(work *w)
+{
+    buf *all[] = {&w->norm_x, &w->norm_y, &w->text_x, &w->text_y, &w->span_x,
+                  &w->span_y, &w->early,  &w->late,   &w->sym,    &w->heap};
+
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) buf_init(all[i], MEM_TEXT);
+}
+
+static void work_deinit(work *w)
+{
+    buf *all[] = {&w->norm_x, &w->norm_y, &w->text_x, &w->text_y, &w->span_x,
+                  &w->span_y, &w->early,  &w->late,   &w->sym,    &w->heap};
+
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) buf_deinit(all[i]);
+}
+
+/* Text without added tokens. */
+static cairn_status encode_plain(call *c, cairn_str s, bool first)
+{
+    const tok *t = c->t;
+    cairn_str text;
+
+    if (t->n_pre == 0) return t->word(t, s, &c->w, c->ids, c->dg);
+    TRY(pretok_run(t->pre, t->n_pre, s, first, &c->w, &text, c->dg));
+    const span *w = (const span *)(const void *)c->w.span_x.ptr;
+    size_t n = c->w.span_x.len / sizeof *w;
+    for (size_t i = 0; i < n; i++)
+        TRY(t->word(t, str_sub(text, w[i].off, w[i].len), &c->w, c->ids, c->dg));
+    return CAIRN_OK;
+}
+
+/* Text in which only added tokens that want normalised text may be. */
+static cairn_status encode_text(call *c, cairn_str s, bool first, bool after_added)
+{
+    const tok *t = c->t;
+    const bool parse = c->flags & TOK_PARSE_SPECIAL;
+
+    if (t->space_after_special && after_added) {
+        buf_clear(&c->w.text_y);
+        buf_byte(&c->w.text_y, ' ');
+        buf_str(&c->w.text_y, s);
+        s = buf_view(&c->w.text_y);
+        TRY(buf_status(&c->w.text_y));
+    }
+    TRY(norm_run(t->norm, t->n_norm, s, &c->w.norm_x, &c->w.norm_y, &s, c->dg));
+    if (s.len == 0) return CAIRN_OK;
+    if (t->late.n == 0) return encode_plain(c, s, first);
+    buf_clear(&c->w.late);
+    TRY(added_cut(&t->late, t->added, s, parse, &c->w.late));
+    const piece *p = (const piece *)(const void *)c->w.late.ptr;
+    size_t n = c->w.late.len / sizeof *p;
+    for (size_t i = 0; i < n; i++) {
+        if (p[i].id >= 0)
+            ids_put(c->ids, p[i].id);
+        else
+            TRY(encode_plain(c, str_sub(s, p[i].at.off, p[i].at.len), first && p[i].at.off == 0));
+    }
+    return CAIRN_OK;
+}
+
+static cairn_status encode_all(call *c, cairn_str s)
+{
+    const tok *t = c->t;
+
+    TRY(added_cut(&t->early, t->added, s, c->flags & TOK_PARSE_SPECIAL, &c->w.early));
+    const piece *p = (const piece *)(const void *)c->w.early.ptr;
+    size_t n = c->w.early.len / sizeof *p;
+    for (size_t i = 0; i < n; i++) {
+        if (p[i].id >= 0)
+            ids_put(c->ids, p[i].id);
+        else
+            TRY(encode_text(c, str_sub(s, p[i].at.off, p[i].at.len), p[i].at.off == 0,
+                            i == 0 || p[i - 1].id >= 0));
+    }
+    return buf_status(c->ids);
+}
+
+static void put_lossy(cairn_str s, buf *out)
+{
+    for (size_t at = 0; at < s.len;) {
+        uint32_t cp;
+        int n = utf8_decode(s.ptr + at, s.len - at, &cp);
+        if (n > 0)
+            buf_put(out, s.ptr + at, (size_t)n);
+        else
+            buf_puts(out, "\xEF\xBF\xBD");
+        at += (size_t)(n > 0 ? n : -n);
+    }
+}
+
+cairn_status tok_encode(const tok *t, cairn_str s, uint32_t flags, buf *ids, cairn_diag *dg)
+{
+    call c = {.t = t, .flags = flags, .ids = ids, .dg = dg};
+    buf lossy;
+    cairn_status st = CAIRN_OK;
+
+    if (s.len > TOK_MAX_TEXT)
+        return diag_set(dg, CAIRN_E_LIMIT, "a text of %zu bytes, most is %d", s.len, TOK_MAX_TEXT);
+    work_init(&c.w);
+    buf_init(&lossy, MEM_TEXT);
+    if (!utf8_valid(s)) {
+        put_lossy(s, &lossy);
+        TRY_GOTO(buf_status(&lossy), out);
+        s = buf_view(&lossy);
+    }
+    if (flags & TOK_ADD_SPECIAL) buf_put(ids, t->before, t->n_before * sizeof *t->before);
+    TRY_GOTO(encode_all(&c, s), out);
+    if (flags & TOK_ADD_SPECIAL) buf_put(ids, t->after, t->n_after * sizeof *t->after);
+    st = buf_status(ids);
+out:
+    work_deinit(&c.w);
+    buf_deinit(&lossy);
+    if (st == CAIRN_E_NOMEM) diag_set(dg, st, "no memory to encode %zu bytes", s.len);
+    return st;
+}
+
+/* --- questions --- */
+
+tok_special tok_specials(const tok *t)
+{
+    return t->special;
+}
+
+int32_t tok_vocab(const tok *t)
+{
+    return t->n;
+}
+
+int32_t tok_find(const tok *t, cairn_str spelling)
+{
+    char stack[256], *into = stack;
+    uint32_t v;
+    int32_t id = -1;
+
+    if (map_get(&t->by_spelling, spelling, &v)) return (int32_t)v;
+    if (!t->byte_level) return map_get(&t->by_key, spelling, &v) ? (int32_t)v : -1;
+    if (spelling.len > TOK_MAX_PIECE || !utf8_valid(spelling)) return -1;
+    if (spelling.len > sizeof stack) into = mem_alloc(spelling.len, MEM_TEXT);
+    if (!into) return -1;
+    cairn_str raw = raw_bytes(spelling, into);
+    if (raw.ptr && map_get(&t->by_key, raw, &v)) id = (int32_t)v;
+    if (into != stack) mem_free(into);
+    return id;
+}
+
+cairn_str tok_piece(const tok *t, int32_t id)
+{
+    return id >= 0 && id < t->n ? t->out[id] : (cairn_str){0};
+}
+
+bool tok_is_special(const tok *t, int32_t id)
+{
+    return id >= 0 && id < t->n && t->flag[id] & TOK_F_SPECIAL;
+}
+
+bool tok_is_eos(const tok *t, int32_t id)
+{
+    return id >= 0 && id < t->n && t->flag[id] & TOK_F_EOS;
+}
+
+cairn_status tok_add_eos(tok *t, int32_t id)
+{
+    if (id < 0 || id >= t->n) return CAIRN_E_ARG;
+    t->flag[id] |= TOK_F_EOS;
+    return CAIRN_OK;
+}

@@ -1,0 +1,339 @@
+/* Owns byte pair encoding: a word's symbols, merged in the order of the file's merge list.  Short
+   words are merged in place, long ones with a heap, O(n log n).  The result is that of always
+   taking the first merge in the list, leftmost first.  A word that is itself a piece is looked up
+   first; whether it also merges to that piece is found once and remembered. */
+#include <assert.h>
+#include <string.h>
+
+#include "text/heap.h"
+#include "text/tok_priv.h"
+#include "text/uchar.h"
+
+enum { SHORT = 48 }; /* symbols; the heap wins from about here */
+
+static uint64_t pair_hash(uint32_t l, uint32_t r)
+{
+    uint64_t h = ((uint64_t)l << 32 | r) * 0x9E3779B97F4A7C15u;
+
+    return h ^ h >> 29;
+}
+
+/* Rank of the pair; UINT32_MAX if it never merges. */
+static uint32_t rank_of(const bpe *b, uint32_t l, uint32_t r)
+{
+    for (uint64_t i = pair_hash(l, r);; i++) {
+        const bpe_slot *s = &b->slot[i & b->mask];
+        if (s->rank == UINT32_MAX || (s->l == l && s->r == r)) return s->rank;
+    }
+}
+
+/* --- loading --- */
+
+cairn_status bpe_init(tok *t, uint32_t n_merge, cairn_diag *dg)
+{
+    bpe *b = &t->bpe;
+    uint32_t cap = 16;
+
+    if (n_merge > TOK_MAX_MERGES)
+        return diag_set(dg, CAIRN_E_LIMIT, "%u merges, most are %d", n_merge, TOK_MAX_MERGES);
+    while (cap < n_merge * 2u) cap *= 2;
+    b->merge = arena_alloc(&t->mem, (n_merge + 1) * sizeof *b->merge);
+    b->slot = arena_alloc(&t->mem, cap * sizeof *b->slot);
+    b->whole = arena_calloc(&t->mem, (size_t)t->n, 1);
+    if (!b->merge || !b->slot || !b->whole)
+        return diag_set(dg, CAIRN_E_NOMEM, "no memory for %u merges", n_merge);
+    memset(b->slot, 0xFF, cap * sizeof *b->slot);
+    b->mask = cap - 1;
+    buf_init(&b->tmp, MEM_TEXT);
+    return CAIRN_OK;
+}
+
+/* Appends the key of a piece as the file spells it; false if no text can have it. */
+static bool put_key(const tok *t, cairn_str s, buf *out)
+{
+    size_t len;
+    uint32_t cp;
+
+    if (!t->byte_level) {
+        buf_str(out, s);
+        return true;
+    }
+    for (size_t at = 0; at < s.len; at += len) {
+        len = uc_next(s.ptr + at, &cp);
+        int byte = bytelevel_byte(cp);
+        if (byte < 0) return false;
+        buf_byte(out, (char)byte);
+    }
+    return true;
+}
+
+/* Files list merges in the order of the pieces that they make, so the id is mostly that of the merge
+   before, or the next: a comparison instead of a look-up. */
+static bool result_id(const tok *t, cairn_str key, uint32_t *id)
+{
+    const bpe *b = &t->bpe;
+    uint32_t guess = b->n_merge ? b->merge[b->n_merge - 1].id : 0;
+
+    for (uint32_t i = guess; i < guess + 2 && i < (uint32_t)t->n; i++) {
+        if (!str_eq(t->byte_level ? t->out[i] : t->text[i], key) || t->flag[i] != TOK_F_USED)
+            continue;
+        *id = i;
+        return true;
+    }
+    return map_get(&t->by_key, key, id);
+}
+
+cairn_status bpe_add_merge(tok *t, cairn_str l, cairn_str r, const char *where, cairn_diag *dg)
+{
+    bpe *b = &t->bpe;
+    uint32_t id[3];
+
+    buf_clear(&b->tmp);
+    bool fine = put_key(t, l, &b->tmp);
+    size_t cut = b->tmp.len, skip = b->prefix.len;
+    fine = fine && put_key(t, r, &b->tmp);
+    TRY(buf_status(&b->tmp));
+    cairn_str all = buf_view(&b->tmp), right = {all.ptr + cut, all.len - cut};
+    fine = fine && cut > 0 && right.len > 0 && map_get(&t->by_key, str_sub(all, 0, cut), &id[0]) &&
+           map_get(&t->by_key, right, &id[1]);
+    if (fine && skip && str_starts(right, b->prefix)) {
+        memmove(b->tmp.ptr + cut, b->tmp.ptr + cut + skip, all.len - cut - skip);
+        all.len -= skip;
+    }
+    if (!fine || !result_id(t, all, &id[2]))
+        return diag_set(dg, CAIRN_E_CORRUPT,
+                        "%s: merge %u, \"%.*s\" and \"%.*s\": not all in the vocabulary", where,
+                        b->n_merge, STR_ARG(l), STR_ARG(r));
+    b->merge[b->n_merge] = (bpe_merge){id[0], id[1], id[2]};
+    for (uint64_t i = pair_hash(id[0], id[1]);; i++) {
+        bpe_slot *s = &b->slot[i & b->mask];
+        bool is_free = s->rank == UINT32_MAX;
+        if (!is_free && (s->l != id[0] || s->r != id[1])) continue;
+        if (is_free || !b->keep_first_rank) *s = (bpe_slot){id[0], id[1], b->n_merge};
+        break;
+    }
+    b->n_merge++;
+    return CAIRN_OK;
+}
+
+static int32_t key_id(const tok *t, cairn_str key)
+{
+    uint32_t v;
+
+    return map_get(&t->by_key, key, &v) ? (int32_t)v : -1;
+}
+
+static const char space_char[] = "\xE2\x96\x81"; /* U+2581, SentencePiece's space */
+
+/* Which characters may be joined with a U+2581 after them: words are cut after all others. */
+static cairn_status find_joins(tok *t, cairn_diag *dg)
+{
+    bpe *b = &t->bpe;
+    cairn_str space = STR_LIT(space_char);
+
+    if (t->byte_level || b->ignore_merges || b->prefix.len || b->suffix.len) return CAIRN_OK;
+    if (key_id(t, space) < 0) return CAIRN_OK;
+    b->joins = arena_calloc(&t->mem, 0x110000 / 64, sizeof *b->joins);
+    if (!b->joins) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a vocabulary");
+    for (uint32_t i = 0; i < b->n_merge; i++) {
+        cairn_str s = t->text[b->merge[i].id];
+        if (i && b->merge[i].id == b->merge[i - 1].id) continue;
+        for (size_t at = 0; (at = str_find(s, space, at)) != SIZE_MAX; at += space.len) {
+            uint32_t cp;
+            if (at == 0) continue;
+            uc_next(s.ptr + uc_prev(s.ptr, at), &cp);
+            b->joins[cp / 64] |= (uint64_t)1 << (cp % 64);
+        }
+    }
+    b->joins[0x2581 / 64] |= (uint64_t)1 << (0x2581 % 64);
+    return CAIRN_OK;
+}
+
+cairn_status bpe_finish(tok *t, cairn_diag *dg)
+{
+    bpe *b = &t->bpe;
+
+    buf_deinit(&b->tmp);
+    for (int i = 0; i < 256; i++) {
+        char raw = (char)i, hex[8];
+        static const char digit[] = "0123456789ABCDEF";
+        memcpy(hex, "<0x00>", 7);
+        hex[3] = digit[i >> 4];
+        hex[4] = digit[i & 15];
+        b->byte_id[i] = key_id(t, t->byte_level ? (cairn_str){&raw, 1} : (cairn_str){hex, 6});
+        if (i < 128) b->ascii_id[i] = key_id(t, (cairn_str){&raw, 1});
+    }
+    return find_joins(t, dg);
+}
+
+/* --- encoding --- */
+
+/* Merges n ≤ SHORT symbols in place; how many are left. */
+static uint32_t merge_short(const bpe *b, uint32_t *id, uint32_t n)
+{
+    uint32_t rank[SHORT];
+
+    assert(n <= SHORT);
+    for (uint32_t i = 0; i + 1 < n; i++) rank[i] = rank_of(b, id[i], id[i + 1]);
+    while (n > 1) {
+        uint32_t best = 0;
+        for (uint32_t i = 1; i + 1 < n; i++)
+            if (rank[i] < rank[best]) best = i;
+        if (rank[best] == UINT32_MAX) break;
+        id[best] = b->merge[rank[best]].id;
+        n--;
+        memmove(id + best + 1, id + best + 2, (n - best - 1) * sizeof *id);
+        if (n > best + 1) memmove(rank + best + 1, rank + best + 2, (n - best - 2) * sizeof *rank);
+        if (best + 1 < n) rank[best] = rank_of(b, id[best], id[best + 1]);
+        if (best > 0) rank[best - 1] = rank_of(b, id[best - 1], id[best]);
+    }
+    return n;
+}
+
+static void push_pair(const bpe *b, const sym *s, int32_t i, buf *heap)
+{
+    if (i < 0 || s[i].next < 0) return;
+    uint32_t rank = rank_of(b, s[i].id, s[s[i].next].id);
+    if (rank != UINT32_MAX) heap_push(heap, (heap_item){(uint64_t)rank << 32 | (uint32_t)i, 0});
+}
+
+/* The same for any number: id[0…n) in, what is left in their place. */
+static cairn_status merge_long(const bpe *b, uint32_t *id, uint32_t *n, work *w)
+{
+    heap_item top;
+
+    buf_clear(&w->heap);
+    buf_clear(&w->sym);
+    sym *s = buf_grow(&w->sym, *n * sizeof *s);
+    if (!s) return CAIRN_E_NOMEM;
+    for (uint32_t i = 0; i < *n; i++)
+        s[i] = (sym){id[i], 1, (int32_t)i - 1, i + 1 < *n ? (int32_t)i + 1 : -1};
+    for (uint32_t i = 0; i < *n; i++) push_pair(b, s, (int32_t)i, &w->heap);
+    while (heap_pop(&w->heap, &top)) {
+        int32_t i = (int32_t)(top.key & 0xFFFFFFFF), next = s[i].next;
+        const bpe_merge *m = &b->merge[top.key >> 32];
+        if (!s[i].len || next < 0 || s[i].id != m->l || s[next].id != m->r) continue; /* stale */
+        s[i].id = m->id;
+        s[i].next = s[next].next;
+        s[next].len = 0;
+        if (s[i].next >= 0) s[s[i].next].prev = i;
+        push_pair(b, s, s[i].prev, &w->heap);
+        push_pair(b, s, i, &w->heap);
+    }
+    *n = 0;
+    for (int32_t i = 0; i >= 0; i = s[i].next) id[(*n)++] = s[i].id;
+    return buf_status(&w->heap);
+}
+
+/* One character of a word as its first symbols.  An unknown one waits in *unk for the next, with
+   which it may fuse, and is put before the next known one: bytes do not end the wait, as in the
+   reference. */
+static void put_symbol(const tok *t, cairn_str c, bool *unk, buf *out)
+{
+    const bpe *b = &t->bpe;
+    int32_t id =
+        c.len == 1 && (uint8_t)c.ptr[0] < 128 ? b->ascii_id[(uint8_t)c.ptr[0]] : key_id(t, c);
+    bool bytes = id < 0 && b->byte_fallback;
+
+    for (size_t i = 0; bytes && i < c.len; i++) bytes = b->byte_id[(uint8_t)c.ptr[i]] >= 0;
+    if (bytes) {
+        for (size_t i = 0; i < c.len; i++) ids_put(out, b->byte_id[(uint8_t)c.ptr[i]]);
+    } else if (id >= 0) {
+        if (*unk) ids_put(out, t->unk);
+        *unk = false;
+        ids_put(out, id);
+    } else if (t->unk >= 0) {
+        if (*unk && !b->fuse_unk) ids_put(out, t->unk);
+        *unk = true;
+    }
+}
+
+/* The same with continuing_subword_prefix and end_of_word_suffix. */
+static void put_affixed(const tok *t, cairn_str word, size_t at, size_t len, bool *unk, work *w,
+                        buf *out)
+{
+    buf_clear(&w->heap);
+    if (at > 0) buf_str(&w->heap, t->bpe.prefix);
+    buf_put(&w->heap, word.ptr + at, len);
+    if (at + len == word.len) buf_str(&w->heap, t->bpe.suffix);
+    put_symbol(t, buf_view(&w->heap), unk, out);
+}
+
+static void put_symbols(const tok *t, cairn_str word, work *w, buf *ids)
+{
+    bool unk = false, affixed = t->bpe.prefix.len || t->bpe.suffix.len;
+    size_t len;
+    uint32_t cp;
+
+    if (t->byte_level) {
+        for (size_t i = 0; i < word.len; i++) {
+            int32_t id = t->bpe.byte_id[(uint8_t)word.ptr[i]];
+            if (id < 0) id = t->unk;
+            if (id >= 0) ids_put(ids, id);
+        }
+        return;
+    }
+    for (size_t at = 0; at < word.len; at += len) {
+        len = uc_next(word.ptr + at, &cp);
+        if (affixed)
+            put_affixed(t, word, at, len, &unk, w, ids);
+        else
+            put_symbol(t, str_sub(word, at, len), &unk, ids);
+    }
+    if (unk) ids_put(ids, t->unk);
+}
+
+static cairn_status merge_word(const tok *t, cairn_str word, work *w, buf *ids)
+{
+    size_t from = ids->len;
+
+    put_symbols(t, word, w, ids);
+    TRY(buf_status(ids));
+    uint32_t *id = (uint32_t *)(void *)(ids->ptr + from);
+    uint32_t n = (uint32_t)((ids->len - from) / sizeof *id);
+    if (n == 0) return CAIRN_OK;
+    if (n <= SHORT)
+        n = merge_short(&t->bpe, id, n);
+    else
+        TRY(merge_long(&t->bpe, id, &n, w));
+    buf_cut(ids, from + n * sizeof *id);
+    return CAIRN_OK;
+}
+
+static cairn_status part(const tok *t, cairn_str word, work *w, buf *ids)
+{
+    const bpe *b = &t->bpe;
+    int32_t id = word.len <= t->max_text ? key_id(t, word) : -1;
+    size_t from = ids->len;
+
+    if (id < 0) return merge_word(t, word, w, ids);
+    int known = b->ignore_merges ? 1 : __atomic_load_n(&b->whole[id], __ATOMIC_RELAXED);
+    if (known == 1) {
+        ids_put(ids, id);
+        return CAIRN_OK;
+    }
+    TRY(merge_word(t, word, w, ids));
+    bool same = ids->len == from + sizeof id && memcmp(ids->ptr + from, &id, sizeof id) == 0;
+    if (!known) __atomic_store_n(&b->whole[id], (uint8_t)(same ? 1 : 2), __ATOMIC_RELAXED);
+    return CAIRN_OK;
+}
+
+cairn_status bpe_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg)
+{
+    const bpe *b = &t->bpe;
+    cairn_str space = STR_LIT(space_char);
+    size_t done = 0, at = 1;
+    cairn_status st = CAIRN_OK;
+
+    while (st == CAIRN_OK && b->joins && (at = str_find(word, space, at)) != SIZE_MAX) {
+        uint32_t cp;
+        uc_next(word.ptr + uc_prev(word.ptr, at), &cp);
+        if (!(b->joins[cp / 64] >> (cp % 64) & 1)) {
+            st = part(t, str_sub(word, done, at - done), w, ids);
+            done = at;
+        }
+        at += space.len;
+    }
+    if (st == CAIRN_OK) st = part(t, str_sub(word, done, word.len - done), w, ids);
+    return st == CAIRN_OK ? st : diag_set(dg, st, "encoding a word of %zu bytes", word.len);
+}

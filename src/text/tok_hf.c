@@ -1,0 +1,401 @@
+/* Owns the reading of tokenizer.json and tokenizer_config.json: vocabulary, added tokens, model,
+   post-processor and special tokens.  Everything from the file is checked: ids, sizes, references
+   between its parts.  The steps are tok_hf_steps.c's, the decoder tok_hf_decoder.c's. */
+#include <string.h>
+
+#include "text/tok_priv.h"
+
+typedef struct loader {
+    tok *t;
+    const char *where;
+    cairn_diag *dg;
+    json_val root, model;
+    bool unigram;
+} loader;
+
+static cairn_status bad(loader *l, const char *what)
+{
+    return diag_set(l->dg, CAIRN_E_CORRUPT, "%s: %s", l->where, what);
+}
+
+static cairn_status no_memory(loader *l)
+{
+    return diag_set(l->dg, CAIRN_E_NOMEM, "no memory for a tokenizer");
+}
+
+/* --- vocabulary --- */
+
+static cairn_status raise(loader *l, int64_t id, int64_t *most)
+{
+    if (id < 0 || id >= TOK_MAX_VOCAB)
+        return diag_set(l->dg, CAIRN_E_CORRUPT, "%s: id %lld, expected 0 … %d", l->where,
+                        (long long)id, TOK_MAX_VOCAB - 1);
+    if (id > *most) *most = id;
+    return CAIRN_OK;
+}
+
+static cairn_status count_ids(loader *l, int32_t *n)
+{
+    json_val v, vocab = json_get(l->model, "vocab");
+    json_iter it = json_each(vocab);
+    cairn_str key;
+    int64_t most = -1;
+
+    if (l->unigram) {
+        size_t size = json_size(vocab);
+        TRY(raise(l, size ? (int64_t)size - 1 : 0, &most));
+    } else {
+        while (json_next_member(&it, &key, &v)) TRY(raise(l, json_int(v, -1), &most));
+    }
+    it = json_each(json_get(l->root, "added_tokens"));
+    while (json_next(&it, &v)) TRY(raise(l, json_int(json_get(v, "id"), -1), &most));
+    if (most < 0) return bad(l, "`model.vocab` is empty");
+    *n = (int32_t)most + 1;
+    return CAIRN_OK;
+}
+
+static cairn_status set_piece(loader *l, int32_t id, cairn_str text)
+{
+    l->t->text[id] = tok_copy(l->t, text);
+    l->t->flag[id] |= TOK_F_USED;
+    return l->t->text[id].ptr ? CAIRN_OK : no_memory(l);
+}
+
+static cairn_status read_vocab(loader *l)
+{
+    json_val v, vocab = json_get(l->model, "vocab");
+    json_iter it = json_each(vocab);
+    cairn_str key;
+    int32_t id = 0;
+
+    if (json_typeof(vocab) != (l->unigram ? JSON_ARR : JSON_OBJ))
+        return bad(l, "`model.vocab` is missing or of the wrong type");
+    if (!l->unigram) {
+        while (json_next_member(&it, &key, &v)) TRY(set_piece(l, (int32_t)json_int(v, 0), key));
+        return CAIRN_OK;
+    }
+    l->t->score = arena_calloc(&l->t->mem, (size_t)l->t->n, sizeof *l->t->score);
+    if (!l->t->score) return no_memory(l);
+    for (; json_next(&it, &v); id++) {
+        if (json_size(v) != 2 || json_typeof(json_at(v, 0)) != JSON_STR)
+            return bad(l, "`model.vocab` of a Unigram must hold [piece, score] pairs");
+        l->t->score[id] = json_num(json_at(v, 1), 0);
+        TRY(set_piece(l, id, json_str(json_at(v, 0))));
+    }
+    return CAIRN_OK;
+}
+
+/* An added token keeps the id of an equal model piece; else it gets the file's, which must be free. */
+static cairn_status read_added(loader *l)
+{
+    tok *t = l->t;
+    json_val v, list = json_get(l->root, "added_tokens");
+    json_iter it = json_each(list);
+
+    t->added = arena_calloc(&t->mem, json_size(list) + 1, sizeof *t->added);
+    if (!t->added) return no_memory(l);
+    while (json_next(&it, &v)) {
+        added a = {.text = json_str(json_get(v, "content")),
+                   .id = (int32_t)json_int(json_get(v, "id"), -1),
+                   .special = json_bool(json_get(v, "special"), false),
+                   .lstrip = json_bool(json_get(v, "lstrip"), false),
+                   .rstrip = json_bool(json_get(v, "rstrip"), false),
+                   .single_word = json_bool(json_get(v, "single_word"), false)};
+        a.normalized = json_bool(json_get(v, "normalized"), !a.special);
+        if (a.text.len == 0) continue;
+        if (a.text.len > TOK_MAX_PIECE) return bad(l, "an added token of over 65536 bytes");
+        if (t->flag[a.id] & TOK_F_USED && !str_eq(t->text[a.id], a.text)) {
+            return diag_set(l->dg, CAIRN_E_CORRUPT, "%s: id %d is both \"%.*s\" and \"%.*s\"",
+                            l->where, a.id, STR_ARG(t->text[a.id]), STR_ARG(a.text));
+        }
+        if (!(t->flag[a.id] & TOK_F_USED)) {
+            TRY(set_piece(l, a.id, a.text));
+            t->flag[a.id] |= TOK_F_ADDED;
+        }
+        if (a.special) t->flag[a.id] |= TOK_F_SPECIAL;
+        a.text = t->text[a.id];
+        t->added[t->n_added++] = a;
+    }
+    return CAIRN_OK;
+}
+
+/* --- model --- */
+
+static cairn_status merge_of(loader *l, json_val v)
+{
+    cairn_str s = json_str(v);
+
+    if (json_typeof(v) == JSON_ARR) {
+        json_iter it = json_each(v);
+        json_val a = {0}, b = {0}, more;
+        json_next(&it, &a);
+        json_next(&it, &b);
+        if (json_typeof(b) != JSON_STR || json_next(&it, &more)) return bad(l, "a malformed merge");
+        return bpe_add_merge(l->t, json_str(a), json_str(b), l->where, l->dg);
+    }
+    size_t cut = str_find(s, STR_LIT(" "), 0);
+    if (cut == SIZE_MAX || str_find(s, STR_LIT(" "), cut + 1) != SIZE_MAX)
+        return diag_set(l->dg, CAIRN_E_CORRUPT, "%s: merge \"%.*s\", expected two pieces", l->where,
+                        STR_ARG(s));
+    return bpe_add_merge(l->t, str_sub(s, 0, cut), str_sub(s, cut + 1, s.len - cut - 1), l->where,
+                         l->dg);
+}
+
+static cairn_status read_bpe(loader *l)
+{
+    tok *t = l->t;
+    json_val v, merges = json_get(l->model, "merges");
+    size_t n = json_size(merges);
+    json_iter it = json_each(merges);
+
+    t->bpe.byte_fallback = json_bool(json_get(l->model, "byte_fallback"), false);
+    t->bpe.fuse_unk = json_bool(json_get(l->model, "fuse_unk"), false);
+    t->bpe.ignore_merges = json_bool(json_get(l->model, "ignore_merges"), false);
+    t->bpe.prefix = tok_copy(t, json_str(json_get(l->model, "continuing_subword_prefix")));
+    t->bpe.suffix = tok_copy(t, json_str(json_get(l->model, "end_of_word_suffix")));
+    if (!t->bpe.prefix.ptr || !t->bpe.suffix.ptr) return no_memory(l);
+    if (json_num(json_get(l->model, "dropout"), 0) != 0)
+        return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: BPE with dropout", l->where);
+    TRY(bpe_init(t, n > UINT32_MAX ? UINT32_MAX : (uint32_t)n, l->dg));
+    while (json_next(&it, &v)) TRY(merge_of(l, v));
+    t->word = bpe_word;
+    return bpe_finish(t, l->dg);
+}
+
+static cairn_status read_wordpiece(loader *l)
+{
+    tok *t = l->t;
+    int64_t most = 100;
+    json_val p = json_get(l->model, "continuing_subword_prefix");
+
+    TRY(json_want_int(l->model, "max_input_chars_per_word", 0, 1 << 20, &most, l->dg));
+    t->max_word_chars = (size_t)most;
+    t->bpe.prefix = tok_copy(t, json_typeof(p) == JSON_STR ? json_str(p) : STR_LIT("##"));
+    t->word = wordpiece_word;
+    return t->bpe.prefix.ptr ? CAIRN_OK : no_memory(l);
+}
+
+static cairn_str model_type(const loader *l)
+{
+    cairn_str type = json_str(json_get(l->model, "type"));
+
+    if (type.len) return type;
+    if (json_typeof(json_get(l->model, "merges")) == JSON_ARR) return STR_LIT("BPE");
+    return json_typeof(json_get(l->model, "vocab")) == JSON_ARR ? STR_LIT("Unigram")
+                                                                : STR_LIT("WordPiece");
+}
+
+static cairn_status read_model(loader *l, cairn_str type)
+{
+    tok *t = l->t;
+    cairn_str unk = json_str(json_get(l->model, "unk_token"));
+
+    if (unk.len) t->unk = tok_find(t, unk);
+    t->special.unk = t->unk;
+    if (str_is(type, "BPE")) return read_bpe(l);
+    if (str_is(type, "WordPiece")) return read_wordpiece(l);
+    if (l->unigram) {
+        int64_t id = -1;
+        TRY(json_want_int(l->model, "unk_id", 0, t->n - 1, &id, l->dg));
+        t->unk = t->special.unk = (int32_t)id;
+        t->bpe.byte_fallback = json_bool(json_get(l->model, "byte_fallback"), false);
+        t->word = unigram_word;
+        return unigram_finish(t, l->where, l->dg);
+    }
+    t->word = wordlevel_word;
+    return CAIRN_OK;
+}
+
+/* --- post-processor --- */
+
+static cairn_status put_around(loader *l, bool after, const int32_t *ids, size_t n)
+{
+    tok *t = l->t;
+    int32_t **list = after ? &t->after : &t->before;
+    uint32_t *count = after ? &t->n_after : &t->n_before;
+
+    if (*count + n > TOK_MAX_STEPS) return bad(l, "over 64 special tokens around a text");
+    int32_t *p = arena_alloc(&t->mem, (*count + n + 1) * sizeof *p);
+    if (!p) return no_memory(l);
+    /* Outside of what is there already. */
+    if (*count) memcpy(p + (after ? 0 : n), *list, *count * sizeof *p);
+    if (n) memcpy(p + (after ? *count : 0), ids, n * sizeof *p);
+    *list = p;
+    *count += (uint32_t)n;
+    return CAIRN_OK;
+}
+
+static cairn_status template_ids(loader *l, json_val post, cairn_str name, int32_t *ids, size_t *n)
+{
+    json_val v, ids_v = {0};
+    json_iter it = json_each(json_get(post, "special_tokens"));
+    cairn_str key;
+
+    while (json_next_member(&it, &key, &v))
+        if (str_eq(key, name)) ids_v = json_get(v, "ids");
+    it = json_each(ids_v);
+    while (json_next(&it, &v)) {
+        int64_t id = json_int(v, -1);
+        if (id < 0 || id >= l->t->n || *n == TOK_MAX_STEPS)
+            return bad(l, "a special token of the post_processor is not in the vocabulary");
+        ids[(*n)++] = (int32_t)id;
+    }
+    return CAIRN_OK;
+}
+
+static cairn_status post_template(loader *l, json_val post)
+{
+    int32_t ids[TOK_MAX_STEPS];
+    size_t n = 0;
+    bool after = false;
+    json_val v;
+    json_iter it = json_each(json_get(post, "single"));
+
+    while (json_next(&it, &v)) {
+        json_val s = json_get(v, "SpecialToken");
+        if (json_typeof(s) == JSON_OBJ) {
+            TRY(template_ids(l, post, json_str(json_get(s, "id")), ids, &n));
+            continue;
+        }
+        if (after || json_typeof(json_get(v, "Sequence")) != JSON_OBJ)
+            return bad(l, "a template of the post_processor without one Sequence");
+        TRY(put_around(l, false, ids, n));
+        n = 0;
+        after = true;
+    }
+    return after ? put_around(l, true, ids, n) : bad(l, "a post_processor template of one text");
+}
+
+/* ["[SEP]", 102] */
+static cairn_status post_pair(loader *l, json_val post, const char *key, bool after)
+{
+    int64_t id = json_int(json_at(json_get(post, key), 1), -1);
+
+    if (id < 0 || id >= l->t->n) return bad(l, "a post_processor id out of the vocabulary");
+    int32_t one = (int32_t)id;
+    return put_around(l, after, &one, 1);
+}
+
+static cairn_status read_post(loader *l, json_val post, int depth)
+{
+    cairn_str type = json_str(json_get(post, "type"));
+    json_val v;
+
+    if (json_typeof(post) == JSON_NONE || json_typeof(post) == JSON_NULL) return CAIRN_OK;
+    if (str_is(type, "ByteLevel")) return CAIRN_OK; /* moves offsets only */
+    if (str_is(type, "TemplateProcessing")) return post_template(l, post);
+    if (str_is(type, "BertProcessing") || str_is(type, "RobertaProcessing")) {
+        TRY(post_pair(l, post, "cls", false));
+        return post_pair(l, post, "sep", true);
+    }
+    if (!str_is(type, "Sequence"))
+        return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: post_processor of type \"%.*s\"", l->where,
+                        STR_ARG(type));
+    if (depth == TOK_MAX_DEPTH) return bad(l, "post_processors nested over 8 deep");
+    json_iter it = json_each(json_get(post, "processors"));
+    while (json_next(&it, &v)) TRY(read_post(l, v, depth + 1));
+    return CAIRN_OK;
+}
+
+/* --- special tokens --- */
+
+/* "<s>" or {"content": "<s>", …} */
+static int32_t named(const tok *t, json_val config, const char *key)
+{
+    json_val v = json_get(config, key);
+    cairn_str s = json_typeof(v) == JSON_OBJ ? json_str(json_get(v, "content")) : json_str(v);
+
+    return s.len ? tok_find(t, s) : -1;
+}
+
+static bool among(const int32_t *ids, uint32_t n, int32_t id)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (ids[i] == id) return true;
+    return false;
+}
+
+static void read_config(tok *t, json_val config)
+{
+    int32_t unk = named(t, config, "unk_token");
+
+    t->special.bos = named(t, config, "bos_token");
+    t->special.eos = named(t, config, "eos_token");
+    t->special.pad = named(t, config, "pad_token");
+    if (unk >= 0) t->special.unk = unk;
+    t->special.add_bos = t->special.bos >= 0 && among(t->before, t->n_before, t->special.bos);
+    t->special.add_eos = t->special.eos >= 0 && among(t->after, t->n_after, t->special.eos);
+    if (t->special.eos >= 0) t->flag[t->special.eos] |= TOK_F_EOS;
+}
+
+/* --- the whole --- */
+
+static cairn_status known_model(loader *l, cairn_str type)
+{
+    static const char *const known[] = {"BPE", "WordPiece", "WordLevel", "Unigram"};
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (str_is(type, known[i])) return CAIRN_OK;
+    return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: model of type \"%.*s\"", l->where,
+                    STR_ARG(type));
+}
+
+static cairn_status build(loader *l, json_val config)
+{
+    tok *t;
+    int32_t n = 0;
+    cairn_str type = model_type(l);
+
+    if (json_typeof(l->model) != JSON_OBJ) return bad(l, "no `model` object");
+    TRY(known_model(l, type));
+    l->unigram = str_is(type, "Unigram");
+    TRY(count_ids(l, &n));
+    TRY(tok_new(n, &l->t, l->dg));
+    t = l->t;
+    TRY(read_vocab(l));
+    TRY(read_added(l));
+    TRY(hf_normalizer(t, json_get(l->root, "normalizer"), l->where, l->dg));
+    TRY(hf_pre_tokenizer(t, json_get(l->root, "pre_tokenizer"), l->where, l->dg));
+    TRY(hf_decoder(t, json_get(l->root, "decoder"), l->where, l->dg));
+    if (str_is(type, "BPE") && t->n_pre && t->pre[t->n_pre - 1].kind == PRE_BYTES) {
+        t->byte_level = true; /* the model's keys become bytes instead of the text characters */
+        t->n_pre--;
+    }
+    TRY(tok_index(t, l->where, l->dg));
+    TRY(tok_index_added(t, l->dg));
+    TRY(read_model(l, type));
+    TRY(read_post(l, json_get(l->root, "post_processor"), 0));
+    read_config(t, config);
+    return CAIRN_OK;
+}
+
+cairn_status tok_open_hf(cairn_str tokenizer_json, cairn_str tokenizer_config, const char *where,
+                         tok **out, cairn_diag *dg)
+{
+    loader l = {.where = where, .dg = dg};
+    json_doc *doc = NULL, *config = NULL;
+    cairn_status st = json_parse(tokenizer_json, &doc, dg);
+
+    if (st != CAIRN_OK) {
+        diag_prefix(dg, "%s", where);
+        return st;
+    }
+    if (tokenizer_config.len) {
+        st = json_parse(tokenizer_config, &config, dg);
+        if (st != CAIRN_OK) {
+            diag_prefix(dg, "%s: tokenizer_config.json", where);
+            goto out;
+        }
+    }
+    l.root = json_root(doc);
+    l.model = json_get(l.root, "model");
+    st = build(&l, config ? json_root(config) : (json_val){0});
+out:
+    json_free(doc);
+    json_free(config);
+    if (st == CAIRN_OK)
+        *out = l.t;
+    else
+        tok_close(l.t);
+    return st;
+}

@@ -1,0 +1,234 @@
+/* Owns the reading of tokenizer.json's decoder.  What decoders do to each piece alone is done here,
+   once for the whole vocabulary; what needs neighbours becomes a few switches that detok.c obeys.  A
+   chain whose order cannot be had so is refused by name. */
+#include <string.h>
+
+#include "text/tok_priv.h"
+
+typedef struct strip_op {
+    cairn_str content;
+    int64_t start, stop;
+} strip_op;
+
+typedef struct loader {
+    tok *t;
+    const char *where;
+    cairn_diag *dg;
+    norm_step op[TOK_MAX_STEPS]; /* Replace, or Strip when from.ptr is NULL: strip[i] */
+    strip_op strip[TOK_MAX_STEPS];
+    size_t n_op;
+    bool bytes, fused; /* a ByteFallback, a Fuse came before */
+    cairn_str word_prefix;
+    bool cleanup;
+} loader;
+
+static cairn_status misplaced(loader *l, cairn_str type)
+{
+    return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: decoder \"%.*s\" at this place of the chain",
+                    l->where, STR_ARG(type));
+}
+
+static cairn_status add_replace(loader *l, cairn_str from, cairn_str to, regex *re)
+{
+    if (l->n_op == TOK_MAX_STEPS || !to.ptr) {
+        regex_free(re);
+        return diag_set(l->dg, CAIRN_E_LIMIT, "%s: over %d decoders", l->where, TOK_MAX_STEPS);
+    }
+    l->op[l->n_op++] = (norm_step){.kind = NORM_REPLACE, .from = from, .to = to, .re = re};
+    return CAIRN_OK;
+}
+
+static cairn_status dec_replace(loader *l, json_val v, cairn_str type)
+{
+    cairn_str lit, pattern, to = tok_copy(l->t, json_str(json_get(v, "content")));
+    regex *re;
+
+    if (l->bytes || l->fused) return misplaced(l, type);
+    TRY(hf_pattern(l->t, v, l->where, &lit, &re, &pattern, l->dg));
+    return add_replace(l, lit, to, re);
+}
+
+static cairn_status dec_strip(loader *l, json_val v, cairn_str type)
+{
+    strip_op s = {.content = json_str(json_get(v, "content"))};
+    tok_decoder *d = &l->t->dec;
+
+    TRY(json_want_int(v, "start", 0, 1 << 20, &s.start, l->dg));
+    TRY(json_want_int(v, "stop", 0, 1 << 20, &s.stop, l->dg));
+    s.content = tok_copy(l->t, s.content);
+    if (!s.content.ptr || s.content.len == 0 || s.content.len > 4) return misplaced(l, type);
+    if (l->fused) {
+        if (d->strip.ptr) return misplaced(l, type);
+        d->strip = s.content;
+        d->strip_left = (uint32_t)s.start;
+        d->strip_right = (uint32_t)s.stop;
+        return CAIRN_OK;
+    }
+    if (l->bytes || l->n_op == TOK_MAX_STEPS) return misplaced(l, type);
+    l->strip[l->n_op] = s;
+    l->op[l->n_op++] = (norm_step){.kind = NORM_STRIP};
+    return CAIRN_OK;
+}
+
+static cairn_status dec_metaspace(loader *l, json_val v, cairn_str type)
+{
+    tok_decoder *d = &l->t->dec;
+    json_val r = json_get(v, "replacement");
+    cairn_str space = json_typeof(r) == JSON_STR ? json_str(r) : STR_LIT("\xE2\x96\x81");
+
+    if (l->n_op || l->bytes || l->fused) return misplaced(l, type);
+    d->space = tok_copy(l->t, space);
+    d->drop_first = !str_is(json_str(json_get(v, "prepend_scheme")), "never") &&
+                    json_bool(json_get(v, "add_prefix_space"), true);
+    return add_replace(l, d->space, STR_LIT(" "), NULL);
+}
+
+static cairn_status one_decoder(loader *l, json_val v, cairn_str type)
+{
+    tok_decoder *d = &l->t->dec;
+    bool fresh = !l->n_op && !l->bytes && !l->fused && !d->byte_level && !d->word_piece;
+
+    if (str_is(type, "Fuse")) {
+        l->fused = true;
+        return CAIRN_OK;
+    }
+    if (d->byte_level || d->word_piece) return misplaced(l, type);
+    if (str_is(type, "Replace")) return dec_replace(l, v, type);
+    if (str_is(type, "Strip")) return dec_strip(l, v, type);
+    if (str_is(type, "Metaspace")) return dec_metaspace(l, v, type);
+    if (str_is(type, "ByteFallback")) {
+        if (l->bytes || l->fused) return misplaced(l, type);
+        l->bytes = d->byte_runs = true;
+        return CAIRN_OK;
+    }
+    if (str_is(type, "ByteLevel")) {
+        d->byte_level = true;
+        return fresh ? CAIRN_OK : misplaced(l, type);
+    }
+    if (str_is(type, "WordPiece")) {
+        d->word_piece = true;
+        l->word_prefix = json_str(json_get(v, "prefix"));
+        l->cleanup = json_bool(json_get(v, "cleanup"), true);
+        return fresh ? CAIRN_OK : misplaced(l, type);
+    }
+    if (str_is(type, "BPEDecoder") && fresh) {
+        d->strip = STR_LIT(" ");
+        d->strip_right = 1;
+        return add_replace(l, tok_copy(l->t, json_str(json_get(v, "suffix"))), STR_LIT(" "), NULL);
+    }
+    return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: decoder of type \"%.*s\"", l->where,
+                    STR_ARG(type));
+}
+
+static cairn_status walk(loader *l, json_val v, int depth)
+{
+    cairn_str type = json_str(json_get(v, "type"));
+    json_val sub;
+
+    if (!str_is(type, "Sequence")) return one_decoder(l, v, type);
+    if (depth == TOK_MAX_DEPTH)
+        return diag_set(l->dg, CAIRN_E_LIMIT, "%s: decoders nested over %d deep", l->where,
+                        TOK_MAX_DEPTH);
+    json_iter it = json_each(json_get(v, "decoders"));
+    while (json_next(&it, &sub)) TRY(walk(l, sub, depth + 1));
+    return CAIRN_OK;
+}
+
+static cairn_str apply_strip(const strip_op *op, cairn_str s)
+{
+    cairn_str c = op->content;
+
+    for (int64_t i = 0; i < op->start && str_starts(s, c); i++)
+        s = str_sub(s, c.len, s.len - c.len);
+    for (int64_t i = 0; i < op->stop && str_ends(s, c); i++) s.len -= c.len;
+    return s;
+}
+
+/* The reference's table, in its order. */
+static const char *const tidy[][2] = {
+    {" .", "."},   {" ?", "?"},     {" !", "!"},     {" ,", ","},
+    {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},   {" do not", " don't"},
+    {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
+};
+
+/* A WordPiece piece that is not the first: glued on, or after a space. */
+static cairn_status word_piece(loader *l, cairn_str s, buf *x, buf *y, cairn_str *out)
+{
+    norm_step step[sizeof tidy / sizeof tidy[0]];
+    buf with_space;
+    size_t n = sizeof tidy / sizeof tidy[0];
+    cairn_status st = CAIRN_OK;
+
+    if (str_starts(s, l->word_prefix) && l->word_prefix.len) {
+        *out = str_sub(s, l->word_prefix.len, s.len - l->word_prefix.len);
+        return CAIRN_OK;
+    }
+    buf_init(&with_space, MEM_TEXT);
+    buf_byte(&with_space, ' ');
+    buf_str(&with_space, s);
+    for (size_t i = 0; i < n; i++)
+        step[i] =
+            (norm_step){.kind = NORM_REPLACE, .from = str_of(tidy[i][0]), .to = str_of(tidy[i][1])};
+    TRY_GOTO(buf_status(&with_space), out);
+    TRY_GOTO(norm_run(step, l->cleanup ? n : 0, buf_view(&with_space), x, y, out, l->dg), out);
+    *out = tok_copy(l->t, *out);
+out:
+    buf_deinit(&with_space);
+    return st;
+}
+
+static cairn_status piece_out(loader *l, int32_t id, buf *x, buf *y)
+{
+    tok *t = l->t;
+    cairn_str s = t->text[id];
+    uint8_t byte;
+
+    if (t->dec.word_piece) {
+        TRY(word_piece(l, s, x, y, &s));
+    } else {
+        for (size_t i = 0; i < l->n_op; i++) {
+            if (l->op[i].kind == NORM_STRIP) {
+                s = apply_strip(&l->strip[i], s);
+                continue;
+            }
+            /* A result may lie in x; the next step then writes y. */
+            TRY(norm_run(&l->op[i], 1, s, s.ptr == x->ptr ? y : x, x, &s, l->dg));
+        }
+    }
+    if (l->bytes && tok_byte_piece(s, &byte)) {
+        t->flag[id] |= TOK_F_BYTE;
+        s = (cairn_str){(const char *)&byte, 1};
+    }
+    if (s.ptr >= t->text[id].ptr && s.ptr <= t->text[id].ptr + t->text[id].len) {
+        t->out[id] = s; /* a part of the spelling */
+        return CAIRN_OK;
+    }
+    t->out[id] = t->dec.word_piece ? s : tok_copy(t, s);
+    return t->out[id].ptr ? CAIRN_OK : CAIRN_E_NOMEM;
+}
+
+cairn_status hf_decoder(tok *t, json_val v, const char *where, cairn_diag *dg)
+{
+    loader *l = mem_calloc(1, sizeof *l, MEM_TEXT);
+    buf x, y;
+    cairn_status st = CAIRN_OK;
+
+    if (!l) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a decoder");
+    buf_init(&x, MEM_TEXT);
+    buf_init(&y, MEM_TEXT);
+    l->t = t;
+    l->where = where;
+    l->dg = dg;
+    if (json_typeof(v) == JSON_NONE || json_typeof(v) == JSON_NULL)
+        t->dec.spaced = true;
+    else
+        TRY_GOTO(walk(l, v, 0), out);
+    for (int32_t id = 0; id < t->n && !t->dec.byte_level; id++)
+        if (t->flag[id] & TOK_F_USED) TRY_GOTO(piece_out(l, id, &x, &y), out);
+out:
+    for (size_t i = 0; i < l->n_op; i++) regex_free(l->op[i].re);
+    mem_free(l);
+    buf_deinit(&x);
+    buf_deinit(&y);
+    return st;
+}

@@ -1,0 +1,269 @@
+/* Owns the reading of tokenizer.json's normalizer and pre_tokenizer objects into flat lists of steps.
+   A kind that is not known is an error that names it: a tokenizer that is nearly right is wrong. */
+#include "text/rules.h"
+#include "text/tok_priv.h"
+
+typedef struct loader {
+    tok *t;
+    const char *where;
+    cairn_diag *dg;
+} loader;
+
+cairn_status hf_pattern(tok *t, json_val v, const char *where, cairn_str *lit, regex **re,
+                        cairn_str *pattern, cairn_diag *dg)
+{
+    json_val p = json_get(v, "pattern"), s = json_get(p, "String"), r = json_get(p, "Regex");
+
+    *re = NULL;
+    *lit = (cairn_str){0};
+    *pattern = (cairn_str){0};
+    if (json_typeof(s) == JSON_STR) {
+        *lit = tok_copy(t, json_str(s));
+        return lit->ptr ? CAIRN_OK : diag_set(dg, CAIRN_E_NOMEM, "no memory for a pattern");
+    }
+    if (json_typeof(r) != JSON_STR)
+        return diag_set(dg, CAIRN_E_CORRUPT, "%s: a pattern is neither String nor Regex", where);
+    *pattern = json_str(r);
+    return regex_new(*pattern, where, re, dg);
+}
+
+static cairn_status no_memory(cairn_diag *dg)
+{
+    return diag_set(dg, CAIRN_E_NOMEM, "no memory for a tokenizer");
+}
+
+/* --- normalizers --- */
+
+static cairn_status add_norm(loader *l, norm_step s)
+{
+    if (l->t->n_norm == TOK_MAX_STEPS) {
+        regex_free(s.re);
+        return diag_set(l->dg, CAIRN_E_LIMIT, "%s: over %d normalizers", l->where, TOK_MAX_STEPS);
+    }
+    l->t->norm[l->t->n_norm++] = s;
+    return norm_prepare(&l->t->norm[l->t->n_norm - 1], &l->t->mem) == CAIRN_OK ? CAIRN_OK
+                                                                               : no_memory(l->dg);
+}
+
+static cairn_status norm_bert(loader *l, json_val v)
+{
+    bool lower = json_bool(json_get(v, "lowercase"), true);
+    norm_step s = {.kind = NORM_BERT,
+                   .clean = json_bool(json_get(v, "clean_text"), true),
+                   .chinese = json_bool(json_get(v, "handle_chinese_chars"), true)};
+
+    TRY(add_norm(l, s));
+    if (json_bool(json_get(v, "strip_accents"), lower)) {
+        TRY(add_norm(l, (norm_step){.kind = NORM_NFD}));
+        TRY(add_norm(l, (norm_step){.kind = NORM_STRIP_ACCENTS, .left = true}));
+    }
+    return lower ? add_norm(l, (norm_step){.kind = NORM_LOWERCASE}) : CAIRN_OK;
+}
+
+static cairn_status one_norm(loader *l, json_val v, cairn_str type)
+{
+    static const struct {
+        const char *name;
+        norm_kind kind;
+    } plain[] = {{"NFC", NORM_NFC},
+                 {"NFD", NORM_NFD},
+                 {"NFKC", NORM_NFKC},
+                 {"NFKD", NORM_NFKD},
+                 {"Lowercase", NORM_LOWERCASE},
+                 {"StripAccents", NORM_STRIP_ACCENTS},
+                 {"ByteLevel", NORM_BYTE_LEVEL}};
+    norm_step s = {.kind = NORM_PREPEND};
+    cairn_str pattern;
+
+    for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
+        if (str_is(type, plain[i].name)) return add_norm(l, (norm_step){.kind = plain[i].kind});
+    if (str_is(type, "BertNormalizer")) return norm_bert(l, v);
+    if (str_is(type, "Strip")) {
+        s.kind = NORM_STRIP;
+        s.left = json_bool(json_get(v, "strip_left"), true);
+        s.right = json_bool(json_get(v, "strip_right"), true);
+        return add_norm(l, s);
+    }
+    if (str_is(type, "Prepend")) {
+        s.to = tok_copy(l->t, json_str(json_get(v, "prepend")));
+        return s.to.ptr ? add_norm(l, s) : no_memory(l->dg);
+    }
+    if (str_is(type, "Replace")) {
+        s.kind = NORM_REPLACE;
+        s.to = tok_copy(l->t, json_str(json_get(v, "content")));
+        if (!s.to.ptr) return no_memory(l->dg);
+        TRY(hf_pattern(l->t, v, l->where, &s.from, &s.re, &pattern, l->dg));
+        return add_norm(l, s);
+    }
+    return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: normalizer of type \"%.*s\"", l->where,
+                    STR_ARG(type));
+}
+
+static cairn_status walk_norm(loader *l, json_val v, int depth)
+{
+    cairn_str type = json_str(json_get(v, "type"));
+    json_val sub;
+
+    if (json_typeof(v) == JSON_NONE || json_typeof(v) == JSON_NULL) return CAIRN_OK;
+    if (!str_is(type, "Sequence")) return one_norm(l, v, type);
+    if (depth == TOK_MAX_DEPTH)
+        return diag_set(l->dg, CAIRN_E_LIMIT, "%s: normalizers nested over %d deep", l->where,
+                        TOK_MAX_DEPTH);
+    json_iter it = json_each(json_get(v, "normalizers"));
+    while (json_next(&it, &sub)) TRY(walk_norm(l, sub, depth + 1));
+    return CAIRN_OK;
+}
+
+cairn_status hf_normalizer(tok *t, json_val v, const char *where, cairn_diag *dg)
+{
+    loader l = {t, where, dg};
+
+    t->norm = arena_calloc(&t->mem, TOK_MAX_STEPS, sizeof *t->norm);
+    return t->norm ? walk_norm(&l, v, 0) : no_memory(dg);
+}
+
+/* --- pre-tokenizers --- */
+
+static cairn_status add_pre(loader *l, pre_step s)
+{
+    if (l->t->n_pre == TOK_MAX_STEPS) {
+        regex_free(s.re);
+        return diag_set(l->dg, CAIRN_E_LIMIT, "%s: over %d pre-tokenizers", l->where,
+                        TOK_MAX_STEPS);
+    }
+    l->t->pre[l->t->n_pre++] = s;
+    return CAIRN_OK;
+}
+
+static cairn_status add_pattern(loader *l, const char *pattern, pre_behavior b, bool invert)
+{
+    pre_step s = {.kind = PRE_REGEX, .behavior = b, .invert = invert};
+
+    s.scan = scan_find(str_of(pattern));
+    if (s.scan)
+        s.kind = PRE_SCAN;
+    else
+        TRY(regex_new(str_of(pattern), l->where, &s.re, l->dg));
+    return add_pre(l, s);
+}
+
+static cairn_status behavior_of(loader *l, json_val v, pre_behavior otherwise, pre_behavior *out)
+{
+    static const char *const name[] = {"Removed", "Isolated", "MergedWithPrevious",
+                                       "MergedWithNext", "Contiguous"};
+    json_val b = json_get(v, "behavior");
+
+    *out = otherwise;
+    if (json_typeof(b) == JSON_NONE) return CAIRN_OK;
+    for (size_t i = 0; i < sizeof name / sizeof name[0]; i++) {
+        if (!str_is(json_str(b), name[i])) continue;
+        *out = (pre_behavior)i;
+        return CAIRN_OK;
+    }
+    return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: split behavior \"%.*s\"", l->where,
+                    STR_ARG(json_str(b)));
+}
+
+static cairn_status pre_split(loader *l, json_val v)
+{
+    pre_step s = {.kind = PRE_LITERAL, .invert = json_bool(json_get(v, "invert"), false)};
+    cairn_str pattern;
+
+    TRY(behavior_of(l, v, PRE_ISOLATED, &s.behavior));
+    TRY(hf_pattern(l->t, v, l->where, &s.lit, &s.re, &pattern, l->dg));
+    if (s.re) {
+        s.kind = PRE_REGEX;
+        s.scan = scan_find(pattern);
+    }
+    if (s.scan) {
+        s.kind = PRE_SCAN;
+        regex_free(s.re);
+        s.re = NULL;
+    }
+    return add_pre(l, s);
+}
+
+static cairn_status pre_byte_level(loader *l, json_val v)
+{
+    if (json_bool(json_get(v, "add_prefix_space"), true))
+        TRY(add_pre(l, (pre_step){.kind = PRE_PREFIX}));
+    if (json_bool(json_get(v, "use_regex"), true))
+        TRY(add_pattern(l, RULE_GPT2, PRE_ISOLATED, false));
+    return add_pre(l, (pre_step){.kind = PRE_BYTES});
+}
+
+/* Shared by the pre-tokenizer and the decoder: old files say add_prefix_space. */
+static cairn_status pre_metaspace(loader *l, json_val v)
+{
+    pre_step s = {.kind = PRE_METASPACE, .behavior = PRE_MERGED_WITH_NEXT};
+    cairn_str scheme = json_str(json_get(v, "prepend_scheme"));
+    json_val r = json_get(v, "replacement");
+
+    s.lit = tok_copy(l->t, json_typeof(r) == JSON_STR ? json_str(r) : STR_LIT("\xE2\x96\x81"));
+    s.split = json_bool(json_get(v, "split"), true);
+    if (!s.lit.ptr) return no_memory(l->dg);
+    if (str_is(scheme, "first"))
+        s.scheme = PRE_FIRST;
+    else if (str_is(scheme, "never") || !json_bool(json_get(v, "add_prefix_space"), true))
+        s.scheme = PRE_NEVER;
+    else if (scheme.len && !str_is(scheme, "always"))
+        return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: prepend_scheme \"%.*s\"", l->where,
+                        STR_ARG(scheme));
+    return add_pre(l, s);
+}
+
+static cairn_status one_pre(loader *l, json_val v, cairn_str type)
+{
+    pre_step s = {.kind = PRE_DIGIT, .behavior = PRE_CONTIGUOUS};
+
+    if (str_is(type, "ByteLevel")) return pre_byte_level(l, v);
+    if (str_is(type, "Split")) return pre_split(l, v);
+    if (str_is(type, "Metaspace")) return pre_metaspace(l, v);
+    if (str_is(type, "Digits")) {
+        if (json_bool(json_get(v, "individual_digits"), false)) s.behavior = PRE_ISOLATED;
+        return add_pre(l, s);
+    }
+    if (str_is(type, "Punctuation")) {
+        s.kind = PRE_PUNCTUATION;
+        TRY(behavior_of(l, v, PRE_ISOLATED, &s.behavior));
+        return add_pre(l, s);
+    }
+    if (str_is(type, "Whitespace")) return add_pattern(l, "\\w+|[^\\w\\s]+", PRE_REMOVED, true);
+    s.behavior = PRE_REMOVED;
+    s.kind = PRE_SPACE;
+    if (str_is(type, "WhitespaceSplit")) return add_pre(l, s);
+    if (str_is(type, "BertPreTokenizer")) {
+        TRY(add_pre(l, s));
+        return add_pre(l, (pre_step){.kind = PRE_PUNCTUATION, .behavior = PRE_ISOLATED});
+    }
+    if (str_is(type, "CharDelimiterSplit")) {
+        s.kind = PRE_LITERAL;
+        s.lit = tok_copy(l->t, json_str(json_get(v, "delimiter")));
+        return s.lit.ptr ? add_pre(l, s) : no_memory(l->dg);
+    }
+    return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: pre_tokenizer of type \"%.*s\"", l->where,
+                    STR_ARG(type));
+}
+
+static cairn_status walk_pre(loader *l, json_val v, int depth)
+{
+    cairn_str type = json_str(json_get(v, "type"));
+    json_val sub;
+
+    if (json_typeof(v) == JSON_NONE || json_typeof(v) == JSON_NULL) return CAIRN_OK;
+    if (!str_is(type, "Sequence")) return one_pre(l, v, type);
+    if (depth == TOK_MAX_DEPTH)
+        return diag_set(l->dg, CAIRN_E_LIMIT, "%s: pre-tokenizers nested over %d deep", l->where,
+                        TOK_MAX_DEPTH);
+    json_iter it = json_each(json_get(v, "pretokenizers"));
+    while (json_next(&it, &sub)) TRY(walk_pre(l, sub, depth + 1));
+    return CAIRN_OK;
+}
+
+cairn_status hf_pre_tokenizer(tok *t, json_val v, const char *where, cairn_diag *dg)
+{
+    loader l = {t, where, dg};
+
+    t->pre = arena_calloc(&t->mem, TOK_MAX_STEPS, sizeof *t->pre);
+    return t->pre ? walk_pre(&l, v, 0) : no_memory(dg);
+}

@@ -1,0 +1,279 @@
+/* What the files of the tokenizer share.  A tok is a pipeline, built once by tok_hf.c or tok_gguf.c
+   and read-only from then on:
+     text → added tokens cut out → normalised → split into words → model → ids → BOS/EOS around. */
+#ifndef TEXT_TOK_PRIV_H
+#define TEXT_TOK_PRIV_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "text/tok.h"
+
+enum {
+    TOK_MAX_VOCAB = 4 << 20, /* ids; the largest vocabularies known have 262,208 */
+    TOK_MAX_MERGES = 16 << 20,
+    TOK_MAX_PIECE = 1 << 16, /* bytes of one piece */
+    TOK_MAX_STEPS = 64,      /* normalizers, pre-tokenizers, decoders of one file */
+    TOK_MAX_DEPTH = 8,       /* of nested Sequences */
+    TOK_MAX_TEXT = 1 << 28,  /* bytes of one text: offsets fit 32 bits after any expansion */
+};
+
+/* Flags of an id. */
+enum {
+    TOK_F_USED = 1,
+    TOK_F_SPECIAL = 2, /* left out of text unless kept */
+    TOK_F_ADDED = 4,
+    TOK_F_EOS = 8,
+    TOK_F_BYTE = 16, /* one raw byte: <0x0A> */
+};
+
+typedef struct span {
+    uint32_t off, len;
+} span;
+
+/* --- added.c: texts that become ids before anything else looks at them --- */
+
+typedef struct added {
+    cairn_str text;
+    int32_t id;
+    bool special, lstrip, rstrip, single_word, normalized;
+} added;
+
+typedef struct trie_node {
+    uint32_t child, sibling; /* indices; 0: none (the root is nobody's child) */
+    uint32_t match;          /* 1 + index of the added token that ends here; 0: none */
+    uint8_t byte;
+} trie_node;
+
+typedef struct trie {
+    trie_node *node;
+    uint32_t n, cap;
+    uint32_t root[256]; /* the root's children */
+} trie;
+
+typedef struct piece {
+    span at;
+    int32_t id; /* -1: text */
+} piece;
+
+void trie_deinit(trie *t);
+cairn_status trie_add(trie *t, cairn_str text, uint32_t value); /* the first of equal texts stays */
+/* Cuts s at the added tokens of t (leftmost, then longest) and appends pieces to `out`. */
+cairn_status added_cut(const trie *t, const added *list, cairn_str s, bool parse_special, buf *out);
+
+/* --- normalize.c --- */
+
+typedef struct regex regex;
+
+typedef enum norm_kind {
+    NORM_NFC,
+    NORM_NFD,
+    NORM_NFKC,
+    NORM_NFKD,
+    NORM_LOWERCASE,
+    NORM_PREPEND,
+    NORM_REPLACE,
+    NORM_STRIP,
+    NORM_STRIP_ACCENTS,
+    NORM_BYTE_LEVEL,
+    NORM_BERT
+} norm_kind;
+
+typedef struct norm_step {
+    norm_kind kind;
+    cairn_str from, to; /* PREPEND: to; REPLACE: from (or re) and to */
+    regex *re;
+    bool left, right;    /* STRIP */
+    bool clean, chinese; /* BERT */
+    uint64_t *safe;      /* normal forms: a bit for each code point that they leave alone */
+} norm_step;
+
+/* Fills step->safe; allocates from a. */
+cairn_status norm_prepare(norm_step *s, arena *a);
+/* Result in *out: s itself if nothing changes, else the bytes of x or y. */
+cairn_status norm_run(const norm_step *step, size_t n, cairn_str s, buf *x, buf *y, cairn_str *out,
+                      cairn_diag *dg);
+
+/* --- regex.c: Oniguruma with limits --- */
+
+cairn_status regex_new(cairn_str pattern, const char *where, regex **out, cairn_diag *dg);
+void regex_free(regex *r);
+typedef struct regex_iter {
+    const regex *re;
+    cairn_str s;
+    size_t at, last_end; /* last_end: end of the last match, SIZE_MAX before the first */
+    void *region;
+} regex_iter;
+cairn_status regex_begin(regex_iter *it, const regex *re, cairn_str s);
+/* The next match, as the tokenizers package iterates; E_LIMIT over the retry limit. */
+cairn_status regex_next(regex_iter *it, bool *found, size_t *from, size_t *to, cairn_diag *dg);
+void regex_end(regex_iter *it);
+
+/* --- scan.c: hand-written equals of well-known split rules --- */
+
+/* End of the match that begins at `at`; `at` itself if the rule matches nothing there. */
+typedef size_t (*scan_fn)(cairn_str s, size_t at);
+/* NULL if the pattern is not one of the known ones. */
+scan_fn scan_find(cairn_str pattern);
+
+/* --- pretok.c --- */
+
+typedef enum pre_kind {
+    PRE_SCAN,
+    PRE_REGEX,
+    PRE_LITERAL,
+    PRE_DIGIT,
+    PRE_PUNCTUATION,
+    PRE_SPACE,
+    PRE_WORD,
+    PRE_METASPACE,
+    PRE_PREFIX, /* a space before each word that begins with none */
+    PRE_BYTES   /* bytes become the characters of the byte-level alphabet */
+} pre_kind;
+
+typedef enum pre_behavior {
+    PRE_REMOVED,
+    PRE_ISOLATED,
+    PRE_MERGED_WITH_PREVIOUS,
+    PRE_MERGED_WITH_NEXT,
+    PRE_CONTIGUOUS
+} pre_behavior;
+
+typedef enum pre_scheme { PRE_ALWAYS, PRE_FIRST, PRE_NEVER } pre_scheme;
+
+typedef struct pre_step {
+    pre_kind kind;
+    pre_behavior behavior;
+    bool invert;
+    scan_fn scan;
+    regex *re;
+    cairn_str lit;     /* LITERAL; METASPACE: what stands for a space */
+    pre_scheme scheme; /* METASPACE */
+    bool split;        /* METASPACE */
+} pre_step;
+
+/* Scratch of one call of tok_encode. */
+typedef struct work {
+    buf norm_x, norm_y;
+    buf text_x, text_y; /* words live in one, the next step writes the other */
+    buf span_x, span_y; /* span */
+    buf early, late;    /* piece */
+    buf sym, heap;      /* the models' */
+} work;
+
+/* Splits s into words: spans (in w->span_x) of *text. `first`: s begins the whole text. */
+cairn_status pretok_run(const pre_step *step, size_t n, cairn_str s, bool first, work *w,
+                        cairn_str *text, cairn_diag *dg);
+
+/* --- models --- */
+
+/* merge[rank]: symbols l, r become id. */
+typedef struct bpe_merge {
+    uint32_t l, r, id;
+} bpe_merge;
+
+typedef struct bpe_slot {
+    uint32_t l, r, rank; /* rank UINT32_MAX: empty */
+} bpe_slot;
+
+typedef struct bpe {
+    bpe_merge *merge;
+    uint32_t n_merge;
+    bpe_slot *slot;
+    uint32_t mask;
+    int32_t byte_id[256];  /* byte-level: the byte's id; else byte fallback; -1: none */
+    int32_t ascii_id[128]; /* not byte-level: the character's id */
+    bool byte_fallback, fuse_unk, ignore_merges, keep_first_rank;
+    cairn_str prefix, suffix; /* continuing_subword_prefix, end_of_word_suffix */
+    uint8_t *whole;  /* for each id: does its text encode to just it?  0 unknown, 1 yes, 2 no;
+                       relaxed atomics: every thread finds the same */
+    uint64_t *joins; /* bit set of the characters after which some merged piece has U+2581; NULL:
+                        words cannot be cut before it */
+    buf tmp;         /* while loading */
+} bpe;
+
+typedef struct tok_decoder {
+    bool byte_level; /* pieces joined as bytes, then U+FFFD for what is not UTF-8 */
+    bool byte_runs;  /* a run of byte pieces that is not UTF-8 becomes one U+FFFD a byte */
+    bool spaced;     /* no decoder: pieces joined with spaces */
+    bool word_piece; /* the first piece as spelt (out[] has the space before a word) */
+    bool drop_first; /* the first piece loses its `space` characters */
+    cairn_str space; /* drop_first's character */
+    cairn_str strip; /* one character */
+    uint32_t strip_left, strip_right; /* most of it to drop at both ends of the whole text */
+} tok_decoder;
+
+typedef cairn_status (*tok_word_fn)(const tok *t, cairn_str word, work *w, buf *ids,
+                                    cairn_diag *dg);
+
+struct tok {
+    arena mem; /* everything below that is not said to be elsewhere */
+    int32_t n;
+    cairn_str *text; /* as the file spells it */
+    cairn_str *out;  /* the bytes it contributes */
+    uint8_t *flag;
+    size_t max_text, max_out; /* longest of each */
+
+    map by_key;      /* the model's pieces: raw bytes if byte_level, else as spelt */
+    map by_spelling; /* added pieces, and byte-level ones that no text can reach */
+    bool byte_level; /* the last pre-tokenizer maps bytes: left out, the keys are raw instead */
+
+    added *added;
+    uint32_t n_added;
+    trie early, late; /* own memory */
+    norm_step *norm;
+    size_t n_norm;
+    pre_step *pre;
+    size_t n_pre;
+    bool
+        space_after_special; /* GGUF SPM: a space before text at the start or after an added token */
+
+    tok_word_fn word;
+    bpe bpe;
+    double *score; /* SPM, Unigram */
+    int32_t unk;   /* the model's own; -1: unknown text is left out */
+    double unk_score;
+    size_t max_word_chars; /* WordPiece */
+
+    int32_t *before, *after; /* what TOK_ADD_SPECIAL puts around */
+    uint32_t n_before, n_after;
+    tok_decoder dec;
+    tok_special special;
+};
+
+/* tok.c */
+cairn_status tok_new(int32_t n, tok **out, cairn_diag *dg);
+cairn_str tok_copy(tok *t, cairn_str s); /* ptr NULL: no memory */
+/* After text[], flag[], dec and byte_level are set: keys, out[], longest. */
+cairn_status tok_index(tok *t, const char *where, cairn_diag *dg);
+cairn_status tok_index_added(tok *t, cairn_diag *dg);
+bool tok_byte_piece(cairn_str s, uint8_t *byte); /* <0x0A> */
+
+/* tok_hf_steps.c: the normalizer, pre_tokenizer and decoder objects of tokenizer.json */
+cairn_status hf_normalizer(tok *t, json_val v, const char *where, cairn_diag *dg);
+cairn_status hf_pre_tokenizer(tok *t, json_val v, const char *where, cairn_diag *dg);
+/* tok_hf_decoder.c: fills dec, out[] and the byte flags */
+cairn_status hf_decoder(tok *t, json_val v, const char *where, cairn_diag *dg);
+/* pattern: {"String": …} or {"Regex": …} */
+cairn_status hf_pattern(tok *t, json_val v, const char *where, cairn_str *lit, regex **re,
+                        cairn_str *pattern, cairn_diag *dg);
+
+/* tok_bpe.c */
+cairn_status bpe_init(tok *t, uint32_t n_merge, cairn_diag *dg);
+cairn_status bpe_add_merge(tok *t, cairn_str l, cairn_str r, const char *where, cairn_diag *dg);
+cairn_status bpe_finish(tok *t, cairn_diag *dg);
+cairn_status bpe_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg);
+/* tok_spm.c, tok_unigram.c, tok_wordpiece.c */
+cairn_status spm_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg);
+cairn_status unigram_finish(tok *t, const char *where, cairn_diag *dg);
+cairn_status unigram_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg);
+cairn_status wordlevel_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg);
+cairn_status wordpiece_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg);
+
+static inline void ids_put(buf *ids, int32_t id)
+{
+    buf_put(ids, &id, sizeof id);
+}
+
+#endif

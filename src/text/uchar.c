@@ -1,0 +1,121 @@
+/* Owns the character classes and the byte-level alphabet.  The tables of Unicode are utf8proc's;
+   ASCII is answered from a table made by the same rules (the test compares the two). */
+#include "text/uchar.h"
+
+#include <utf8proc.h>
+
+enum {
+    S = UC_SPACE,
+    R = UC_SPACE | UC_NEWLINE,
+    C = UC_CONTROL,
+    P = UC_PUNCT,
+    Y = UC_SYMBOL,
+    N = UC_NUMBER,
+    U = UC_UPPER,
+    L = UC_LOWER,
+    K = UC_PUNCT | UC_CONNECT
+};
+
+/* clang-format off */
+static const uint16_t ascii[128] = {
+    C, C, C, C, C, C, C, C, C, S, R, S, S, R, C, C,
+    C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C,
+    S, P, P, P, Y, P, P, P, P, P, P, Y, P, P, P, P,
+    N, N, N, N, N, N, N, N, N, N, P, P, Y, Y, Y, P,
+    P, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U,
+    U, U, U, U, U, U, U, U, U, U, U, P, P, P, Y, K,
+    Y, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L,
+    L, L, L, L, L, L, L, L, L, L, L, P, Y, P, Y, C,
+};
+/* clang-format on */
+
+static uint32_t of_category(utf8proc_category_t c)
+{
+    switch (c) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LT:
+        return UC_UPPER;
+    case UTF8PROC_CATEGORY_LL:
+        return UC_LOWER;
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+        return UC_OTHER;
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+        return UC_MARK;
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_NO:
+        return UC_NUMBER;
+    case UTF8PROC_CATEGORY_PC:
+        return UC_PUNCT | UC_CONNECT;
+    case UTF8PROC_CATEGORY_PD:
+    case UTF8PROC_CATEGORY_PS:
+    case UTF8PROC_CATEGORY_PE:
+    case UTF8PROC_CATEGORY_PI:
+    case UTF8PROC_CATEGORY_PF:
+    case UTF8PROC_CATEGORY_PO:
+        return UC_PUNCT;
+    case UTF8PROC_CATEGORY_SM:
+    case UTF8PROC_CATEGORY_SC:
+    case UTF8PROC_CATEGORY_SK:
+    case UTF8PROC_CATEGORY_SO:
+        return UC_SYMBOL;
+    case UTF8PROC_CATEGORY_ZS:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP:
+        return UC_SPACE;
+    case UTF8PROC_CATEGORY_CN:
+    case UTF8PROC_CATEGORY_CC:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_CS:
+    case UTF8PROC_CATEGORY_CO:
+        return UC_CONTROL;
+    }
+    return UC_CONTROL;
+}
+
+uint32_t uc_class(uint32_t cp)
+{
+    if (cp < 128) return ascii[cp];
+    if (cp == 0x85) return UC_SPACE; /* the one white space outside ASCII that is a control */
+    return of_category(utf8proc_category((utf8proc_int32_t)cp));
+}
+
+bool uc_is_word(uint32_t cp)
+{
+    uint32_t c = uc_class(cp);
+
+    if (c & (UC_LETTER | UC_MARK | UC_CONNECT)) return true;
+    if (cp == 0x200C || cp == 0x200D) return true; /* Join_Control */
+    if (c & UC_NUMBER) { /* decimal digits and letter numbers (Alphabetic), not fractions */
+        utf8proc_category_t k = utf8proc_category((utf8proc_int32_t)cp);
+        return k == UTF8PROC_CATEGORY_ND || k == UTF8PROC_CATEGORY_NL;
+    }
+    return cp >= 0x24B6 && cp <= 0x24E9; /* circled letters are Alphabetic symbols */
+}
+
+/* Printable Latin-1 stands for itself; the other 68 bytes, in order, are U+0100 …. */
+static bool itself(uint32_t b)
+{
+    return (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b <= 0xAC) || (b >= 0xAE && b <= 0xFF);
+}
+
+uint32_t bytelevel_char(uint8_t byte)
+{
+    uint32_t b = byte;
+
+    if (itself(b)) return b;
+    if (b <= 0x20) return 0x100 + b;
+    if (b <= 0xA0) return 0x100 + 33 + (b - 0x7F);
+    return 0x100 + 67; /* 0xAD */
+}
+
+int bytelevel_byte(uint32_t cp)
+{
+    if (cp < 0x100) return itself(cp) ? (int)cp : -1;
+    if (cp <= 0x120) return (int)(cp - 0x100);
+    if (cp <= 0x142) return (int)(cp - 0x121 + 0x7F);
+    return cp == 0x143 ? 0xAD : -1;
+}

@@ -1,0 +1,58 @@
+/* Character classes for splitting text, from Unicode's general categories. */
+#ifndef TEXT_UCHAR_H
+#define TEXT_UCHAR_H
+
+#include "cairn/status.h"
+
+enum {
+    UC_UPPER = 1,      /* Lu Lt */
+    UC_LOWER = 2,      /* Ll */
+    UC_OTHER = 4,      /* Lm Lo */
+    UC_MARK = 8,       /* M */
+    UC_NUMBER = 16,    /* N */
+    UC_PUNCT = 32,     /* P */
+    UC_SYMBOL = 64,    /* S */
+    UC_SPACE = 128,    /* White_Space, with the two below */
+    UC_NEWLINE = 256,  /* CR, LF */
+    UC_CONTROL = 512,  /* Cc Cf Cs Co Cn that is no space */
+    UC_CONNECT = 1024, /* Pc, besides UC_PUNCT */
+    UC_LETTER = UC_UPPER | UC_LOWER | UC_OTHER
+};
+
+uint32_t uc_class(uint32_t cp);
+bool uc_is_word(uint32_t cp); /* \w: letters, marks, decimal digits, connectors, joiners */
+
+/* One character of valid UTF-8 at p (at least one byte is there): its length. */
+static inline size_t uc_next(const char *p, uint32_t *cp)
+{
+    const unsigned char *u = (const unsigned char *)p;
+
+    if (u[0] < 0x80) {
+        *cp = u[0];
+        return 1;
+    }
+    if (u[0] < 0xE0) {
+        *cp = (uint32_t)(u[0] & 31) << 6 | (u[1] & 63);
+        return 2;
+    }
+    if (u[0] < 0xF0) {
+        *cp = (uint32_t)(u[0] & 15) << 12 | (uint32_t)(u[1] & 63) << 6 | (u[2] & 63);
+        return 3;
+    }
+    *cp = (uint32_t)(u[0] & 7) << 18 | (uint32_t)(u[1] & 63) << 12 | (uint32_t)(u[2] & 63) << 6 |
+          (u[3] & 63);
+    return 4;
+}
+/* Start of the character that ends before `at` (> 0). */
+static inline size_t uc_prev(const char *s, size_t at)
+{
+    do at--;
+    while (at > 0 && ((unsigned char)s[at] & 0xC0) == 0x80);
+    return at;
+}
+
+/* The byte-level alphabet: each byte is one printable character. */
+uint32_t bytelevel_char(uint8_t byte);
+int bytelevel_byte(uint32_t cp); /* -1: not of the alphabet */
+
+#endif

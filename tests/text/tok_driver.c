@@ -1,0 +1,171 @@
+/* Side program of the comparison scripts: opens a tokenizer and answers requests, one JSON object a
+   line.  {"s": text, "flags": n} → [ids]; {"ids": [...], "keep": bool} → {"text": …, "stream": …};
+   {"time": text, "n": repetitions} → seconds of one.  Arguments: a GGUF, or a tokenizer.json and
+   optionally a tokenizer_config.json. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/diag.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "format/format.h"
+#include "text/detok.h"
+
+static int fail(const cairn_diag *dg)
+{
+    fprintf(stderr, "tok_driver: %s\n", dg->message);
+    return 1;
+}
+
+static cairn_status open_any(int argc, char **argv, tok **out, cairn_diag *dg)
+{
+    buf json, config;
+    cairn_status st;
+
+    if (str_ends(str_of(argv[1]), STR_LIT(".gguf"))) {
+        source *src = NULL;
+        TRY(gguf_open(argv[1], &src, dg));
+        st = tok_open_gguf(&src->meta, argv[1], out, dg);
+        source_close(src);
+        return st;
+    }
+    buf_init(&json, MEM_IO);
+    buf_init(&config, MEM_IO);
+    TRY_GOTO(file_read(argv[1], (size_t)1 << 30, &json, dg), out);
+    if (argc > 2) TRY_GOTO(file_read(argv[2], (size_t)1 << 30, &config, dg), out);
+    st = tok_open_hf(buf_view(&json), buf_view(&config), argv[1], out, dg);
+out:
+    buf_deinit(&json);
+    buf_deinit(&config);
+    return st;
+}
+
+static void write_ids(json_writer *w, const buf *ids)
+{
+    const int32_t *id = (const int32_t *)(const void *)ids->ptr;
+
+    json_w_arr(w);
+    for (size_t i = 0; i < ids->len / sizeof *id; i++) json_w_int(w, id[i]);
+    json_w_end_arr(w);
+}
+
+static cairn_status answer_ids(const tok *t, json_val req, json_writer *w, cairn_diag *dg)
+{
+    buf ids;
+    cairn_status st;
+
+    buf_init(&ids, MEM_TEXT);
+    st = tok_encode(t, json_str(json_get(req, "s")), (uint32_t)json_int(json_get(req, "flags"), 0),
+                    &ids, dg);
+    if (st == CAIRN_OK) write_ids(w, &ids);
+    buf_deinit(&ids);
+    return st;
+}
+
+static cairn_status answer_time(const tok *t, json_val req, json_writer *w, cairn_diag *dg)
+{
+    buf ids;
+    cairn_status st = CAIRN_OK;
+    int64_t n = json_int(json_get(req, "n"), 1);
+    double best = 1e9;
+
+    buf_init(&ids, MEM_TEXT);
+    for (int64_t i = 0; i < n && st == CAIRN_OK; i++) {
+        buf_clear(&ids);
+        double start = clock_s();
+        st = tok_encode(t, json_str(json_get(req, "time")), 0, &ids, dg);
+        double took = clock_s() - start;
+        if (took < best) best = took;
+    }
+    json_w_num(w, best);
+    buf_deinit(&ids);
+    return st;
+}
+
+static cairn_status answer_text(const tok *t, json_val req, json_writer *w, cairn_diag *dg)
+{
+    buf ids, text, stream;
+    detok *d = NULL;
+    cairn_str part;
+    bool keep = json_bool(json_get(req, "keep"), false);
+    json_iter it = json_each(json_get(req, "ids"));
+    json_val v;
+    cairn_status st;
+
+    buf_init(&ids, MEM_TEXT);
+    buf_init(&text, MEM_TEXT);
+    buf_init(&stream, MEM_TEXT);
+    TRY_GOTO(detok_new(t, keep, &d), out);
+    while (json_next(&it, &v)) {
+        int32_t id = (int32_t)json_int(v, -1);
+        buf_put(&ids, &id, sizeof id);
+        TRY_GOTO(detok_feed(d, id, &part), out);
+        buf_str(&stream, part);
+    }
+    TRY_GOTO(detok_end(d, &part), out);
+    buf_str(&stream, part);
+    TRY_GOTO(tok_decode(t, (const int32_t *)(const void *)ids.ptr, ids.len / sizeof(int32_t), keep,
+                        &text, dg),
+             out);
+    json_w_obj(w);
+    json_w_kstr(w, "text", buf_view(&text));
+    json_w_kstr(w, "stream", buf_view(&stream));
+    json_w_end_obj(w);
+out:
+    detok_free(d);
+    buf_deinit(&ids);
+    buf_deinit(&text);
+    buf_deinit(&stream);
+    return st;
+}
+
+static cairn_status answer(const tok *t, cairn_str line, buf *out, cairn_diag *dg)
+{
+    json_doc *doc;
+    json_writer w = json_write(out);
+    cairn_status st;
+
+    TRY(json_parse(line, &doc, dg));
+    json_val req = json_root(doc);
+    if (json_typeof(json_get(req, "s")) == JSON_STR)
+        st = answer_ids(t, req, &w, dg);
+    else if (json_typeof(json_get(req, "time")) == JSON_STR)
+        st = answer_time(t, req, &w, dg);
+    else
+        st = answer_text(t, req, &w, dg);
+    json_free(doc);
+    return st;
+}
+
+int main(int argc, char **argv)
+{
+    cairn_diag dg = {0};
+    tok *t = NULL;
+    char *line = NULL;
+    size_t cap = 0;
+    ssize_t n;
+    double start = clock_s();
+    buf out;
+
+    if (argc < 2) return fail(&(cairn_diag){.message = "usage: tok_driver FILE [CONFIG]"});
+    if (open_any(argc, argv, &t, &dg) != CAIRN_OK) return fail(&dg);
+    fprintf(stderr, "opened in %.3f s\n", clock_s() - start);
+    buf_init(&out, MEM_TEXT);
+    while ((n = getline(&line, &cap, stdin)) > 0) {
+        buf_clear(&out);
+        if (answer(t, (cairn_str){line, (size_t)n}, &out, &dg) != CAIRN_OK) {
+            buf_clear(&out);
+            json_writer w = json_write(&out);
+            json_w_str(&w, str_of(dg.message));
+        }
+        buf_byte(&out, '\n');
+        fwrite(out.ptr, 1, out.len, stdout);
+        fflush(stdout);
+    }
+    buf_deinit(&out);
+    free(line);
+    tok_close(t);
+    return 0;
+}
