@@ -1,0 +1,75 @@
+/* State of one render. */
+#ifndef TEXT_JINJA_RUN_H
+#define TEXT_JINJA_RUN_H
+
+#include "text/jinja_ast.h"
+
+enum {
+    JINJA_MAX_OUTPUT = 64 << 20, /* bytes; more than any context takes */
+    JINJA_MAX_MEMORY = 512 << 20,
+    JINJA_MAX_STEPS = 100 << 20, /* about a second; a 100-message prompt takes some 20,000 */
+    JINJA_MAX_DEPTH = 1000,      /* of evaluation, macros included; Python's own limit */
+    JINJA_MAX_RANGE = 100000     /* the sandbox's */
+};
+
+typedef struct jact { /* an activation: the slots of a template, macro or recursive loop */
+    struct jact *parent;
+    jv slot[];
+} jact;
+
+typedef struct jmacro {
+    const jnode *node;
+    jact *outer;
+} jmacro;
+
+typedef struct jloop {
+    jiter it;
+    const jnode *node;
+    jact *act;
+    int64_t index0, length; /* length: -1 until asked for */
+    int64_t depth0;
+    bool filtered;      /* the rest has passed the loop's condition already */
+    jv prev, cur, next; /* J_MISSING: none; next: peeked */
+    jv changed;         /* what loop.changed saw last */
+} jloop;
+
+struct jrun {
+    const jinja *t;
+    arena a;
+    buf *out;
+    size_t out_base;
+    cairn_diag *dg;
+    cairn_status st;
+    int32_t line;
+    uint32_t depth;
+    uint64_t steps;
+    jv *ctx;
+    jv captured; /* output that a filter block or filtered set block is about to change */
+    jact *act;
+};
+
+/* Records the first error as E_ARG with template and line; answers false. */
+bool jfail(jrun *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+bool jfail_as(jrun *r, cairn_status st, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Counts work; false when the limit is passed. */
+bool jsteps(jrun *r, uint64_t n);
+bool jenter(jrun *r); /* depth; pair with r->depth-- */
+
+bool jeval(jrun *r, const jnode *n, jv *out);
+enum { EXEC_OK, EXEC_BREAK, EXEC_CONTINUE, EXEC_FAILED };
+int jexec(jrun *r, const jnode *n);
+bool jassign(jrun *r, const jnode *target, jv v);
+void jscope_enter(jrun *r, const jscope *s);
+jact *jact_new(jrun *r, jact *parent, uint32_t n_slots);
+/* Output from `from` on becomes a string and leaves the buffer. */
+bool jcapture(jrun *r, size_t from, jv *out);
+
+bool jeval_call(jrun *r, const jnode *n, jv caller, jv *out);
+bool jeval_args(jrun *r, const jargs *a, jv caller, jcall *c);
+bool jmacro_call(jrun *r, jv macro, const jcall *c, jv *out);
+/* for: the loop's body over `items`, in the loop's own activation where it is recursive. */
+int jfor_run(jrun *r, const jnode *n, jv items, int64_t depth0);
+int jloop_next(jrun *r, jloop *l, jv *out);
+bool jloop_attr(jrun *r, jloop *l, cairn_str name, jv *out);
+
+#endif
