@@ -57,8 +57,9 @@ static void conn_closing(http_conn *c, bool reset)
     case CONN_IDLE:
     case CONN_HEADERS:
     case CONN_BODY:
-        /* The library reads what there is and closes, but now and then it misses a FIN that comes
-           just as it turns to the next request (seen with 0.9.75): then the deadline does it. */
+        /* The library reads what there is and closes.  But it takes a short read to mean that its
+           edge is used up, so it misses a FIN that came in one edge with a request (0.9.75): then
+           the deadline closes. */
         conn_set_deadline(c, HTTP_HALF_CLOSED_MS);
         break;
     case CONN_REPLY: /* may still be read by one that only shut its sending side */
