@@ -352,7 +352,7 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **slot,
     c->out_at = 0;
     c->ended = false;
     c->state = CONN_IDLE;
-    conn_set_deadline(c, IDLE_MS);
+    conn_set_deadline(c, c->half_closed ? HTTP_HALF_CLOSED_MS : IDLE_MS);
 }
 
 static void conn_started(http_server *h, struct MHD_Connection *mhd, void **slot)

@@ -49,16 +49,34 @@ void conn_set_deadline(http_conn *c, uint64_t in_ms)
     c->deadline_ms = in_ms ? http_now_ms() + in_ms : 0;
 }
 
+/* The FIN or a reset: nothing more will come than is already here. */
+static void conn_closing(http_conn *c, bool reset)
+{
+    c->half_closed = true;
+    switch (c->state) {
+    case CONN_IDLE:
+    case CONN_HEADERS:
+    case CONN_BODY:
+        /* The library reads what there is and closes.  But it takes a short read to mean that its
+           edge is used up, so it misses a FIN that came in one edge with a request (0.9.75): then
+           the deadline closes. */
+        conn_set_deadline(c, HTTP_HALF_CLOSED_MS);
+        break;
+    case CONN_REPLY: /* may still be read by one that only shut its sending side */
+        if (reset) conn_cut(c);
+        break;
+    case CONN_PENDING:
+    case CONN_STREAM:
+        conn_cut(c);
+        break;
+    }
+}
+
 static void conn_event(http_conn *c, uint32_t events)
 {
-    bool busy = c->state == CONN_PENDING || c->state == CONN_REPLY || c->state == CONN_STREAM;
-
     if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) {
-        c->half_closed = true;
-        /* A whole reply may still be read by one that only shut its sending side. */
-        if (c->state == CONN_PENDING || c->state == CONN_STREAM || (events & EPOLLERR)) conn_cut(c);
-    }
-    if (!busy && c->state == CONN_IDLE && (events & EPOLLIN)) {
+        conn_closing(c, (events & EPOLLERR) != 0);
+    } else if (c->state == CONN_IDLE && (events & EPOLLIN)) {
         c->state = CONN_HEADERS;
         conn_set_deadline(c, (uint64_t)c->h->lim.header_timeout_ms);
     }
@@ -103,7 +121,7 @@ static void accept_some(http_server *h)
 
 static void conn_expire(http_conn *c)
 {
-    if (c->state == CONN_HEADERS || c->state == CONN_BODY)
+    if (!c->half_closed && (c->state == CONN_HEADERS || c->state == CONN_BODY))
         conn_send_raw(c, RAW("408 Request Timeout"));
     log_event(LOG_DEBUG, "http_timeout", "state=%d", (int)c->state);
     conn_cut(c);

@@ -7,6 +7,8 @@
 #include "base/thread.h"
 #include "serve/http.h"
 
+enum { HTTP_HALF_CLOSED_MS = 500 }; /* after a FIN: to read what came before it */
+
 typedef enum conn_state {
     CONN_IDLE,    /* kept alive, no byte of a request yet */
     CONN_HEADERS, /* waiting for the rest of the headers */

@@ -69,13 +69,15 @@ static cairn_status write_content(json_writer *w, json_val v, const char *param,
 static void write_arguments(json_writer *w, json_val v)
 {
     json_doc *doc = NULL;
+    cairn_status st = CAIRN_E_ARG;
 
-    if (json_typeof(v) == JSON_STR && json_parse(json_str(v), &doc, NULL) == CAIRN_OK &&
-        json_typeof(json_root(doc)) == JSON_OBJ)
+    if (json_typeof(v) == JSON_STR) st = json_parse(json_str(v), &doc, NULL);
+    if (st == CAIRN_E_NOMEM) w->out->no_memory = true; /* not to be taken for broken arguments */
+    if (st == CAIRN_OK && json_typeof(json_root(doc)) == JSON_OBJ)
         json_w_val(w, json_root(doc));
     else
         json_w_val(w, v);
-    if (doc) json_free(doc);
+    if (st == CAIRN_OK) json_free(doc);
 }
 
 /* Copies an object, but `key` of it through `fn`. */

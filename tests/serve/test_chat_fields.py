@@ -1,0 +1,164 @@
+"""Fields of the chat request: what is normalised, what is refused and how."""
+import json
+
+import pytest
+import util
+
+BAD = [
+    ("messages", None), ("messages", []), ("messages", "hi"), ("messages[0]", ["hi"]),
+    ("messages[0]", [{"role": "boss", "content": "x"}]), ("messages[0]", [{"content": "x"}]),
+    ("messages[0]", [{"role": "user"}]), ("messages[0]", [{"role": "user", "content": 3}]),
+    ("messages[0].content", [{"role": "user", "content": [
+        {"type": "image_url", "image_url": {"url": "data:"}}]}]),
+    ("messages[0].content", [{"role": "user", "content": [{"type": "text"}]}]),
+    ("messages[0].content", [{"role": "user", "content": ["x"]}]),
+    ("temperature", 2.5), ("temperature", -1), ("temperature", "hot"), ("top_p", 1.5),
+    ("top_k", 1.5), ("top_k", -2), ("min_p", 2), ("n", 0), ("n", 129), ("n", "2"),
+    ("max_tokens", 0), ("max_tokens", "9"), ("max_completion_tokens", -1), ("seed", "x"),
+    ("seed", 1.5), ("stop", [""]), ("stop", ["a"] * 17), ("stop", 3), ("stop", ""),
+    ("presence_penalty", 3), ("frequency_penalty", -3), ("repetition_penalty", 0),
+    ("logit_bias", {"a": 1}), ("logit_bias", {"5": 101}), ("logit_bias", [1]),
+    ("logit_bias", {"5": "x"}), ("logprobs", 1), ("top_logprobs", 21), ("top_logprobs", 2),
+    ("stream", "yes"), ("stream_options", {"include_usage": True}), ("model", 7),
+    ("response_format", {"type": "json_object"}),
+    ("response_format", {"type": "json_schema", "json_schema": {}}), ("response_format", "x"),
+    ("tool_choice", "required"), ("tool_choice", {"type": "function", "function": {"name": "f"}}),
+    ("functions", [{"name": "f"}]), ("modalities", ["text", "audio"]), ("audio", {"voice": "x"}),
+    ("guided_json", {}), ("guided_regex", "a"), ("web_search_options", {}), ("best_of", 3),
+    ("echo", True), ("store", True), ("xtc_probability", 0.5), ("tools", {"a": 1}),
+    ("tools", [{"type": "web_search"}]), ("tools", [{"type": "function", "function": {}}]),
+    ("chat_template_kwargs", 3), ("reasoning_effort", 3),
+]
+
+
+@pytest.mark.parametrize("param,value", BAD, ids=["%s=%s" % (p, str(v)[:30]) for p, v in BAD])
+def test_refused_by_name(server, param, value):
+    field = param.split("[")[0]
+    status, _, body = server.chat(**{field: value})
+    e = json.loads(body)["error"]
+    assert status == 400, body
+    assert e["param"] == param and field in e["message"], e
+    assert e["type"] == "invalid_request_error" and e["code"]
+
+
+FINE = [
+    {"user": "u", "metadata": {"a": "b"}, "service_tier": "auto", "unheard_of": [1]},
+    {"response_format": {"type": "text"}, "tool_choice": "auto", "modalities": ["text"]},
+    {"temperature": None, "stop": None, "n": None, "seed": None, "logit_bias": None, "tools": None},
+    {"stop": [], "logit_bias": {}, "tools": [], "best_of": 1, "top_k": -1, "store": False},
+    {"seed": -5}, {"seed": 2**63 + 5}, {"temperature": 0}, {"temperature": 2},
+    {"model": None}, {"model": ""}, {"parallel_tool_calls": True, "echo": False},
+]
+
+
+@pytest.mark.parametrize("fields", FINE)
+def test_accepted(server, fields):
+    status, _, body = server.chat(**fields)
+    assert status == 200, body
+
+
+def prompt_of(server, **body):
+    status, _, out = server.request("POST", "/apply-template", dict({"model": "fake-model"}, **body))
+    assert status == 200, out
+    return json.loads(out)["prompt"]
+
+
+def test_normalised(server):
+    """Each line is one message: the double renders `role: content` and tool_calls as JSON."""
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"x": [1, 2]}'}}
+    odd = {"id": "c2", "type": "function", "function": {"name": "g", "arguments": '{"x": '}}
+    got = prompt_of(server, messages=[
+        {"role": "developer", "content": "be good"},
+        {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+        {"role": "assistant", "content": None, "tool_calls": [call, odd]},
+        {"role": "tool", "tool_call_id": "c1", "content": "3"},
+        {"role": "user", "content": []},
+    ]).split("\n")
+    assert got[0] == "system: be good"
+    assert got[1] == "user: ab"
+    calls = json.loads(got[2][len("assistant: "):])
+    assert calls[0]["function"] == {"name": "f", "arguments": {"x": [1, 2]}}
+    assert calls[1]["function"] == odd["function"]
+    assert got[3:] == ["tool: 3", "user: ", "assistant: "]
+
+
+def test_text_is_exact(server):
+    text = "tabs\tquotes\"\\ nul\u0000 é 漢 \U0001F600 \u2028"
+    assert prompt_of(server, messages=[{"role": "user", "content": text}]) == \
+        "user: %s\nassistant: " % text
+
+
+def test_tools_and_kwargs(server):
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
+    one = [{"role": "user", "content": "x"}]
+    assert json.loads(prompt_of(server, messages=one, tools=tools).split("\n")[0][7:]) == tools
+    assert "tools" not in prompt_of(server, messages=one, tools=tools, tool_choice="none")
+    line = prompt_of(server, messages=one, reasoning_effort="none",
+                     chat_template_kwargs={"a": {"b": 1}}).split("\n")[0]
+    assert json.loads(line[len("kwargs: "):]) == {"reasoning_effort": "none",
+                                                 "enable_thinking": False, "a": {"b": 1}}
+    line = prompt_of(server, messages=one, reasoning_effort="high",
+                     chat_template_kwargs={"enable_thinking": False}).split("\n")[0]
+    assert json.loads(line[len("kwargs: "):]) == {"reasoning_effort": "high",
+                                                 "enable_thinking": False}
+    assert prompt_of(server, messages=one, add_generation_prompt=False) == "user: x\n"
+
+
+def test_template_refuses(server):
+    status, _, body = server.chat("@template-error")
+    e = json.loads(body)["error"]
+    assert status == 400 and "roles must alternate" in e["message"]
+    assert e["message"].startswith("prompt build failed: ")
+
+
+def test_bias_outside_vocabulary(server):
+    status, _, body = server.chat(logit_bias={"300": 1})
+    assert status == 400 and b"300" in body
+
+
+@pytest.mark.parametrize("body,where", [
+    (b"", ""), (b"{", ""), (b'{"messages": [}', "byte 14"), (b"[1]", "object"), (b"\xff{}", ""),
+    (b'{"a": "\xc3\x28"}', ""), (b"[" * 100000, ""), (b'{"a": 1} x', ""), (b"nul", ""),
+    (b'{"messages": [{"role": "user", "content": "' + b"x" * 1000, ""),
+])
+def test_invalid_json(server, body, where):
+    status, _, out = server.request("POST", "/v1/chat/completions", body)
+    e = json.loads(out)["error"]
+    assert status == 400 and where in e["message"], e
+    assert e["param"] is None
+
+
+def test_context_too_long():
+    with util.serving("--ctx", 1000) as s:
+        status, _, body = s.chat("x" * 5000)
+        e = json.loads(body)["error"]
+        assert (status, e["code"]) == (400, "context_length_exceeded")
+        assert "5018 tokens" in e["message"] and "1000" in e["message"]
+        status, _, body = s.chat("@n=5000")
+        assert json.loads(body)["choices"][0]["finish_reason"] == "length"
+
+
+def test_two_models():
+    with util.serving("--models", 2) as s:
+        assert s.chat(model="org/other")[0] == 200
+        assert s.request("GET", "/v1/models/org/other")[0] == 200
+        assert s.request("GET", "/v1/models/org%2Fother")[0] == 200
+        assert s.request("GET", "/v1/models/org")[0] == 404
+        status, _, body = s.chat(model=None)
+        assert status == 400 and json.loads(body)["error"]["param"] == "model"
+
+
+def test_queue_full():
+    with util.serving("--seqs", 1, "--queue", 1) as s:
+        with s.connect() as a, s.connect() as b:
+            a.sendall(util.chat_bytes("@n=1000 @pace=20", stream=True))
+            b.sendall(util.chat_bytes("@n=1000 @pace=20", stream=True))
+            s.wait_rows(1, 1)
+            status, headers, body = s.chat()
+            assert status == 429 and int(headers["retry-after"]) >= 1
+            assert json.loads(body)["error"]["code"] == "queue_full"
+            assert s.chat(n=2)[0] == 429
+        s.wait_rows()
+        assert s.chat(n=2)[0] == 200
+        assert s.chat("@prefill=60000", n=3)[0] == 429  # two were accepted, and are dropped again
+        s.wait_rows()

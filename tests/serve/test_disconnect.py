@@ -1,0 +1,108 @@
+"""A client that leaves: the engine stops at once, in every state."""
+import socket
+import struct
+import time
+
+import pytest
+import util
+
+NOTICED_S = 0.1  # the requirement; the figure is printed with -s
+
+
+def leave(s, how):
+    if how == "reset":
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        s.close()
+    elif how == "half":
+        s.shutdown(socket.SHUT_WR)
+    else:
+        s.close()
+
+
+STATES = [  # what is asked, rows then active and pending
+    ("queued", "hi", 1, 1),
+    ("prefilling", "@prefill=60000", 1, 0),
+    ("streaming", "@n=60000 @pace=5", 1, 0),
+    ("pausing", "@n=60000 @pace=30000", 1, 0),  # nothing to write for half a minute
+]
+
+
+@pytest.mark.parametrize("how", ["close", "reset", "half"])
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("name,text,active,pending", STATES, ids=[s[0] for s in STATES])
+def test_leaving(name, text, active, pending, stream, how):
+    with util.serving("--seqs", 1) as s:
+        first = s.connect()
+        if name == "queued":
+            first.sendall(util.chat_bytes("@prefill=60000", stream=True))
+            s.wait_rows(1, 0)
+        c = s.connect()
+        c.sendall(util.chat_bytes(text, stream=stream))
+        s.wait_rows(active, pending)
+        if stream and name != "queued":
+            util.read_until(c, b"\r\n\r\n")
+        before = s.stats()["models"][0]["cancelled_rows"]
+        start = time.monotonic()
+        leave(c, how)
+        while s.stats()["models"][0]["cancelled_rows"] == before:
+            assert time.monotonic() - start < 5
+        took = time.monotonic() - start
+        print("%s %s %s: %.1f ms" % (name, how, "stream" if stream else "whole", took * 1e3))
+        assert took < NOTICED_S
+        first.close()
+        s.wait_rows()
+
+
+def test_choices_all_stop(server):
+    c = server.connect()
+    c.sendall(util.chat_bytes("@n=60000 @pace=5", stream=True, n=4))
+    server.wait_rows(4, 0)
+    c.close()
+    assert server.wait_rows() < 1
+
+
+def test_leave_with_request_in_flight(server):
+    """FIN comes with the request: chat is given up, a simple answer still arrives."""
+    with server.connect() as c:
+        c.sendall(util.build("GET", "/health"))
+        c.shutdown(socket.SHUT_WR)
+        assert util.parse(util.read_all(c))[0] == 200
+    with server.connect() as c:
+        c.sendall(util.chat_bytes("@n=60000 @pace=5"))
+        c.shutdown(socket.SHUT_WR)
+        assert util.read_all(c) == b""
+    server.wait_rows()
+
+
+def test_vanish_everywhere(server):
+    """Cuts a conversation after every prefix of its bytes, and at random moments of the answer."""
+    data = util.chat_bytes("@n=200 @pace=1", stream=True)
+    for n in range(0, len(data) + 1, 7):
+        with server.connect() as c:
+            c.sendall(data[:n])
+            if n % 2:
+                leave(c, "reset")
+    for i in range(20):
+        with server.connect() as c:
+            c.sendall(data)
+            time.sleep(i * 0.003)
+            leave(c, "reset" if i % 2 else "close")
+    server.wait_rows()
+    assert server.chat()[0] == 200
+
+
+def test_slow_reader():
+    """Who does not read is cut when the backlog is full; others do not notice."""
+    with util.serving("--seqs", 8) as s:
+        c = socket.socket()
+        c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        c.settimeout(20)
+        c.connect(("127.0.0.1", s.port))
+        c.sendall(util.chat_bytes("@n=60000", stream=True))
+        start = time.monotonic()
+        assert s.chat()[0] == 200
+        assert time.monotonic() - start < 1
+        s.wait_rows(timeout=20)  # the engine never waited
+        got = util.read_all(c)
+        assert b"[DONE]" not in got
+        c.close()

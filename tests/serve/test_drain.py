@@ -1,0 +1,65 @@
+"""SIGTERM: running answers may finish, then they are ended, then the program ends."""
+import signal
+import time
+
+import util
+
+
+def term(s):
+    s.proc.send_signal(signal.SIGTERM)
+    return time.monotonic()
+
+
+def test_idle_ends_at_once():
+    s = util.Server()
+    held = [s.connect() for _ in range(5)]
+    start = term(s)
+    assert s.proc.wait(5) == 0
+    assert time.monotonic() - start < 0.6
+    for c in held:
+        assert util.read_all(c) == b""
+        c.close()
+
+
+def test_running_finish():
+    with util.serving("--drain-ms", 10000) as s, s.connect() as a, s.connect() as b:
+        a.sendall(util.chat_bytes("@n=50 @pace=20", stream=True))
+        b.sendall(util.chat_bytes("@n=50 @pace=20"))
+        s.wait_rows(2)
+        start = term(s)
+        raw = util.read_until(a, b"0\r\n\r\n")
+        assert util.events(util.parse(raw)[2])[-1] == "[DONE]"
+        assert util.read_one(b)[0] == 200
+        assert s.proc.wait(5) == 0
+        assert 0.5 < time.monotonic() - start < 3
+
+
+def test_new_ones_refused():
+    with util.serving("--drain-ms", 10000) as s, s.connect() as a, s.connect() as b:
+        a.sendall(util.chat_bytes("@n=50 @pace=20", stream=True))
+        s.wait_rows(1)
+        b.sendall(util.chat_bytes()[:-5])
+        time.sleep(0.1)
+        term(s)
+        time.sleep(0.3)
+        try:
+            s.connect(timeout=0.5)
+            raise AssertionError("still accepting")
+        except ConnectionRefusedError:
+            pass
+        b.sendall(util.chat_bytes()[-5:])  # it was on its way: served
+        assert util.read_one(b)[0] == 200
+        util.read_until(a, b"[DONE]")
+
+
+def test_deadline():
+    with util.serving("--drain-ms", 500) as s, s.connect() as a, s.connect() as b:
+        a.sendall(util.chat_bytes("@n=60000 @pace=20", stream=True))
+        b.sendall(util.chat_bytes("@prefill=60000"))
+        s.wait_rows(2)
+        start = term(s)
+        got = util.read_all(a)
+        assert b"shutting down" in got and b"[DONE]" not in got
+        assert util.read_one(b)[0] == 503
+        assert s.proc.wait(5) == 0
+        assert 0.4 < time.monotonic() - start < 1.5

@@ -1,0 +1,323 @@
+"""Raw HTTP: malformed, huge, slow, pipelined, chunked, flooded.  Whatever comes, the server answers
+the next one."""
+import json
+import random
+import socket
+import time
+
+import pytest
+import util
+
+HEALTH = util.build("GET", "/health")
+
+
+def alive(server):
+    assert server.request("GET", "/health")[2] == b'{"status": "ok"}'
+
+
+def talk(server, data, timeout=5):
+    """All that the server says to `data` until it closes or falls silent."""
+    out = b""
+    with server.connect(timeout=timeout) as s:
+        try:
+            s.sendall(data)
+            while True:
+                b = s.recv(65536)
+                if not b:
+                    break
+                out += b
+        except (ConnectionError, TimeoutError, socket.timeout):
+            pass
+    return out
+
+
+def test_health(server):
+    status, headers, body = server.request("GET", "/health")
+    assert (status, body) == (200, b'{"status": "ok"}')
+    assert headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize("method,path,status", [
+    ("GET", "/", 404), ("GET", "/v1", 404), ("POST", "/health", 405), ("GET", "/healthx", 404),
+    ("DELETE", "/v1/models", 405), ("GET", "/v1/chat/completions", 405), ("PUT", "/nope", 404),
+    ("GET", "/v1/models/", 404), ("OPTIONS", "/health", 204), ("OPTIONS", "/nope", 404),
+    ("BREW", "/health", 405), ("GET", "/health?x=1", 200), ("GET", "/../health", 404),
+])
+def test_routes(server, method, path, status):
+    got, headers, body = server.request(method, path, b"x" if method == "POST" else None)
+    assert got == status
+    if status in (404, 405):
+        assert json.loads(body)["error"]["message"]
+    if status in (405, 204):
+        assert "OPTIONS" in headers["allow"]
+
+
+def test_head(server):
+    raw = talk(server, util.build("HEAD", "/health", headers={"Connection": "close"}))
+    status, headers, body = util.parse(raw)
+    assert (status, body) == (200, b"")
+
+
+@pytest.mark.parametrize("data", [
+    b"\r\n\r\n", b"GET\r\n\r\n", b"GET /health\r\n\r\n", b"GET /health HTTP/9.9\r\n\r\n",
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"\x00" * 100, b"GET /health HTTP/1.1\r\n\r\n",
+    b"GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
+    b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n",
+    b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: abc\r\n\r\n",
+    b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"ffffffffffffffffff\r\nabc",
+    b"GET /health HTTP/1.1\r\nHost: x\r\nA: b\r\n  folded\r\nnocolon\r\n\r\n",
+    b"GET http://[::1 HTTP/1.1\r\n\r\n", b"GET /%00%ff%zz HTTP/1.1\r\nHost: x\r\n\r\n",
+])
+def test_malformed(server, data):
+    with server.connect(timeout=0.3) as s:
+        s.sendall(data)
+        try:
+            out = s.recv(65536)
+            assert out == b"" or out.startswith(b"HTTP/1.") and not out.startswith(b"HTTP/1.1 500")
+        except (TimeoutError, socket.timeout, ConnectionError):
+            pass
+    alive(server)
+
+
+def test_random_mutations(server):
+    """A good request with bytes changed, dropped and doubled: 300 of them, by seed."""
+    rng = random.Random(7)
+    good = util.chat_bytes("@reply=x", stream=True)
+    for _ in range(300):
+        b = bytearray(good)
+        for _ in range(rng.randint(1, 6)):
+            i = rng.randrange(len(b))
+            what = rng.randrange(3)
+            if what == 0:
+                b[i] = rng.randrange(256)
+            elif what == 1:
+                del b[i]
+            else:
+                b[i:i] = bytes([rng.randrange(256)]) * rng.randint(1, 50)
+        with server.connect(timeout=0.02) as s:
+            s.sendall(bytes(b))
+            try:
+                s.recv(65536)
+            except (TimeoutError, socket.timeout, ConnectionError):
+                pass
+    alive(server)
+    server.wait_rows()
+
+
+def test_huge_headers(server):
+    raw = talk(server, b"GET /health HTTP/1.1\r\nHost: x\r\n" + b"X-A: " + b"a" * 200000 + b"\r\n\r\n")
+    assert raw == b"" or raw.split()[1] in (b"431", b"413"), raw[:100]
+    raw = talk(server, b"GET /" + b"a" * 200000 + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert raw == b"" or raw.split()[1] in (b"414", b"431"), raw[:100]
+    many = b"".join(b"X-%d: y\r\n" % i for i in range(20000))
+    raw = talk(server, b"GET /health HTTP/1.1\r\nHost: x\r\n" + many + b"\r\n")
+    assert raw == b"" or raw.split()[1] in (b"431", b"413"), raw[:100]
+    alive(server)
+
+
+def test_keep_alive_and_pipelining(server):
+    with server.connect() as s:
+        left = b""
+        for _ in range(50):
+            s.sendall(HEALTH)
+            status, _, body, left = util.read_one(s, left)
+            assert (status, body) == (200, b'{"status": "ok"}')
+        s.sendall(HEALTH * 100 + util.chat_bytes("@reply=piped @pace=1") + HEALTH * 3)
+        for _ in range(100):
+            status, _, body, left = util.read_one(s, left)
+            assert status == 200
+        status, _, body, left = util.read_one(s, left)
+        assert json.loads(body)["choices"][0]["message"]["content"].startswith("piped")
+        for _ in range(3):
+            status, _, body, left = util.read_one(s, left)
+            assert body == b'{"status": "ok"}'
+        assert left == b""
+
+
+def test_stream_then_next(server):
+    """A connection is good for more after a stream."""
+    with server.connect() as s:
+        for _ in range(3):
+            s.sendall(util.chat_bytes("@reply=abc", stream=True))
+            raw = util.read_until(s, b"0\r\n\r\n")
+            assert util.events(util.parse(raw)[2])[-1] == "[DONE]"
+
+
+def test_http_1_0(server):
+    body = json.dumps(util.ask("@reply=old", stream=True)).encode()
+    raw = talk(server, b"POST /v1/chat/completions HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % len(body)
+               + body)
+    head, body = raw.split(b"\r\n\r\n", 1)
+    assert b"chunked" not in head.lower()
+    assert util.events(body)[-1] == "[DONE]"
+
+
+def test_chunked_body(server):
+    body = json.dumps(util.ask("@reply=chunky")).encode()
+    chunks = b"".join(b"%x;ext=1\r\n%c\r\n" % (1, c) for c in body) + b"0\r\nTrailer: x\r\n\r\n"
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n" \
+           b"Connection: close\r\n\r\n"
+    status, _, out = util.parse(talk(server, head + chunks))
+    assert status == 200 and b"chunky" in out
+
+
+def test_byte_by_byte(server):
+    with server.connect() as s:
+        for b in util.chat_bytes("@reply=slow"):
+            s.send(bytes([b]))
+        assert b"slow" in util.read_one(s)[2]
+
+
+def test_headers_at_once(server):
+    """The stream's headers do not wait for the prefill."""
+    with server.connect() as s:
+        start = time.monotonic()
+        s.sendall(util.chat_bytes("@prefill=1500 @reply=x", stream=True))
+        head = util.read_until(s, b"\r\n\r\n")
+        assert time.monotonic() - start < 0.2
+        assert b"text/event-stream" in head and head.endswith(b"\r\n\r\n")
+        util.read_until(s, b"[DONE]")
+        assert time.monotonic() - start > 1.4
+
+
+def test_heartbeat(server):
+    """A stalled engine: a comment within ten seconds and a bit."""
+    with server.connect(timeout=12) as s:
+        start = time.monotonic()
+        s.sendall(util.chat_bytes("@prefill=60000", stream=True))
+        util.read_until(s, b"\n\n", util.read_until(s, b"\r\n\r\n").split(b"\r\n\r\n")[1])
+        assert 9 < time.monotonic() - start < 10.5
+    server.wait_rows()
+
+
+def test_body_limit():
+    with util.serving("--body-bytes", 10000) as s:
+        for n in (10001, 30000, 1000000, 10**15):
+            with s.connect() as c:
+                c.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                          b"Content-Length: %d\r\n\r\n" % n + b"x" * min(n, 30000))
+                status, _, body = util.parse(util.read_all(c))
+                assert status == 413 and json.loads(body)["error"]["code"] == "request_too_large"
+        chunk = b"1000\r\n" + b"x" * 4096 + b"\r\n"
+        raw = talk(s, b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                   b"Transfer-Encoding: chunked\r\n\r\n" + chunk * 5 + b"0\r\n\r\n")
+        assert util.parse(raw)[0] == 413
+        raw = talk(s, b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n"
+                   b"Transfer-Encoding: chunked\r\n\r\n" + chunk * 50)
+        assert raw == b""  # an endless body is cut
+        raw = talk(s, b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+                   b"Content-Length: 20000\r\n\r\n", timeout=1)
+        assert raw.startswith(b"HTTP/1.1 413")
+        raw = talk(s, b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+                   b"Content-Length: 200\r\n\r\n", timeout=1)
+        assert raw.startswith(b"HTTP/1.1 100")
+        assert s.chat("y" * 9000)[0] == 200
+        alive(s)
+
+
+def test_refused_after_its_body(server):
+    """401, 404 and 405 read the body first: closing on unread bytes would lose the reply."""
+    status, _, _ = server.request("POST", "/nope", b"x" * (8 << 20))
+    assert status == 404
+
+
+def drip(server, data, every):
+    """Sends a byte at a time; seconds until cut, and what was said."""
+    out = b""
+    start = time.monotonic()
+    with server.connect() as s:
+        s.settimeout(every)
+        for b in data:
+            try:
+                s.send(bytes([b]))
+                got = s.recv(65536)
+                out += got
+                if not got:
+                    break
+            except (TimeoutError, socket.timeout):
+                continue
+            except ConnectionError:
+                break
+    return time.monotonic() - start, out
+
+
+def test_slow_loris():
+    with util.serving("--header-ms", 700, "--body-ms", 700) as s:
+        took, out = drip(s, b"GET /health HTTP/1.1\r\nHost: x\r\nX-A: " + b"a" * 200, 0.05)
+        assert 0.6 < took < 1.2 and out.startswith(b"HTTP/1.1 408"), (took, out)
+        took, out = drip(s, b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n", 0.05)
+        assert 0.6 < took < 1.2
+        with s.connect() as c:  # silent from the start
+            start = time.monotonic()
+            util.read_all(c)
+            assert 0.6 < time.monotonic() - start < 1.2
+        with s.connect() as c:  # on a kept connection: the first byte starts the clock
+            c.sendall(HEALTH)
+            util.read_one(c)
+            time.sleep(1)
+            c.sendall(HEALTH)
+            assert util.read_one(c)[0] == 200
+            c.sendall(b"GET /he")
+            start = time.monotonic()
+            assert util.read_all(c).startswith(b"HTTP/1.1 408")
+            assert 0.6 < time.monotonic() - start < 1.2
+        with s.connect() as c:  # a body that does not come
+            c.sendall(util.chat_bytes()[:-3])
+            start = time.monotonic()
+            assert util.read_all(c).startswith(b"HTTP/1.1 408")
+            assert 0.6 < time.monotonic() - start < 1.2
+        with s.connect() as c:  # neither clock stops a long answer
+            c.sendall(util.chat_bytes("@prefill=1500 @reply=late"))
+            assert b"late" in util.read_one(c)[2]
+
+
+def test_flood(server):
+    """A thousand idle connections, then a thousand waiting streams: /health answers in no time."""
+    idle = [server.connect() for _ in range(1000)]
+    start = time.monotonic()
+    alive(server)
+    assert time.monotonic() - start < 0.2
+    for s in idle:
+        s.close()
+    time.sleep(0.3)
+    alive(server)
+
+
+def test_thousand_streams():
+    with util.serving("--seqs", 10, "--queue", 1000) as s:
+        held = [s.connect() for _ in range(1000)]
+        for c in held:
+            c.sendall(util.chat_bytes("@prefill=60000", stream=True))
+        s.wait_rows(10, 990)
+        start = time.monotonic()
+        alive(s)
+        assert time.monotonic() - start < 0.2
+        for c in held:
+            c.close()
+        took = s.wait_rows()
+        print("1000 streams left: noticed and cancelled in %.0f ms" % (took * 1e3))
+        assert took < 1
+
+
+def test_connection_limit():
+    with util.serving("--conns", 20) as s:
+        held = [s.connect() for _ in range(20)]
+        time.sleep(0.1)
+        status, headers, body = s.request("GET", "/health")
+        assert status == 503 and headers["connection"] == "close"
+        assert json.loads(body)["error"]["code"] == "server_busy"
+        more = [s.connect() for _ in range(200)]  # far over: cut or told, never stuck
+        with s.connect() as c:
+            c.settimeout(3)
+            assert c.recv(100).startswith(b"HTTP/1.1 503")
+        for c in held + more:
+            c.close()
+        time.sleep(0.3)
+        alive(s)
+
+
+def test_port_in_use(server):
+    with pytest.raises(RuntimeError, match="cannot listen"):
+        util.Server("--port", server.port)

@@ -1,0 +1,181 @@
+"""The official OpenAI client against the server: what users' programs see."""
+import pytest
+import util
+
+openai = pytest.importorskip("openai")
+
+USER = [{"role": "user", "content": "hi"}]
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    with openai.OpenAI(base_url=server.url + "/v1", api_key="none", max_retries=0,
+                       timeout=20) as c:
+        yield c
+
+
+def say(text):
+    return [{"role": "user", "content": text}]
+
+
+def test_models(client):
+    assert [m.id for m in client.models.list()] == ["fake-model"]
+    m = client.models.retrieve("fake-model")
+    assert (m.id, m.object, m.owned_by) == ("fake-model", "model", "cairn")
+    with pytest.raises(openai.NotFoundError):
+        client.models.retrieve("other")
+
+
+def test_whole(client):
+    r = client.chat.completions.create(model="fake-model", messages=say("hi @cached=7"))
+    assert r.object == "chat.completion" and r.id.startswith("chatcmpl-")
+    c = r.choices[0]
+    assert (c.index, c.finish_reason, c.message.role) == (0, "stop", "assistant")
+    assert c.message.content == "Hello from the test double."
+    assert r.usage.completion_tokens == len(c.message.content)
+    assert r.usage.total_tokens == r.usage.prompt_tokens + r.usage.completion_tokens
+    assert r.usage.prompt_tokens_details.cached_tokens == 7
+
+
+def test_stream(client):
+    chunks = list(client.chat.completions.create(model="fake-model", messages=USER, stream=True))
+    assert {c.object for c in chunks} == {"chat.completion.chunk"}
+    assert len({c.id for c in chunks}) == 1
+    assert chunks[0].choices[0].delta.role == "assistant"
+    assert all(c.choices[0].delta.role is None for c in chunks[1:])
+    assert "".join(c.choices[0].delta.content or "" for c in chunks) == "Hello from the test double."
+    assert [c.choices[0].finish_reason for c in chunks] == [None] * (len(chunks) - 1) + ["stop"]
+    assert all(c.usage is None for c in chunks)
+
+
+def test_stream_usage(client):
+    chunks = list(client.chat.completions.create(model="fake-model", messages=USER, stream=True,
+                                                 stream_options={"include_usage": True}))
+    assert all(c.usage is None for c in chunks[:-1])
+    assert chunks[-1].choices == [] and chunks[-1].usage.completion_tokens == 27
+    assert chunks[-2].choices[0].finish_reason == "stop"
+
+
+def test_stream_helper(client):
+    """The client's own accumulator rebuilds the answer from the chunks."""
+    with client.chat.completions.stream(model="fake-model", messages=USER) as s:
+        final = s.get_final_completion()
+    assert final.choices[0].message.content == "Hello from the test double."
+    assert final.choices[0].finish_reason == "stop"
+
+
+def test_length(client):
+    r = client.chat.completions.create(model="fake-model", messages=USER, max_tokens=5)
+    assert (r.choices[0].message.content, r.choices[0].finish_reason) == ("Hello", "length")
+    r = client.chat.completions.create(model="fake-model", messages=USER, max_tokens=5,
+                                       max_completion_tokens=2)
+    assert r.choices[0].message.content == "He"
+
+
+@pytest.mark.parametrize("stop", ["from", ["zzz", "from"]])
+def test_stop(client, stop):
+    r = client.chat.completions.create(model="fake-model", messages=USER, stop=stop)
+    assert (r.choices[0].message.content, r.choices[0].finish_reason) == ("Hello ", "stop")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_choices(client, stream):
+    r = client.chat.completions.create(model="fake-model", messages=say("@echo"), n=3, seed=9,
+                                       stream=stream)
+    if stream:
+        text = ["", "", ""]
+        ends = set()
+        for c in r:
+            text[c.choices[0].index] += c.choices[0].delta.content or ""
+            if c.choices[0].finish_reason:
+                ends.add(c.choices[0].index)
+        assert ends == {0, 1, 2}
+    else:
+        assert [c.index for c in r.choices] == [0, 1, 2]
+        text = [c.message.content for c in r.choices]
+        assert r.usage.completion_tokens == sum(map(len, text))
+    for i, t in enumerate(text):
+        assert "seed=9 choice=%d " % i in t
+
+
+def test_logprobs(client):
+    r = client.chat.completions.create(model="fake-model", messages=say("@reply=Zü"), logprobs=True,
+                                       top_logprobs=3)
+    content = r.choices[0].logprobs.content
+    assert [t.bytes for t in content] == [[0x5A], [0xC3], [0xBC]]
+    assert [t.token for t in content] == ["Z", "\ufffd", "\ufffd"]
+    assert [x.logprob for x in content[0].top_logprobs] == [-0.5, -1.5, -2.5]
+    r = client.chat.completions.create(model="fake-model", messages=USER, logprobs=True)
+    assert all(t.top_logprobs == [] for t in r.choices[0].logprobs.content)
+    chunks = list(client.chat.completions.create(model="fake-model", messages=say("@reply=Zü"),
+                                                 logprobs=True, stream=True))
+    got = [b for c in chunks if c.choices[0].logprobs for t in c.choices[0].logprobs.content
+           for b in t.bytes]
+    assert bytes(got).decode() == "Zü"
+
+
+def test_sampling_reaches_engine(client):
+    r = client.chat.completions.create(
+        model="fake-model", messages=say("@echo"), temperature=0.25, top_p=0.5, seed=77,
+        presence_penalty=-1.5, frequency_penalty=0.5, logit_bias={"65": -100, "66": 2.5},
+        extra_body={"top_k": 40, "min_p": 0.125, "repetition_penalty": 1.5,
+                    "repetition_context_size": 64, "ignore_eos": True})
+    t = r.choices[0].message.content
+    for want in ("temperature=0.25 ", "top_k=40 ", "top_p=0.5 ", "min_p=0.125 ",
+                 "repetition=1.5/64 ", "presence=-1.5 ", "frequency=0.5 ", "seed=77 ",
+                 "ignore_eos=1", "bias:65=-100", "bias:66=2.5"):
+        assert want in t + " "
+
+
+def test_defaults_and_random_seed(client):
+    texts = {client.chat.completions.create(model="fake-model", messages=say("@echo"))
+             .choices[0].message.content for _ in range(3)}
+    assert len(texts) == 3  # a seed of its own for each
+    assert all("temperature=1 top_k=0 top_p=1 min_p=0 repetition=1/" in t for t in texts)
+
+
+def test_unknown_model(client):
+    with pytest.raises(openai.NotFoundError) as e:
+        client.chat.completions.create(model="gpt-9", messages=USER)
+    assert e.value.code == "model_not_found" and e.value.param == "model"
+
+
+def test_engine_error(client):
+    with pytest.raises(openai.InternalServerError, match="told to fail"):
+        client.chat.completions.create(model="fake-model", messages=say("@fail=3"))
+    seen = ""
+    with pytest.raises(openai.APIError, match="told to fail"):
+        for c in client.chat.completions.create(model="fake-model", messages=say("@fail=3"),
+                                                stream=True):
+            seen += c.choices[0].delta.content or ""
+    assert seen == "Hel"
+
+
+def test_keys():
+    with util.serving("--key", "sesame") as s:
+        with openai.OpenAI(base_url=s.url + "/v1", api_key="sesame", max_retries=0) as c:
+            assert c.chat.completions.create(model="fake-model", messages=USER).choices
+        with openai.OpenAI(base_url=s.url + "/v1", api_key="Sesame", max_retries=0) as c:
+            with pytest.raises(openai.AuthenticationError):
+                c.models.list()
+        assert s.request("GET", "/health")[0] == 200
+        assert s.request("GET", "/v1/models")[0] == 401
+        assert s.request("GET", "/v1/models", headers={"x-api-key": "sesame"})[0] == 200
+        assert s.request("GET", "/v1/models", headers={"x-api-key": "sesam"})[0] == 401
+        assert s.request("GET", "/v1/models", headers={"Authorization": "bearer sesame"})[0] == 200
+        assert s.request("GET", "/v1/models", headers={"Authorization": "Basic sesame"})[0] == 401
+
+
+def test_async_many(server):
+    """Sixty requests at once over one client."""
+    asyncio = pytest.importorskip("asyncio")
+
+    async def go():
+        async with openai.AsyncOpenAI(base_url=server.url + "/v1", api_key="x", max_retries=0) as c:
+            async def one(i):
+                r = await c.chat.completions.create(
+                    model="fake-model", messages=say("@pace=1 @reply=answer %d" % i))
+                return r.choices[0].message.content
+            return await asyncio.gather(*[one(i) for i in range(60)])
+
+    assert asyncio.run(go()) == ["answer %d" % i for i in range(60)]

@@ -1,0 +1,157 @@
+"""Starts the fake server and speaks raw HTTP to it."""
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+PROGRAM = os.environ.get("FAKE_SERVER", os.path.join(ROOT, "build/tests/serve/fake_server"))
+TIMEOUT = 10
+
+
+class Server:
+    def __init__(self, *flags):
+        self.proc = subprocess.Popen([PROGRAM, *map(str, flags)], stdout=subprocess.PIPE,
+                                     stderr=subprocess.PIPE, text=True)
+        line = self.proc.stdout.readline()
+        found = re.search(r"http://127.0.0.1:(\d+)", line)
+        if not found:
+            raise RuntimeError(line + self.proc.communicate()[1])
+        self.port = int(found.group(1))
+        self.url = "http://127.0.0.1:%d" % self.port
+
+    def stop(self):
+        """SIGTERM, wait; the exit status and stderr, which sanitizers write to."""
+        if self.proc.poll() is None:
+            self.proc.send_signal(signal.SIGTERM)
+        try:
+            err = self.proc.communicate(timeout=20)[1]
+        except subprocess.TimeoutExpired:
+            self.proc.kill()
+            self.proc.communicate()
+            raise
+        return self.proc.returncode, err
+
+    def connect(self, **kw):
+        s = socket.create_connection(("127.0.0.1", self.port), timeout=kw.get("timeout", TIMEOUT))
+        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return s
+
+    def request(self, method, path, body=None, headers=None):
+        """One request on its own connection: status, headers, body."""
+        with self.connect() as s:
+            s.sendall(build(method, path, body, dict(headers or {}, Connection="close")))
+            return parse(read_all(s))
+
+    def chat(self, text="hi", **fields):
+        return self.request("POST", "/v1/chat/completions", ask(text, **fields))
+
+    def stats(self):
+        return json.loads(self.request("GET", "/stats")[2])
+
+    def wait_rows(self, active=0, pending=0, timeout=5.0):
+        """Seconds until the engine has as many requests."""
+        start = time.monotonic()
+        while time.monotonic() - start < timeout:
+            m = self.stats()["models"][0]
+            if (m["active_rows"], m["pending_rows"]) == (active, pending):
+                return time.monotonic() - start
+            time.sleep(0.002)
+        raise AssertionError("rows: %r" % m)
+
+
+def ask(text="hi", **fields):
+    return dict({"model": "fake-model", "messages": [{"role": "user", "content": text}]}, **fields)
+
+
+def build(method, path, body=None, headers=None):
+    data = b""
+    lines = ["%s %s HTTP/1.1" % (method, path), "Host: localhost"]
+    if body is not None:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        lines += ["Content-Length: %d" % len(data), "Content-Type: application/json"]
+    lines += ["%s: %s" % kv for kv in (headers or {}).items()]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + data
+
+
+def chat_bytes(text="hi", **fields):
+    return build("POST", "/v1/chat/completions", ask(text, **fields))
+
+
+def read_all(s):
+    out = b""
+    while True:
+        try:
+            b = s.recv(65536)
+        except ConnectionResetError:
+            return out
+        if not b:
+            return out
+        out += b
+
+
+def read_until(s, mark, out=b""):
+    while mark not in out:
+        b = s.recv(65536)
+        if not b:
+            raise AssertionError("closed before %r: %r" % (mark, out[-200:]))
+        out += b
+    return out
+
+
+def read_one(s, left=b""):
+    """One reply with a Content-Length: status, headers, body, and what came after it."""
+    left = read_until(s, b"\r\n\r\n", left)
+    head, left = left.split(b"\r\n\r\n", 1)
+    n = int(re.search(rb"(?i)content-length: (\d+)", head).group(1))
+    while len(left) < n:
+        b = s.recv(65536)
+        if not b:
+            raise AssertionError("closed inside a body")
+        left += b
+    return int(head.split()[1]), head, left[:n], left[n:]
+
+
+def dechunk(b):
+    out = b""
+    while b:
+        size, b = b.split(b"\r\n", 1)
+        n = int(size, 16)
+        if n == 0:
+            return out
+        out, b = out + b[:n], b[n + 2:]
+    return out
+
+
+def parse(raw):
+    head, body = raw.split(b"\r\n\r\n", 1)
+    lines = head.decode().split("\r\n")
+    headers = {k.lower(): v for k, v in (x.split(": ", 1) for x in lines[1:])}
+    if headers.get("transfer-encoding") == "chunked":
+        body = dechunk(body)
+    return int(lines[0].split()[1]), headers, body
+
+
+def events(body):
+    """The data of each event; comments are skipped."""
+    text = body.decode()
+    return [e[len("data: "):] for e in text.split("\n\n") if e.startswith("data: ")]
+
+
+@contextlib.contextmanager
+def serving(*flags):
+    s = Server(*flags)
+    try:
+        yield s
+    except BaseException:
+        s.proc.kill()
+        print(s.proc.communicate()[1][-4000:])
+        raise
+    rc, err = s.stop()
+    assert rc == 0, (rc, err[-4000:])
+    assert "Sanitizer" not in err, err[-4000:]

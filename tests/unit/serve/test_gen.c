@@ -1,0 +1,229 @@
+/* Generations: order, the bound of the queue, dropping, and many threads at once. */
+#include "test.h"
+
+#include "base/thread.h"
+#include "serve/gen.h"
+
+/* An engine that keeps what it is given; the test plays its thread. */
+struct cairn_engine {
+    cairn_event_fn fn;
+    void *ctx;
+    int n_cancelled;
+    cairn_status refuse;
+};
+
+cairn_status cairn_engine_submit(cairn_engine *e, const cairn_request *r, cairn_event_fn fn,
+                                 void *ctx, cairn_request_id *out, cairn_diag *dg)
+{
+    (void)r;
+    (void)dg;
+    if (e->refuse != CAIRN_OK) return e->refuse;
+    e->fn = fn;
+    e->ctx = ctx;
+    *out = 1;
+    return CAIRN_OK;
+}
+
+void cairn_engine_cancel(cairn_engine *e, cairn_request_id id)
+{
+    (void)id;
+    e->n_cancelled++;
+}
+
+typedef struct seen {
+    size_t n_tokens, n_bytes;
+    int32_t last_id;
+    int n_done;
+    gen_result result;
+    gen *to_drop; /* at the first token */
+} seen;
+
+static void on_token(void *ctx, uint32_t choice, const gen_token *t)
+{
+    seen *s = ctx;
+
+    assert_int_equal(choice, 3);
+    assert_int_equal(t->id, s->n_tokens);
+    if (t->n_top) assert_int_equal(t->top[t->n_top - 1].id, t->id + t->n_top - 1);
+    s->n_tokens++;
+    s->n_bytes += t->text.len;
+    s->last_id = t->id;
+    if (s->to_drop) gen_drop(s->to_drop);
+}
+
+static void on_done(void *ctx, uint32_t choice, const gen_result *r)
+{
+    seen *s = ctx;
+
+    (void)choice;
+    s->n_done++;
+    s->result = *r;
+}
+
+static atomic_i64 n_wakes;
+
+static void on_notify(void *ctx)
+{
+    (void)ctx;
+    atomic_add(&n_wakes, 1);
+}
+
+static void emit(const cairn_engine *e, int32_t id, cairn_str text, int32_t n_top)
+{
+    cairn_logprob top[CAIRN_MAX_LOGPROBS];
+    cairn_event ev = {.kind = CAIRN_EV_TOKEN, .id = id, .text = text, .top = top, .n_top = n_top};
+
+    for (int32_t i = 0; i < n_top; i++) top[i] = (cairn_logprob){id + i, 0};
+    e->fn(e->ctx, &ev);
+}
+
+static void end(const cairn_engine *e, cairn_finish finish)
+{
+    cairn_event ev = {.kind = CAIRN_EV_DONE, .finish = finish, .text = STR_LIT("tail")};
+
+    e->fn(e->ctx, &ev);
+}
+
+static gen *begin(mailbox *m, cairn_engine *e, seen *s)
+{
+    const gen_sink sink = {on_token, on_done, s};
+    const cairn_request r = {.choice = 3};
+    gen *g = NULL;
+
+    assert_ok(gen_start(m, e, &r, &sink, &g, NULL));
+    return g;
+}
+
+static void test_order(void **state)
+{
+    const uint64_t before = mem_used_all();
+    cairn_engine e = {0};
+    mailbox m;
+    seen s = {0};
+
+    (void)state;
+    mailbox_init(&m, on_notify, NULL);
+    begin(&m, &e, &s);
+    atomic_put(&n_wakes, 0);
+    for (int32_t i = 0; i < 100; i++) emit(&e, i, STR_LIT("abc"), i % 21);
+    assert_int_equal(atomic_get(&n_wakes), 1); /* one wake-up for all of them */
+    mailbox_deliver(&m);
+    assert_int_equal(s.n_tokens, 100);
+    assert_int_equal(s.n_bytes, 300);
+    emit(&e, 100, (cairn_str){0}, 0);
+    end(&e, CAIRN_FINISH_LENGTH);
+    assert_int_equal(m.n_live, 1);
+    mailbox_deliver(&m);
+    assert_int_equal(s.n_tokens, 101);
+    assert_int_equal(s.n_done, 1);
+    assert_int_equal(s.result.finish, CAIRN_FINISH_LENGTH);
+    assert_int_equal(m.n_live, 0);
+    mailbox_deinit(&m);
+    assert_int_equal(mem_used_all(), before);
+}
+
+/* The I/O thread is away: the queue stays bounded, the request ends in an error. */
+static void test_overflow(void **state)
+{
+    static char big[10000];
+    const uint64_t before = mem_used_all();
+    cairn_engine e = {0};
+    mailbox m;
+    seen s = {0};
+
+    (void)state;
+    mailbox_init(&m, on_notify, NULL);
+    begin(&m, &e, &s);
+    for (int32_t i = 0; i < 5000; i++) emit(&e, i, (cairn_str){big, sizeof big}, 0);
+    assert_true(mem_used_all() - before < 9000000);
+    mailbox_deliver(&m);
+    assert_true(s.n_tokens > 100 && s.n_tokens < 1000);
+    assert_int_equal(e.n_cancelled, 1);
+    end(&e, CAIRN_FINISH_CANCELLED);
+    mailbox_deliver(&m);
+    assert_int_equal(s.result.finish, CAIRN_FINISH_ERROR);
+    mailbox_deinit(&m);
+    assert_int_equal(mem_used_all(), before);
+}
+
+static void test_drop_inside(void **state)
+{
+    cairn_engine e = {0};
+    mailbox m;
+    seen s = {0};
+
+    (void)state;
+    mailbox_init(&m, on_notify, NULL);
+    s.to_drop = begin(&m, &e, &s);
+    for (int32_t i = 0; i < 10; i++) emit(&e, i, STR_LIT("x"), 0);
+    mailbox_deliver(&m);
+    assert_int_equal(s.n_tokens, 1);
+    assert_int_equal(e.n_cancelled, 1);
+    emit(&e, 1, STR_LIT("x"), 0); /* the engine may still be at it */
+    end(&e, CAIRN_FINISH_CANCELLED);
+    mailbox_deliver(&m);
+    assert_int_equal(s.n_tokens, 1);
+    assert_int_equal(s.n_done, 0);
+    assert_int_equal(m.n_live, 0);
+    mailbox_deinit(&m);
+}
+
+static void test_refused(void **state)
+{
+    const gen_sink sink = {on_token, on_done, NULL};
+    const cairn_request r = {0};
+    const uint64_t before = mem_used_all();
+    cairn_engine e = {.refuse = CAIRN_E_BUSY};
+    mailbox m;
+    gen *g = NULL;
+
+    (void)state;
+    mailbox_init(&m, on_notify, NULL);
+    assert_int_equal(gen_start(&m, &e, &r, &sink, &g, NULL), CAIRN_E_BUSY);
+    assert_null(g);
+    assert_int_equal(m.n_live, 0);
+    mailbox_deinit(&m);
+    assert_int_equal(mem_used_all(), before);
+}
+
+enum { N_THREADS = 4, N_TOKENS = 20000 };
+
+static void *play(void *ctx)
+{
+    const cairn_engine *e = ctx;
+
+    for (int32_t i = 0; i < N_TOKENS; i++) emit(e, i, STR_LIT("y"), i % 3);
+    end(e, CAIRN_FINISH_STOP);
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    cairn_engine e[N_THREADS] = {0};
+    thread t[N_THREADS] = {0};
+    seen s[N_THREADS] = {0};
+    mailbox m;
+
+    (void)state;
+    mailbox_init(&m, on_notify, NULL);
+    for (int i = 0; i < N_THREADS; i++) begin(&m, &e[i], &s[i]);
+    for (int i = 0; i < N_THREADS; i++) assert_ok(thread_start(&t[i], "play", play, &e[i]));
+    while (m.n_live) mailbox_deliver(&m);
+    for (int i = 0; i < N_THREADS; i++) {
+        thread_join(&t[i]);
+        assert_int_equal(s[i].n_tokens, N_TOKENS);
+        assert_int_equal(s[i].n_bytes, N_TOKENS);
+        assert_int_equal(s[i].n_done, 1);
+    }
+    mailbox_deinit(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_order),       cmocka_unit_test(test_overflow),
+        cmocka_unit_test(test_drop_inside), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
