@@ -219,10 +219,10 @@ static cairn_status read_members(parser *p, json_val root)
         goto out;
     }
     while (json_next_member(&it, &key, &v)) {
-        if (str_is(key, "__metadata__"))
-            TRY_GOTO(read_pairs(p, v), out);
-        else
+        if (!str_is(key, "__metadata__"))
             TRY_GOTO(read_tensor(p, key, v), out);
+        else if (json_typeof(v) != JSON_NULL) /* which the reference lets pass */
+            TRY_GOTO(read_pairs(p, v), out);
     }
     st = check_cover(p);
 out:

@@ -171,6 +171,7 @@ static void bad_headers(void **state)
     } c[] = {
         {"{\"t\":" T("F32", "[2]", "[0,8]") "}", 8, CAIRN_OK, ""},
         {"{}", 0, CAIRN_OK, ""},
+        {"{\"__metadata__\":null}", 0, CAIRN_OK, ""},
         {"{\"t\":" T("F32", "[2]", "[0,8]") "}", 7, CAIRN_E_CORRUPT, "the file has 7 bytes"},
         {"{\"t\":" T("F32", "[2]", "[0,8]") "}", 9, CAIRN_E_CORRUPT, "9 bytes of data, expected 8"},
         {"{\"t\":" T("F32", "[2]", "[0,9]") "}", 9, CAIRN_E_CORRUPT,
