@@ -66,6 +66,13 @@ w.write_header_to_file()
 w.write_kv_data_to_file()
 w.close()
 
+w = gguf.GGUFWriter(data + "/chat.gguf", "llama")
+w.add_token_list(["<unk>", "<s>", "</s>", "a"])
+w.add_chat_template("GGUF")
+w.write_header_to_file()
+w.write_kv_data_to_file()
+w.close()
+
 for f in os.listdir(data):
     if f.startswith("split-"):
         os.remove(os.path.join(data, f))
