@@ -9,9 +9,10 @@
 
 /* Kimi K2 with its scales has some 140,000 tensors; the index of this many takes 40 MB. */
 enum { FORMAT_MAX_TENSORS = 1 << 18 };
-/* GGUF's own limit is 64; names of HF checkpoints stay under 150.  With the limit above this bounds
-   what a hostile header can make us copy. */
+/* GGUF's own limit is 64; names of HF checkpoints stay under 150. */
 enum { FORMAT_MAX_NAME = 200 };
+/* Of all names in a file, which are copied: three times Kimi K2's. */
+enum { FORMAT_MAX_NAME_BYTES = 24 << 20 };
 
 /* A span of a file's data section. */
 typedef struct byte_range {

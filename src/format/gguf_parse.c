@@ -29,6 +29,7 @@ typedef struct parser {
     arena *mem;
     gguf_file *f;
     size_t elems_left; /* of MAX_ELEMS */
+    size_t names_left; /* of FORMAT_MAX_NAME_BYTES */
     cairn_diag *dg;
 } parser;
 
@@ -307,6 +308,10 @@ static cairn_status read_tensor(parser *p, size_t i, byte_range *r)
         return diag_set(p->dg, CAIRN_E_CORRUPT,
                         "%s: %s: its name has %zu bytes; expected 1 to %d and no NUL", p->f->path,
                         field, t->name.len, FORMAT_MAX_NAME);
+    if (t->name.len > p->names_left)
+        return diag_set(p->dg, CAIRN_E_LIMIT, "%s: names of tensors: over %d bytes", p->f->path,
+                        FORMAT_MAX_NAME_BYTES);
+    p->names_left -= t->name.len;
     t->name.ptr = arena_strdup(p->mem, t->name);
     if (!t->name.ptr) return no_memory(p, "tensors", p->f->n_tensor);
     t->file = p->f->path;
@@ -370,7 +375,7 @@ out:
 cairn_status gguf_parse(const char *path, const uint8_t *bytes, size_t size, arena *a,
                         gguf_file *out, cairn_diag *dg)
 {
-    parser p = {reader_of(bytes, size), a, out, MAX_ELEMS, dg};
+    parser p = {reader_of(bytes, size), a, out, MAX_ELEMS, FORMAT_MAX_NAME_BYTES, dg};
     uint64_t n_tensor = 0, n_kv = 0;
 
     *out = (gguf_file){.path = path};

@@ -13,7 +13,7 @@
 
 enum {
     /* The largest public config.json, with a quantisation entry a module, is under 1 MiB. */
-    MAX_CONFIG_BYTES = 8 << 20,
+    MAX_CONFIG_BYTES = 4 << 20,
     MAX_KEY_BYTES = 256,
 };
 

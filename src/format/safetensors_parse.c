@@ -11,6 +11,7 @@
 #include "base/reader.h"
 #include "base/str.h"
 #include "format/format_priv.h"
+#include "format/jsonsplit.h"
 
 enum {
     MAX_HEADER = 100 * 1000 * 1000, /* the reference's own limit */
@@ -25,6 +26,8 @@ typedef struct parser {
     uint64_t n_data;
     safetensors_file *f;
     byte_range *range;
+    size_t n_max;      /* entries of both lists */
+    size_t names_left; /* bytes */
     cairn_diag *dg;
 } parser;
 
@@ -125,10 +128,16 @@ static cairn_status read_tensor(parser *p, cairn_str name, json_val v)
     const size_t i = p->f->n_tensor;
     tensor_desc *t = &p->f->tensor[i];
 
+    if (i == p->n_max) /* jsonsplit_count promises that it is not */
+        return diag_set(p->dg, CAIRN_E_INTERNAL, "%s: header: over %zu entries", p->path, i);
     if (name.len == 0 || name.len > FORMAT_MAX_NAME || memchr(name.ptr, 0, name.len))
         return diag_set(p->dg, CAIRN_E_CORRUPT,
                         "%s: tensor %zu: its name has %zu bytes; expected 1 to %d and no NUL",
                         p->path, i, name.len, FORMAT_MAX_NAME);
+    if (name.len > p->names_left)
+        return diag_set(p->dg, CAIRN_E_LIMIT, "%s: names of tensors: over %d bytes", p->path,
+                        FORMAT_MAX_NAME_BYTES);
+    p->names_left -= name.len;
     t->name = (cairn_str){arena_strdup(p->mem, name), name.len};
     if (!t->name.ptr) return no_memory(p);
     t->file = p->path;
@@ -198,36 +207,62 @@ static cairn_status check_cover(parser *p)
     return CAIRN_OK;
 }
 
+/* The members of one piece of the header. */
 static cairn_status read_members(parser *p, json_val root)
 {
-    const size_t n = json_size(root);
     json_iter it = json_each(root);
-    cairn_status st = CAIRN_OK;
     cairn_str key;
     json_val v;
 
-    if (json_typeof(root) != JSON_OBJ)
-        return diag_set(p->dg, CAIRN_E_CORRUPT, "%s: header: expected an object, found %s", p->path,
-                        json_type_name(json_typeof(root)));
+    while (json_next_member(&it, &key, &v)) {
+        if (!str_is(key, "__metadata__"))
+            TRY(read_tensor(p, key, v));
+        else if (json_typeof(v) != JSON_NULL) /* which the reference lets pass */
+            TRY(read_pairs(p, v));
+    }
+    return CAIRN_OK;
+}
+
+static cairn_status read_pieces(parser *p, cairn_str text)
+{
+    jsonsplit split = {.text = text};
+    cairn_status st = CAIRN_OK;
+    buf piece;
+
+    buf_init(&piece, MEM_SCRATCH);
+    while (!split.done && st == CAIRN_OK) {
+        json_doc *doc = NULL;
+        const size_t at = split.at;
+        st = jsonsplit_next(&split, &piece, p->dg);
+        if (st == CAIRN_OK) st = json_parse(buf_view(&piece), &doc, p->dg);
+        if (st != CAIRN_OK) {
+            diag_prefix(p->dg, "%s: header from byte %zu", p->path, at);
+            break;
+        }
+        st = read_members(p, json_root(doc));
+        json_free(doc);
+    }
+    buf_deinit(&piece);
+    return st;
+}
+
+static cairn_status read_header(parser *p, cairn_str text)
+{
+    const size_t n = jsonsplit_count(text);
+    cairn_status st = CAIRN_OK;
+
     if (n > FORMAT_MAX_TENSORS)
-        return diag_set(p->dg, CAIRN_E_LIMIT, "%s: %zu tensors; at most %d are supported", p->path,
-                        n, FORMAT_MAX_TENSORS);
+        return diag_set(p->dg, CAIRN_E_LIMIT, "%s: header: %zu entries; at most %d are supported",
+                        p->path, n, FORMAT_MAX_TENSORS);
     p->f->tensor = arena_calloc(p->mem, n, sizeof *p->f->tensor);
     p->range = mem_calloc(n, sizeof *p->range, MEM_SCRATCH);
-    if (!p->f->tensor || !p->range) {
+    p->n_max = n;
+    if (p->f->tensor && p->range)
+        st = read_pieces(p, text);
+    else
         st = no_memory(p);
-        goto out;
-    }
-    while (json_next_member(&it, &key, &v)) {
-        if (str_is(key, "__metadata__"))
-            TRY_GOTO(read_pairs(p, v), out);
-        else
-            TRY_GOTO(read_tensor(p, key, v), out);
-    }
-    st = check_cover(p);
-out:
+    if (st == CAIRN_OK) st = check_cover(p);
     mem_free(p->range);
-    p->range = NULL;
     return st;
 }
 
@@ -236,10 +271,8 @@ cairn_status safetensors_parse(const char *path, const uint8_t *bytes, size_t si
 {
     reader r = reader_of(bytes, size);
     const uint64_t n = reader_u64(&r);
-    parser p = {.path = path, .mem = a, .f = out, .dg = dg};
-    json_doc *doc = NULL;
+    parser p = {.path = path, .mem = a, .f = out, .names_left = FORMAT_MAX_NAME_BYTES, .dg = dg};
     const uint8_t *text;
-    cairn_status st;
 
     *out = (safetensors_file){.n_tensor = 0};
     if (r.bad)
@@ -254,14 +287,7 @@ cairn_status safetensors_parse(const char *path, const uint8_t *bytes, size_t si
                         size - 8);
     if (text[0] != '{')
         return diag_set(dg, CAIRN_E_CORRUPT, "%s: header: expected it to begin with {", path);
-    st = json_parse((cairn_str){(const char *)text, (size_t)n}, &doc, dg);
-    if (st != CAIRN_OK) {
-        diag_prefix(dg, "%s: header", path);
-        return st;
-    }
     p.data = bytes + r.at;
     p.n_data = reader_left(&r);
-    st = read_members(&p, json_root(doc));
-    json_free(doc);
-    return st;
+    return read_header(&p, (cairn_str){(const char *)text, (size_t)n});
 }

@@ -7,14 +7,17 @@
 #include "text/tok.h"
 
 typedef struct textfiles {
-    tok *tok;   /* never NULL */
-    chat *chat; /* NULL: no template */
+    tok *tok;             /* never NULL */
+    chat *chat;           /* NULL: no template, or one that does not compile */
+    cairn_diag chat_diag; /* why it does not */
 } textfiles;
 
 /* From a directory with tokenizer.json (tokenizer_config.json, chat_template.jinja or .json,
-   generation_config.json, config.json optional; `chat_template` in tokenizer_config wins over the
-   .jinja file) or a GGUF with a vocabulary.  EOS ids are the union of config's, generation's and
-   tokenizer's.  E_NOTFOUND when there is no vocabulary at all. */
+   generation_config.json, config.json optional) or a GGUF with a vocabulary.  As in the reference
+   (transformers), chat_template.jinja wins over the `chat_template` key of tokenizer_config.json;
+   chat_template.json comes last.  Of several named templates "default" is taken.  EOS ids are the
+   union of config's, generation's and tokenizer's.  E_NOTFOUND when there is no vocabulary at
+   all. */
 cairn_status textfiles_open(const char *path, textfiles *out, cairn_diag *dg);
 void textfiles_close(textfiles *t);
 

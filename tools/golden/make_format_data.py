@@ -66,6 +66,13 @@ w.write_header_to_file()
 w.write_kv_data_to_file()
 w.close()
 
+w = gguf.GGUFWriter(data + "/chat.gguf", "llama")
+w.add_token_list(["<unk>", "<s>", "</s>", "a"])
+w.add_chat_template("GGUF")
+w.write_header_to_file()
+w.write_kv_data_to_file()
+w.close()
+
 for f in os.listdir(data):
     if f.startswith("split-"):
         os.remove(os.path.join(data, f))
@@ -81,7 +88,7 @@ w.close()
 small = {"f32": ramp(2, 3), "f16": ramp(4, dtype=np.float16), "i64": np.array([-1, 2**40]), "u8": np.array([1, 2, 3], np.uint8),
          "b": np.array([True, False]), "scalar": np.array(2.5, np.float32), "empty": np.zeros((0, 4), np.float32),
          "five": ramp(1, 2, 3, 1, 2), "six": ramp(2, 1, 2, 1, 2, 2)}
-save_file(small, corpus + "/safetensors/small.safetensors", {"format": "pt", "note": "made by numpy"})
+save_file(small, corpus + "/safetensors/small.safetensors", {"note": "made by numpy"})
 save_file({"w": ramp(2, 2)}, corpus + "/safetensors/one.safetensors")
 
 sh = data + "/sharded"
@@ -100,6 +107,10 @@ json.dump({"model_type": "gemma3", "eos_token_id": [1, 106], "flag": True, "none
           open(corpus + "/hfconfig/multi.json", "w"))
 json.dump({"model_type": "llama", "hidden_size": 64, "rope_parameters": {"rope_theta": 10000.0}},
           open(corpus + "/hfconfig/llama.json", "w"), indent=2)
+
+for i, (path, text) in enumerate((("a.b.1", '{"a.b": [1, 2], "a": {"b": 3}}'), ("text_config.x", '{"text_config": {"x": [[NaN], -1e400]}}'))):
+    with open(f"{corpus}/hfconfig/path{i}", "w") as f:  # for the fuzzer: a path, then a file
+        f.write(path + "\n" + text)
 
 np.save(data + "/ramp.npy", ramp(2, 3))
 np.save(data + "/row.npy", ramp(5))

@@ -171,6 +171,7 @@ static void bad_headers(void **state)
     } c[] = {
         {"{\"t\":" T("F32", "[2]", "[0,8]") "}", 8, CAIRN_OK, ""},
         {"{}", 0, CAIRN_OK, ""},
+        {"{\"__metadata__\":null}", 0, CAIRN_OK, ""},
         {"{\"t\":" T("F32", "[2]", "[0,8]") "}", 7, CAIRN_E_CORRUPT, "the file has 7 bytes"},
         {"{\"t\":" T("F32", "[2]", "[0,8]") "}", 9, CAIRN_E_CORRUPT, "9 bytes of data, expected 8"},
         {"{\"t\":" T("F32", "[2]", "[0,9]") "}", 9, CAIRN_E_CORRUPT,
@@ -200,7 +201,10 @@ static void bad_headers(void **state)
         {"{\"__metadata__\":{\"a\":1}}", 0, CAIRN_E_CORRUPT, "__metadata__: a: expected a string"},
         {"{\"__metadata__\":[]}", 0, CAIRN_E_CORRUPT, "__metadata__: expected an object"},
         {" {}", 0, CAIRN_E_CORRUPT, "expected it to begin with {"},
-        {"{\"t\":", 0, CAIRN_E_CORRUPT, "header: JSON"},
+        {"{\"t\":", 0, CAIRN_E_CORRUPT, "header from byte 0: the object that begins"},
+        {"{\"t\":}", 0, CAIRN_E_CORRUPT, "header from byte 0: JSON, byte"},
+        {"{}x", 0, CAIRN_E_CORRUPT, "expected nothing after the object"},
+        {"{,}", 0, CAIRN_E_CORRUPT, "header from byte 0: JSON, byte"},
         {"", 0, CAIRN_E_CORRUPT, "length 0"},
     };
 #undef T

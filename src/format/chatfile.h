@@ -1,0 +1,17 @@
+/* A checkpoint's chat template and the token texts that templates see.  Private to format/. */
+#ifndef FORMAT_CHATFILE_H
+#define FORMAT_CHATFILE_H
+
+#include "format/textfiles.h"
+
+/* From a directory; `config` is the root of tokenizer_config.json, or JSON_NONE.  Leaves t->chat
+   NULL where there is no template, and fills t->chat_diag where it does not compile. */
+cairn_status chatfile_from_dir(const char *dir, json_val config, textfiles *t, cairn_diag *dg);
+/* From a GGUF's keys; t->tok is open. */
+cairn_status chatfile_from_gguf(const char *path, const meta_view *v, textfiles *t, cairn_diag *dg);
+
+/* DIR/NAME into `text` when it exists.  Python's dialect is made JSON when `json`. */
+cairn_status chatfile_read(const char *dir, const char *name, size_t max, bool json, buf *text,
+                           bool *found, cairn_diag *dg);
+
+#endif

@@ -1,0 +1,311 @@
+/* Which files are read, who wins and what the tokenizer and the template are given.  Both stand-ins
+   below only write down what they get: their own tests are in unit/text. */
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "format/textfiles.h"
+
+struct tok {
+    int32_t n_vocab;
+};
+struct chat {
+    int unused;
+};
+
+static struct {
+    char config[2000], text[200], bos[40], eos[40], extra[400], where[300];
+    int32_t eos_id[16];
+    size_t n_eos;
+    cairn_status chat_status;
+    int n_open;
+} got;
+
+static void keep(char *to, size_t size, cairn_str s)
+{
+    snprintf(to, size, "%.*s", STR_ARG(s));
+}
+
+static cairn_status fake_tok(tok **out)
+{
+    *out = mem_calloc(1, sizeof **out, MEM_TEXT);
+    if (!*out) return CAIRN_E_NOMEM;
+    (*out)->n_vocab = 100;
+    got.n_open++;
+    return CAIRN_OK;
+}
+
+cairn_status tok_open_hf(cairn_str tokenizer_json, cairn_str tokenizer_config, const char *where,
+                         tok **out, cairn_diag *dg)
+{
+    (void)where;
+    (void)dg;
+    assert_str(tokenizer_json, "{\"model\":1}");
+    keep(got.config, sizeof got.config, tokenizer_config);
+    return fake_tok(out);
+}
+
+cairn_status tok_open_gguf(const meta_view *gguf, const char *where, tok **out, cairn_diag *dg)
+{
+    (void)gguf;
+    (void)where;
+    (void)dg;
+    return fake_tok(out);
+}
+
+void tok_close(tok *t)
+{
+    got.n_open--;
+    mem_free(t);
+}
+
+cairn_status tok_add_eos(tok *t, int32_t id)
+{
+    (void)t;
+    got.eos_id[got.n_eos++] = id;
+    return CAIRN_OK;
+}
+
+tok_special tok_specials(const tok *t)
+{
+    (void)t;
+    return (tok_special){.bos = 1, .eos = 2, .unk = 0, .pad = -1};
+}
+
+int32_t tok_vocab(const tok *t)
+{
+    return t->n_vocab;
+}
+
+cairn_status chat_open(cairn_str template_text, cairn_str bos, cairn_str eos, json_val extra,
+                       const char *where, chat **out, cairn_diag *dg)
+{
+    buf b;
+    keep(got.text, sizeof got.text, template_text);
+    keep(got.bos, sizeof got.bos, bos);
+    keep(got.eos, sizeof got.eos, eos);
+    keep(got.where, sizeof got.where, str_of(where));
+    buf_init(&b, MEM_TEXT);
+    json_writer w = json_write(&b);
+    json_w_val(&w, extra);
+    const cairn_status st = buf_status(&b);
+    keep(got.extra, sizeof got.extra, buf_view(&b));
+    buf_deinit(&b);
+    if (st != CAIRN_OK) return diag_set(dg, st, "extra");
+    if (got.chat_status != CAIRN_OK) return diag_set(dg, got.chat_status, "%s: bad tag", where);
+    *out = mem_calloc(1, sizeof **out, MEM_TEXT);
+    if (!*out) return diag_set(dg, CAIRN_E_NOMEM, "chat");
+    got.n_open++;
+    return CAIRN_OK;
+}
+
+void chat_close(chat *c)
+{
+    got.n_open--;
+    mem_free(c);
+}
+
+static const char *const all_names[] = {"tokenizer.json",      "tokenizer_config.json",
+                                        "chat_template.jinja", "chat_template.json",
+                                        "config.json",         "generation_config.json"};
+static char dir[64];
+
+static void put(const char *name, const char *text)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    assert_ok(file_replace(path, text, strlen(text), NULL));
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    memset(&got, 0, sizeof got);
+    strncpy(dir, "/tmp/cairn-text-XXXXXX", sizeof dir - 1);
+    if (!mkdtemp(dir)) return -1;
+    put("tokenizer.json", "{\"model\":1}");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    char path[128];
+    (void)state;
+    for (size_t i = 0; i < sizeof all_names / sizeof *all_names; i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, all_names[i]);
+        (void)unlink(path);
+    }
+    return rmdir(dir);
+}
+
+static void open_ok(textfiles *t)
+{
+    cairn_diag dg = {0};
+    if (textfiles_open(dir, t, &dg) != CAIRN_OK) fail_msg("%s", dg.message);
+    assert_non_null(t->tok);
+}
+
+static void tokenizer_alone(void **state)
+{
+    textfiles t;
+    (void)state;
+    open_ok(&t);
+    assert_null(t.chat);
+    assert_int_equal(t.chat_diag.status, CAIRN_OK);
+    assert_string_equal(got.config, "");
+    textfiles_close(&t);
+    assert_int_equal(got.n_open, 0);
+    textfiles_close(&t); /* harmless */
+}
+
+static void tokens_reach_the_template(void **state)
+{
+    textfiles t;
+    (void)state;
+    put("tokenizer_config.json",
+        "{\"bos_token\":{\"content\":\"<s>\",\"lstrip\":false},\"eos_token\":\"</s>\","
+        "\"pad_token\":\"<pad>\",\"unk_token\":null,\"add_bos_token\":true,"
+        "\"boi_token\":{\"content\":\"<boi>\"},\"extra_special_tokens\":{\"image\":\"<img>\"},"
+        "\"model_max_length\":1000000000000000019884624838656,\"chat_template\":\"KEY\"}");
+    open_ok(&t);
+    assert_non_null(t.chat);
+    assert_string_equal(got.text, "KEY");
+    assert_string_equal(got.bos, "<s>");
+    assert_string_equal(got.eos, "</s>");
+    assert_string_equal(got.extra,
+                        "{\"pad_token\":\"<pad>\",\"boi_token\":\"<boi>\",\"image\":\"<img>\"}");
+    assert_non_null(strstr(got.where, "tokenizer_config.json"));
+    assert_non_null(strstr(got.config, "1000000000000000019884624838656.0"));
+    textfiles_close(&t);
+    assert_int_equal(got.n_open, 0);
+}
+
+/* transformers 5.24: a chat_template.jinja wins over the key, named templates or not. */
+static void which_template_wins(void **state)
+{
+    textfiles t;
+    (void)state;
+    put("chat_template.json", "{\"chat_template\":\"LEGACY\"}");
+    open_ok(&t);
+    assert_string_equal(got.text, "LEGACY");
+    textfiles_close(&t);
+    put("tokenizer_config.json", "{\"chat_template\":[{\"name\":\"tool_use\",\"template\":\"T\"},"
+                                 "{\"name\":\"default\",\"template\":\"D\"}]}");
+    open_ok(&t);
+    assert_string_equal(got.text, "D");
+    textfiles_close(&t);
+    put("tokenizer_config.json", "{\"chat_template\":\"KEY\"}");
+    open_ok(&t);
+    assert_string_equal(got.text, "KEY");
+    textfiles_close(&t);
+    put("chat_template.jinja", "FILE");
+    open_ok(&t);
+    assert_string_equal(got.text, "FILE");
+    assert_non_null(strstr(got.where, "chat_template.jinja"));
+    textfiles_close(&t);
+    assert_int_equal(got.n_open, 0);
+}
+
+static void eos_is_a_union(void **state)
+{
+    textfiles t;
+    (void)state;
+    put("config.json", "{\"eos_token_id\":7,\"text_config\":{\"eos_token_id\":9}}");
+    put("generation_config.json", "{\"eos_token_id\":[1,99,100,-3,\"x\"]}");
+    open_ok(&t);
+    assert_int_equal(got.n_eos, 3);
+    assert_int_equal(got.eos_id[0], 7);
+    assert_int_equal(got.eos_id[1], 1);
+    assert_int_equal(got.eos_id[2], 99); /* 100 is beyond the vocabulary */
+    textfiles_close(&t);
+}
+
+static void a_bad_template_is_not_fatal(void **state)
+{
+    textfiles t;
+    (void)state;
+    put("chat_template.jinja", "{% x %}");
+    got.chat_status = CAIRN_E_CORRUPT;
+    open_ok(&t);
+    assert_null(t.chat);
+    assert_int_equal(t.chat_diag.status, CAIRN_E_CORRUPT);
+    assert_says(&t.chat_diag, "chat_template.jinja: bad tag");
+    textfiles_close(&t);
+    assert_int_equal(got.n_open, 0);
+}
+
+static void errors_name_the_file(void **state)
+{
+    static const char *const name[] = {"tokenizer_config.json", "config.json",
+                                       "generation_config.json", "chat_template.json"};
+    cairn_diag dg = {0};
+    textfiles t;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+        char path[128];
+        put(name[i], "{\"a\":");
+        assert_int_equal(textfiles_open(dir, &t, &dg), CAIRN_E_CORRUPT);
+        assert_says(&dg, name[i]);
+        snprintf(path, sizeof path, "%s/%s", dir, name[i]);
+        (void)unlink(path);
+    }
+    assert_int_equal(got.n_open, 0);
+    assert_int_equal(textfiles_open("/nonexistent", &t, &dg), CAIRN_E_NOTFOUND);
+    assert_int_equal(textfiles_open("tests/unit", &t, &dg), CAIRN_E_NOTFOUND);
+    assert_says(&dg, "expected tokenizer.json");
+    assert_int_equal(textfiles_open("tests/unit/format/data/split-00001-of-00003.gguf", &t, &dg),
+                     CAIRN_E_NOTFOUND);
+    assert_says(&dg, "expected a vocabulary");
+}
+
+static void from_gguf(void **state)
+{
+    cairn_diag dg = {0};
+    textfiles t;
+    (void)state;
+    assert_ok(textfiles_open("tests/fuzz/corpus/gguf/vocab.gguf", &t, &dg));
+    assert_null(t.chat); /* no template in it */
+    textfiles_close(&t);
+    assert_ok(textfiles_open("tests/unit/format/data/chat.gguf", &t, &dg));
+    assert_string_equal(got.text, "GGUF");
+    assert_string_equal(got.bos, "<s>");
+    assert_string_equal(got.eos, "</s>");
+    assert_string_equal(got.extra, "{\"unk_token\":\"<unk>\"}");
+    textfiles_close(&t);
+    assert_int_equal(got.n_open, 0);
+}
+
+static cairn_status open_close(void *ctx)
+{
+    textfiles t;
+    const cairn_status st = textfiles_open(ctx, &t, NULL);
+    if (st == CAIRN_OK) textfiles_close(&t);
+    got.n_eos = 0;
+    return st;
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    char gguf[] = "tests/unit/format/data/chat.gguf";
+    (void)state;
+    put("tokenizer_config.json", "{\"pad_token\":\"<pad>\",\"chat_template\":\"KEY\"}");
+    put("generation_config.json", "{\"eos_token_id\":[1,2]}");
+    assert_true(fault_loop(open_close, dir) > 10);
+    assert_true(fault_loop(open_close, gguf) > 5);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(tokenizer_alone), TEST(tokens_reach_the_template),   TEST(which_template_wins),
+        TEST(eos_is_a_union),  TEST(a_bad_template_is_not_fatal), TEST(errors_name_the_file),
+        TEST(from_gguf),       TEST(every_allocation_may_fail),
+    };
+#undef TEST
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
