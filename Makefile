@@ -1,8 +1,15 @@
 # One non-recursive makefile.  New files under src/ and tests/ are found by name: no edit needed.
 #   make                 $(B)/libcairn.a and, once src/cli/main.c exists, $(B)/cairn
-#   make test            builds and runs every test program
-#   make test-asan test-tsan check compile_commands.json clean
+#   make run             installs, builds, fetches the default model and answers PROMPT="…"
+#   make test            installs, builds and runs every test program
+#   make test-asan test-tsan fuzz fuzz-long check compile_commands.json clean
 # Knobs: B=folder  CC=gcc|clang  SAN=address,undefined|thread  TESTS="tests/unit/base/test_map.c …"
+#        FUZZ_SECONDS=N of fresh fuzzing a target  V=1 shows whole commands
+
+# Every core, unless -j says otherwise; a make below us shares its parent's.
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(shell nproc)
+endif
 
 B ?= build
 SAN ?=
@@ -26,7 +33,7 @@ obj_lib := $(call obj,$(src_lib))
 obj_cli := $(call obj,$(src_cli))
 
 # A test program is a file under tests/ with a main; other files there help the programs of their
-# folder, and those directly in tests/ help all.  tests/fuzz is built by .ci/run.
+# folder, and those directly in tests/ help all.  tests/fuzz holds libFuzzer targets, fuzz_*.c.
 test_c := $(sort $(shell find tests -name '*.c' -not -path 'tests/fuzz/*'))
 test_main := $(if $(test_c),$(shell grep -lE '^int main\b' $(test_c)))
 # Programs that Python tests start and that are no tests themselves.
@@ -35,6 +42,10 @@ test_main := $(filter-out $(test_side),$(test_main))
 test_help := $(filter-out $(test_main) $(test_side),$(test_c))
 TESTS ?= $(test_main)
 test_bin := $(patsubst %.c,$(B)/%,$(TESTS))
+fuzz_all := $(sort $(wildcard tests/fuzz/*.c))
+fuzz_main := $(filter tests/fuzz/fuzz_%,$(fuzz_all))
+fuzz_help := $(filter-out $(fuzz_main),$(fuzz_all)) $(filter-out $(test_main),$(wildcard tests/*.c))
+fuzz_bin := $(patsubst %.c,$(B)/%,$(fuzz_main))
 help_of = $(call obj,$(foreach h,$(test_help),$(if $(filter $(dir $(h)),$(dir $(1)) tests/),$(h))))
 
 # --- flags ---
@@ -53,6 +64,8 @@ OPT_KERN := $(OPT)
 HARD := -fsanitize=$(SAN) -fno-sanitize-recover=all
 # gcc's flow analysis of instrumented code sees truncations that are not there.
 HARD += $(if $(findstring clang,$(CC)),,-Wno-format-truncation -Wno-maybe-uninitialized)
+# A C link lacks what clang's check of C++ objects' types needs.
+HARD += $(if $(findstring clang,$(CC)),$(if $(findstring undefined,$(SAN)),-fno-sanitize=vptr))
 endif
 # Contraction off: an fma only where the numerics contract writes one.
 COMMON := $(DEFS) -ffp-contract=off -fvisibility=hidden -fPIC -pthread $(HARD) -MMD -MP
@@ -77,12 +90,12 @@ LIBS := $(call has,src/base/json.cc,-lsimdjson -lstdc++) $(call has,src/base/has
 LIBS_CLI := $(call has,src/cli/%,-ledit -lcurl)
 LINK = $(CC) $(HARD) -pthread -Wl,--as-needed $(LDFLAGS)
 
-# Commands are shown short; V=1 shows them whole.
+# Commands are shown short, unless V=1.
 V ?= 0
 say = $(if $(filter 0,$(V)),@printf '  %-4s %s\n' '$(1)' '$@';)
 
 # --- targets ---
-.PHONY: all kern-bench test test-build test-asan test-tsan check clean FORCE
+.PHONY: all run kern-bench test test-build test-asan test-tsan fuzz fuzz-long fuzz-build check clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 all: $(B)/libcairn.a $(if $(filter src/cli/main.c,$(src_cli)),$(B)/cairn)
@@ -127,28 +140,50 @@ $(B)/bench/%: $(B)/bench/%.o $(B)/internal.a
 kern-bench: $(B)/bench/bench_linear
 	$< 1
 	$< 2
+# The first half of the recipe is what a new machine lacks; it ends at once where nothing is missing.
+MAKE_MORE = +@$(MAKE) --no-print-directory
+run:
+	@tools/install-deps
+	$(MAKE_MORE) all
+	@model=$$(tools/get-models smollm2) || exit 1; \
+	if [ -z "$$PROMPT" ] && [ -t 0 ] && [ -t 1 ]; then exec $(B)/cairn run "$$model"; fi; \
+	exec $(B)/cairn run "$$model" -p "$${PROMPT:-Why is the sky blue? Answer in two sentences.}"
 
 # Python tests belong to the whole run, not to a chosen part.
 run_py := $(if $(filter-out $(TESTS),$(test_main)),,--bin $(B)/cairn --pytest tests)
 test-build: all $(test_bin) $(patsubst %.c,$(B)/%,$(test_side))
-test: test-build
-	tools/run-tests $(run_py) $(test_bin)
+test:
+	@tools/install-deps
+	$(MAKE_MORE) test-build
+	@tools/run-tests $(run_py) $(test_bin)
 test-asan:
-	$(MAKE) B=$(B)-asan SAN=address,undefined test
+	$(MAKE_MORE) B=$(B)-asan SAN=address,undefined test
 # Threads live in these folders.
 tsan_tests := $(filter tests/unit/engine/% tests/unit/serve/% tests/sim/% \
                        tests/unit/base/test_workers.c tests/unit/base/test_thread.c,$(test_main))
 test-tsan:
-	$(MAKE) B=$(B)-tsan SAN=thread TESTS='$(tsan_tests)' test
+	$(MAKE_MORE) B=$(B)-tsan SAN=thread TESTS='$(tsan_tests)' test
+
+# Each target replays tests/fuzz/corpus/NAME, then makes inputs of its own for a while.
+FUZZ_SECONDS ?= 15
+$(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(call obj,$(fuzz_help)) $(B)/internal.a
+	$(call say,LINK)$(LINK) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+fuzz-build: $(fuzz_bin)
+fuzz:
+	$(MAKE_MORE) B=$(B)-fuzz CC=clang SAN=fuzzer-no-link,address,undefined fuzz-build
+	@tools/run-fuzz --seconds $(FUZZ_SECONDS) $(patsubst $(B)/%,$(B)-fuzz/%,$(fuzz_bin))
+fuzz-long:
+	$(MAKE_MORE) FUZZ_SECONDS=1200 fuzz
 
 check:
 	@find src include tests -name '*.[ch]' -o -name '*.cc' | sort | xargs clang-format --dry-run -Werror
-	python3 tools/layers.py
+	@python3 tools/layers.py --self-test
+	@python3 tools/layers.py
 
 compile_commands.json: FORCE
 	@python3 tools/compile-commands "$(CC) $(CFLAGS_ALL) $(WARN_CONV)" $(src_all) > $@
 
 clean:
-	rm -rf $(B) $(B)-asan $(B)-tsan
+	rm -rf $(B) $(B)-asan $(B)-tsan $(B)-fuzz $(B)-clang
 
--include $(patsubst %.o,%.d,$(obj_lib) $(obj_cli) $(call obj,$(test_c)))
+-include $(patsubst %.o,%.d,$(obj_lib) $(obj_cli) $(call obj,$(test_c) $(fuzz_all)))

@@ -206,7 +206,7 @@ void weights_tie(weights *w, const weight *embedding)
             w->item[i]->klass = WEIGHT_HEAD;
             return;
         }
-    assert(!"the embedding was bound before it is tied");
+    assert(0 && "the embedding was bound before it is tied");
 }
 
 cairn_status weights_audit(const weights *w, const char *const *ignored, size_t n_ignored,

@@ -20,9 +20,9 @@ enum { PROG_MAX_ROPE = 4 };
 
 typedef struct prog {
     arena *a;
-    op *op;
+    struct op *op; /* `struct`: in C++ a member may not take its type's plain name */
     int32_t n_op, cap_op;
-    value *value;
+    struct value *value;
     int32_t n_value, cap_value;
     rope_spec rope[PROG_MAX_ROPE];
     int32_t n_rope;
