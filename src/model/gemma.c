@@ -10,11 +10,12 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "model/family.h"
+#include "nn/blocks.h"
 
 typedef struct gemma_layer {
-    const weight *attn_norm, *wq, *wk, *wv, *wo, *post_attn_norm;
-    const weight *q_norm, *k_norm; /* Gemma 3 */
-    const weight *mlp_norm, *w_gate, *w_up, *w_down, *post_mlp_norm;
+    const weight *attn_norm, *post_attn_norm, *mlp_norm, *post_mlp_norm;
+    gqa_weights attn; /* with norms on q and k in Gemma 3 */
+    glu_weights mlp;
 } gemma_layer;
 
 typedef struct gemma {
@@ -37,22 +38,22 @@ static const weight_row top_rows[] = {
 #define GG(n) "blk.%d." n
 static const weight_row layer_rows[] = {
     {L(attn_norm), HF("input_layernorm"), GG("attn_norm"), DIM_ONE, DIM_HIDDEN, W_PLUS_ONE},
-    {L(wq), HF("self_attn.q_proj"), GG("attn_q"), DIM_Q, DIM_HIDDEN, W_BIAS},
-    {L(wk), HF("self_attn.k_proj"), GG("attn_k"), DIM_KV, DIM_HIDDEN, W_BIAS},
-    {L(wv), HF("self_attn.v_proj"), GG("attn_v"), DIM_KV, DIM_HIDDEN, W_BIAS},
-    {L(wo), HF("self_attn.o_proj"), GG("attn_output"), DIM_HIDDEN, DIM_Q, W_BIAS | W_ATTN_OUT},
+    {L(attn.wq), HF("self_attn.q_proj"), GG("attn_q"), DIM_Q, DIM_HIDDEN, W_BIAS},
+    {L(attn.wk), HF("self_attn.k_proj"), GG("attn_k"), DIM_KV, DIM_HIDDEN, W_BIAS},
+    {L(attn.wv), HF("self_attn.v_proj"), GG("attn_v"), DIM_KV, DIM_HIDDEN, W_BIAS},
+    {L(attn.wo), HF("self_attn.o_proj"), GG("attn_output"), DIM_HIDDEN, DIM_Q, W_BIAS | W_ATTN_OUT},
     {L(post_attn_norm), HF("post_attention_layernorm"), GG("post_attention_norm"), DIM_ONE,
      DIM_HIDDEN, W_PLUS_ONE},
     {L(mlp_norm), HF("pre_feedforward_layernorm"), GG("ffn_norm"), DIM_ONE, DIM_HIDDEN, W_PLUS_ONE},
-    {L(w_gate), HF("mlp.gate_proj"), GG("ffn_gate"), DIM_FFN, DIM_HIDDEN, 0},
-    {L(w_up), HF("mlp.up_proj"), GG("ffn_up"), DIM_FFN, DIM_HIDDEN, 0},
-    {L(w_down), HF("mlp.down_proj"), GG("ffn_down"), DIM_HIDDEN, DIM_FFN, W_FFN_DOWN},
+    {L(mlp.gate), HF("mlp.gate_proj"), GG("ffn_gate"), DIM_FFN, DIM_HIDDEN, 0},
+    {L(mlp.up), HF("mlp.up_proj"), GG("ffn_up"), DIM_FFN, DIM_HIDDEN, 0},
+    {L(mlp.down), HF("mlp.down_proj"), GG("ffn_down"), DIM_HIDDEN, DIM_FFN, W_FFN_DOWN},
     {L(post_mlp_norm), HF("post_feedforward_layernorm"), GG("post_ffw_norm"), DIM_ONE, DIM_HIDDEN,
      W_PLUS_ONE},
 };
 static const weight_row head_norm_rows[] = {
-    {L(q_norm), HF("self_attn.q_norm"), GG("attn_q_norm"), DIM_ONE, DIM_HEAD, W_PLUS_ONE},
-    {L(k_norm), HF("self_attn.k_norm"), GG("attn_k_norm"), DIM_ONE, DIM_HEAD, W_PLUS_ONE},
+    {L(attn.q_norm), HF("self_attn.q_norm"), GG("attn_q_norm"), DIM_ONE, DIM_HEAD, W_PLUS_ONE},
+    {L(attn.k_norm), HF("self_attn.k_norm"), GG("attn_k_norm"), DIM_ONE, DIM_HEAD, W_PLUS_ONE},
 };
 #undef L
 #undef HF
@@ -131,50 +132,23 @@ static cairn_status gemma_open(model *m, config *c, cairn_diag *dg)
     return bind(m, g, third, dg);
 }
 
-static val attention_block(fwd *f, const model *m, const gemma *g, val x)
-{
-    const gemma_layer *L = &g->layer[f->layer];
-    const model_shape *s = &m->shape;
-    const int32_t window = g->window[f->layer];
-    const rope_spec *r = window ? &g->rope_windowed : &g->rope;
-    const attention a = {.h = {s->n_head, s->n_kv_head, s->head_dim},
-                         .scale = g->scale,
-                         .softcap = g->attn_cap,
-                         .window = window};
-    val q = linear(f, x, L->wq);
-    val k = linear(f, x, L->wk);
-    const val v = linear(f, x, L->wv);
-    if (L->q_norm) {
-        q = rms_norm_heads(f, q, L->q_norm, s->head_dim, g->eps);
-        k = rms_norm_heads(f, k, L->k_norm, s->head_dim, g->eps);
-    }
-    q = rope(f, q, s->head_dim, r);
-    k = rope(f, k, s->head_dim, r);
-    const val o = attend(f, q, k, v, &a);
-    return linear(f, o, L->wo);
-}
-
-static val mlp(fwd *f, const gemma_layer *L, val x)
-{
-    const val gate = linear(f, x, L->w_gate);
-    const val up = linear(f, x, L->w_up);
-    const val h = glu(f, GLU_GELU_TANH, gate, up);
-    return linear(f, h, L->w_down);
-}
-
 static val gemma_forward(fwd *f, const model *m)
 {
     const gemma *g = m->impl;
-    val x = embed(f, g->tok_embed, sqrtf((float)m->shape.hidden));
+    const model_shape *s = &m->shape;
+    attention a = {
+        .h = {s->n_head, s->n_kv_head, s->head_dim}, .scale = g->scale, .softcap = g->attn_cap};
+    val x = embed(f, g->tok_embed, sqrtf((float)s->hidden));
     tap(f, x, 0);
-    for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
+    for (f->layer = 0; f->layer < s->n_layer; f->layer++) {
         const gemma_layer *L = &g->layer[f->layer];
         val h = rms_norm(f, x, L->attn_norm, g->eps);
-        h = attention_block(f, m, g, h);
+        a.window = g->window[f->layer];
+        h = gqa(f, h, &L->attn, &a, a.window ? &g->rope_windowed : &g->rope, g->eps);
         h = rms_norm(f, h, L->post_attn_norm, g->eps);
         x = add(f, x, h);
         h = rms_norm(f, x, L->mlp_norm, g->eps);
-        h = mlp(f, L, h);
+        h = glu_mlp(f, h, &L->mlp, GLU_GELU_TANH);
         h = rms_norm(f, h, L->post_mlp_norm, g->eps);
         x = add(f, x, h);
         tap(f, x, f->layer + 1);

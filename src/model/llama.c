@@ -9,10 +9,12 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "model/family.h"
+#include "nn/blocks.h"
 
 typedef struct llama_layer {
-    const weight *attn_norm, *wq, *wk, *wv, *wo;
-    const weight *mlp_norm, *w_gate, *w_up, *w_down;
+    const weight *attn_norm, *mlp_norm;
+    gqa_weights attn;
+    glu_weights mlp;
 } llama_layer;
 
 typedef struct llama {
@@ -38,14 +40,14 @@ static const weight_row head_rows[] = {
 #define GG(n) "blk.%d." n
 static const weight_row layer_rows[] = {
     {L(attn_norm), HF("input_layernorm"), GG("attn_norm"), DIM_ONE, DIM_HIDDEN, 0},
-    {L(wq), HF("self_attn.q_proj"), GG("attn_q"), DIM_Q, DIM_HIDDEN, W_BIAS},
-    {L(wk), HF("self_attn.k_proj"), GG("attn_k"), DIM_KV, DIM_HIDDEN, W_BIAS},
-    {L(wv), HF("self_attn.v_proj"), GG("attn_v"), DIM_KV, DIM_HIDDEN, W_BIAS},
-    {L(wo), HF("self_attn.o_proj"), GG("attn_output"), DIM_HIDDEN, DIM_Q, W_BIAS | W_ATTN_OUT},
+    {L(attn.wq), HF("self_attn.q_proj"), GG("attn_q"), DIM_Q, DIM_HIDDEN, W_BIAS},
+    {L(attn.wk), HF("self_attn.k_proj"), GG("attn_k"), DIM_KV, DIM_HIDDEN, W_BIAS},
+    {L(attn.wv), HF("self_attn.v_proj"), GG("attn_v"), DIM_KV, DIM_HIDDEN, W_BIAS},
+    {L(attn.wo), HF("self_attn.o_proj"), GG("attn_output"), DIM_HIDDEN, DIM_Q, W_BIAS | W_ATTN_OUT},
     {L(mlp_norm), HF("post_attention_layernorm"), GG("ffn_norm"), DIM_ONE, DIM_HIDDEN, 0},
-    {L(w_gate), HF("mlp.gate_proj"), GG("ffn_gate"), DIM_FFN, DIM_HIDDEN, W_BIAS},
-    {L(w_up), HF("mlp.up_proj"), GG("ffn_up"), DIM_FFN, DIM_HIDDEN, W_BIAS},
-    {L(w_down), HF("mlp.down_proj"), GG("ffn_down"), DIM_HIDDEN, DIM_FFN, W_BIAS | W_FFN_DOWN},
+    {L(mlp.gate), HF("mlp.gate_proj"), GG("ffn_gate"), DIM_FFN, DIM_HIDDEN, W_BIAS},
+    {L(mlp.up), HF("mlp.up_proj"), GG("ffn_up"), DIM_FFN, DIM_HIDDEN, W_BIAS},
+    {L(mlp.down), HF("mlp.down_proj"), GG("ffn_down"), DIM_HIDDEN, DIM_FFN, W_BIAS | W_FFN_DOWN},
 };
 #undef L
 #undef HF
@@ -91,43 +93,22 @@ static cairn_status llama_open(model *m, config *c, cairn_diag *dg)
     return bind(m, l, b.tied, dg);
 }
 
-/* Grouped-query attention over rotated queries and keys. */
-static val attention_block(fwd *f, const model *m, const llama *l, val x)
-{
-    const llama_layer *L = &l->layer[f->layer];
-    const model_shape *s = &m->shape;
-    const attention a = {.h = {s->n_head, s->n_kv_head, s->head_dim},
-                         .scale = 1.0f / sqrtf((float)s->head_dim),
-                         .window = l->window[f->layer]};
-    val q = linear(f, x, L->wq);
-    val k = linear(f, x, L->wk);
-    val v = linear(f, x, L->wv);
-    q = rope(f, q, s->head_dim, &l->rope);
-    k = rope(f, k, s->head_dim, &l->rope);
-    const val o = attend(f, q, k, v, &a);
-    return linear(f, o, L->wo);
-}
-
-static val mlp(fwd *f, const llama_layer *L, val x)
-{
-    const val gate = linear(f, x, L->w_gate);
-    const val up = linear(f, x, L->w_up);
-    const val h = glu(f, GLU_SILU, gate, up);
-    return linear(f, h, L->w_down);
-}
-
 static val llama_forward(fwd *f, const model *m)
 {
     const llama *l = m->impl;
+    const model_shape *s = &m->shape;
+    attention a = {.h = {s->n_head, s->n_kv_head, s->head_dim},
+                   .scale = 1.0f / sqrtf((float)s->head_dim)};
     val x = embed(f, l->tok_embed, 1.0f);
     tap(f, x, 0);
-    for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
+    for (f->layer = 0; f->layer < s->n_layer; f->layer++) {
         const llama_layer *L = &l->layer[f->layer];
         val h = rms_norm(f, x, L->attn_norm, l->eps);
-        h = attention_block(f, m, l, h);
+        a.window = l->window[f->layer];
+        h = gqa(f, h, &L->attn, &a, &l->rope, l->eps);
         x = add(f, x, h);
         h = rms_norm(f, x, L->mlp_norm, l->eps);
-        h = mlp(f, L, h);
+        h = glu_mlp(f, h, &L->mlp, GLU_SILU);
         x = add(f, x, h);
         tap(f, x, f->layer + 1);
     }

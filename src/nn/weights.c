@@ -200,13 +200,11 @@ cairn_status weights_bind(weights *w, const weight_row *table, size_t n_rows, in
 
 void weights_tie(weights *w, const weight *embedding)
 {
-    for (size_t i = 0; i < w->n; i++)
-        if (w->item[i] == embedding) {
-            w->item[i]->matmul = true;
-            w->item[i]->klass = WEIGHT_HEAD;
-            return;
-        }
-    assert(0 && "the embedding was bound before it is tied");
+    size_t i = 0;
+    while (i < w->n && w->item[i] != embedding) i++;
+    assert(i < w->n); /* bound before it is tied */
+    w->item[i]->matmul = true;
+    w->item[i]->klass = WEIGHT_HEAD;
 }
 
 cairn_status weights_audit(const weights *w, const char *const *ignored, size_t n_ignored,

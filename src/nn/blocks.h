@@ -1,0 +1,42 @@
+/* Blocks that three or more families share. */
+#ifndef NN_BLOCKS_H
+#define NN_BLOCKS_H
+
+#include "nn/nn.h"
+
+/* The matrices of grouped-query attention (Ainslie et al. 2023, "GQA"). */
+typedef struct gqa_weights {
+    const weight *wq, *wk, *wv, *wo;
+    const weight *q_norm, *k_norm; /* RMS norms of each head, or NULL */
+} gqa_weights;
+
+/* o = Wo · attend(rope(norm(Wq x)), rope(norm(Wk x)), Wv x) */
+static inline val gqa(fwd *f, val x, const gqa_weights *w, const attention *a, const rope_spec *r,
+                      float eps)
+{
+    val q = linear(f, x, w->wq);
+    val k = linear(f, x, w->wk);
+    const val v = linear(f, x, w->wv);
+    if (w->q_norm) q = rms_norm_heads(f, q, w->q_norm, a->h.dim, eps);
+    if (w->k_norm) k = rms_norm_heads(f, k, w->k_norm, a->h.dim, eps);
+    q = rope(f, q, a->h.dim, r);
+    k = rope(f, k, a->h.dim, r);
+    const val o = attend(f, q, k, v, a);
+    return linear(f, o, w->wo);
+}
+
+/* The gated MLP (Shazeer 2020, "GLU variants improve transformer"). */
+typedef struct glu_weights {
+    const weight *gate, *up, *down;
+} glu_weights;
+
+/* down · (act(gate x) · up x) */
+static inline val glu_mlp(fwd *f, val x, const glu_weights *w, glu_act act)
+{
+    const val gate = linear(f, x, w->gate);
+    const val up = linear(f, x, w->up);
+    const val h = glu(f, act, gate, up);
+    return linear(f, h, w->down);
+}
+
+#endif
