@@ -93,7 +93,9 @@ bool uc_is_word(uint32_t cp)
         utf8proc_category_t k = utf8proc_category((utf8proc_int32_t)cp);
         return k == UTF8PROC_CATEGORY_ND || k == UTF8PROC_CATEGORY_NL;
     }
-    return cp >= 0x24B6 && cp <= 0x24E9; /* circled letters are Alphabetic symbols */
+    /* Letters in circles and squares are Alphabetic symbols. */
+    return (cp >= 0x24B6 && cp <= 0x24E9) || (cp >= 0x1F130 && cp <= 0x1F149) ||
+           (cp >= 0x1F150 && cp <= 0x1F169) || (cp >= 0x1F170 && cp <= 0x1F189);
 }
 
 /* Printable Latin-1 stands for itself; the other 68 bytes, in order, are U+0100 …. */
