@@ -17,7 +17,7 @@ enum {
 };
 
 /* clang-format off */
-static const uint16_t ascii[128] = {
+const uint16_t uc_ascii[128] = {
     C, C, C, C, C, C, C, C, C, S, R, S, S, R, C, C,
     C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C,
     S, P, P, P, Y, P, P, P, P, P, P, Y, P, P, P, P,
@@ -76,9 +76,8 @@ static uint32_t of_category(utf8proc_category_t c)
     return UC_CONTROL;
 }
 
-uint32_t uc_class(uint32_t cp)
+uint32_t uc_class_far(uint32_t cp)
 {
-    if (cp < 128) return ascii[cp];
     if (cp == 0x85) return UC_SPACE; /* the one white space outside ASCII that is a control */
     return of_category(utf8proc_category((utf8proc_int32_t)cp));
 }
