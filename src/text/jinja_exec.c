@@ -292,7 +292,6 @@ static int loop_body(jrun *r, const jnode *n, jloop *l, bool *any)
     int got;
 
     while ((got = jloop_next(r, l, &x)) > 0) {
-        *any = true;
         if (!jsteps(r, 1)) return EXEC_FAILED;
         if (!jassign(r, n->a, x)) return EXEC_FAILED;
         r->act->slot[b->loop_slot] = (jv){.t = J_LOOP, .u.loop = l};
@@ -300,6 +299,7 @@ static int loop_body(jrun *r, const jnode *n, jloop *l, bool *any)
         int e = jexec(r, b->body);
         if (e == EXEC_FAILED) return e;
         if (e == EXEC_BREAK) break;
+        *any |= e == EXEC_OK; /* one that break or continue cut short does not count */
     }
     return got < 0 ? EXEC_FAILED : EXEC_OK;
 }
