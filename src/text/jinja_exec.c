@@ -199,6 +199,7 @@ static int peek(jrun *r, jloop *l)
     if (l->next.t != J_MISSING) return 1;
     if (l->it.kind == IT_END) return 0;
     int got = filtered_next(r, l, &l->next);
+    if (got <= 0) l->next = jv_of(J_MISSING); /* it may hold one that the condition refused */
     if (got == 0) l->it.kind = IT_END;
     return got;
 }
