@@ -35,7 +35,8 @@ void jscope_enter(jrun *r, const jscope *s)
 bool jcapture(jrun *r, size_t from, jv *out)
 {
     if (buf_status(r->out) != CAIRN_OK) return jfail_as(r, CAIRN_E_NOMEM, "output");
-    cairn_str s = {r->out->ptr + from, r->out->len - from};
+    cairn_str s =
+        from < r->out->len ? (cairn_str){r->out->ptr + from, r->out->len - from} : (cairn_str){0};
     if (!jv_copy(r, s, out)) return false;
     buf_cut(r->out, from);
     return true;
