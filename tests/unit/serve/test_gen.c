@@ -230,7 +230,8 @@ static void *play_rounds(void *ctx)
     player *p = ctx;
 
     for (int64_t i = 1; i <= N_ROUNDS; i++) {
-        while (atomic_get(&p->round) < i) {}
+        while (atomic_get(&p->round) < i) {
+        }
         emit(&p->e, 0, STR_LIT("y"), 0);
         end(&p->e, CAIRN_FINISH_STOP);
     }
