@@ -177,13 +177,19 @@ static void deliver_tokens(gen *g, const buf *queue)
     }
 }
 
-static void deliver(gen *g)
+/* Answers the next of the list that g is in. */
+static gen *deliver(gen *g)
 {
     gen_result result;
+    gen *next;
     buf queue;
     bool done, overflow;
 
     mutex_lock(&g->m->mu);
+    /* One critical section: were g free to be listed again before its news is taken, DONE could come
+       in between, and g be freed while it is listed. */
+    next = g->next_ready;
+    g->in_ready = false;
     queue = g->queue;
     buf_init(&g->queue, MEM_SERVE);
     g->queue.max = QUEUE_BYTES;
@@ -195,7 +201,7 @@ static void deliver(gen *g)
     deliver_tokens(g, &queue);
     buf_deinit(&queue);
     if (overflow && !done) cairn_engine_cancel(g->engine, g->id);
-    if (!done) return;
+    if (!done) return next;
     result.text = buf_view(&g->last_text); /* the engine is done with g */
     if (overflow) {
         result.finish = CAIRN_FINISH_ERROR;
@@ -205,6 +211,7 @@ static void deliver(gen *g)
     unlink_live(g);
     if (!g->dropped) g->sink.done(g->sink.ctx, g->choice, &result);
     gen_free(g);
+    return next;
 }
 
 void mailbox_deliver(mailbox *m)
@@ -220,11 +227,5 @@ void mailbox_deliver(mailbox *m)
         in_order = g;
     }
     mutex_unlock(&m->mu);
-    for (gen *g = in_order; g; g = next) {
-        mutex_lock(&m->mu);
-        next = g->next_ready;
-        g->in_ready = false; /* from here on news put it into the list again */
-        mutex_unlock(&m->mu);
-        deliver(g);
-    }
+    while (in_order) in_order = deliver(in_order);
 }

@@ -25,7 +25,8 @@ enum {
     STREAM_BACKLOG = 1 << 20, /* unread bytes at which a slow reader is cut: hours of text */
     REPLY_MS = 60000,         /* for a client to take a whole reply */
     IDLE_MS = 60000,          /* kept alive between requests; above the usual clients' 5 to 30 s */
-    BODIES_FACTOR = 8,        /* all bodies in memory: at most this many of the largest size */
+    BODIES_FACTOR = 8,        /* all bodies in memory: at most this many of the largest size, */
+    BODIES_LEAST = 64 << 20,  /* or this many bytes, if the largest size is small */
     DROP_FACTOR = 4           /* a body that is refused is still read up to this many, then cut:
                                  closing on unread bytes would destroy the reply on its way */
 };
@@ -272,6 +273,13 @@ static enum MHD_Result request_begin(http_conn *c, const char *method, const cha
     return MHD_YES;
 }
 
+static uint64_t bodies_limit(const http_server *h)
+{
+    uint64_t n = h->lim.max_body_bytes * BODIES_FACTOR;
+
+    return n > BODIES_LEAST ? n : BODIES_LEAST;
+}
+
 static enum MHD_Result request_body(http_conn *c, const char *p, size_t n)
 {
     http_req *rq = &c->rq;
@@ -282,7 +290,7 @@ static enum MHD_Result request_body(http_conn *c, const char *p, size_t n)
     if (rq->drop_body) return MHD_YES;
     if (rq->n_received > max) {
         refuse(c, 413);
-    } else if (c->h->body_bytes + n > max * BODIES_FACTOR) {
+    } else if (c->h->body_bytes + n > bodies_limit(c->h)) {
         refuse(c, 503);
     } else {
         buf_put(&rq->body, p, n);

@@ -80,15 +80,17 @@ static void on_gone(void *user)
 
 /* --- answers --- */
 
+/* No memory for a frame: better no end than a hole. */
+static void break_off(chat *c)
+{
+    drop_all(c);
+    if (c->rq) sse_end(c->rq);
+    c->rq = NULL;
+}
+
 static void send_frame(chat *c, const buf *b)
 {
-    if (buf_status(b) == CAIRN_OK) {
-        sse_data(c->rq, buf_view(b));
-        return;
-    }
-    drop_all(c); /* no memory for a frame: better no end than a hole */
-    sse_end(c->rq);
-    c->rq = NULL;
+    if (buf_status(b) != CAIRN_OK || (!sse_data(c->rq, buf_view(b)) && c->rq)) break_off(c);
 }
 
 static void send_chunk(chat *c, uint32_t i, bool role, cairn_str content, cairn_str logprob,
@@ -129,7 +131,7 @@ static void finish_stream(chat *c)
         send_frame(c, &b);
         buf_deinit(&b);
     }
-    if (c->rq) sse_data(c->rq, STR_LIT("[DONE]"));
+    if (c->rq && !sse_data(c->rq, STR_LIT("[DONE]"))) break_off(c);
     if (c->rq) sse_end(c->rq);
     c->rq = NULL;
 }
@@ -235,6 +237,8 @@ static void on_token(void *ctx, uint32_t i, const gen_token *t)
     }
     if (!c->stream) {
         buf_str(&ch->text, t->text);
+    } else if (buf_status(&lp) != CAIRN_OK) {
+        break_off(c);
     } else {
         begin_choice(c, i);
         /* Held text says nothing yet, but a log-probability is owed for each token. */

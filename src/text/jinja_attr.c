@@ -105,7 +105,7 @@ static bool macro_attr(jrun *r, jv m, cairn_str name, jv *out)
     else if (str_is(name, "catch_varargs"))
         *out = jv_bool(b->uses_varargs);
     else if (str_is(name, "arguments")) {
-        if (!jv_new_list(r, J_LIST, b->n_param, out)) return false;
+        if (!jv_new_list(r, J_TUPLE, b->n_param, out)) return false;
         for (uint32_t i = 0; i < b->n_param; i++) out->u.list->v[i] = b->param[i]->val;
     }
     return true;

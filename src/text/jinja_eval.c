@@ -130,6 +130,8 @@ static bool eval_item(jrun *r, const jnode *n, jv *out)
     if ((k->a && !jeval(r, k->a, &lo)) || (k->b && !jeval(r, k->b, &hi)) ||
         (k->c && !jeval(r, k->c, &step)))
         return false;
+    if (obj.t == J_NONE && n->a->kind == N_CONST) /* folded by the reference, as a subscript */
+        return jv_undef(r, obj, jv_lit("slice"), out);
     return jv_slice(r, obj, lo, hi, step, out);
 }
 

@@ -35,7 +35,8 @@ void jscope_enter(jrun *r, const jscope *s)
 bool jcapture(jrun *r, size_t from, jv *out)
 {
     if (buf_status(r->out) != CAIRN_OK) return jfail_as(r, CAIRN_E_NOMEM, "output");
-    cairn_str s = {r->out->ptr + from, r->out->len - from};
+    cairn_str s =
+        from < r->out->len ? (cairn_str){r->out->ptr + from, r->out->len - from} : (cairn_str){0};
     if (!jv_copy(r, s, out)) return false;
     buf_cut(r->out, from);
     return true;
@@ -199,6 +200,7 @@ static int peek(jrun *r, jloop *l)
     if (l->next.t != J_MISSING) return 1;
     if (l->it.kind == IT_END) return 0;
     int got = filtered_next(r, l, &l->next);
+    if (got <= 0) l->next = jv_of(J_MISSING); /* it may hold one that the condition refused */
     if (got == 0) l->it.kind = IT_END;
     return got;
 }
@@ -292,7 +294,6 @@ static int loop_body(jrun *r, const jnode *n, jloop *l, bool *any)
     int got;
 
     while ((got = jloop_next(r, l, &x)) > 0) {
-        *any = true;
         if (!jsteps(r, 1)) return EXEC_FAILED;
         if (!jassign(r, n->a, x)) return EXEC_FAILED;
         r->act->slot[b->loop_slot] = (jv){.t = J_LOOP, .u.loop = l};
@@ -300,6 +301,7 @@ static int loop_body(jrun *r, const jnode *n, jloop *l, bool *any)
         int e = jexec(r, b->body);
         if (e == EXEC_FAILED) return e;
         if (e == EXEC_BREAK) break;
+        *any |= e == EXEC_OK; /* one that break or continue cut short does not count */
     }
     return got < 0 ? EXEC_FAILED : EXEC_OK;
 }

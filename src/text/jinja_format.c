@@ -41,6 +41,13 @@ static void pad(const spec *sp, cairn_str s, size_t n_sign, char align, buf *b)
     for (size_t i = left; i < n; i++) buf_put(b, sp->fill, sp->fill_len);
 }
 
+/* A failure of a part is one of the whole. */
+static void drop(buf *part, buf *b)
+{
+    b->no_memory |= part->no_memory;
+    buf_deinit(part);
+}
+
 static void put_number(const spec *sp, bool negative, const char *prefix, cairn_str digits, buf *b)
 {
     buf n;
@@ -53,7 +60,7 @@ static void put_number(const spec *sp, bool negative, const char *prefix, cairn_
     size_t n_sign = n.len;
     group_digits(digits.ptr, digits.len, sp->comma, &n);
     pad(sp, buf_view(&n), n_sign, sp->align ? sp->align : sp->zero ? '=' : '>', b);
-    buf_deinit(&n);
+    drop(&n, b);
 }
 
 static void put_int(const spec *sp, int64_t v, buf *b)
@@ -180,7 +187,7 @@ static bool percent_text(jrun *r, const spec *s, jv v, buf *b)
     buf_init(&t, MEM_TEXT);
     bool ok = s->type == 's' ? jv_print(r, v, &t) : jv_repr(r, v, &t, 0);
     if (ok) put_text(s, buf_view(&t), s->align ? s->align : '>', b);
-    buf_deinit(&t);
+    drop(&t, b);
     return ok;
 }
 
@@ -334,7 +341,7 @@ static bool brace_float(jrun *r, const spec *s, jv v, buf *b)
     buf_init(&t, MEM_TEXT);
     jnum_repr(fabs(v.u.f), &t);
     put_number(s, signbit(v.u.f) != 0, "", buf_view(&t), b);
-    buf_deinit(&t);
+    drop(&t, b);
     return true;
 }
 
@@ -418,7 +425,7 @@ static bool brace_one(jrun *r, cairn_str f, const jcall *c, uint32_t *next, buf 
     bool ok = conversion == 's' ? jv_print(r, v, &t) : jv_repr(r, v, &t, 0);
     ok = ok && buf_status(&t) == CAIRN_OK && jv_copy(r, buf_view(&t), &v) &&
          brace_put(r, v, text, b);
-    buf_deinit(&t);
+    drop(&t, b);
     return ok;
 }
 

@@ -122,6 +122,7 @@ static bool raw_block(lexer *x)
         advance(x, end);
         return true;
     }
+    if (x->pos >= x->n) return true; /* nothing after the tag: the reference lets that pass */
     jparse_fail(x->p, CAIRN_E_CORRUPT, x->line, "raw block without endraw");
     return false;
 }
@@ -134,6 +135,7 @@ static bool comment(lexer *x)
         advance(x, end);
         return true;
     }
+    if (x->pos >= x->n) return true;
     jparse_fail(x->p, CAIRN_E_CORRUPT, x->line, "comment without its end '#}'");
     return false;
 }

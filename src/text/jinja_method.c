@@ -161,7 +161,7 @@ static bool split_space(jrun *r, cairn_str s, int64_t max, jv *out)
     s = jtext_strip(s, NULL, true, false);
     while (s.len) {
         size_t end = 0;
-        if (max-- == 0) return jlist_push(r, out, &cap, jv_str(jtext_strip(s, NULL, false, true)));
+        if (max-- == 0) return jlist_push(r, out, &cap, jv_str(s));
         while (end < s.len && !jtext_space(s.ptr + end, s.len - end)) end++;
         if (!jlist_push(r, out, &cap, jv_str(str_sub(s, 0, end)))) return false;
         s = jtext_strip(str_sub(s, end, s.len - end), NULL, true, false);

@@ -187,7 +187,9 @@ static void put_bert(const norm_step *step, buf *out, uint32_t cp)
 {
     uint32_t c = uc_class(cp);
 
-    if (step->clean && (cp == 0 || cp == 0xFFFD || c & UC_CONTROL)) return;
+    bool control = c & UC_CONTROL || cp == 0x0B || cp == 0x0C || cp == 0x85;
+
+    if (step->clean && (cp == 0xFFFD || control)) return;
     if (step->clean && c & (UC_SPACE | UC_NEWLINE)) cp = ' ';
     bool apart = step->chinese && is_chinese(cp);
     if (apart) buf_byte(out, ' ');
@@ -206,7 +208,9 @@ static void run_chars(const norm_step *step, cairn_str s, buf *out)
         if (step->kind == NORM_LOWERCASE)
             put_lower(out, cp);
         else if (step->kind == NORM_STRIP_ACCENTS) {
-            if (!(uc_class(cp) & UC_MARK)) buf_put(out, s.ptr + at, len);
+            bool mark = uc_class(cp) & UC_MARK;
+            if (step->bert) mark = utf8proc_category((utf8proc_int32_t)cp) == UTF8PROC_CATEGORY_MN;
+            if (!mark) buf_put(out, s.ptr + at, len);
         } else if (step->kind == NORM_BYTE_LEVEL) {
             for (size_t i = 0; i < len; i++) put_cp(out, bytelevel_char((uint8_t)s.ptr[at + i]));
         } else {

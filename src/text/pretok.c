@@ -86,8 +86,6 @@ static bool char_matches(const pre_step *p, uint32_t cp)
         return punct;
     case PRE_SPACE:
         return c & (UC_SPACE | UC_NEWLINE);
-    case PRE_WORD:
-        return uc_is_word(cp);
     case PRE_SCAN:
     case PRE_REGEX:
     case PRE_LITERAL:

@@ -230,6 +230,22 @@ static size_t han_kana(cairn_str s, size_t at)
     return at;
 }
 
+size_t scan_words(cairn_str s, size_t at)
+{
+    size_t i = at;
+    int kind = -1; /* of the run */
+
+    while (i < s.len) {
+        uint32_t cp;
+        size_t len = uc_next(s.ptr + i, &cp);
+        int k = uc_is_word(cp) ? 1 : uc_class(cp) & BLANK ? 0 : 2;
+        if (kind < 0) kind = k;
+        if (k == 0 || k != kind) break;
+        i += len;
+    }
+    return i;
+}
+
 static const struct {
     const char *pattern;
     scan_fn scan;

@@ -55,7 +55,7 @@ static cairn_status norm_bert(loader *l, json_val v)
     TRY(add_norm(l, s));
     if (json_bool(json_get(v, "strip_accents"), lower)) {
         TRY(add_norm(l, (norm_step){.kind = NORM_NFD}));
-        TRY(add_norm(l, (norm_step){.kind = NORM_STRIP_ACCENTS, .left = true}));
+        TRY(add_norm(l, (norm_step){.kind = NORM_STRIP_ACCENTS, .bert = true}));
     }
     return lower ? add_norm(l, (norm_step){.kind = NORM_LOWERCASE}) : CAIRN_OK;
 }
@@ -228,8 +228,13 @@ static cairn_status one_pre(loader *l, json_val v, cairn_str type)
         TRY(behavior_of(l, v, PRE_ISOLATED, &s.behavior));
         return add_pre(l, s);
     }
-    if (str_is(type, "Whitespace")) return add_pattern(l, "\\w+|[^\\w\\s]+", PRE_REMOVED, true);
     s.behavior = PRE_REMOVED;
+    if (str_is(type, "Whitespace")) {
+        s.kind = PRE_SCAN;
+        s.scan = scan_words;
+        s.invert = true;
+        return add_pre(l, s);
+    }
     s.kind = PRE_SPACE;
     if (str_is(type, "WhitespaceSplit")) return add_pre(l, s);
     if (str_is(type, "BertPreTokenizer")) {

@@ -86,6 +86,7 @@ typedef struct norm_step {
     regex *re;
     bool left, right;    /* STRIP */
     bool clean, chinese; /* BERT */
+    bool bert;           /* STRIP_ACCENTS: nonspacing marks only */
     uint64_t *safe;      /* normal forms: a bit for each code point that they leave alone */
 } norm_step;
 
@@ -116,6 +117,8 @@ void regex_end(regex_iter *it);
 typedef size_t (*scan_fn)(cairn_str s, size_t at);
 /* NULL if the pattern is not one of the known ones. */
 scan_fn scan_find(cairn_str pattern);
+/* The rule of the Whitespace pre-tokenizer: words, and runs of neither words nor white space. */
+size_t scan_words(cairn_str s, size_t at);
 
 /* --- pretok.c --- */
 
@@ -126,7 +129,6 @@ typedef enum pre_kind {
     PRE_DIGIT,
     PRE_PUNCTUATION,
     PRE_SPACE,
-    PRE_WORD,
     PRE_METASPACE,
     PRE_PREFIX, /* a space before each word that begins with none */
     PRE_BYTES   /* bytes become the characters of the byte-level alphabet */

@@ -37,7 +37,12 @@ static void reach(node *to, double score, size_t from, int32_t id)
 static void put_unknown(const tok *t, cairn_str s, buf *ids)
 {
     bool bytes = t->bpe.byte_fallback;
+    uint32_t id;
 
+    if (map_get(&t->by_key, s, &id)) { /* the unknown piece's own text */
+        ids_put(ids, (int32_t)id);
+        return;
+    }
     for (size_t i = 0; bytes && i < s.len; i++) bytes = t->bpe.byte_id[(uint8_t)s.ptr[i]] >= 0;
     if (!bytes) {
         if (t->unk >= 0) ids_put(ids, t->unk);
@@ -54,7 +59,8 @@ static void extend(const tok *t, cairn_str word, node *best, size_t at)
 
     for (; len <= t->max_text && at + len <= word.len;) {
         if (map_get(&t->by_key, str_sub(word, at, len), &id)) {
-            reach(&best[at + len], best[at].score + t->score[id], at, (int32_t)id);
+            reach(&best[at + len], best[at].score + t->score[id], at,
+                  (int32_t)id == t->unk ? -1 : (int32_t)id);
             single |= len == first;
         }
         if (at + len >= word.len) break;

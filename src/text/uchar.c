@@ -17,7 +17,7 @@ enum {
 };
 
 /* clang-format off */
-static const uint16_t ascii[128] = {
+const uint16_t uc_ascii[128] = {
     C, C, C, C, C, C, C, C, C, S, R, S, S, R, C, C,
     C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C,
     S, P, P, P, Y, P, P, P, P, P, P, Y, P, P, P, P,
@@ -76,9 +76,8 @@ static uint32_t of_category(utf8proc_category_t c)
     return UC_CONTROL;
 }
 
-uint32_t uc_class(uint32_t cp)
+uint32_t uc_class_far(uint32_t cp)
 {
-    if (cp < 128) return ascii[cp];
     if (cp == 0x85) return UC_SPACE; /* the one white space outside ASCII that is a control */
     return of_category(utf8proc_category((utf8proc_int32_t)cp));
 }
@@ -93,7 +92,9 @@ bool uc_is_word(uint32_t cp)
         utf8proc_category_t k = utf8proc_category((utf8proc_int32_t)cp);
         return k == UTF8PROC_CATEGORY_ND || k == UTF8PROC_CATEGORY_NL;
     }
-    return cp >= 0x24B6 && cp <= 0x24E9; /* circled letters are Alphabetic symbols */
+    /* Letters in circles and squares are Alphabetic symbols. */
+    return (cp >= 0x24B6 && cp <= 0x24E9) || (cp >= 0x1F130 && cp <= 0x1F149) ||
+           (cp >= 0x1F150 && cp <= 0x1F169) || (cp >= 0x1F170 && cp <= 0x1F189);
 }
 
 /* Printable Latin-1 stands for itself; the other 68 bytes, in order, are U+0100 …. */

@@ -19,7 +19,12 @@ enum {
     UC_LETTER = UC_UPPER | UC_LOWER | UC_OTHER
 };
 
-uint32_t uc_class(uint32_t cp);
+extern const uint16_t uc_ascii[128];
+uint32_t uc_class_far(uint32_t cp); /* of any code point outside ASCII */
+static inline uint32_t uc_class(uint32_t cp)
+{
+    return cp < 128 ? uc_ascii[cp] : uc_class_far(cp);
+}
 bool uc_is_word(uint32_t cp); /* \w: letters, marks, decimal digits, connectors, joiners */
 
 /* One character of valid UTF-8 at p (at least one byte is there): its length. */

@@ -59,6 +59,7 @@ void fill_weights(dtype t, fill f, uint64_t seed, size_t n_block, uint8_t *out)
         for (size_t i = 0; i < size; i++)
             out[i] = g == FILL_ONES ? 255 : g == FILL_ZEROS ? 0 : (uint8_t)rng_u64(seed, b, i);
         if (f == FILL_MIXED && t == DT_Q6_K) memset(out + 192, 128, 16);
+        if (f == FILL_MIXED && t == DT_Q8_0 && b % 2) memset(out + 2, 128, 32);
         if (t == DT_F32) {
             float v = (float)(rng_unit(seed, 5, b) * 2 - 1);
             memcpy(out, &v, 4);

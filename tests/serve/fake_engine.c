@@ -193,7 +193,7 @@ static void tell_sampling(const cairn_request *r, char *out, size_t size)
                       (double)s->bias[i].value);
 }
 
-static void script(job *j, const cairn_request *r, const char *prompt)
+static bool script(job *j, const cairn_request *r, const char *prompt)
 {
     char text[4096] = "Hello from the test double.";
     const char *p = after_last(prompt, "@reply=");
@@ -205,7 +205,7 @@ static void script(job *j, const cairn_request *r, const char *prompt)
     want = number(prompt, "@n=", n);
     if (want > MAX_REPLY) want = MAX_REPLY;
     j->reply = mem_alloc(want + 1, MEM_ENGINE);
-    if (!j->reply) abort();
+    if (!j->reply) return false;
     for (size_t i = 0; i < want; i++) j->reply[i] = text[i % n];
     j->reply[want] = 0;
     j->n_reply = want;
@@ -220,6 +220,7 @@ static void script(job *j, const cairn_request *r, const char *prompt)
         if (at < j->stop_at) j->stop_at = at;
     }
     if (j->stop_at < j->n_reply) j->n_reply = j->stop_at + 1; /* ends at the stop's first byte */
+    return true;
 }
 
 /* --- engine --- */
@@ -393,17 +394,21 @@ static job *job_new(const cairn_engine *e, const cairn_request *r, cairn_event_f
 {
     job *j = mem_calloc(1, sizeof *j, MEM_ENGINE);
     char *prompt = mem_alloc(r->n_ids + 1, MEM_ENGINE);
+    bool ok = j && prompt;
 
-    if (!j || !prompt) abort();
-    for (size_t i = 0; i < r->n_ids; i++) prompt[i] = (char)r->ids[i];
-    prompt[r->n_ids] = 0;
-    *j = (job){.fn = fn, .ctx = ctx, .n_ids = r->n_ids, .n_logprobs = r->n_logprobs};
-    j->max_tokens = (size_t)e->ctx - r->n_ids;
-    if (r->max_tokens && (size_t)r->max_tokens < j->max_tokens)
-        j->max_tokens = (size_t)r->max_tokens;
-    script(j, r, prompt);
+    if (ok) {
+        for (size_t i = 0; i < r->n_ids; i++) prompt[i] = (char)r->ids[i];
+        prompt[r->n_ids] = 0;
+        *j = (job){.fn = fn, .ctx = ctx, .n_ids = r->n_ids, .n_logprobs = r->n_logprobs};
+        j->max_tokens = (size_t)e->ctx - r->n_ids;
+        if (r->max_tokens && (size_t)r->max_tokens < j->max_tokens)
+            j->max_tokens = (size_t)r->max_tokens;
+        ok = script(j, r, prompt);
+    }
     mem_free(prompt);
-    return j;
+    if (ok) return j;
+    mem_free(j);
+    return NULL;
 }
 
 cairn_status cairn_engine_submit(cairn_engine *e, const cairn_request *r, cairn_event_fn fn,
@@ -419,6 +424,7 @@ cairn_status cairn_engine_submit(cairn_engine *e, const cairn_request *r, cairn_
     if (r->n_ids >= (size_t)e->ctx)
         return diag_set(dg, CAIRN_E_LIMIT, "%zu tokens in a context of %d", r->n_ids, e->ctx);
     j = job_new(e, r, fn, ctx);
+    if (!j) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a job");
     mutex_lock(&e->mu);
     for (p = &e->jobs; *p; p = &(*p)->next) n++;
     if (n >= e->max_seqs + e->max_queue) {

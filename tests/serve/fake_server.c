@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/flags.h"
 #include "base/log.h"
 #include "cairn/server.h"
@@ -15,6 +16,16 @@ static void on_signal(int sig)
 {
     (void)sig;
     cairn_server_stop(the_server);
+}
+
+/* The n-th request for memory from now fails, n one more at each signal: test_memory.py. */
+static void on_usr1(int sig)
+{
+    static volatile sig_atomic_t n;
+
+    (void)sig;
+    n = n + 1;
+    mem_fail_nth((uint64_t)n);
 }
 
 static void on_line(void *ctx, log_level level, const char *event, const char *line)
@@ -75,6 +86,7 @@ int main(int argc, char **argv)
     if (cairn_server_open(&o, &the_server, &dg) != CAIRN_OK) return fail(&dg);
     signal(SIGTERM, on_signal);
     signal(SIGINT, on_signal);
+    signal(SIGUSR1, on_usr1);
     printf("listening on http://127.0.0.1:%d\n", cairn_server_port(the_server));
     fflush(stdout);
     st = cairn_server_run(the_server, (int32_t)drain_ms, &dg);

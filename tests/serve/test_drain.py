@@ -15,7 +15,7 @@ def test_idle_ends_at_once():
     held = [s.connect() for _ in range(5)]
     start = term(s)
     assert s.proc.wait(5) == 0
-    assert time.monotonic() - start < 0.6
+    assert time.monotonic() - start < 0.6 * util.SLOW
     for c in held:
         assert util.read_all(c) == b""
         c.close()
@@ -31,7 +31,7 @@ def test_running_finish():
         assert util.events(util.parse(raw)[2])[-1] == "[DONE]"
         assert util.read_one(b)[0] == 200
         assert s.proc.wait(5) == 0
-        assert 0.5 < time.monotonic() - start < 3
+        assert 0.5 < time.monotonic() - start < 3 * util.SLOW
 
 
 def test_new_ones_refused():
@@ -62,4 +62,4 @@ def test_deadline():
         assert b"shutting down" in got and b"[DONE]" not in got
         assert util.read_one(b)[0] == 503
         assert s.proc.wait(5) == 0
-        assert 0.4 < time.monotonic() - start < 1.5
+        assert 0.4 < time.monotonic() - start < 1.5 * util.SLOW

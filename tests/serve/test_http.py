@@ -176,7 +176,7 @@ def test_headers_at_once(server):
         start = time.monotonic()
         s.sendall(util.chat_bytes("@prefill=1500 @reply=x", stream=True))
         head = util.read_until(s, b"\r\n\r\n")
-        assert time.monotonic() - start < 0.2
+        assert time.monotonic() - start < 0.5 * util.SLOW
         assert b"text/event-stream" in head and head.endswith(b"\r\n\r\n")
         util.read_until(s, b"[DONE]")
         assert time.monotonic() - start > 1.4
@@ -188,7 +188,7 @@ def test_heartbeat(server):
         start = time.monotonic()
         s.sendall(util.chat_bytes("@prefill=60000", stream=True))
         util.read_until(s, b"\n\n", util.read_until(s, b"\r\n\r\n").split(b"\r\n\r\n")[1])
-        assert 9 < time.monotonic() - start < 10.5
+        assert 9 < time.monotonic() - start < 10.5 * util.SLOW
     server.wait_rows()
 
 
@@ -246,13 +246,13 @@ def drip(server, data, every):
 def test_slow_loris():
     with util.serving("--header-ms", 700, "--body-ms", 700) as s:
         took, out = drip(s, b"GET /health HTTP/1.1\r\nHost: x\r\nX-A: " + b"a" * 200, 0.05)
-        assert 0.6 < took < 1.2 and out.startswith(b"HTTP/1.1 408"), (took, out)
+        assert 0.6 < took < 1.2 * util.SLOW and out.startswith(b"HTTP/1.1 408"), (took, out)
         took, out = drip(s, b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n", 0.05)
-        assert 0.6 < took < 1.2
+        assert 0.6 < took < 1.2 * util.SLOW
         with s.connect() as c:  # silent from the start
             start = time.monotonic()
             util.read_all(c)
-            assert 0.6 < time.monotonic() - start < 1.2
+            assert 0.6 < time.monotonic() - start < 1.2 * util.SLOW
         with s.connect() as c:  # on a kept connection: the first byte starts the clock
             c.sendall(HEALTH)
             util.read_one(c)
@@ -262,12 +262,12 @@ def test_slow_loris():
             c.sendall(b"GET /he")
             start = time.monotonic()
             assert util.read_all(c).startswith(b"HTTP/1.1 408")
-            assert 0.6 < time.monotonic() - start < 1.2
+            assert 0.6 < time.monotonic() - start < 1.2 * util.SLOW
         with s.connect() as c:  # a body that does not come
             c.sendall(util.chat_bytes()[:-3])
             start = time.monotonic()
             assert util.read_all(c).startswith(b"HTTP/1.1 408")
-            assert 0.6 < time.monotonic() - start < 1.2
+            assert 0.6 < time.monotonic() - start < 1.2 * util.SLOW
         with s.connect() as c:  # neither clock stops a long answer
             c.sendall(util.chat_bytes("@prefill=1500 @reply=late"))
             assert b"late" in util.read_one(c)[2]
@@ -278,7 +278,7 @@ def test_flood(server):
     idle = [server.connect() for _ in range(1000)]
     start = time.monotonic()
     alive(server)
-    assert time.monotonic() - start < 0.2
+    assert time.monotonic() - start < 0.5 * util.SLOW
     for s in idle:
         s.close()
     time.sleep(0.3)
@@ -293,12 +293,12 @@ def test_thousand_streams():
         s.wait_rows(10, 990)
         start = time.monotonic()
         alive(s)
-        assert time.monotonic() - start < 0.2
+        assert time.monotonic() - start < 0.5 * util.SLOW
         for c in held:
             c.close()
         took = s.wait_rows()
         print("1000 streams left: noticed and cancelled in %.0f ms" % (took * 1e3))
-        assert took < 1
+        assert took < 1 * util.SLOW
 
 
 def test_connection_limit():

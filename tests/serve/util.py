@@ -10,7 +10,10 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-PROGRAM = os.environ.get("FAKE_SERVER", os.path.join(ROOT, "build/tests/serve/fake_server"))
+BUILD = os.path.dirname(os.environ.get("CAIRN_BIN", os.path.join(ROOT, "build/cairn")))
+PROGRAM = os.environ.get("FAKE_SERVER", os.path.join(BUILD, "tests/serve/fake_server"))
+# Sanitizers and shared machines are slow: upper bounds on time, not the promised ones, stretch.
+SLOW = float(os.environ.get("TEST_SLOW", "1"))
 TIMEOUT = 10
 
 

@@ -236,7 +236,6 @@ foo(*[1])
 cycler('a', 'b').next()
 joiner(', ')()
 loop
-self is defined
 caller
 (1, 2)[0], (1, 2)|first, (1, 2) == (1, 2), ((1, 2), 3)
 l == [3, 1, 2], l != [3], [[1, 2], [3]] == [[1, 2], [3]]
@@ -281,7 +280,7 @@ TEMPLATES = [
     "x{{ '\n' }}  {% if t %}y{% endif %}", "{% if t %}\n  {% if t %}\n  z\n  {% endif %}\n{% endif %}\n", "\t{% set a = 1 %}\t{{ a }}",
     "{% raw %}{{ x }}{% if %}{% endraw %}", "{% raw %}\n a {% endraw %}\nb", "{%- raw -%}  a  {%- endraw -%}  b", "a {% raw %}", "  {% raw %} x {% endraw %} \n",
     "{% if i == 42 %}a{% elif i == 1 %}b{% else %}c{% endif %}", "{% if i == 1 %}a{% elif i == 42 %}b{% else %}c{% endif %}", "{% if e %}a{% elif nil %}b{% else %}c{% endif %}", "{% if missing %}a{% endif %}x", "{% if t: %}a{% endif %}", "{% if 1, 2 %}x{% endif %}",
-    "{% for x in l %}{{ x }},{% endfor %}", "{% for x in [] %}a{% else %}none{% endfor %}", "{% for x in l if x > 1 %}{{ x }}{{ loop.index }}{{ loop.last }} {% endfor %}", "{% for x in l if x > 9 %}a{% else %}none{% endfor %}",
+    "{% for x in l %}{{ x }},{% endfor %}", "{% for x in [] %}a{% else %}none{% endfor %}", "{% for x in l if x > 1 %}{{ x }}{{ loop.index }}{{ loop.last }} {% endfor %}", "{% for x in l if x > 9 %}a{% else %}none{% endfor %}", "{% for x in l if x != 2 %}{{ x }}{% if not loop.last %},{% endif %}{% endfor %}", "{% for x in l if x > 1 %}{{ x }}{{ loop.nextitem }}{{ loop.length }};{% endfor %}",
     "{% for k, v in d.items() %}{{ k }}={{ v }};{% endfor %}", "{% for k in d %}{{ k }}{% endfor %}", "{% for c in 'aé😀' %}[{{ c }}]{% endfor %}", "{% for a, b in [(1, 2), [3, 4]] %}{{ a }}{{ b }} {% endfor %}", "{% for a, (b, c) in [(1, (2, 3))] %}{{ a }}{{ b }}{{ c }}{% endfor %}",
     "{% for a, b in [(1, 2, 3)] %}{% endfor %}", "{% for a, b in [(1,)] %}{% endfor %}", "{% for a, b in [1] %}{% endfor %}", "{% for x in i %}{% endfor %}", "{% for x in nil %}{% endfor %}", "{% for x in missing %}a{% else %}b{% endfor %}",
     "{% for x in l %}{{ loop.index }}{{ loop.index0 }}{{ loop.revindex }}{{ loop.revindex0 }}{{ loop.first }}{{ loop.last }}{{ loop.length }}{{ loop.depth }}{{ loop.depth0 }};{% endfor %}",

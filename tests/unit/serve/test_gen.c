@@ -218,12 +218,57 @@ static void test_threads(void **state)
     mailbox_deinit(&m);
 }
 
+typedef struct player {
+    cairn_engine e;
+    atomic_i64 round;
+} player;
+
+enum { N_ROUNDS = 5000 };
+
+static void *play_rounds(void *ctx)
+{
+    player *p = ctx;
+
+    for (int64_t i = 1; i <= N_ROUNDS; i++) {
+        while (atomic_get(&p->round) < i) {
+        }
+        emit(&p->e, 0, STR_LIT("y"), 0);
+        end(&p->e, CAIRN_FINISH_STOP);
+    }
+    return NULL;
+}
+
+/* Short answers: DONE comes while the token before it is being delivered. */
+static void test_done_races_delivery(void **state)
+{
+    static player p;
+    const uint64_t before = mem_used_all();
+    thread t = {0};
+    mailbox m;
+
+    (void)state;
+    mailbox_init(&m, on_notify, NULL);
+    assert_ok(thread_start(&t, "play", play_rounds, &p));
+    for (int64_t i = 1; i <= N_ROUNDS; i++) {
+        seen s = {0};
+        begin(&m, &p.e, &s);
+        atomic_put(&p.round, i);
+        while (m.n_live) mailbox_deliver(&m);
+        assert_int_equal(s.n_tokens, 1);
+        assert_int_equal(s.n_done, 1);
+        assert_null(m.ready);
+    }
+    thread_join(&t);
+    mailbox_deinit(&m);
+    assert_int_equal(mem_used_all(), before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),       cmocka_unit_test(test_overflow),
         cmocka_unit_test(test_drop_inside), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_threads),     cmocka_unit_test(test_done_races_delivery),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,4 +10,9 @@ kern_tile_fn avx2_tile_q4_0, avx2_tile_q4_1, avx2_tile_q5_0, avx2_tile_q5_1, avx
     avx2_tile_q4_k, avx2_tile_q5_k, avx2_tile_q6_k;
 kern_dense_fn avx2_dense_f32, avx2_dense_f16, avx2_dense_bf16;
 
+kern_dense_fn avx512_dense_f32, avx512_dense_f16, avx512_dense_bf16;
+
+kern_tile_fn vnni_tile_q4_0, vnni_tile_q4_1, vnni_tile_q5_0, vnni_tile_q5_1, vnni_tile_q8_0,
+    vnni_tile_q4_k, vnni_tile_q5_k, vnni_tile_q6_k;
+
 #endif

@@ -1,0 +1,73 @@
+"""Memory: each allocation of a request failing in turn, and no growth over many requests."""
+import json
+import signal
+import socket
+import time
+
+import pytest
+import util
+
+
+N_FAILS = 400  # more than a request makes
+
+
+def text_of(body, stream):
+    if not stream:
+        return [c["message"]["content"] for c in json.loads(body)["choices"]]
+    text = ["", ""]
+    for e in util.events(body)[:-1]:
+        c = json.loads(e)["choices"][0]
+        text[c["index"]] += c["delta"].get("content", "")
+    return text
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_each_allocation_fails(stream):
+    """Whatever becomes of that request, the server neither falls nor forgets: an error reply, an
+    end without [DONE], a cut, or, where nothing failed, the answer."""
+    whole = 0
+    with util.serving() as s:
+        for _ in range(N_FAILS):
+            with s.connect(timeout=5) as c:
+                s.proc.send_signal(signal.SIGUSR1)
+                time.sleep(0.002)
+                c.sendall(util.build("POST", "/v1/chat/completions", util.ask(
+                    "@reply=abcdef", stream=stream, n=2, logprobs=True, stop=["x"],
+                    tools=[{"type": "function", "function": {"name": "f"}}]),
+                    {"Connection": "close"}))
+                got = util.read_all(c)
+            assert got == b"" or got.startswith(b"HTTP/1.1 "), got
+            if got.startswith(b"HTTP/1.1 200") and (b"[DONE]" in got) == stream:
+                whole += 1
+                assert text_of(util.parse(got)[2], stream) == ["abcdef"] * 2
+            elif got.startswith(b"HTTP/1.1 4"):
+                raise AssertionError("blamed on the client: %r" % got)
+        s.wait_rows()
+        assert 0 < whole < N_FAILS
+        assert s.chat()[0] == 200
+
+
+def resident_kib(pid):
+    with open("/proc/%d/status" % pid, encoding="ascii") as f:
+        return int(next(line for line in f if line.startswith("RssAnon")).split()[1])
+
+
+@pytest.mark.skipif(util.SLOW > 1, reason="sanitizers keep freed memory")
+def test_no_growth():
+    """Less than a KiB a request is kept, over requests of every fate."""
+    n = 1500
+    with util.serving() as s:
+        def some():
+            for i in range(n):
+                c = s.connect()
+                c.sendall(util.chat_bytes("@reply=%s" % ("y" * 200), stream=bool(i % 2)))
+                if i % 3 == 0:
+                    c.shutdown(socket.SHUT_WR)
+                elif i % 3 == 1:
+                    util.read_until(c, b"y")
+                c.close()
+            s.wait_rows()
+        some()
+        before = resident_kib(s.proc.pid)
+        some()
+        assert resident_kib(s.proc.pid) - before < n

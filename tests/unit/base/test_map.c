@@ -1,0 +1,129 @@
+/* The map against a naive one (a list), in random order by seed. */
+#include "test.h"
+
+#include <stdio.h>
+
+#include "base/map.h"
+#include "base/rng.h"
+
+enum { N_KEYS = 3000 };
+
+typedef struct naive {
+    char key[N_KEYS][12];
+    bool there[N_KEYS];
+    uint32_t value[N_KEYS];
+} naive;
+
+static void compare_all(const map *m, const naive *model)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < N_KEYS; i++) {
+        uint32_t v = 12345;
+        const bool found = map_get(m, str_of(model->key[i]), &v);
+        assert_int_equal(found, model->there[i]);
+        assert_int_equal(v, found ? model->value[i] : 12345); /* a miss writes nothing */
+        n += found;
+    }
+    assert_int_equal(m->n, n);
+}
+
+static void like_a_list(void **state)
+{
+    (void)state;
+    static naive model;
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        map m;
+        map_init(&m, MEM_TEXT);
+        memset(&model, 0, sizeof model);
+        for (unsigned i = 0; i < N_KEYS; i++)
+            (void)snprintf(model.key[i], sizeof model.key[i], "%x", i * 2654435761u);
+        compare_all(&m, &model);
+        for (uint64_t k = 0; k < 2 * N_KEYS; k++) {
+            const uint64_t r = rng_u64(seed, 0, k);
+            const size_t i = r % N_KEYS;
+            model.there[i] = true;
+            model.value[i] = (uint32_t)(r >> 32);
+            assert_ok(map_put(&m, str_of(model.key[i]), model.value[i]));
+            if (k % 700 == 0) compare_all(&m, &model);
+        }
+        compare_all(&m, &model);
+        map_deinit(&m);
+        assert_int_equal(mem_used_all(), 0);
+    }
+}
+
+static void odd_keys(void **state)
+{
+    (void)state;
+    map m;
+    uint32_t v = 0;
+    map_init(&m, MEM_TEXT);
+    assert_false(map_get(&m, STR_LIT("a"), &v));
+    assert_ok(map_put(&m, (cairn_str){NULL, 0}, 1)); /* the empty key is a key */
+    assert_ok(map_put(&m, STR_LIT("\0"), 2));
+    assert_ok(map_put(&m, STR_LIT("\0\0"), 3));
+    assert_true(map_get(&m, STR_LIT(""), &v) && v == 1);
+    assert_true(map_get(&m, STR_LIT("\0"), &v) && v == 2);
+    assert_true(map_get(&m, STR_LIT("\0\0"), &v) && v == 3);
+    assert_ok(map_put(&m, STR_LIT(""), UINT32_MAX));
+    assert_true(map_get(&m, (cairn_str){NULL, 0}, &v) && v == UINT32_MAX);
+    assert_int_equal(m.n, 3);
+    map_deinit(&m);
+    map_deinit(&m);
+}
+
+static void reserve_is_enough(void **state)
+{
+    (void)state;
+    static char key[5000][8];
+    map m;
+    map_init(&m, MEM_TEXT);
+    assert_ok(map_reserve(&m, 5000));
+    mem_fail_nth(1);
+    for (int i = 0; i < 5000; i++) {
+        (void)snprintf(key[i], sizeof key[i], "k%d", i);
+        assert_ok(map_put(&m, str_of(key[i]), (uint32_t)i));
+    }
+    assert_ok(map_reserve(&m, 10));
+    assert_int_equal(mem_calls(), 0);
+    mem_fail_nth(0);
+    assert_int_equal(map_reserve(&m, SIZE_MAX), CAIRN_E_NOMEM);
+    assert_int_equal(m.n, 5000);
+    map_deinit(&m);
+}
+
+static cairn_status build(void *ctx)
+{
+    (void)ctx;
+    static char key[100][8];
+    cairn_status st = CAIRN_OK;
+    map m;
+    uint32_t v;
+    map_init(&m, MEM_TEXT);
+    for (int i = 0; i < 100 && st == CAIRN_OK; i++) {
+        (void)snprintf(key[i], sizeof key[i], "k%d", i);
+        st = map_put(&m, str_of(key[i]), (uint32_t)i);
+        /* a failure to grow loses nothing */
+        for (int k = 0; k < i; k++)
+            assert_true(map_get(&m, str_of(key[k]), &v) && v == (uint32_t)k);
+    }
+    map_deinit(&m);
+    return st;
+}
+
+static void memory_may_fail(void **state)
+{
+    (void)state;
+    assert_true(fault_loop(build, NULL) >= 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(like_a_list),
+        cmocka_unit_test(odd_keys),
+        cmocka_unit_test(reserve_is_enough),
+        cmocka_unit_test(memory_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
