@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Builds llama.cpp, the peer that speed and accuracy are measured against: from the source package of
+# llama-cpp-python 0.3.36, natively, in a folder outside the repository.  Prints that folder; at once
+# when it was built before.  Needs cmake and g++.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+home=${CAIRN_LLAMA_CPP:-${XDG_CACHE_HOME:-$HOME/.cache}/cairn/llama.cpp}
+src=$home/src bin=$home/build/bin
+if [ ! -x "$bin/llama-bench" ]; then
+    mkdir -p "$home"
+    tmp=$(mktemp -d "$home/get.XXXXXX")
+    trap 'rm -rf "$tmp"' EXIT
+    python3 -m pip download -q --no-deps --no-binary :all: -d "$tmp" llama-cpp-python==0.3.36 >&2
+    tar -xf "$tmp"/llama_cpp_python-*.tar.gz -C "$tmp"
+    rm -rf "$src"
+    mv "$tmp"/llama_cpp_python-*/vendor/llama.cpp "$src"
+    cmake -S "$src" -B "$home/build" -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON -DLLAMA_CURL=OFF \
+        -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_SERVER=OFF >&2
+    cmake --build "$home/build" --target llama-bench -j "$(nproc)" >&2
+fi
+if [ ! -x "$home/llama_logits" ] || [ "$here/llama_logits.c" -nt "$home/llama_logits" ]; then
+    gcc -O2 -I"$src/include" -I"$src/ggml/include" -o "$home/llama_logits" "$here/llama_logits.c" \
+        -L"$bin" -lllama -lggml -lggml-base -Wl,-rpath,"$bin" >&2
+fi
+echo "$home"
