@@ -71,7 +71,8 @@ static cairn_status parse_arg(cairn_str text, json_type want, const char *what, 
 {
     *out = NULL;
     if (text.len == 0) return CAIRN_OK;
-    if (json_parse(text, out, dg) != CAIRN_OK) return diag_prefix(dg, "%s", what);
+    const cairn_status st = json_parse(text, out, dg);
+    if (st != CAIRN_OK) return diag_prefix(dg, st, "%s", what);
     const json_type found = json_typeof(json_root(*out));
     if (found == want) return CAIRN_OK;
     return diag_set(dg, CAIRN_E_ARG, "%s: found %s; expected %s", what, json_type_name(found),

@@ -30,9 +30,9 @@ cairn_status diag_set(cairn_diag *dg, cairn_status st, const char *fmt, ...)
     return st;
 }
 
-cairn_status diag_prefix(cairn_diag *dg, const char *fmt, ...)
+cairn_status diag_prefix(cairn_diag *dg, cairn_status st, const char *fmt, ...)
 {
-    if (!dg) return CAIRN_E_INTERNAL;
+    if (!dg) return st;
     char text[sizeof dg->message];
     va_list ap;
     va_start(ap, fmt);
@@ -41,6 +41,7 @@ cairn_status diag_prefix(cairn_diag *dg, const char *fmt, ...)
     const size_t n = strnlen(text, sizeof text - 1);
     (void)snprintf(text + n, sizeof text - n, ": %s", dg->message);
     clean(text);
+    dg->status = st;
     memcpy(dg->message, text, sizeof text);
-    return dg->status;
+    return st;
 }

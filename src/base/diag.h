@@ -8,9 +8,10 @@
    message stays one line. */
 cairn_status diag_set(cairn_diag *dg, cairn_status st, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* Puts "prefix: " before the message that is there. Returns dg->status (E_INTERNAL if NULL). */
-cairn_status diag_prefix(cairn_diag *dg, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+/* Puts "prefix: " before the message that is there (NULL is fine) and returns st, the status that
+   came with it. */
+cairn_status diag_prefix(cairn_diag *dg, cairn_status st, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #define TRY(expr)                                                                                  \
     do {                                                                                           \

@@ -125,7 +125,7 @@ cairn_status cli_read_ids(const char *path, cairn_ids *out, cairn_diag *dg)
     TRY_GOTO(file_read(path, IDS_FILE_MAX, &text, dg), out);
     st = json_parse(buf_view(&text), &doc, dg);
     if (st != CAIRN_OK) {
-        (void)diag_prefix(dg, "%s", path);
+        (void)diag_prefix(dg, st, "%s", path);
         goto out;
     }
     TRY_GOTO(collect_ids(json_root(doc), path, &ids, dg), out);

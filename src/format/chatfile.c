@@ -117,10 +117,7 @@ static cairn_status find_template(const char *dir, json_val config, buf *text, j
     TRY(chatfile_read(dir, *name, MAX_TEMPLATE, true, text, &found, dg));
     if (!found) return CAIRN_OK;
     const cairn_status st = json_parse(buf_view(text), doc, dg);
-    if (st != CAIRN_OK) {
-        diag_prefix(dg, "%s/%s", dir, *name);
-        return st;
-    }
+    if (st != CAIRN_OK) return diag_prefix(dg, st, "%s/%s", dir, *name);
     *out = pick(json_get(json_root(*doc), "chat_template"));
     return CAIRN_OK;
 }

@@ -47,8 +47,7 @@ static cairn_status split_key(const gguf_file *f, const char *key, int64_t hi, i
 {
     const meta_view v = gguf_meta(f);
     const cairn_status st = meta_want_int(&v, key, false, 0, hi, out, dg);
-    if (st != CAIRN_OK) diag_prefix(dg, "%s", f->path);
-    return st;
+    return st == CAIRN_OK ? st : diag_prefix(dg, st, "%s", f->path);
 }
 
 /* Whether the path ends as part i of n does, and which i. */

@@ -135,7 +135,7 @@ cairn_status hfconfig_parse(const char *path, cairn_str text, hfconfig **out, ca
     }
     st = json_parse(buf_view(&json), &c->doc, dg);
     if (st != CAIRN_OK) {
-        diag_prefix(dg, "%s", path);
+        (void)diag_prefix(dg, st, "%s", path);
         goto out;
     }
     if (json_typeof(json_root(c->doc)) != JSON_OBJ) {

@@ -122,10 +122,7 @@ static cairn_status shard_set_parse(shard_set *s, cairn_str text, cairn_diag *dg
     cairn_str key;
     json_val v;
 
-    if (st != CAIRN_OK) {
-        diag_prefix(dg, "%s", s->path);
-        return st;
-    }
+    if (st != CAIRN_OK) return diag_prefix(dg, st, "%s", s->path);
     s->weight_map = json_get(json_root(s->doc), "weight_map");
     if (json_typeof(s->weight_map) != JSON_OBJ)
         return diag_set(dg, CAIRN_E_CORRUPT, "%s: weight_map: expected an object, found %s",

@@ -236,7 +236,7 @@ static cairn_status read_pieces(parser *p, cairn_str text)
         st = jsonsplit_next(&split, &piece, p->dg);
         if (st == CAIRN_OK) st = json_parse(buf_view(&piece), &doc, p->dg);
         if (st != CAIRN_OK) {
-            diag_prefix(p->dg, "%s: header from byte %zu", p->path, at);
+            (void)diag_prefix(p->dg, st, "%s: header from byte %zu", p->path, at);
             break;
         }
         st = read_members(p, json_root(doc));

@@ -89,7 +89,7 @@ static cairn_status open_dir(const char *dir, textfiles *t, cairn_diag *dg)
     if (found) {
         st = json_parse(buf_view(&text), &config, dg);
         if (st != CAIRN_OK) {
-            diag_prefix(dg, "%s/tokenizer_config.json", dir);
+            (void)diag_prefix(dg, st, "%s/tokenizer_config.json", dir);
             goto out;
         }
     }

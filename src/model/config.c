@@ -47,7 +47,7 @@ static bool read_int(config *c, const char *key, int32_t lo, int32_t hi, bool re
     if (c->status != CAIRN_OK) return false;
     c->status = meta_want_int(&c->src->meta, key, required, lo, hi, &v, c->dg);
     if (c->status != CAIRN_OK) {
-        (void)diag_prefix(c->dg, "%s", c->src->path);
+        (void)diag_prefix(c->dg, c->status, "%s", c->src->path);
         return false;
     }
     *out = (int32_t)v;
@@ -80,7 +80,7 @@ double config_num(config *c, const char *hf, const char *gguf, double otherwise)
     double v = otherwise;
     if (!key || c->status != CAIRN_OK) return v;
     c->status = meta_want_num(&c->src->meta, key, false, &v, c->dg);
-    if (c->status != CAIRN_OK) (void)diag_prefix(c->dg, "%s", c->src->path);
+    if (c->status != CAIRN_OK) (void)diag_prefix(c->dg, c->status, "%s", c->src->path);
     return c->status == CAIRN_OK ? v : otherwise;
 }
 

@@ -326,10 +326,7 @@ cairn_status chat_ask_read(chat_ask *a, cairn_str body, chat_fault *f)
     cairn_request_init(&a->rq);
     a->rq.sampling.temperature = 1; /* OpenAI's default */
     st = json_parse(body, &a->doc, &f->dg);
-    if (st != CAIRN_OK) {
-        diag_prefix(&f->dg, "invalid JSON body");
-        return st;
-    }
+    if (st != CAIRN_OK) return diag_prefix(&f->dg, st, "invalid JSON body");
     return read_root(a, json_root(a->doc), f);
 }
 

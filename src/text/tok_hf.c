@@ -376,14 +376,11 @@ cairn_status tok_open_hf(cairn_str tokenizer_json, cairn_str tokenizer_config, c
     json_doc *doc = NULL, *config = NULL;
     cairn_status st = json_parse(tokenizer_json, &doc, dg);
 
-    if (st != CAIRN_OK) {
-        diag_prefix(dg, "%s", where);
-        return st;
-    }
+    if (st != CAIRN_OK) return diag_prefix(dg, st, "%s", where);
     if (tokenizer_config.len) {
         st = json_parse(tokenizer_config, &config, dg);
         if (st != CAIRN_OK) {
-            diag_prefix(dg, "%s: tokenizer_config.json", where);
+            (void)diag_prefix(dg, st, "%s: tokenizer_config.json", where);
             goto out;
         }
     }
