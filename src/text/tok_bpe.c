@@ -289,9 +289,9 @@ static cairn_status merge_word(const tok *t, cairn_str word, work *w, buf *ids)
 
     put_symbols(t, word, w, ids);
     TRY(buf_status(ids));
+    if (ids->len == from) return CAIRN_OK;
     uint32_t *id = (uint32_t *)(void *)(ids->ptr + from);
     uint32_t n = (uint32_t)((ids->len - from) / sizeof *id);
-    if (n == 0) return CAIRN_OK;
     if (n <= SHORT)
         n = merge_short(&t->bpe, id, n);
     else
