@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "text/heap.h"
 #include "text/tok_priv.h"
 #include "text/uchar.h"
@@ -307,14 +308,14 @@ static cairn_status part(const tok *t, cairn_str word, work *w, buf *ids)
     size_t from = ids->len;
 
     if (id < 0) return merge_word(t, word, w, ids);
-    int known = b->ignore_merges ? 1 : __atomic_load_n(&b->whole[id], __ATOMIC_RELAXED);
+    int known = b->ignore_merges ? 1 : note_get(&b->whole[id]);
     if (known == 1) {
         ids_put(ids, id);
         return CAIRN_OK;
     }
     TRY(merge_word(t, word, w, ids));
     bool same = ids->len == from + sizeof id && memcmp(ids->ptr + from, &id, sizeof id) == 0;
-    if (!known) __atomic_store_n(&b->whole[id], (uint8_t)(same ? 1 : 2), __ATOMIC_RELAXED);
+    if (!known) note_set(&b->whole[id], same ? 1 : 2);
     return CAIRN_OK;
 }
 
