@@ -145,3 +145,8 @@ int64_t atomic_add(atomic_i64 *a, int64_t d)
 {
     return atomic_fetch_add(&a->v, d);
 }
+
+void once_run(once *o, void (*fn)(void))
+{
+    pthread_once(&o->o, fn);
+}

@@ -32,6 +32,26 @@ void cond_broadcast(cond *c);
 void cond_wait(cond *c, mutex *m);
 bool cond_wait_ms(cond *c, mutex *m, uint32_t ms); /* false: timed out */
 
+/* Runs fn the first time only; every caller returns after it has run. */
+typedef struct once {
+    pthread_once_t o;
+} once;
+#define ONCE_INIT                                                                                  \
+    {                                                                                              \
+        PTHREAD_ONCE_INIT                                                                          \
+    }
+void once_run(once *o, void (*fn)(void));
+
+/* A byte that several threads may set, all to the same value: no order is implied. */
+static inline uint8_t note_get(const uint8_t *p)
+{
+    return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+static inline void note_set(uint8_t *p, uint8_t v)
+{
+    __atomic_store_n(p, v, __ATOMIC_RELAXED);
+}
+
 /* Wakes a poll loop; wake_set is safe in a signal handler. */
 typedef struct wake {
     int fd;

@@ -1,9 +1,10 @@
 /* Owns the binding to Oniguruma, the library whose dialect the split rules of tokenizer.json are
    written in.  Patterns and texts are not trusted: pattern length, and the retries of a search are
-   limited.  A regex is read-only once made; each search has its own region. */
+   limited.  A regex is read-only once made; each search has its own region and
+   parameters, which the library writes to. */
 #include <oniguruma.h>
-#include <pthread.h>
 
+#include "base/thread.h"
 #include "text/tok_priv.h"
 #include "text/uchar.h"
 
@@ -17,7 +18,6 @@ enum {
 
 struct regex {
     regex_t *re;
-    OnigMatchParam *param;
 };
 
 static const OnigUChar *bytes_of(const char *p)
@@ -34,11 +34,11 @@ static void init_once(void)
 
 cairn_status regex_new(cairn_str pattern, const char *where, regex **out, cairn_diag *dg)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static once ready = ONCE_INIT;
     OnigErrorInfo info;
     OnigUChar text[ONIG_MAX_ERROR_MESSAGE_LEN];
 
-    pthread_once(&once, init_once);
+    once_run(&ready, init_once);
     if (pattern.len > MAX_PATTERN)
         return diag_set(dg, CAIRN_E_LIMIT, "%s: a pattern of %zu bytes, most is %d", where,
                         pattern.len, MAX_PATTERN);
@@ -54,14 +54,6 @@ cairn_status regex_new(cairn_str pattern, const char *where, regex **out, cairn_
         regex_free(r);
         return CAIRN_E_UNSUPPORTED;
     }
-    r->param = onig_new_match_param();
-    if (!r->param) {
-        regex_free(r);
-        return diag_set(dg, CAIRN_E_NOMEM, "no memory for a pattern");
-    }
-    onig_initialize_match_param(r->param);
-    onig_set_retry_limit_in_match_of_match_param(r->param, RETRY_MATCH);
-    onig_set_retry_limit_in_search_of_match_param(r->param, RETRY_SEARCH);
     *out = r;
     return CAIRN_OK;
 }
@@ -70,7 +62,6 @@ void regex_free(regex *r)
 {
     if (!r) return;
     if (r->re) onig_free(r->re);
-    if (r->param) onig_free_match_param(r->param);
     mem_free(r);
 }
 
@@ -78,7 +69,15 @@ cairn_status regex_begin(regex_iter *it, const regex *re, cairn_str s)
 {
     *it = (regex_iter){.re = re, .s = s, .last_end = SIZE_MAX};
     it->region = onig_region_new();
-    return it->region ? CAIRN_OK : CAIRN_E_NOMEM;
+    OnigMatchParam *param = it->param = onig_new_match_param();
+    if (!it->region || !param) {
+        regex_end(it);
+        return CAIRN_E_NOMEM;
+    }
+    onig_initialize_match_param(param);
+    onig_set_retry_limit_in_match_of_match_param(param, RETRY_MATCH);
+    onig_set_retry_limit_in_search_of_match_param(param, RETRY_SEARCH);
+    return CAIRN_OK;
 }
 
 cairn_status regex_next(regex_iter *it, bool *found, size_t *from, size_t *to, cairn_diag *dg)
@@ -89,7 +88,7 @@ cairn_status regex_next(regex_iter *it, bool *found, size_t *from, size_t *to, c
     for (*found = false; it->at <= it->s.len;) {
         onig_region_clear(region);
         int rc = onig_search_with_param(it->re->re, s, end, s + it->at, end, region,
-                                        ONIG_OPTION_NONE, it->re->param);
+                                        ONIG_OPTION_NONE, it->param);
         if (rc == ONIG_MISMATCH) break;
         if (rc < 0) {
             OnigUChar text[ONIG_MAX_ERROR_MESSAGE_LEN];
@@ -116,5 +115,6 @@ cairn_status regex_next(regex_iter *it, bool *found, size_t *from, size_t *to, c
 void regex_end(regex_iter *it)
 {
     if (it->region) onig_region_free(it->region, 1);
-    it->region = NULL;
+    if (it->param) onig_free_match_param(it->param);
+    it->region = it->param = NULL;
 }

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "text/heap.h"
 #include "text/tok_priv.h"
 #include "text/uchar.h"
@@ -289,9 +290,9 @@ static cairn_status merge_word(const tok *t, cairn_str word, work *w, buf *ids)
 
     put_symbols(t, word, w, ids);
     TRY(buf_status(ids));
+    if (ids->len == from) return CAIRN_OK;
     uint32_t *id = (uint32_t *)(void *)(ids->ptr + from);
     uint32_t n = (uint32_t)((ids->len - from) / sizeof *id);
-    if (n == 0) return CAIRN_OK;
     if (n <= SHORT)
         n = merge_short(&t->bpe, id, n);
     else
@@ -307,14 +308,14 @@ static cairn_status part(const tok *t, cairn_str word, work *w, buf *ids)
     size_t from = ids->len;
 
     if (id < 0) return merge_word(t, word, w, ids);
-    int known = b->ignore_merges ? 1 : __atomic_load_n(&b->whole[id], __ATOMIC_RELAXED);
+    int known = b->ignore_merges ? 1 : note_get(&b->whole[id]);
     if (known == 1) {
         ids_put(ids, id);
         return CAIRN_OK;
     }
     TRY(merge_word(t, word, w, ids));
     bool same = ids->len == from + sizeof id && memcmp(ids->ptr + from, &id, sizeof id) == 0;
-    if (!known) __atomic_store_n(&b->whole[id], (uint8_t)(same ? 1 : 2), __ATOMIC_RELAXED);
+    if (!known) note_set(&b->whole[id], same ? 1 : 2);
     return CAIRN_OK;
 }
 

@@ -34,59 +34,66 @@ typedef struct pre_rules {
     const char *name;
     const char *rule[MOST_RULES]; /* each over the words of the one before */
     bool ignore_merges, add_bos;
+    bool spaced; /* pieces are text with U+2581 for spaces, not bytes */
 } pre_rules;
 
+/* tokenizer.ggml.model "gemma4" has one rule, and no name for it. */
+static const pre_rules gemma4 = {"gemma4", {"[^\\n]+|[\\n]+"}, 0, 1, 1};
+
 static const pre_rules rules[] = {
-    {"default", {"[\\p{P}\\$\\+<=>\\^~\\|]+", RULE_GPT2, "\\p{N}+", "[0-9][0-9][0-9]"}, 0, 0},
-    {"gpt-2", {RULE_GPT2}, 0, 0},
-    {"phi-2", {RULE_GPT2}, 0, 0},
-    {"mpt", {RULE_GPT2}, 0, 0},
-    {"olmo", {RULE_GPT2}, 0, 0},
-    {"jais", {RULE_GPT2}, 0, 0},
-    {"gigachat", {RULE_GPT2}, 0, 0},
-    {"mellum", {RULE_GPT2}, 0, 0},
-    {"modern-bert", {RULE_GPT2}, 0, 0},
-    {"trillion", {RULE_GPT2}, 0, 0},
-    {"granite-docling", {RULE_GPT2}, 0, 0},
-    {"smollm", {"\\p{N}", RULE_GPT2}, 0, 0},
-    {"starcoder", {"\\p{N}", RULE_GPT2}, 0, 0},
-    {"refact", {"\\p{N}", RULE_GPT2}, 0, 0},
-    {"command-r", {"\\p{N}", RULE_GPT2}, 0, 0},
-    {"codeshell", {"\\p{N}", RULE_GPT2}, 0, 0},
-    {"exaone", {"\\p{N}", RULE_GPT2}, 0, 0},
-    {"minerva-7b", {"\\p{N}", RULE_GPT2}, 0, 0},
-    {"mellum2", {"\\p{N}", RULE_GPT2}, 0, 0},
-    {"falcon", {"[\\p{P}\\$\\+<=>\\^~\\|`]+", RULE_GPT2, "[0-9][0-9][0-9]"}, 0, 0},
-    {"llama-bpe", {RULE_LLAMA3}, 1, 1},
-    {"llama3", {RULE_LLAMA3}, 1, 1},
-    {"llama-v3", {RULE_LLAMA3}, 1, 1},
-    {"falcon3", {RULE_LLAMA3}, 1, 1},
-    {"falcon-h1", {RULE_LLAMA3}, 1, 1},
-    {"pixtral", {RULE_LLAMA3}, 1, 1},
-    {"midm-2.0", {RULE_LLAMA3}, 1, 1},
-    {"lfm2", {RULE_LLAMA3}, 1, 1},
-    {"dbrx", {RULE_LLAMA3}, 0, 0},
-    {"smaug-bpe", {RULE_LLAMA3}, 0, 0},
-    {"chatglm-bpe", {RULE_LLAMA3}, 0, 0},
-    {"glm4", {RULE_LLAMA3}, 0, 0},
-    {"qwen2", {RULE_QWEN2}, 0, 0},
-    {"deepseek-r1-qwen", {RULE_QWEN2}, 0, 0},
-    {"stablelm2", {RULE_QWEN2}, 0, 0},
-    {"hunyuan", {RULE_QWEN2}, 0, 0},
-    {"megrez", {RULE_QWEN2}, 0, 0},
-    {"grok-2", {RULE_QWEN2}, 0, 0},
-    {"qwen35", {RULE_QWEN35}, 0, 0},
+    {"default", {"[\\p{P}\\$\\+<=>\\^~\\|]+", RULE_GPT2, "\\p{N}+", "[0-9][0-9][0-9]"}, 0, 0, 0},
+    {"gpt-2", {RULE_GPT2}, 0, 0, 0},
+    {"phi-2", {RULE_GPT2}, 0, 0, 0},
+    {"mpt", {RULE_GPT2}, 0, 0, 0},
+    {"olmo", {RULE_GPT2}, 0, 0, 0},
+    {"jais", {RULE_GPT2}, 0, 0, 0},
+    {"gigachat", {RULE_GPT2}, 0, 0, 0},
+    {"mellum", {RULE_GPT2}, 0, 0, 0},
+    {"modern-bert", {RULE_GPT2}, 0, 0, 0},
+    {"trillion", {RULE_GPT2}, 0, 0, 0},
+    {"granite-docling", {RULE_GPT2}, 0, 0, 0},
+    {"smollm", {"\\p{N}", RULE_GPT2}, 0, 0, 0},
+    {"starcoder", {"\\p{N}", RULE_GPT2}, 0, 0, 0},
+    {"refact", {"\\p{N}", RULE_GPT2}, 0, 0, 0},
+    {"command-r", {"\\p{N}", RULE_GPT2}, 0, 0, 0},
+    {"codeshell", {"\\p{N}", RULE_GPT2}, 0, 0, 0},
+    {"exaone", {"\\p{N}", RULE_GPT2}, 0, 0, 0},
+    {"minerva-7b", {"\\p{N}", RULE_GPT2}, 0, 0, 0},
+    {"mellum2", {"\\p{N}", RULE_GPT2}, 0, 0, 0},
+    {"falcon", {"[\\p{P}\\$\\+<=>\\^~\\|`]+", RULE_GPT2, "[0-9][0-9][0-9]"}, 0, 0, 0},
+    {"llama-bpe", {RULE_LLAMA3}, 1, 1, 0},
+    {"llama3", {RULE_LLAMA3}, 1, 1, 0},
+    {"llama-v3", {RULE_LLAMA3}, 1, 1, 0},
+    {"falcon3", {RULE_LLAMA3}, 1, 1, 0},
+    {"falcon-h1", {RULE_LLAMA3}, 1, 1, 0},
+    {"pixtral", {RULE_LLAMA3}, 1, 1, 0},
+    {"midm-2.0", {RULE_LLAMA3}, 1, 1, 0},
+    {"lfm2", {RULE_LLAMA3}, 1, 1, 0},
+    {"dbrx", {RULE_LLAMA3}, 0, 0, 0},
+    {"smaug-bpe", {RULE_LLAMA3}, 0, 0, 0},
+    {"chatglm-bpe", {RULE_LLAMA3}, 0, 0, 0},
+    {"glm4", {RULE_LLAMA3}, 1, 0, 0},
+    {"glm5", {RULE_LLAMA3}, 1, 0, 0},
+    {"qwen2", {RULE_QWEN2}, 0, 0, 0},
+    {"deepseek-r1-qwen", {RULE_QWEN2}, 0, 0, 0},
+    {"stablelm2", {RULE_QWEN2}, 0, 0, 0},
+    {"hunyuan", {RULE_QWEN2}, 0, 0, 0},
+    {"megrez", {RULE_QWEN2}, 0, 0, 0},
+    {"grok-2", {RULE_QWEN2}, 0, 0, 0},
+    {"qwen35", {RULE_QWEN35}, 0, 0, 0},
     {"deepseek-llm",
      {"[\r\n]", "\\s?[" CASED_LETTERS "]+",
       "\\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+", "\\s+$", HAN_HANGUL,
       "\\p{N}+"},
      0,
+     0,
      0},
-    {"deepseek-coder", {"[\r\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", HAN_HANGUL, "\\p{N}"}, 0, 0},
-    {"deepseek-v3", {"\\p{N}{1,3}", RULE_HAN_KANA, RULE_DEEPSEEK3}, 0, 0},
-    {"hunyuan-dense", {"\\p{N}{1,3}", RULE_HAN_KANA, RULE_DEEPSEEK3}, 0, 0},
-    {"gpt-4o", {RULE_O200K}, 0, 0},
-    {"llama4", {RULE_O200K}, 0, 0},
+    {"deepseek-coder", {"[\r\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", HAN_HANGUL, "\\p{N}"}, 0, 0, 0},
+    {"deepseek-v3", {"\\p{N}{1,3}", RULE_HAN_KANA, RULE_DEEPSEEK3}, 0, 0, 0},
+    {"hunyuan-dense", {"\\p{N}{1,3}", RULE_HAN_KANA, RULE_DEEPSEEK3}, 0, 0, 0},
+    {"gpt-4o", {RULE_O200K}, 0, 0, 0},
+    {"llama4", {RULE_O200K}, 0, 0, 0},
+    {"kanana2", {RULE_O200K}, 0, 0, 0},
 };
 
 typedef struct loader {
@@ -95,7 +102,7 @@ typedef struct loader {
     const char *where;
     cairn_diag *dg;
     meta tokens, types, scores, merges;
-    bool bpe;
+    const pre_rules *rules; /* of BPE; NULL: SPM */
 } loader;
 
 static cairn_status no_memory(loader *l)
@@ -168,7 +175,7 @@ static cairn_status set_out(loader *l, int32_t id, int64_t type)
         t->flag[id] |= TOK_F_BYTE;
         t->out[id] = tok_copy(t, (cairn_str){(const char *)&byte, 1});
         return t->out[id].ptr ? CAIRN_OK : no_memory(l);
-    } else if (!l->bpe && spaced(t, t->text[id], &t->out[id]) != CAIRN_OK)
+    } else if (!t->byte_level && spaced(t, t->text[id], &t->out[id]) != CAIRN_OK)
         return no_memory(l);
     return CAIRN_OK;
 }
@@ -220,13 +227,27 @@ static cairn_status add_rules(loader *l, const pre_rules *r)
     return CAIRN_OK;
 }
 
-static cairn_status read_bpe(loader *l, const pre_rules *r)
+static cairn_status escape_spaces(loader *l)
 {
     tok *t = l->t;
+
+    t->norm = arena_calloc(&t->mem, 1, sizeof *t->norm);
+    if (!t->norm) return no_memory(l);
+    t->norm[t->n_norm++] =
+        (norm_step){.kind = NORM_REPLACE, .from = STR_LIT(" "), .to = STR_LIT("\xE2\x96\x81")};
+    return CAIRN_OK;
+}
+
+static cairn_status read_bpe(loader *l)
+{
+    tok *t = l->t;
+    const pre_rules *r = l->rules;
     cairn_str s;
 
     TRY(array(l, "tokenizer.ggml.merges", true, &l->merges));
     TRY(add_rules(l, r));
+    if (r->spaced) TRY(escape_spaces(l));
+    t->bpe.byte_fallback = r->spaced;
     t->bpe.ignore_merges = r->ignore_merges;
     t->bpe.keep_first_rank = true;
     if (l->merges.u.n > TOK_MAX_MERGES)
@@ -251,8 +272,8 @@ static cairn_status read_spm(loader *l)
 
     TRY(array(l, "tokenizer.ggml.scores", true, &l->scores));
     t->score = arena_calloc(&t->mem, (size_t)t->n, sizeof *t->score);
-    t->norm = arena_calloc(&t->mem, 1, sizeof *t->norm);
-    if (!t->score || !t->norm) return no_memory(l);
+    if (!t->score) return no_memory(l);
+    TRY(escape_spaces(l));
     for (int32_t i = 0; i < t->n; i++) {
         meta m;
         double x = NAN;
@@ -263,8 +284,6 @@ static cairn_status read_spm(loader *l)
                             l->where, i);
         t->score[i] = x + 0.0; /* -0 becomes 0: they are equal */
     }
-    t->norm[t->n_norm++] =
-        (norm_step){.kind = NORM_REPLACE, .from = STR_LIT(" "), .to = STR_LIT("\xE2\x96\x81")};
     t->space_after_special = meta_bool(l->v, "tokenizer.ggml.add_space_prefix", true);
     if (t->space_after_special) {
         t->dec.strip = STR_LIT(" ");
@@ -317,16 +336,17 @@ static cairn_status put_one(loader *l, int32_t id, int32_t **list, uint32_t *n)
     return CAIRN_OK;
 }
 
-static cairn_status read_specials(loader *l, bool add_bos)
+static cairn_status read_specials(loader *l)
 {
     tok *t = l->t;
+    bool add_bos = l->rules ? l->rules->add_bos : true;
     tok_special *s = &t->special;
 
-    s->bos = id_of(l, "tokenizer.ggml.bos_token_id", l->bpe ? -1 : 1);
-    s->eos = id_of(l, "tokenizer.ggml.eos_token_id", l->bpe ? -1 : 2);
-    s->unk = id_of(l, "tokenizer.ggml.unknown_token_id", l->bpe ? -1 : 0);
+    s->bos = id_of(l, "tokenizer.ggml.bos_token_id", l->rules ? -1 : 1);
+    s->eos = id_of(l, "tokenizer.ggml.eos_token_id", l->rules ? -1 : 2);
+    s->unk = id_of(l, "tokenizer.ggml.unknown_token_id", l->rules ? -1 : 0);
     s->pad = id_of(l, "tokenizer.ggml.padding_token_id", -1);
-    t->unk = l->bpe ? -1 : s->unk;
+    t->unk = l->rules ? -1 : s->unk;
     mark_eos(t, s->eos);
     mark_eos(t, id_of(l, "tokenizer.ggml.eot_token_id", -1));
     mark_eos(t, id_of(l, "tokenizer.ggml.eom_token_id", -1));
@@ -334,37 +354,45 @@ static cairn_status read_specials(loader *l, bool add_bos)
         int32_t id = tok_find(t, str_of(turn_ends[i]));
         if (id >= 0 && t->flag[id] & TOK_F_SPECIAL) mark_eos(t, id);
     }
-    s->add_bos = meta_bool(l->v, "tokenizer.ggml.add_bos_token", add_bos) && s->bos >= 0;
+    if (l->rules != &gemma4) add_bos = meta_bool(l->v, "tokenizer.ggml.add_bos_token", add_bos);
+    s->add_bos = add_bos && s->bos >= 0;
     s->add_eos = meta_bool(l->v, "tokenizer.ggml.add_eos_token", false) && s->eos >= 0;
     TRY(put_one(l, s->add_bos ? s->bos : -1, &t->before, &t->n_before));
     return put_one(l, s->add_eos ? s->eos : -1, &t->after, &t->n_after);
 }
 
-static cairn_status find_rules(loader *l, const pre_rules **out)
+static cairn_status find_rules(loader *l)
 {
     cairn_str pre = meta_str(l->v, "tokenizer.ggml.pre", STR_LIT("default"));
 
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         if (!str_is(pre, rules[i].name)) continue;
-        *out = &rules[i];
+        l->rules = &rules[i];
         return CAIRN_OK;
     }
     return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: `tokenizer.ggml.pre` is \"%.*s\"", l->where,
                     STR_ARG(pre));
 }
 
-static cairn_status build(loader *l)
+static cairn_status find_model(loader *l)
 {
     cairn_str model = meta_str(l->v, "tokenizer.ggml.model", (cairn_str){0});
-    const pre_rules *r = NULL;
 
+    if (str_is(model, "llama")) return CAIRN_OK;
+    if (str_is(model, "gpt2")) return find_rules(l);
+    if (str_is(model, "gemma4")) {
+        l->rules = &gemma4;
+        return CAIRN_OK;
+    }
     if (model.len == 0)
         return diag_set(l->dg, CAIRN_E_NOTFOUND, "%s: no `tokenizer.ggml.model`", l->where);
-    l->bpe = str_is(model, "gpt2");
-    if (!l->bpe && !str_is(model, "llama"))
-        return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: `tokenizer.ggml.model` is \"%.*s\"",
-                        l->where, STR_ARG(model));
-    if (l->bpe) TRY(find_rules(l, &r));
+    return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: `tokenizer.ggml.model` is \"%.*s\"", l->where,
+                    STR_ARG(model));
+}
+
+static cairn_status build(loader *l)
+{
+    TRY(find_model(l));
     TRY(array(l, "tokenizer.ggml.tokens", true, &l->tokens));
     TRY(array(l, "tokenizer.ggml.token_type", false, &l->types));
     if (l->tokens.u.n == 0 || l->tokens.u.n > TOK_MAX_VOCAB)
@@ -372,12 +400,12 @@ static cairn_status build(loader *l)
                         "%s: `tokenizer.ggml.tokens` has %zu, expected 1 … %d", l->where,
                         l->tokens.u.n, TOK_MAX_VOCAB);
     TRY(tok_new((int32_t)l->tokens.u.n, &l->t, l->dg));
-    l->t->byte_level = l->t->dec.byte_level = l->bpe;
+    l->t->byte_level = l->t->dec.byte_level = l->rules && !l->rules->spaced;
     TRY(read_pieces(l));
     TRY(tok_index(l->t, l->where, l->dg));
     TRY(tok_index_added(l->t, l->dg));
-    TRY(l->bpe ? read_bpe(l, r) : read_spm(l));
-    return read_specials(l, l->bpe ? r->add_bos : true);
+    TRY(l->rules ? read_bpe(l) : read_spm(l));
+    return read_specials(l);
 }
 
 cairn_status tok_open_gguf(const meta_view *gguf, const char *where, tok **out, cairn_diag *dg)
