@@ -276,6 +276,7 @@ typedef struct split {
     const attend_job *j;
     const unit *u;
     int32_t c, a, b; /* split; the unit's rows [a, b) that have positions in it */
+    int32_t next;    /* the split that this thread likely works on next, or -1 */
     const float *q;
     float *s, *panel, *o;
 } split;
@@ -296,6 +297,10 @@ static void score_block(const split *x, int32_t p0, int32_t p1)
                  .n_a = (x->b - x->a) * j->heads,
                  .n_strip = t1 - t0,
                  .n = kv->dk};
+    const int32_t after = (p0 / KV_BLOCK + 1) * KV_BLOCK;
+    m.ahead[0] = values_at(j, x->u->seg, x->u->kvh, p0);
+    if (after % ATTEND_SPLIT != 0 && after <= x->u->hi[x->b - 1])
+        m.ahead[1] = keys_at(j, x->u->seg, x->u->kvh, after);
     if (kv->codec == KV_F32 || m.n_a <= DIRECT_VECS) {
         j->k->mm[kv->codec](&m);
         return;
@@ -348,6 +353,9 @@ static void add_values(const split *x, const value_block *v, int32_t a, int32_t 
                  .n_strip = (int32_t)(dvp / LANES),
                  .n = p1 - p0,
                  .add = true};
+    const int32_t later = p0 + (x->next - x->c) * ATTEND_SPLIT;
+    if (x->next > x->c && later <= x->u->hi[x->u->n_rows - 1])
+        m.ahead[0] = keys_at(j, x->u->seg, x->u->kvh, later);
     j->k->mm[v->codec](&m);
 }
 
@@ -391,12 +399,12 @@ static void soften(const split *x, const partial *part)
     }
 }
 
-static void attend_split(const attend_job *j, const unit *u, int32_t c, const float *q,
-                         const attend_scratch *sc, const partial *part)
+static void attend_split(const attend_job *j, const unit *u, int32_t c, int32_t next,
+                         const float *q, const attend_scratch *sc, const partial *part)
 {
     const size_t dvp = pad16(j->kv->dv), vecs = (size_t)unit_vecs(j, u);
     const int32_t base = c * ATTEND_SPLIT;
-    split x = {.j = j, .u = u, .c = c, .a = 0, .b = u->n_rows, .q = q, .s = sc->s};
+    split x = {.j = j, .u = u, .c = c, .b = u->n_rows, .next = next, .q = q, .s = sc->s};
     x.panel = sc->panel;
     x.o = part->o + (size_t)(c - u->c0) * vecs * dvp;
     while (u->hi[x.a] < base) x.a++;
@@ -453,7 +461,7 @@ static void unit_task(void *ctx, int32_t i_task, int32_t i_thread)
     unit u;
     unit_get(j, i_task, &u);
     const float *q = unit_queries(j, &u, sc.q);
-    for (int32_t c = u.c0; c <= u.c1; c++) attend_split(j, &u, c, q, &sc, &sc.part);
+    for (int32_t c = u.c0; c <= u.c1; c++) attend_split(j, &u, c, c + 1, q, &sc, &sc.part);
     merge_unit(j, &u, &sc.part);
 }
 
@@ -469,7 +477,8 @@ static void split_task(void *ctx, int32_t i_task, int32_t i_thread)
         i_task -= n;
     }
     partial part = shared_partial(j, &u);
-    attend_split(j, &u, u.c0 + i_task, unit_queries(j, &u, sc.q), &sc, &part);
+    const int32_t c = u.c0 + i_task, next = c + workers_active(j->r->x->d->pool);
+    attend_split(j, &u, c, next, unit_queries(j, &u, sc.q), &sc, &part);
 }
 
 static void merge_task(void *ctx, int32_t i_task, int32_t i_thread)

@@ -19,8 +19,9 @@ typedef struct kern_mm {
     size_t ldc, lda, row, strip;
     int32_t n_a, n_strip, n;
     bool add;
-    const void *ahead; /* bytes likely to be read next, fetched on the way; NULL: none */
-    size_t n_ahead;
+    /* Two regions likely to be read next, each (n·n_strip / 2) lines of 64 bytes, fetched into the
+       second-level cache on the way; NULL: none. */
+    const void *ahead[2];
 } kern_mm;
 
 typedef struct kern_vec {

@@ -22,12 +22,20 @@ INLINE size_t elem(kv_codec c)
     return c == KV_F32 ? 4 : 2;
 }
 
+/* Where the next lines to fetch are; a region that is not there stays at one address. */
+typedef struct ahead {
+    const char *p[2];
+    size_t step[2];
+} ahead;
+
 /* n_a ≤ TILE_A vectors × n_t ≤ TILE_T strips, both known where it is inlined. */
-INLINE void tile(const kern_mm *j, kv_codec codec, const int n_a, const int n_t, size_t i, size_t t)
+INLINE void tile(const kern_mm *j, kv_codec codec, const int n_a, const int n_t, size_t i, size_t t,
+                 ahead *f)
 {
     const size_t e = elem(codec), row = j->row * e, strip = j->strip * e;
     const uint8_t *b = (const uint8_t *)j->b + t * strip;
     const float *a = j->a + i * j->lda;
+    const size_t n = (size_t)j->n;
     float *c = j->c + i * j->ldc + t * 16;
     __m512 acc[TILE_A][TILE_T];
 #pragma GCC unroll 8
@@ -36,15 +44,25 @@ INLINE void tile(const kern_mm *j, kv_codec codec, const int n_a, const int n_t,
         for (int s = 0; s < n_t; s++)
             acc[r][s] =
                 j->add ? _mm512_loadu_ps(c + (size_t)r * j->ldc + 16 * s) : _mm512_setzero_ps();
-    for (int32_t k = 0; k < j->n; k++, b += row) {
+    for (size_t k = 0; k < n; k++, b += row) {
         __m512 v[TILE_T];
 #pragma GCC unroll 4
         for (int s = 0; s < n_t; s++) v[s] = load16(codec, b + (size_t)s * strip);
 #pragma GCC unroll 8
         for (int r = 0; r < n_a; r++) {
-            __m512 x = _mm512_set1_ps(a[(size_t)r * j->lda + (size_t)k]);
+            __m512 x = _mm512_set1_ps(a[(size_t)r * j->lda + k]);
 #pragma GCC unroll 4
             for (int s = 0; s < n_t; s++) acc[r][s] = _mm512_fmadd_ps(x, v[s], acc[r][s]);
+        }
+        /* half a line of each region a strip: as much as was read of b */
+        if (f && (n_t > 1 || k % 2 == 0)) {
+#pragma GCC unroll 2
+            for (int h = 0; h < (n_t + 1) / 2; h++)
+#pragma GCC unroll 2
+                for (int g = 0; g < 2; g++) {
+                    _mm_prefetch(f->p[g], _MM_HINT_T0);
+                    f->p[g] += f->step[g];
+                }
         }
     }
 #pragma GCC unroll 8
@@ -55,63 +73,73 @@ INLINE void tile(const kern_mm *j, kv_codec codec, const int n_a, const int n_t,
 
 /* Strips [t, end) of n_a vectors, as many strips at once as the registers hold. */
 INLINE void strips(const kern_mm *j, kv_codec codec, const int n_a, const int n_t, size_t i,
-                   size_t t, size_t end)
+                   size_t t, size_t end, ahead *f)
 {
-    for (; t + (size_t)n_t <= end; t += (size_t)n_t) tile(j, codec, n_a, n_t, i, t);
-    for (; t < end; t++) tile(j, codec, n_a, 1, i, t);
+    for (; t + (size_t)n_t <= end; t += (size_t)n_t) tile(j, codec, n_a, n_t, i, t, f);
+    for (; t < end; t++) tile(j, codec, n_a, 1, i, t, f);
+}
+
+INLINE void group(const kern_mm *j, kv_codec codec, size_t n, size_t i, size_t t, size_t end,
+                  ahead *f)
+{
+    switch (n) {
+    case 1:
+        strips(j, codec, 1, 4, i, t, end, f);
+        break;
+    case 2:
+        strips(j, codec, 2, 4, i, t, end, f);
+        break;
+    case 3:
+        strips(j, codec, 3, 4, i, t, end, f);
+        break;
+    case 4:
+        strips(j, codec, 4, 4, i, t, end, f);
+        break;
+    case 5:
+        strips(j, codec, 5, 2, i, t, end, f);
+        break;
+    case 6:
+        strips(j, codec, 6, 2, i, t, end, f);
+        break;
+    case 7:
+        strips(j, codec, 7, 2, i, t, end, f);
+        break;
+    default:
+        strips(j, codec, 8, 2, i, t, end, f);
+        break;
+    }
 }
 
 INLINE void mm(const kern_mm *j, kv_codec codec)
 {
     const size_t n_a = (size_t)j->n_a, groups = (n_a + TILE_A - 1) / TILE_A;
-    const size_t step = n_a > 2 * TILE_A ? 2 : TILE_T;
-    for (size_t t = 0; t < (size_t)j->n_strip; t += step) {
-        size_t end = t + step < (size_t)j->n_strip ? t + step : (size_t)j->n_strip;
+    const size_t step = n_a > 2 * TILE_A ? 2 : TILE_T, n_strip = (size_t)j->n_strip;
+    ahead f = {{j->ahead[0], j->ahead[1]}, {j->ahead[0] ? LINE : 0, j->ahead[1] ? LINE : 0}};
+    const bool fetch = j->ahead[0] || j->ahead[1];
+    for (size_t t = 0; t < n_strip; t += step) {
+        const size_t end = t + step < n_strip ? t + step : n_strip;
         for (size_t g = 0; g < groups; g++) {
             size_t i = g * n_a / groups, n = (g + 1) * n_a / groups - i;
-            switch (n) {
-            case 1:
-                strips(j, codec, 1, 4, i, t, end);
-                break;
-            case 2:
-                strips(j, codec, 2, 4, i, t, end);
-                break;
-            case 3:
-                strips(j, codec, 3, 4, i, t, end);
-                break;
-            case 4:
-                strips(j, codec, 4, 4, i, t, end);
-                break;
-            case 5:
-                strips(j, codec, 5, 2, i, t, end);
-                break;
-            case 6:
-                strips(j, codec, 6, 2, i, t, end);
-                break;
-            case 7:
-                strips(j, codec, 7, 2, i, t, end);
-                break;
-            default:
-                strips(j, codec, 8, 2, i, t, end);
-                break;
-            }
+            if (fetch && g == 0)
+                group(j, codec, n, i, t, end, &f);
+            else
+                group(j, codec, n, i, t, end, NULL);
         }
     }
 }
 
+/* Strip by strip: rows of one strip lie together, those of several would share cache sets. */
 INLINE void widen(float *dst, const uint8_t *src, int32_t n_rows, int32_t n_cols, kv_codec codec)
 {
-    const size_t e = elem(codec), cols = (size_t)n_cols, whole = cols / 16, left = cols % 16;
-    for (int32_t r = 0; r < n_rows; r++, src += cols * e) {
-        float *d = dst + (size_t)r * 16;
-        const uint8_t *s = src;
-        for (size_t t = 0; t < whole; t++, s += 16 * e, d += (size_t)n_rows * 16)
-            _mm512_storeu_ps(d, load16(codec, s));
-        if (left > 0) {
-            uint8_t rest[LINE] = {0};
-            memcpy(rest, s, left * e);
-            _mm512_storeu_ps(d, load16(codec, rest));
-        }
+    const size_t e = elem(codec), rows = (size_t)n_rows, cols = (size_t)n_cols;
+    size_t t = 0;
+    for (; t + 16 <= cols; t += 16)
+        for (size_t r = 0; r < rows; r++, dst += 16)
+            _mm512_storeu_ps(dst, load16(codec, src + (r * cols + t) * e));
+    for (size_t r = 0; t < cols && r < rows; r++, dst += 16) {
+        uint8_t rest[LINE] = {0};
+        memcpy(rest, src + (r * cols + t) * e, (cols - t) * e);
+        _mm512_storeu_ps(dst, load16(codec, rest));
     }
 }
 
@@ -143,24 +171,35 @@ static inline float lane_max(__m512 v)
     return _mm_cvtss_f32(_mm_max_ss(m4, _mm_movehdup_ps(m4)));
 }
 
-static float softmax_avx512(float *s, int32_t lo, int32_t hi, float scale, float cap, float *max)
+static void cap_scores(float *s, int32_t begin, int32_t end, float scale, float cap)
 {
-    const int32_t begin = lo / 16 * 16, end = (hi / 16 + 1) * 16;
     const __m512 vs = _mm512_set1_ps(scale), vc = _mm512_set1_ps(cap);
     for (int32_t j = begin; j < end; j += 16) {
         __m512 x = _mm512_mul_ps(_mm512_loadu_ps(s + j), vs);
         if (cap > 0) x = _mm512_mul_ps(vc, tanh_avx512(_mm512_div_ps(x, vc)));
         _mm512_storeu_ps(s + j, x);
     }
+}
+
+/* A positive scale is applied on the way: rounding keeps order, so the maximum scaled is the maximum
+   of the scaled. */
+static float softmax_avx512(float *s, int32_t lo, int32_t hi, float scale, float cap, float *max)
+{
+    const int32_t begin = lo / 16 * 16, end = (hi / 16 + 1) * 16;
+    if (cap > 0 || !(scale > 0)) {
+        cap_scores(s, begin, end, scale, cap);
+        scale = 1.0f;
+    }
     fill_outside(s, lo, hi, -__builtin_inff());
     __m512 m = _mm512_set1_ps(-__builtin_inff());
     for (int32_t j = begin; j < end; j += 16) /* NaN never becomes the maximum */
         m = _mm512_max_ps(_mm512_loadu_ps(s + j), m);
-    *max = lane_max(m);
+    *max = lane_max(m) * scale;
     m = _mm512_set1_ps(*max);
+    const __m512 vs = _mm512_set1_ps(scale);
     __m512 l = _mm512_setzero_ps();
     for (int32_t j = begin; j < end; j += 16) {
-        __m512 p = exp_low_avx512(_mm512_sub_ps(_mm512_loadu_ps(s + j), m));
+        __m512 p = exp_low_avx512(_mm512_sub_ps(_mm512_mul_ps(_mm512_loadu_ps(s + j), vs), m));
         _mm512_storeu_ps(s + j, p);
         l = _mm512_add_ps(l, p);
     }

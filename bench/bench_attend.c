@@ -1,0 +1,191 @@
+/* Attention alone: decode at depth as a share of what the machine's reads or multiply-adds allow,
+   both measured in the same run beside every point; and prefill of 512 rows.
+     bench_attend [threads] [isa] */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/num.h"
+#include "ops/ops_rig.h"
+
+enum { REPEATS = 7, READ_MB = 256, MAX_LAYERS = 28 };
+
+typedef struct shape {
+    const char *name;
+    int32_t n_head, n_kv, dim, window;
+    kv_codec codec;
+} shape;
+
+static const shape shapes[] = {{"12/2 x 128 f16", 12, 2, 128, 0, KV_F16},
+                               {"12/2 x 128 bf16", 12, 2, 128, 0, KV_BF16},
+                               {"14/2 x 64 f16", 14, 2, 64, 0, KV_F16},
+                               {"9/3 x 64 f16", 9, 3, 64, 0, KV_F16},
+                               {"4/1 x 256 f16", 4, 1, 256, 0, KV_F16},
+                               {"8/8 x 64 f16", 8, 8, 64, 0, KV_F16}};
+
+typedef struct limits {
+    uint8_t *mem;
+    double read_gbs, fma_gflops;
+} limits;
+
+static void read_task(void *ctx, int32_t i, int32_t i_thread)
+{
+    const limits *m = ctx;
+    const uint8_t *p = m->mem + ((size_t)i << 20), *end = p + (1 << 20);
+    (void)i_thread;
+    for (; p < end; p += 256)
+        __asm__ volatile("vmovups (%0), %%ymm0; vmovups 32(%0), %%ymm1; vmovups 64(%0), %%ymm2;"
+                         "vmovups 96(%0), %%ymm3; vmovups 128(%0), %%ymm4; vmovups 160(%0), %%ymm5;"
+                         "vmovups 192(%0), %%ymm6; vmovups 224(%0), %%ymm7" ::"r"(p)
+                         : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7");
+}
+
+enum { FMA_ROUNDS = 100000, FMA_TASKS = 16, FMA_FLOPS = 12 * 8 * 2 };
+
+static void fma_task(void *ctx, int32_t i, int32_t i_thread)
+{
+    (void)ctx;
+    (void)i;
+    (void)i_thread;
+    int64_t n = FMA_ROUNDS;
+#define FMA(r) "vfmadd231ps %%ymm12, %%ymm13, %%ymm" #r ";"
+    __asm__ volatile(
+        "vxorps %%ymm12, %%ymm12, %%ymm12; vxorps %%ymm13, %%ymm13, %%ymm13; 1:" FMA(0) FMA(1)
+            FMA(2) FMA(3) FMA(4) FMA(5) FMA(6) FMA(7) FMA(8) FMA(9) FMA(10) FMA(11)
+                "dec %0; jnz 1b"
+        : "+r"(n)::"xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
+          "xmm10", "xmm11", "xmm12", "xmm13", "cc");
+#undef FMA
+}
+
+static void measure(limits *m, dev *d)
+{
+    double t0 = clock_s();
+    workers_run(d->pool, READ_MB, read_task, m);
+    double t1 = clock_s();
+    workers_run(d->pool, FMA_TASKS, fma_task, m);
+    double t2 = clock_s();
+    m->read_gbs = (double)READ_MB * (1 << 20) / (t1 - t0) / 1e9;
+    m->fma_gflops = (double)FMA_ROUNDS * FMA_TASKS * FMA_FLOPS / (t2 - t1) / 1e9;
+}
+
+typedef struct bench {
+    rig g;
+    step s;
+    segment seg;
+    kv_layer kv[MAX_LAYERS];
+    uint8_t **blocks;
+    uint8_t *const *group;
+    int32_t *pos, *out_row;
+    int32_t n_layer, n_block;
+    uint8_t *cache;
+    size_t cache_size;
+} bench;
+
+static void bench_open(bench *b, const shape *sh, int32_t threads, const char *isa, int32_t rows,
+                       int32_t depth, int32_t n_layer)
+{
+    const int32_t q = sh->n_head * sh->dim, k = sh->n_kv * sh->dim;
+    const value v[] = {{q, ROWS_ALL, false}, {k, ROWS_ALL, false}, {k, ROWS_ALL, false},
+                       {q, ROWS_ALL, false}};
+    op o = {.kind = OP_ATTEND, .in = {0, 1, 2}, .out = {3, -1, -1}};
+    o.u.attend.n_head = sh->n_head;
+    o.u.attend.n_kv_head = sh->n_kv;
+    o.u.attend.dk = o.u.attend.dv = sh->dim;
+    o.u.attend.window = sh->window;
+    o.u.attend.scale = 0.08f;
+    memset(b, 0, sizeof *b);
+    rig_open(&b->g, isa, threads, &o, v, 4, rows, depth + rows, NULL);
+    for (val i = 0; i < 3; i++)
+        for (int32_t j = 0; j < rows * v[i].cols; j++) rig_val(&b->g, i)[j] = rig_rand(7, (uint64_t)j);
+    const size_t half = (size_t)k * KV_BLOCK * kv_codec_bytes(sh->codec), layer = 2 * half;
+    b->n_layer = n_layer;
+    b->n_block = (depth + rows) / KV_BLOCK + 1;
+    b->cache_size = layer * (size_t)n_layer * (size_t)b->n_block;
+    b->cache = mem_map(b->cache_size, MEM_CACHE);
+    b->blocks = calloc((size_t)b->n_block, sizeof *b->blocks);
+    float some[KV_BLOCK];
+    for (uint64_t i = 0; i < KV_BLOCK; i++) some[i] = rig_rand(8, i);
+    const size_t piece = KV_BLOCK * kv_codec_bytes(sh->codec);
+    for (size_t i = 0; i < b->cache_size; i += piece)
+        b->g.d->k.vec.encode[sh->codec](b->cache + i, some, KV_BLOCK);
+    for (int32_t i = 0; i < b->n_block; i++)
+        b->blocks[i] = b->cache + (size_t)i * layer * (size_t)n_layer;
+    for (int32_t i = 0; i < n_layer; i++)
+        b->kv[i] = (kv_layer){0, sh->codec, sh->n_kv, sh->dim, sh->dim, (size_t)i * layer,
+                              (size_t)i * layer + half};
+    b->group = b->blocks;
+    b->pos = calloc((size_t)rows, sizeof *b->pos);
+    for (int32_t i = 0; i < rows; i++) b->pos[i] = depth + i;
+    b->seg = (segment){.n_rows = rows, .pos0 = depth, .blocks = &b->group};
+    b->s = (step){.n_rows = rows, .n_seg = 1, .pos = b->pos, .seg = &b->seg, .kv = b->kv, .n_group = 1};
+}
+
+static void bench_close(bench *b)
+{
+    mem_unmap(b->cache, b->cache_size, MEM_CACHE);
+    free(b->blocks);
+    free(b->pos);
+    rig_close(&b->g);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void point(const shape *sh, int32_t threads, const char *isa, int32_t rows, int32_t depth,
+                  int32_t n_layer)
+{
+    bench b;
+    limits m = {.mem = mem_map((size_t)READ_MB << 20, MEM_MISC)};
+    double secs[REPEATS], share[REPEATS], gbs[REPEATS], gflops[REPEATS];
+    memset(m.mem, 1, (size_t)READ_MB << 20);
+    bench_open(&b, sh, threads, isa, rows, depth, n_layer);
+    double pairs = 0;
+    for (int32_t i = 0; i < rows; i++) pairs += depth + i + 1;
+    const double flops = pairs * sh->n_head * sh->dim * 4;
+    const double bytes = (double)(depth + rows) * sh->n_kv * sh->dim * 2 *
+                         (double)kv_codec_bytes(sh->codec);
+    workers_begin(b.g.d->pool);
+    for (int32_t r = 0; r < REPEATS; r++) {
+        measure(&m, b.g.d);
+        double t0 = clock_s();
+        for (int32_t i = 0; i < n_layer; i++) {
+            b.g.op.layer = i;
+            backend_cpu.run(b.g.x, &b.s);
+        }
+        secs[r] = (clock_s() - t0) / n_layer;
+        double bound = bytes / (m.read_gbs * 1e9), compute = flops / (m.fma_gflops * 1e9);
+        share[r] = (bound > compute ? bound : compute) / secs[r];
+        gbs[r] = bytes / secs[r] / 1e9;
+        gflops[r] = flops / secs[r] / 1e9;
+    }
+    workers_end(b.g.d->pool);
+    qsort(secs, REPEATS, sizeof *secs, by_value);
+    qsort(share, REPEATS, sizeof *share, by_value);
+    qsort(gbs, REPEATS, sizeof *gbs, by_value);
+    qsort(gflops, REPEATS, sizeof *gflops, by_value);
+    printf("%-16s %d thread(s) %-9s rows %3d depth %5d: %8.1f us a layer, %5.1f GB/s of %4.1f, "
+           "%6.1f GFLOP/s of %5.1f, %3.0f%% of the limit\n",
+           sh->name, (int)threads, backend_cpu.isa(b.g.d), (int)rows, (int)depth,
+           secs[REPEATS / 2] * 1e6, gbs[REPEATS / 2], m.read_gbs, gflops[REPEATS / 2], m.fma_gflops,
+           100 * share[REPEATS / 2]);
+    bench_close(&b);
+    mem_unmap(m.mem, (size_t)READ_MB << 20, MEM_MISC);
+}
+
+int main(int argc, char **argv)
+{
+    const int32_t threads = argc > 1 ? atoi(argv[1]) : 2;
+    const char *isa = argc > 2 ? argv[2] : NULL;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        const shape *sh = &shapes[i];
+        point(sh, threads, isa, 1, 4096, MAX_LAYERS);
+        point(sh, threads, isa, 1, 16384, 8);
+        point(sh, threads, isa, 512, 0, 2);
+    }
+    return 0;
+}
