@@ -102,15 +102,16 @@ static void lines_and_columns(void **state)
 static void depth_is_limited(void **state)
 {
     (void)state;
-    enum { N = 100000 };
-    static char text[2 * N];
+    enum { N = 100000, OVER = JSON_MAX_DEPTH + 1 };
+    static char text[2 * N + 1];
     memset(text, '[', N);
-    memset(text + N, ']', N);
+    text[N] = '1';
+    memset(text + N + 1, ']', N);
+    refused((cairn_str){text, 2 * N + 1}, CAIRN_E_LIMIT, JSON_MAX_DEPTH, "nested too deeply");
+    refused((cairn_str){text + N - OVER, 2 * OVER + 1}, CAIRN_E_LIMIT, JSON_MAX_DEPTH,
+            "nested too deeply");
     /* without an end it is malformed first of all */
     refused((cairn_str){text, N}, CAIRN_E_CORRUPT, JSON_MAX_DEPTH, "nested too deeply");
-    refused((cairn_str){text, 2 * N}, CAIRN_E_LIMIT, JSON_MAX_DEPTH, "nested too deeply");
-    refused((cairn_str){text + N - JSON_MAX_DEPTH - 1, 2 * (JSON_MAX_DEPTH + 1)}, CAIRN_E_LIMIT,
-            JSON_MAX_DEPTH, "nested too deeply");
     for (size_t i = 0; i + 5 <= N; i += 5) memcpy(text + i, "{\"a\":", 5);
     refused((cairn_str){text, N}, CAIRN_E_CORRUPT, (size_t)5 * JSON_MAX_DEPTH, "nested too deeply");
 }
