@@ -80,7 +80,8 @@ isa = $(if $(filter %_avx2.c,$(1)),$(isa_avx2))$(if $(filter %_avx512.c,$(1)),$(
       $(if $(filter %_avx512vnni.c,$(1)),$(isa_avx512) -mavx512vnni) \
       $(if $(filter %_dotprod.c,$(1)),-march=armv8.2-a+dotprod) \
       $(if $(filter %_i8mm.c,$(1)),-march=armv8.2-a+dotprod+i8mm)
-opt = $(if $(filter src/backend/cpu/%,$(1)),$(OPT_KERN),$(OPT))
+opt = $(if $(filter src/backend/cpu/%,$(1)),$(OPT_KERN),$(OPT)) \
+      $(if $(filter tests/kern/emulated_%,$(1)),-O0 -U_FORTIFY_SOURCE)
 conv = $(if $(filter src/backend/cpu/kern/% tests/%,$(1)),,$(WARN_CONV))
 
 # --- libraries: each is needed only when its user is there ---

@@ -95,6 +95,27 @@ bool same_bits(const float *a, const float *b, size_t n)
     return true;
 }
 
+#if defined(__x86_64__)
+kern_tile_fn emulated_tile_q4_0, emulated_tile_q4_1, emulated_tile_q5_0, emulated_tile_q5_1,
+    emulated_tile_q8_0, emulated_tile_q4_k, emulated_tile_q5_k, emulated_tile_q6_k;
+kern_dense_fn emulated_dense_f32, emulated_dense_f16, emulated_dense_bf16;
+
+static void emulated_kernels(kern_linear *k)
+{
+    k->tile[TILE_Q4_0] = emulated_tile_q4_0;
+    k->tile[TILE_Q4_1] = emulated_tile_q4_1;
+    k->tile[TILE_Q5_0] = emulated_tile_q5_0;
+    k->tile[TILE_Q5_1] = emulated_tile_q5_1;
+    k->tile[TILE_Q8_0] = emulated_tile_q8_0;
+    k->tile[TILE_Q4_K] = emulated_tile_q4_k;
+    k->tile[TILE_Q5_K] = emulated_tile_q5_k;
+    k->tile[TILE_Q6_K] = emulated_tile_q6_k;
+    k->dense_f32 = emulated_dense_f32;
+    k->dense_f16 = emulated_dense_f16;
+    k->dense_bf16 = emulated_dense_bf16;
+}
+#endif
+
 static bool has_level(int i)
 {
 #if defined(__x86_64__)
@@ -118,7 +139,8 @@ static bool has_level(int i)
 
 const char *level_name(int i)
 {
-    static const char *const name[N_LEVEL] = {"ref", "avx2", "avx512", "avx512vnni"};
+    static const char *const name[N_LEVEL] = {"ref", "avx2", "avx512", "avx512vnni",
+                                              "avx512vnni emulated"};
     return name[i];
 }
 
@@ -128,8 +150,9 @@ bool level_kernels(int i, kern_linear *k)
     kern_linear_ref(k);
 #if defined(__x86_64__)
     if (i >= 1) kern_linear_avx2(k);
-    if (i >= 2) kern_linear_avx512(k);
-    if (i >= 3) kern_linear_avx512vnni(k);
+    if (i == 2 || i == 3) kern_linear_avx512(k);
+    if (i == 3) kern_linear_avx512vnni(k);
+    if (i == 4) emulated_kernels(k);
 #endif
     return true;
 }

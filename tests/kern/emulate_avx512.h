@@ -1,0 +1,259 @@
+/* The AVX-512 instructions that the kernels of LINEAR use, in plain C over AVX2: so that machines without
+   them test these kernels too, bit for bit.  Include before the kernel's source. */
+#ifndef TESTS_EMULATE_AVX512_H
+#define TESTS_EMULATE_AVX512_H
+
+#include <immintrin.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef union emu512 {
+    int8_t i8[64];
+    uint8_t u8[64];
+    int16_t i16[32];
+    uint16_t u16[32];
+    int32_t i32[16];
+    uint32_t u32[16];
+    float f32[16];
+    __m256 ps[2];
+} emu512;
+
+#define EMU    static inline __attribute__((unused))
+#define FOR(n) for (int i = 0; i < (n); i++)
+
+EMU emu512 emu_load(const void *p)
+{
+    emu512 r;
+    memcpy(&r, p, sizeof r);
+    return r;
+}
+EMU void emu_store(void *p, emu512 a)
+{
+    if ((uintptr_t)p % 64) __builtin_trap(); /* aligned stores alone are used */
+    memcpy(p, &a, sizeof a);
+}
+EMU emu512 emu_load_aligned(const void *p)
+{
+    if ((uintptr_t)p % 64) __builtin_trap();
+    return emu_load(p);
+}
+EMU emu512 emu_set1_epi32(int32_t v)
+{
+    emu512 r;
+    FOR(16) r.i32[i] = v;
+    return r;
+}
+EMU emu512 emu_set1_epi16(int16_t v)
+{
+    emu512 r;
+    FOR(32) r.i16[i] = v;
+    return r;
+}
+EMU emu512 emu_set1_epi8(int8_t v)
+{
+    emu512 r;
+    FOR(64) r.i8[i] = v;
+    return r;
+}
+EMU emu512 emu_set1_ps(float v)
+{
+    emu512 r;
+    FOR(16) r.f32[i] = v;
+    return r;
+}
+EMU emu512 emu_zero(void)
+{
+    return emu_set1_epi32(0);
+}
+EMU emu512 emu_cvtph_ps(__m256i h)
+{
+    emu512 r;
+    __m128i half[2];
+    memcpy(half, &h, sizeof h);
+    r.ps[0] = _mm256_cvtph_ps(half[0]);
+    r.ps[1] = _mm256_cvtph_ps(half[1]);
+    return r;
+}
+EMU emu512 emu_ternarylogic(emu512 a, emu512 b, emu512 c, int imm)
+{
+    emu512 r;
+    FOR(16)
+    {
+        r.u32[i] = 0;
+        for (int bit = 0; bit < 32; bit++) {
+            const uint32_t at =
+                (a.u32[i] >> bit & 1) << 2 | (b.u32[i] >> bit & 1) << 1 | (c.u32[i] >> bit & 1);
+            r.u32[i] |= ((uint32_t)imm >> at & 1) << bit;
+        }
+    }
+    return r;
+}
+#define EMU_EACH(name, n, field, expr)                                                             \
+    EMU emu512 emu_##name(emu512 a, emu512 b)                                                      \
+    {                                                                                              \
+        FOR(n) a.field[i] = expr;                                                                  \
+        return a;                                                                                  \
+    }
+EMU_EACH(and, 16, u32, a.u32[i] & b.u32[i])
+EMU_EACH(xor, 16, u32, a.u32[i] ^ b.u32[i])
+EMU_EACH(add_epi32, 16, u32, a.u32[i] + b.u32[i])
+EMU_EACH(mul_ps, 16, f32, a.f32[i] * b.f32[i])
+#define EMU_SHIFT(name, n, field, type, expr)                                                      \
+    EMU emu512 emu_##name(emu512 a, unsigned s)                                                    \
+    {                                                                                              \
+        FOR(n) a.field[i] = (type)(expr);                                                          \
+        return a;                                                                                  \
+    }
+EMU_SHIFT(srli_epi16, 32, u16, uint16_t, a.u16[i] >> s)
+EMU_SHIFT(slli_epi16, 32, u16, uint16_t, a.u16[i] << s)
+EMU_SHIFT(srli_epi32, 16, u32, uint32_t, a.u32[i] >> s)
+EMU_SHIFT(slli_epi32, 16, u32, uint32_t, a.u32[i] << s)
+EMU_SHIFT(srai_epi32, 16, i32, int32_t, a.i32[i] >> s)
+EMU emu512 emu_cvtepi32_ps(emu512 a)
+{
+    FOR(16) a.f32[i] = (float)a.i32[i];
+    return a;
+}
+EMU emu512 emu_fmadd_ps(emu512 a, emu512 b, emu512 c)
+{
+    FOR(16) c.f32[i] = __builtin_fmaf(a.f32[i], b.f32[i], c.f32[i]);
+    return c;
+}
+EMU emu512 emu_fnmadd_ps(emu512 a, emu512 b, emu512 c)
+{
+    FOR(16) c.f32[i] = __builtin_fmaf(-a.f32[i], b.f32[i], c.f32[i]);
+    return c;
+}
+EMU emu512 emu_mask3_fmadd_ps(emu512 a, emu512 b, emu512 c, uint16_t m)
+{
+    FOR(16) if (m >> i & 1) c.f32[i] = __builtin_fmaf(a.f32[i], b.f32[i], c.f32[i]);
+    return c;
+}
+/* c += unsigned bytes of a times signed bytes of b, four a lane. */
+EMU emu512 emu_dpbusd(emu512 c, emu512 a, emu512 b)
+{
+    FOR(64) c.i32[i / 4] += a.u8[i] * b.i8[i];
+    return c;
+}
+EMU emu512 emu_dpwssd(emu512 c, emu512 a, emu512 b)
+{
+    FOR(32) c.i32[i / 2] += a.i16[i] * b.i16[i];
+    return c;
+}
+EMU emu512 emu_maskz_loadu_ps(uint16_t m, const void *p)
+{
+    emu512 r = emu_zero();
+    FOR(16) if (m >> i & 1) memcpy(&r.f32[i], (const uint8_t *)p + 4 * i, 4);
+    return r;
+}
+EMU __m256i emu_maskz_loadu_epi16(uint16_t m, const void *p)
+{
+    uint16_t r[16] = {0};
+    FOR(16) if (m >> i & 1) memcpy(&r[i], (const uint8_t *)p + 2 * i, 2);
+    return _mm256_loadu_si256((const __m256i *)(const void *)r);
+}
+EMU emu512 emu_cvtepu16_epi32(__m256i h)
+{
+    uint16_t v[16];
+    emu512 r;
+    _mm256_storeu_si256((__m256i *)(void *)v, h);
+    FOR(16) r.u32[i] = v[i];
+    return r;
+}
+
+EMU __m256 emu_half(emu512 a, int n)
+{
+    return a.ps[n];
+}
+EMU __m128 emu_quarter(__m256 a, int n)
+{
+    __m128 r;
+    memcpy(&r, (const uint8_t *)&a + 16 * n, sizeof r);
+    return r;
+}
+EMU __m128 emu_lane_1(__m128 a)
+{
+    float v[4];
+    memcpy(v, &a, sizeof v);
+    return _mm_set_ss(v[1]);
+}
+
+/* Without optimisation some are macros. */
+#undef _mm512_loadu_si512
+#undef _mm512_load_ps
+#undef _mm512_store_ps
+#undef _mm512_store_si512
+#undef _mm512_set1_epi32
+#undef _mm512_set1_epi16
+#undef _mm512_set1_epi8
+#undef _mm512_set1_ps
+#undef _mm512_setzero_si512
+#undef _mm512_setzero_ps
+#undef _mm512_cvtph_ps
+#undef _mm512_ternarylogic_epi32
+#undef _mm512_and_si512
+#undef _mm512_xor_si512
+#undef _mm512_add_epi32
+#undef _mm512_mul_ps
+#undef _mm512_srli_epi16
+#undef _mm512_slli_epi16
+#undef _mm512_srli_epi32
+#undef _mm512_slli_epi32
+#undef _mm512_srai_epi32
+#undef _mm512_cvtepi32_ps
+#undef _mm512_fmadd_ps
+#undef _mm512_fnmadd_ps
+#undef _mm512_mask3_fmadd_ps
+#undef _mm512_dpbusd_epi32
+#undef _mm512_dpwssd_epi32
+#undef _mm512_maskz_loadu_ps
+#undef _mm256_maskz_loadu_epi16
+#undef _mm512_cvtepu16_epi32
+#undef _mm512_castsi512_ps
+#undef _mm512_castps512_ps256
+#undef _mm512_extractf32x8_ps
+#undef _mm256_extractf128_ps
+#undef _mm_shuffle_ps
+#undef _mm_prefetch
+
+#define __m512                       emu512
+#define __m512i                      emu512
+#define __mmask16                    uint16_t
+#define _mm512_loadu_si512           emu_load
+#define _mm512_load_ps               emu_load_aligned
+#define _mm512_store_ps              emu_store
+#define _mm512_store_si512           emu_store
+#define _mm512_set1_epi32            emu_set1_epi32
+#define _mm512_set1_epi16            emu_set1_epi16
+#define _mm512_set1_epi8             emu_set1_epi8
+#define _mm512_set1_ps               emu_set1_ps
+#define _mm512_setzero_si512         emu_zero
+#define _mm512_setzero_ps            emu_zero
+#define _mm512_cvtph_ps              emu_cvtph_ps
+#define _mm512_ternarylogic_epi32    emu_ternarylogic
+#define _mm512_and_si512             emu_and
+#define _mm512_xor_si512             emu_xor
+#define _mm512_add_epi32             emu_add_epi32
+#define _mm512_mul_ps                emu_mul_ps
+#define _mm512_srli_epi16            emu_srli_epi16
+#define _mm512_slli_epi16            emu_slli_epi16
+#define _mm512_srli_epi32            emu_srli_epi32
+#define _mm512_slli_epi32            emu_slli_epi32
+#define _mm512_srai_epi32            emu_srai_epi32
+#define _mm512_cvtepi32_ps           emu_cvtepi32_ps
+#define _mm512_fmadd_ps              emu_fmadd_ps
+#define _mm512_fnmadd_ps             emu_fnmadd_ps
+#define _mm512_mask3_fmadd_ps        emu_mask3_fmadd_ps
+#define _mm512_dpbusd_epi32          emu_dpbusd
+#define _mm512_dpwssd_epi32          emu_dpwssd
+#define _mm512_maskz_loadu_ps        emu_maskz_loadu_ps
+#define _mm256_maskz_loadu_epi16     emu_maskz_loadu_epi16
+#define _mm512_cvtepu16_epi32        emu_cvtepu16_epi32
+#define _mm512_castsi512_ps(a)       (a)
+#define _mm512_castps512_ps256(a)    emu_half(a, 0)
+#define _mm512_extractf32x8_ps(a, n) emu_half(a, n)
+#define _mm256_extractf128_ps(a, n)  emu_quarter(a, n)
+#define _mm_shuffle_ps(a, b, n)      emu_lane_1(a)
+#define _mm_prefetch(p, hint)        ((void)(p))
+
+#endif

@@ -1,0 +1,12 @@
+#if defined(__x86_64__)
+#include "kern/emulate_avx512.h"
+
+#define vnni_tile_q4_0 emulated_tile_q4_0
+#define vnni_tile_q4_1 emulated_tile_q4_1
+#define vnni_tile_q5_0 emulated_tile_q5_0
+#define vnni_tile_q5_1 emulated_tile_q5_1
+#define vnni_tile_q8_0 emulated_tile_q8_0
+#include "backend/cpu/kern/x86/linear_tile32_avx512vnni.c"
+#else
+typedef int nothing_here;
+#endif
