@@ -103,7 +103,7 @@ void regex_free(regex *r);
 typedef struct regex_iter {
     const regex *re;
     cairn_str s;
-    size_t at, last_end; /* last_end: end of the last match, SIZE_MAX before the first */
+    size_t at, last_end;  /* last_end: end of the last match, SIZE_MAX before the first */
     void *region, *param; /* the library's */
 } regex_iter;
 cairn_status regex_begin(regex_iter *it, const regex *re, cairn_str s);
