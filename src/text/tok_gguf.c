@@ -276,7 +276,7 @@ static cairn_status read_spm(loader *l)
     TRY(escape_spaces(l));
     for (int32_t i = 0; i < t->n; i++) {
         meta m;
-        double x = NAN;
+        double x = (double)NAN;
         if (meta_at(l->v, &l->scores, (size_t)i, &m))
             x = m.type == META_FLOAT ? m.u.f : m.type == META_INT ? (double)m.u.i : x;
         if (!isfinite(x))

@@ -8,7 +8,7 @@
 
 cairn_status unigram_finish(tok *t, const char *where, cairn_diag *dg)
 {
-    double least = INFINITY;
+    double least = (double)INFINITY;
 
     for (int32_t id = 0; id < t->n; id++) {
         if (!(t->flag[id] & TOK_F_USED) || t->flag[id] & TOK_F_ADDED) continue;
