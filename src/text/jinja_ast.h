@@ -7,16 +7,16 @@
 #include "text/jinja_value.h"
 
 /* name, how messages call it */
+/* clang-format off */
 #define JTOKEN_LIST(X)                                                                             \
-    X(EOF, "end of template")                                                                      \
-    X(DATA, "text")                                                                                \
-    X(VAR_BEGIN, "{{") X(VAR_END, "}}") X(BLOCK_BEGIN, "{%") X(BLOCK_END, "%}") X(NAME, "name")    \
-        X(STRING, "string") X(INT, "integer") X(FLOAT, "float") X(ADD, "+") X(SUB, "-")            \
-            X(DIV, "/") X(FLOORDIV, "//") X(MUL, "*") X(MOD, "%") X(POW, "**") X(TILDE, "~")       \
-                X(LBRACKET, "[") X(RBRACKET, "]") X(LPAREN, "(") X(RPAREN, ")") X(LBRACE, "{")     \
-                    X(RBRACE, "}") X(EQ, "==") X(NE, "!=") X(GT, ">") X(GE, ">=") X(LT, "<")       \
-                        X(LE, "<=") X(ASSIGN, "=") X(DOT, ".") X(COLON, ":") X(PIPE, "|")          \
-                            X(COMMA, ",") X(SEMICOLON, ";") X(IN, "in") X(NOT_IN, "not in")
+    X(EOF, "end of template") X(DATA, "text") X(VAR_BEGIN, "{{") X(VAR_END, "}}")                  \
+    X(BLOCK_BEGIN, "{%") X(BLOCK_END, "%}") X(NAME, "name") X(STRING, "string")                    \
+    X(INT, "integer") X(FLOAT, "float") X(ADD, "+") X(SUB, "-") X(DIV, "/") X(FLOORDIV, "//")      \
+    X(MUL, "*") X(MOD, "%") X(POW, "**") X(TILDE, "~") X(LBRACKET, "[") X(RBRACKET, "]")           \
+    X(LPAREN, "(") X(RPAREN, ")") X(LBRACE, "{") X(RBRACE, "}") X(EQ, "==") X(NE, "!=")            \
+    X(GT, ">") X(GE, ">=") X(LT, "<") X(LE, "<=") X(ASSIGN, "=") X(DOT, ".") X(COLON, ":")         \
+    X(PIPE, "|") X(COMMA, ",") X(SEMICOLON, ";") X(IN, "in") X(NOT_IN, "not in")
+/* clang-format on */
 enum {
 #define JTOKEN_ENUM(name, text) TK_##name,
     JTOKEN_LIST(JTOKEN_ENUM)

@@ -6,7 +6,8 @@
 #include "base/diag.h"
 #include "text/jinja_run.h"
 
-static bool vfail(jrun *r, cairn_status st, const char *fmt, va_list ap)
+__attribute__((format(printf, 3, 0))) static bool vfail(jrun *r, cairn_status st, const char *fmt,
+                                                        va_list ap)
 {
     char msg[400];
 

@@ -6,10 +6,10 @@
 
 enum {
     JINJA_MAX_OUTPUT = 64 << 20, /* bytes; more than any context takes */
-    JINJA_MAX_MEMORY = 512 << 20,
-    JINJA_MAX_STEPS = 100 << 20, /* about a second; a 100-message prompt takes some 20,000 */
-    JINJA_MAX_DEPTH = 1000,      /* of evaluation, macros included; Python's own limit */
-    JINJA_MAX_RANGE = 100000     /* the sandbox's */
+    JINJA_MAX_MEMORY = 256 << 20,
+    JINJA_MAX_STEPS = 16 << 20, /* empty loops: 0.3 s; 100 messages take some 3,000 */
+    JINJA_MAX_DEPTH = 1000,     /* of evaluation, macros included; Python's own limit */
+    JINJA_MAX_RANGE = 100000    /* the sandbox's */
 };
 
 typedef struct jact { /* an activation: the slots of a template, macro or recursive loop */
