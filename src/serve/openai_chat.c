@@ -90,6 +90,8 @@ static void break_off(chat *c)
 
 static void send_frame(chat *c, const buf *b)
 {
+    if (!c->rq) return;
+    /* False with rq still there: no memory; without: the client was cut. */
     if (buf_status(b) != CAIRN_OK || (!sse_data(c->rq, buf_view(b)) && c->rq)) break_off(c);
 }
 
@@ -225,11 +227,10 @@ static void on_token(void *ctx, uint32_t i, const gen_token *t)
 {
     chat *c = ctx;
     choice *ch = &c->choices[i];
-    buf lp;
+    buf lp = {.tag = MEM_SERVE};
     buf *to = c->stream ? &lp : &ch->logprobs;
 
     chat_enter(c);
-    buf_init(&lp, MEM_SERVE);
     if (c->logprobs) {
         json_writer w = json_write(to);
         if (to->len) buf_byte(to, ',');
