@@ -90,9 +90,11 @@ static void break_off(chat *c)
 
 static void send_frame(chat *c, const buf *b)
 {
+    bool sent;
+
     if (!c->rq) return;
-    /* False with rq still there: no memory; without: the client was cut. */
-    if (buf_status(b) != CAIRN_OK || (!sse_data(c->rq, buf_view(b)) && c->rq)) break_off(c);
+    sent = buf_status(b) == CAIRN_OK && sse_data(c->rq, buf_view(b));
+    if (!sent) break_off(c); /* nothing is left to do if the client was cut */
 }
 
 static void send_chunk(chat *c, uint32_t i, bool role, cairn_str content, cairn_str logprob,
