@@ -166,6 +166,7 @@ tsan_tests := $(filter tests/unit/engine/% tests/unit/serve/% tests/sim/% \
                        tests/unit/base/test_workers.c tests/unit/base/test_thread.c,$(test_main))
 test-tsan:
 	$(MAKE_MORE) B=$(B)-tsan SAN=thread TESTS='$(tsan_tests)' test
+	@tools/run-tests --bin $(B)-tsan/cairn --pytest tests/serve
 
 # Each target replays tests/fuzz/corpus/NAME, then makes inputs of its own for a while.
 FUZZ_SECONDS ?= 15

@@ -97,7 +97,7 @@ void http_set_header(http_req *rq, const char *name, const char *value)
 {
     if (rq->n_header == HTTP_MAX_REPLY_HEADERS) return;
     rq->header[rq->n_header].name = name;
-    snprintf(rq->header[rq->n_header].value, sizeof rq->header[0].value, "%s", value);
+    (void)snprintf(rq->header[rq->n_header].value, sizeof rq->header[0].value, "%s", value);
     rq->n_header++;
 }
 
@@ -252,7 +252,7 @@ static enum MHD_Result request_begin(http_conn *c, const char *method, const cha
     rq->path = mem_alloc(path_len, MEM_SERVE);
     if (!rq->path) return MHD_NO;
     memcpy(rq->path, url, path_len);
-    snprintf(rq->method, sizeof rq->method, "%s", method);
+    (void)snprintf(rq->method, sizeof rq->method, "%s", method);
     c->state = CONN_BODY;
     conn_set_deadline(c, (uint64_t)c->h->lim.body_timeout_ms);
     expect = http_header(rq, MHD_HTTP_HEADER_EXPECT);
@@ -415,7 +415,7 @@ static void on_log(void *cls, const char *fmt, va_list ap)
     (void)cls;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral" /* the format is the library's */
-    vsnprintf(line, sizeof line, fmt, ap);
+    (void)vsnprintf(line, sizeof line, fmt, ap);
 #pragma GCC diagnostic pop
     line[strcspn(line, "\n")] = 0;
     log_event(LOG_DEBUG, "http_library", "message=\"%s\"", line);

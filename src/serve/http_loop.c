@@ -129,19 +129,17 @@ static void conn_expire(http_conn *c)
 
 static void conn_tick(http_conn *c, uint64_t now)
 {
+    bool waits = c->state == CONN_IDLE || c->state == CONN_HEADERS;
+    bool streams = c->state == CONN_STREAM;
     bool unread = c->out.len > c->out_at;
 
     if (c->gone) return;
-    if (c->deadline_ms && now >= c->deadline_ms) {
+    if (c->deadline_ms && now >= c->deadline_ms)
         conn_expire(c);
-    } else if (c->h->draining && (c->state == CONN_IDLE || c->state == CONN_HEADERS)) {
+    else if ((waits && c->h->draining) || (streams && unread && now - c->taken_ms > STALL_MS))
         conn_cut(c);
-    } else if (c->state == CONN_STREAM && unread && now - c->taken_ms > STALL_MS) {
-        conn_cut(c);
-    } else if (c->state == CONN_STREAM && !c->ended && c->beat &&
-               now - c->written_ms >= c->beat_ms) {
+    else if (streams && !c->ended && c->beat && now - c->written_ms >= c->beat_ms)
         http_stream_write(&c->rq, str_of(c->beat));
-    }
 }
 
 static void tick(http_server *h, uint64_t now)
@@ -176,7 +174,7 @@ cairn_status http_run(http_server *h, cairn_diag *dg)
         int n = epoll_wait(h->epoll, ev, MAX_EVENTS, wait_ms(h));
 
         if (n < 0 && errno != EINTR)
-            return diag_set(dg, CAIRN_E_IO, "epoll_wait: %s", strerror(errno));
+            return diag_set(dg, CAIRN_E_IO, "epoll_wait: %s", strerrordesc_np(errno));
         for (int i = 0; i < n; i++) {
             void *p = ev[i].data.ptr;
 
@@ -277,7 +275,7 @@ static cairn_status listener_open(http_server *h, const char *host, int32_t port
     char service[12], name[12];
     int rc;
 
-    snprintf(service, sizeof service, "%d", port);
+    (void)snprintf(service, sizeof service, "%d", port);
     rc = getaddrinfo(host, service, &hint, &list);
     if (rc != 0) return diag_set(dg, CAIRN_E_ARG, "host %s: %s", host, gai_strerror(rc));
     for (const struct addrinfo *ai = list; ai && h->listener < 0; ai = ai->ai_next)
@@ -285,7 +283,7 @@ static cairn_status listener_open(http_server *h, const char *host, int32_t port
     freeaddrinfo(list);
     if (h->listener < 0)
         return diag_set(dg, CAIRN_E_IO, "cannot listen on %s port %d: %s", host, port,
-                        strerror(errno));
+                        strerrordesc_np(errno));
     if (getsockname(h->listener, (struct sockaddr *)&sa, &n) != 0 ||
         getnameinfo((struct sockaddr *)&sa, n, NULL, 0, name, sizeof name, NI_NUMERICSERV) != 0)
         return diag_set(dg, CAIRN_E_IO, "cannot tell the port of %s", host);
@@ -313,7 +311,7 @@ cairn_status http_open(const char *host, int32_t port, const http_limits *lim, c
     di = h->daemon ? MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
     if (h->epoll < 0 || !di || !epoll_add(h, di->epoll_fd, EPOLLIN, &tag_daemon) ||
         !epoll_add(h, h->wake.fd, EPOLLIN, &tag_wake)) {
-        st = diag_set(dg, CAIRN_E_IO, "cannot start the HTTP loop: %s", strerror(errno));
+        st = diag_set(dg, CAIRN_E_IO, "cannot start the HTTP loop: %s", strerrordesc_np(errno));
         goto out;
     }
     listen_set(h, true);

@@ -90,7 +90,11 @@ static void break_off(chat *c)
 
 static void send_frame(chat *c, const buf *b)
 {
-    if (buf_status(b) != CAIRN_OK || (!sse_data(c->rq, buf_view(b)) && c->rq)) break_off(c);
+    bool sent;
+
+    if (!c->rq) return;
+    sent = buf_status(b) == CAIRN_OK && sse_data(c->rq, buf_view(b));
+    if (!sent) break_off(c); /* nothing is left to do if the client was cut */
 }
 
 static void send_chunk(chat *c, uint32_t i, bool role, cairn_str content, cairn_str logprob,
@@ -225,11 +229,10 @@ static void on_token(void *ctx, uint32_t i, const gen_token *t)
 {
     chat *c = ctx;
     choice *ch = &c->choices[i];
-    buf lp;
+    buf lp = {.tag = MEM_SERVE};
     buf *to = c->stream ? &lp : &ch->logprobs;
 
     chat_enter(c);
-    buf_init(&lp, MEM_SERVE);
     if (c->logprobs) {
         json_writer w = json_write(to);
         if (to->len) buf_byte(to, ',');

@@ -134,7 +134,7 @@ static cairn_status check_message(json_val m, size_t i, chat_fault *f)
     json_type t = json_typeof(content);
     char param[64];
 
-    snprintf(param, sizeof param, "messages[%zu]", i);
+    (void)snprintf(param, sizeof param, "messages[%zu]", i);
     if (json_typeof(m) != JSON_OBJ)
         return chat_fault_set(f, CAIRN_E_ARG, param, "`%s` must be an object", param);
     if (!role_known(role))
@@ -157,7 +157,7 @@ static cairn_status write_message(json_writer *w, json_val m, size_t i, chat_fau
     json_val v;
 
     TRY(check_message(m, i, f));
-    snprintf(param, sizeof param, "messages[%zu].content", i);
+    (void)snprintf(param, sizeof param, "messages[%zu].content", i);
     json_w_obj(w);
     while (json_next_member(&it, &k, &v)) {
         json_w_key_str(w, k);
@@ -230,7 +230,7 @@ cairn_status chat_kwargs_read(json_val root, buf *out, chat_fault *f)
     json_writer w = json_write(out);
     cairn_str effort = {0}, k;
 
-    snprintf(f->param, sizeof f->param, "reasoning_effort");
+    (void)snprintf(f->param, sizeof f->param, "reasoning_effort");
     TRY(json_want_str(root, "reasoning_effort", &effort, &f->dg));
     if (json_typeof(kwargs) > JSON_NULL && json_typeof(kwargs) != JSON_OBJ)
         return chat_fault_set(f, CAIRN_E_ARG, "chat_template_kwargs",

@@ -18,9 +18,9 @@ cairn_status chat_fault_set(chat_fault *f, cairn_status st, const char *param, c
     va_list ap;
 
     va_start(ap, fmt);
-    vsnprintf(message, sizeof message, fmt, ap);
+    (void)vsnprintf(message, sizeof message, fmt, ap);
     va_end(ap);
-    snprintf(f->param, sizeof f->param, "%s", param);
+    (void)snprintf(f->param, sizeof f->param, "%s", param);
     return diag_set(&f->dg, st, "%s", message);
 }
 
@@ -46,12 +46,17 @@ static const num_field nums[] = {
 static cairn_status read_nums(json_val root, chat_ask *a, chat_fault *f)
 {
     for (size_t i = 0; i < sizeof nums / sizeof nums[0]; i++) {
-        float *to = (float *)((char *)&a->rq.sampling + nums[i].at);
-        double v = (double)*to;
+        char *to = (char *)&a->rq.sampling + nums[i].at;
+        float x;
+        double v;
 
-        snprintf(f->param, sizeof f->param, "%s", nums[i].name);
+        memcpy(&x, to, sizeof x);
+        v = (double)x;
+
+        (void)snprintf(f->param, sizeof f->param, "%s", nums[i].name);
         TRY(json_want_num(root, nums[i].name, nums[i].lo, nums[i].hi, &v, &f->dg));
-        *to = (float)v;
+        x = (float)v;
+        memcpy(to, &x, sizeof x);
     }
     return CAIRN_OK;
 }
@@ -61,7 +66,7 @@ static cairn_status want_int(json_val root, const char *name, int64_t lo, int64_
 {
     int64_t v = *out;
 
-    snprintf(f->param, sizeof f->param, "%s", name);
+    (void)snprintf(f->param, sizeof f->param, "%s", name);
     TRY(json_want_int(root, name, lo, hi, &v, &f->dg));
     *out = (int32_t)v;
     return CAIRN_OK;
@@ -69,7 +74,7 @@ static cairn_status want_int(json_val root, const char *name, int64_t lo, int64_
 
 static cairn_status want_bool(json_val root, const char *name, bool *out, chat_fault *f)
 {
-    snprintf(f->param, sizeof f->param, "%s", name);
+    (void)snprintf(f->param, sizeof f->param, "%s", name);
     return json_want_bool(root, name, out, &f->dg);
 }
 
@@ -299,7 +304,7 @@ static cairn_status read_root(chat_ask *a, json_val root, chat_fault *f)
     if (json_typeof(root) != JSON_OBJ)
         return chat_fault_set(f, CAIRN_E_ARG, "", "the body must be a JSON object, found %s",
                               json_type_name(json_typeof(root)));
-    snprintf(f->param, sizeof f->param, "model");
+    (void)snprintf(f->param, sizeof f->param, "model");
     TRY(json_want_str(root, "model", &a->model, &f->dg));
     TRY(refuse_impossible(root, f));
     TRY(read_nums(root, a, f));

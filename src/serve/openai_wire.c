@@ -61,7 +61,7 @@ void openai_error(http_req *rq, int status, const char *param, const char *code,
     json_writer w;
 
     va_start(ap, fmt);
-    vsnprintf(message, sizeof message, fmt, ap);
+    (void)vsnprintf(message, sizeof message, fmt, ap);
     va_end(ap);
     buf_init(&b, MEM_SERVE);
     w = json_write(&b);
@@ -126,7 +126,7 @@ void openai_write_head(json_writer *w, const openai_head *h, const char *object)
 {
     char print[64];
 
-    snprintf(print, sizeof print, "cairn-%s", cairn_version());
+    (void)snprintf(print, sizeof print, "cairn-%s", cairn_version());
     json_w_obj(w);
     json_w_kstr(w, "id", str_of(h->id));
     json_w_kstr(w, "object", str_of(object));

@@ -13,7 +13,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.path.dirname(os.environ.get("CAIRN_BIN", os.path.join(ROOT, "build/cairn")))
 PROGRAM = os.environ.get("FAKE_SERVER", os.path.join(BUILD, "tests/serve/fake_server"))
 # Sanitizers and shared machines are slow: upper bounds on time, not the promised ones, stretch.
-SLOW = float(os.environ.get("TEST_SLOW", "1"))
+SLOW = float(os.environ.get("TEST_SLOW", "5" if re.search(r"-[at]san$", BUILD) else "1"))
 TIMEOUT = 10
 
 
