@@ -1,14 +1,12 @@
 /* ATTEND: against a softmax in double within a bound derived from the data; and bit for bit the same
    whatever the chunks, company, threads, level and rows asked for.  Unused cache slots hold NaN and
    blocks out of the window are gone. */
+#include "test.h"
+
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/half.h"
 #include "base/num.h"
