@@ -17,12 +17,10 @@ typedef struct shape {
     kv_codec codec;
 } shape;
 
-static const shape shapes[] = {{"12/2 x 128 f16", 12, 2, 128, 0, KV_F16},
-                               {"12/2 x 128 bf16", 12, 2, 128, 0, KV_BF16},
-                               {"14/2 x 64 f16", 14, 2, 64, 0, KV_F16},
-                               {"9/3 x 64 f16", 9, 3, 64, 0, KV_F16},
-                               {"4/1 x 256 f16", 4, 1, 256, 0, KV_F16},
-                               {"8/8 x 64 f16", 8, 8, 64, 0, KV_F16}};
+static const shape shapes[] = {
+    {"12/2 x 128 f16", 12, 2, 128, 0, KV_F16}, {"12/2 x 128 bf16", 12, 2, 128, 0, KV_BF16},
+    {"14/2 x 64 f16", 14, 2, 64, 0, KV_F16},   {"9/3 x 64 f16", 9, 3, 64, 0, KV_F16},
+    {"4/1 x 256 f16", 4, 1, 256, 0, KV_F16},   {"8/8 x 64 f16", 8, 8, 64, 0, KV_F16}};
 
 typedef struct limits {
     uint8_t *mem;
@@ -50,12 +48,11 @@ static void fma_task(void *ctx, int32_t i, int32_t i_thread)
     (void)i_thread;
     int64_t n = FMA_ROUNDS;
 #define FMA(r) "vfmadd231ps %%ymm12, %%ymm13, %%ymm" #r ";"
-    __asm__ volatile(
-        "vxorps %%ymm12, %%ymm12, %%ymm12; vxorps %%ymm13, %%ymm13, %%ymm13; 1:" FMA(0) FMA(1)
-            FMA(2) FMA(3) FMA(4) FMA(5) FMA(6) FMA(7) FMA(8) FMA(9) FMA(10) FMA(11)
-                "dec %0; jnz 1b"
-        : "+r"(n)::"xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
-          "xmm10", "xmm11", "xmm12", "xmm13", "cc");
+    __asm__ volatile("vxorps %%ymm12, %%ymm12, %%ymm12; vxorps %%ymm13, %%ymm13, %%ymm13; 1:" FMA(0)
+                         FMA(1) FMA(2) FMA(3) FMA(4) FMA(5) FMA(6) FMA(7) FMA(8) FMA(9) FMA(10)
+                             FMA(11) "dec %0; jnz 1b"
+                     : "+r"(n)::"xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
+                       "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "cc");
 #undef FMA
 }
 
@@ -87,8 +84,8 @@ static void bench_open(bench *b, const shape *sh, int32_t threads, const char *i
                        int32_t depth, int32_t n_layer)
 {
     const int32_t q = sh->n_head * sh->dim, k = sh->n_kv * sh->dim;
-    const value v[] = {{q, ROWS_ALL, false}, {k, ROWS_ALL, false}, {k, ROWS_ALL, false},
-                       {q, ROWS_ALL, false}};
+    const value v[] = {
+        {q, ROWS_ALL, false}, {k, ROWS_ALL, false}, {k, ROWS_ALL, false}, {q, ROWS_ALL, false}};
     op o = {.kind = OP_ATTEND, .in = {0, 1, 2}, .out = {3, -1, -1}};
     o.u.attend.n_head = sh->n_head;
     o.u.attend.n_kv_head = sh->n_kv;
@@ -98,7 +95,8 @@ static void bench_open(bench *b, const shape *sh, int32_t threads, const char *i
     memset(b, 0, sizeof *b);
     rig_open(&b->g, isa, threads, &o, v, 4, rows, depth + rows, NULL);
     for (val i = 0; i < 3; i++)
-        for (int32_t j = 0; j < rows * v[i].cols; j++) rig_val(&b->g, i)[j] = rig_rand(7, (uint64_t)j);
+        for (int32_t j = 0; j < rows * v[i].cols; j++)
+            rig_val(&b->g, i)[j] = rig_rand(7, (uint64_t)j);
     const size_t half = (size_t)k * KV_BLOCK * kv_codec_bytes(sh->codec), layer = 2 * half;
     b->n_layer = n_layer;
     b->n_block = (depth + rows) / KV_BLOCK + 1;
@@ -113,13 +111,14 @@ static void bench_open(bench *b, const shape *sh, int32_t threads, const char *i
     for (int32_t i = 0; i < b->n_block; i++)
         b->blocks[i] = b->cache + (size_t)i * layer * (size_t)n_layer;
     for (int32_t i = 0; i < n_layer; i++)
-        b->kv[i] = (kv_layer){0, sh->codec, sh->n_kv, sh->dim, sh->dim, (size_t)i * layer,
-                              (size_t)i * layer + half};
+        b->kv[i] = (kv_layer){
+            0, sh->codec, sh->n_kv, sh->dim, sh->dim, (size_t)i * layer, (size_t)i * layer + half};
     b->group = b->blocks;
     b->pos = calloc((size_t)rows, sizeof *b->pos);
     for (int32_t i = 0; i < rows; i++) b->pos[i] = depth + i;
     b->seg = (segment){.n_rows = rows, .pos0 = depth, .blocks = &b->group};
-    b->s = (step){.n_rows = rows, .n_seg = 1, .pos = b->pos, .seg = &b->seg, .kv = b->kv, .n_group = 1};
+    b->s = (step){
+        .n_rows = rows, .n_seg = 1, .pos = b->pos, .seg = &b->seg, .kv = b->kv, .n_group = 1};
 }
 
 static void bench_close(bench *b)
@@ -147,8 +146,8 @@ static void point(const shape *sh, int32_t threads, const char *isa, int32_t row
     double pairs = 0;
     for (int32_t i = 0; i < rows; i++) pairs += depth + i + 1;
     const double flops = pairs * sh->n_head * sh->dim * 4;
-    const double bytes = (double)(depth + rows) * sh->n_kv * sh->dim * 2 *
-                         (double)kv_codec_bytes(sh->codec);
+    const double bytes =
+        (double)(depth + rows) * sh->n_kv * sh->dim * 2 * (double)kv_codec_bytes(sh->codec);
     workers_begin(b.g.d->pool);
     for (int32_t r = 0; r < REPEATS; r++) {
         measure(&m, b.g.d);

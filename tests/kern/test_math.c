@@ -1,10 +1,8 @@
 /* Our functions against libm in double: the stated errors hold on dense sweeps, and ends behave. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
+#include "test.h"
 
-#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
 
 #include "backend/cpu/kern/kern_math.h"
 #include "base/half.h"

@@ -1,16 +1,14 @@
 /* Every slot of kern_vec that a level fills gives the reference's bits, and touches nothing else:
    buffers end at an unmapped page. */
+#include "test.h"
+
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "backend/cpu/kern/kern.h"
 #include "base/half.h"
-#include "kern/guard.h"
+#include "kern/fence.h"
 
 static const size_t lengths[] = {0,  1,  2,  3,  4,  5,  6,  7,  8,   9,   10,  11,
                                  12, 13, 14, 15, 16, 17, 18, 19, 20,  21,  22,  23,
@@ -140,12 +138,12 @@ static void check_slot(const slot *t, const kern_vec *ref, const kern_vec *v, is
                        int kind)
 {
     const size_t wide = n * t->width * sizeof(float), one = n * sizeof(float);
-    float *a = guard_new(wide), *b = guard_new(one), *c = guard_new(one);
-    float *want = guard_new(wide), *got = guard_new(wide);
-    guard_fill(a, n * t->width, kind, 1 + n);
-    guard_fill(b, n, kind, 2 + n);
-    guard_fill(c, n, kind, 3 + n);
-    guard_fill(want, n * t->width, kind, 4 + n);
+    float *a = fence_new(wide), *b = fence_new(one), *c = fence_new(one);
+    float *want = fence_new(wide), *got = fence_new(wide);
+    fence_fill(a, n * t->width, kind, 1 + n);
+    fence_fill(b, n, kind, 2 + n);
+    fence_fill(c, n, kind, 3 + n);
+    fence_fill(want, n * t->width, kind, 4 + n);
     memcpy(got, want, wide);
     float rw = t->call(ref, want, a, b, c, t->s, n), rg = t->call(v, got, a, b, c, t->s, n);
     check_same(t->name, l, n, kind, &rw, &rg, 1);
@@ -157,11 +155,11 @@ static void check_slot(const slot *t, const kern_vec *ref, const kern_vec *v, is
         (void)t->call(v, got, got, b, c, t->s, n);
         check_same(t->name, l, n, kind, want, got, n * t->width);
     }
-    guard_free(a, wide);
-    guard_free(b, one);
-    guard_free(c, one);
-    guard_free(want, wide);
-    guard_free(got, wide);
+    fence_free(a, wide);
+    fence_free(b, one);
+    fence_free(c, one);
+    fence_free(want, wide);
+    fence_free(got, wide);
 }
 
 /* Halves and pairs of bytes: f16 and bf16 differ from the reference in NaN payloads only. */
@@ -175,9 +173,9 @@ static bool same_half(kv_codec c, uint16_t a, uint16_t b)
 static void check_encode(const kern_vec *ref, const kern_vec *v, isa_level l, size_t n, int kind)
 {
     for (kv_codec c = KV_F16; c <= KV_BF16; c++) {
-        float *x = guard_new(n * 4);
-        uint16_t *want = guard_new(n * 2), *got = guard_new(n * 2);
-        guard_fill(x, n, kind, 5 + n);
+        float *x = fence_new(n * 4);
+        uint16_t *want = fence_new(n * 2), *got = fence_new(n * 2);
+        fence_fill(x, n, kind, 5 + n);
         for (size_t i = 0; i < n; i += 5) x[i] *= 30000; /* around f16's end */
         ref->encode[c](want, x, n);
         v->encode[c](got, x, n);
@@ -185,19 +183,19 @@ static void check_encode(const kern_vec *ref, const kern_vec *v, isa_level l, si
             if (!same_half(c, want[i], got[i]))
                 fail_msg("encode %d at %s: %a to %04x, not %04x", c, isa_name(l), (double)x[i],
                          got[i], want[i]);
-        guard_free(x, n * 4);
-        guard_free(want, n * 2);
-        guard_free(got, n * 2);
+        fence_free(x, n * 4);
+        fence_free(want, n * 2);
+        fence_free(got, n * 2);
     }
 }
 
 static void fill_codec(void *dst, kv_codec c, size_t n, int kind, uint64_t seed,
                        const kern_vec *ref)
 {
-    float *x = guard_new(n * 4);
-    guard_fill(x, n, kind, seed);
+    float *x = fence_new(n * 4);
+    fence_fill(x, n, kind, seed);
     ref->encode[c](dst, x, n);
-    guard_free(x, n * 4);
+    fence_free(x, n * 4);
 }
 
 static void check_widen(const kern_vec *ref, const kern_vec *v, isa_level l, size_t cols, int kind)
@@ -205,15 +203,15 @@ static void check_widen(const kern_vec *ref, const kern_vec *v, isa_level l, siz
     enum { ROWS = 5 };
     for (kv_codec c = KV_F16; c <= KV_F32; c++) {
         const size_t n = cols * ROWS, strips = (cols + 15) / 16, out = strips * ROWS * 16;
-        void *src = guard_new(n * kv_codec_bytes(c));
-        float *want = guard_new(out * 4), *got = guard_new(out * 4);
+        void *src = fence_new(n * kv_codec_bytes(c));
+        float *want = fence_new(out * 4), *got = fence_new(out * 4);
         fill_codec(src, c, n, kind, 6 + cols, ref);
         ref->widen[c](want, src, ROWS, (int32_t)cols);
         v->widen[c](got, src, ROWS, (int32_t)cols);
         check_same("widen", l, cols, kind, want, got, out);
-        guard_free(src, n * kv_codec_bytes(c));
-        guard_free(want, out * 4);
-        guard_free(got, out * 4);
+        fence_free(src, n * kv_codec_bytes(c));
+        fence_free(want, out * 4);
+        fence_free(got, out * 4);
     }
 }
 
@@ -228,10 +226,10 @@ static void check_mm(const kern_vec *ref, const kern_vec *v, isa_level l, int32_
             const size_t n_b = (size_t)n * cols, lda = (size_t)n + 3, ldc = cols + 1;
             const size_t size_a = ((size_t)(n_a - 1) * lda + (size_t)n) * 4;
             const size_t size_c = ((size_t)(n_a - 1) * ldc + cols) * 4;
-            void *b = guard_new(n_b * e);
-            float *a = guard_new(size_a), *want = guard_new(size_c), *got = guard_new(size_c);
-            guard_fill(a, size_a / 4, kind, 7);
-            guard_fill(want, size_c / 4, kind, 8);
+            void *b = fence_new(n_b * e);
+            float *a = fence_new(size_a), *want = fence_new(size_c), *got = fence_new(size_c);
+            fence_fill(a, size_a / 4, kind, 7);
+            fence_fill(want, size_c / 4, kind, 8);
             memcpy(got, want, size_c);
             fill_codec(b, c, n_b, kind, 9, ref);
             kern_mm m = {.c = want,
@@ -249,10 +247,10 @@ static void check_mm(const kern_vec *ref, const kern_vec *v, isa_level l, int32_
             m.c = got;
             v->mm[c](&m);
             check_same("mm", l, (size_t)n, kind, want, got, size_c / 4);
-            guard_free(b, n_b * e);
-            guard_free(a, size_a);
-            guard_free(want, size_c);
-            guard_free(got, size_c);
+            fence_free(b, n_b * e);
+            fence_free(a, size_a);
+            fence_free(want, size_c);
+            fence_free(got, size_c);
         }
 }
 
@@ -260,8 +258,8 @@ static void check_softmax(const kern_vec *ref, const kern_vec *v, isa_level l, i
                           int32_t hi, float cap, int kind)
 {
     const size_t n = (size_t)(hi / 16 + 1) * 16;
-    float *want = guard_new(n * 4), *got = guard_new(n * 4), sum[2][2];
-    guard_fill(want, n, kind, (uint64_t)(lo * 1000 + hi));
+    float *want = fence_new(n * 4), *got = fence_new(n * 4), sum[2][2];
+    fence_fill(want, n, kind, (uint64_t)(lo * 1000 + hi));
     for (int32_t j = 0; j < (int32_t)n; j++)
         if ((j < lo || j > hi) && j % 2) want[j] = NAN;
     memcpy(got, want, n * 4);
@@ -272,13 +270,13 @@ static void check_softmax(const kern_vec *ref, const kern_vec *v, isa_level l, i
     sum[1][1] += 0.0f;
     check_same("softmax", l, n, kind, sum[0], sum[1], 2);
     check_same("softmax", l, n, kind, want, got, n);
-    guard_free(want, n * 4);
-    guard_free(got, n * 4);
+    fence_free(want, n * 4);
+    fence_free(got, n * 4);
 }
 
 static void check_level(const kern_vec *ref, const kern_vec *v, isa_level l)
 {
-    for (int kind = 0; kind < GUARD_KINDS; kind++) {
+    for (int kind = 0; kind < FENCE_KINDS; kind++) {
         for (size_t i = 0; i < N_LENGTHS; i++) {
             for (size_t k = 0; k < sizeof slots / sizeof *slots; k++)
                 check_slot(&slots[k], ref, v, l, lengths[i], kind);

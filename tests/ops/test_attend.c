@@ -1,14 +1,12 @@
 /* ATTEND: against a softmax in double within a bound derived from the data; and bit for bit the same
    whatever the chunks, company, threads, level and rows asked for.  Unused cache slots hold NaN and
    blocks out of the window are gone. */
+#include "test.h"
+
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/half.h"
 #include "base/num.h"
@@ -279,9 +277,9 @@ static void test_attend(void **state)
                 {"decode, 8 threads", l, 8, 1, true, 0}, {"chunks of 7", l, 3, 7, true, 0},
                 {"chunks of 64", l, 2, 64, false, 3},    {"chunks of 100", l, 4, 100, true, 5},
                 {"few rows", l, 2, 3, false, 2}};
-            /* The plain kernels are slow: two ways for them, all for the others. */
-            size_t m = l == ISA_REF ? 2 : sizeof v / sizeof *v;
-            for (size_t k = 0; k < m; k++) {
+            /* The plain kernels are slow, and ran as a whole already. */
+            const size_t from = l == ISA_REF ? 1 : 0, to = l == ISA_REF ? 2 : sizeof v / sizeof *v;
+            for (size_t k = from; k < to; k++) {
                 memset(got, 0xff, n * sizeof *got);
                 play(c, &w, &stranger, &v[k], got);
                 compare(c, &v[k], want, got);

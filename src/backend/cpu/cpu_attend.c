@@ -3,50 +3,19 @@
 
    The arithmetic of a row: positions are cut at multiples of ATTEND_SPLIT; a split gives its scores'
    maximum m, the sum l of p = exp(s - m) and o = Σ p·v; splits merge from left to right under the
-   maximum of all.  So a row's bits depend on its own positions alone, and the rest of this file is
+   maximum of all.  So a row's bits depend on its own positions alone, and how work is cut is
    free: a unit is (segment, KV head, a few query rows), whose rows × query heads share each key and
    value; with few rows its splits are tasks of their own. */
 #include <assert.h>
 #include <string.h>
 
-#include "backend/cpu/cpu_priv.h"
-#include "base/num.h"
+#include "backend/cpu/cpu_attend.h"
 
 enum {
-    TILE_VECS = 48,   /* query vectors (rows × heads) a unit: queries, scores and a panel fit L2 */
-    DIRECT_VECS = 12, /* up to here keys are widened in registers; above, once a tile */
     SPLIT_ROWS = 8, /* steps of at most so many query rows may run by splits: bounds the scratch */
-    INLINE_MACS = 32768, /* multiply-adds that take about as long as waking the others */
-    ENCODE_GRAIN = 4096,
-    LANES = 16
+    INLINE_MACS = 32768 /* multiply-adds that take about as long as waking the others */
 };
 
-typedef struct attend_job {
-    const cpu_run *r;
-    const op *o;
-    const kv_layer *kv;
-    const kern_vec *k;
-    int32_t heads;     /* query heads a KV head */
-    int32_t tile_rows; /* query rows a unit, at most */
-    int32_t n_split;   /* splits that partial results have room for */
-} attend_job;
-
-/* Where a unit's partial results lie: o[split][vector][dv_pad], m and l [vector][split_pad]. */
-typedef struct partial {
-    float *o, *m, *l;
-} partial;
-
-typedef struct unit {
-    const segment *seg;
-    int32_t kvh, row0, n_rows; /* rows of the query value */
-    int32_t c0, c1;            /* first and last split */
-    int32_t lo[TILE_VECS], hi[TILE_VECS];
-} unit;
-
-static size_t pad16(int32_t n)
-{
-    return round_up((size_t)n, LANES);
-}
 static int32_t vecs_max(const op *o)
 {
     return max_i32(TILE_VECS, o->u.attend.n_head / o->u.attend.n_kv_head);
@@ -61,12 +30,6 @@ static size_t partial_floats(const op *o, int32_t n_vec, int32_t n_split)
 {
     return (size_t)n_vec * ((size_t)n_split * pad16(o->u.attend.dv) + 2 * pad16(n_split));
 }
-
-/* A thread's scratch, in this order. */
-typedef struct attend_scratch {
-    float *q, *s, *panel, *encode;
-    partial part;
-} attend_scratch;
 
 static size_t scratch_floats(const op *o, int32_t n_split, float *base, attend_scratch *out)
 {
@@ -99,97 +62,13 @@ cpu_need cpu_attend_need(const dev *d, const op *o, int32_t max_rows, int32_t ma
                       .thread = scratch_floats(o, n_split, NULL, NULL) * sizeof(float)};
 }
 
-static attend_scratch thread_scratch(const attend_job *j, int32_t i_thread)
+attend_scratch attend_thread_scratch(const attend_job *j, int32_t i_thread)
 {
     attend_scratch s;
     float *base = (float *)(void *)cpu_thread_scratch(j->r, i_thread);
     (void)scratch_floats(j->o, j->n_split, base, &s);
     return s;
 }
-
-/* --- the cache --- */
-
-static uint8_t *keys_at(const attend_job *j, const segment *g, int32_t kvh, int32_t pos)
-{
-    const kv_layer *kv = j->kv;
-    size_t tile = (size_t)kvh * KV_BLOCK + (size_t)(pos % KV_BLOCK) / KV_TILE * KV_TILE;
-    return g->blocks[kv->group][pos / KV_BLOCK] + kv->k_off +
-           tile * (size_t)kv->dk * kv_codec_bytes(kv->codec);
-}
-static uint8_t *values_at(const attend_job *j, const segment *g, int32_t kvh, int32_t pos)
-{
-    const kv_layer *kv = j->kv;
-    size_t row = (size_t)kvh * KV_BLOCK + (size_t)(pos % KV_BLOCK);
-    return g->blocks[kv->group][pos / KV_BLOCK] + kv->v_off +
-           row * (size_t)kv->dv * kv_codec_bytes(kv->codec);
-}
-
-/* Keys lie position fastest: element d of a position is KV_TILE elements after element d - 1. */
-static void scatter_key(const attend_job *j, const segment *g, int32_t pos, const void *row)
-{
-    const size_t dk = (size_t)j->kv->dk, lane = (size_t)(pos % KV_TILE);
-    for (int32_t h = 0; h < j->kv->n_kv_head; h++) {
-        void *tile = keys_at(j, g, h, pos);
-        if (j->kv->codec == KV_F32) {
-            const uint32_t *src = (const uint32_t *)row + (size_t)h * dk;
-            uint32_t *dst = (uint32_t *)tile + lane;
-            for (size_t d = 0; d < dk; d++) dst[d * KV_TILE] = src[d];
-        } else {
-            const uint16_t *src = (const uint16_t *)row + (size_t)h * dk;
-            uint16_t *dst = (uint16_t *)tile + lane;
-            for (size_t d = 0; d < dk; d++) dst[d * KV_TILE] = src[d];
-        }
-    }
-}
-
-static void encode_row(const attend_job *j, const segment *g, int32_t row, void *tmp)
-{
-    const kv_layer *kv = j->kv;
-    const int32_t pos = g->pos0 + (row - g->row0);
-    const size_t nk = (size_t)kv->n_kv_head * (size_t)kv->dk, dv = (size_t)kv->dv;
-    const float *key = cpu_val(j->r, j->o->in[1]) + (size_t)row * nk;
-    const float *val_row = cpu_val(j->r, j->o->in[2]) + (size_t)row * (size_t)kv->n_kv_head * dv;
-    j->k->encode[kv->codec](tmp, key, nk);
-    scatter_key(j, g, pos, tmp);
-    for (int32_t h = 0; h < kv->n_kv_head; h++)
-        j->k->encode[kv->codec](values_at(j, g, h, pos), val_row + (size_t)h * dv, dv);
-}
-
-static int32_t key_tiles(const segment *g)
-{
-    return (g->pos0 + g->n_rows - 1) / KV_TILE - g->pos0 / KV_TILE + 1;
-}
-
-/* A task takes whole key tiles, so that no two write one cache line. */
-static void encode_span(void *ctx, size_t begin, size_t end, int32_t i_thread)
-{
-    const attend_job *j = ctx;
-    const step *s = j->r->s;
-    void *tmp = thread_scratch(j, i_thread).encode;
-    int32_t first = 0;
-    for (int32_t i = 0; i < s->n_seg; i++) {
-        const segment *g = &s->seg[i];
-        const int32_t n = key_tiles(g), base = g->pos0 / KV_TILE;
-        int32_t t0 = max_i32((int32_t)begin - first, 0), t1 = min_i32((int32_t)end - first, n);
-        if (t0 < t1) {
-            int32_t p0 = max_i32((base + t0) * KV_TILE, g->pos0);
-            int32_t p1 = min_i32((base + t1) * KV_TILE, g->pos0 + g->n_rows);
-            for (int32_t p = p0; p < p1; p++) encode_row(j, g, g->row0 + (p - g->pos0), tmp);
-        }
-        first += n;
-    }
-}
-
-static void encode_step(attend_job *j)
-{
-    const step *s = j->r->s;
-    const int32_t cols = j->kv->n_kv_head * (j->kv->dk + j->kv->dv) * KV_TILE;
-    int32_t n = 0;
-    for (int32_t i = 0; i < s->n_seg; i++) n += key_tiles(&s->seg[i]);
-    cpu_row_spans(j->r, n, cols, ENCODE_GRAIN, encode_span, j);
-}
-
-/* --- units --- */
 
 static void query_rows(const attend_job *j, const segment *g, int32_t *row0, int32_t *n)
 {
@@ -244,11 +123,6 @@ static void unit_get(const attend_job *j, int32_t i_unit, unit *u)
     assert(false);
 }
 
-static int32_t unit_vecs(const attend_job *j, const unit *u)
-{
-    return u->n_rows * j->heads;
-}
-
 /* Partial results that splits of one unit share, when splits are tasks. */
 static partial shared_partial(const attend_job *j, const unit *u)
 {
@@ -268,159 +142,6 @@ static const float *unit_queries(const attend_job *j, const unit *u, float *pack
     for (int32_t i = 0; i < u->n_rows; i++)
         memcpy(pack + (size_t)i * n, q + (size_t)i * cols, n * sizeof *q);
     return pack;
-}
-
-/* --- one split of one unit --- */
-
-typedef struct split {
-    const attend_job *j;
-    const unit *u;
-    int32_t c, a, b; /* split; the unit's rows [a, b) that have positions in it */
-    int32_t next;    /* the split that this thread likely works on next, or -1 */
-    const float *q;
-    float *s, *panel, *o;
-} split;
-
-static void score_block(const split *x, int32_t p0, int32_t p1)
-{
-    const attend_job *j = x->j;
-    const kv_layer *kv = j->kv;
-    const size_t first = (size_t)(x->a * j->heads), dk = (size_t)kv->dk;
-    const int32_t t0 = p0 / KV_TILE, t1 = p1 / KV_TILE + 1;
-    kern_mm m = {.c = x->s + first * ATTEND_SPLIT + (size_t)(t0 * KV_TILE % ATTEND_SPLIT),
-                 .a = x->q + first * dk,
-                 .b = keys_at(j, x->u->seg, x->u->kvh, p0),
-                 .ldc = ATTEND_SPLIT,
-                 .lda = dk,
-                 .row = KV_TILE,
-                 .strip = KV_TILE * dk,
-                 .n_a = (x->b - x->a) * j->heads,
-                 .n_strip = t1 - t0,
-                 .n = kv->dk};
-    const int32_t after = (p0 / KV_BLOCK + 1) * KV_BLOCK;
-    m.ahead[0] = values_at(j, x->u->seg, x->u->kvh, p0);
-    if (after % ATTEND_SPLIT != 0 && after <= x->u->hi[x->b - 1])
-        m.ahead[1] = keys_at(j, x->u->seg, x->u->kvh, after);
-    if (kv->codec == KV_F32 || m.n_a <= DIRECT_VECS) {
-        j->k->mm[kv->codec](&m);
-        return;
-    }
-    const uint8_t *tile = m.b;
-    m.b = x->panel;
-    m.n_strip = 1;
-    for (int32_t t = t0; t < t1; t++, m.c += KV_TILE) {
-        j->k->widen[kv->codec](x->panel, tile, kv->dk, KV_TILE);
-        j->k->mm[KV_F32](&m);
-        tile += m.strip * kv_codec_bytes(kv->codec);
-    }
-}
-
-/* Values of positions p0 … in the form that mm reads. */
-typedef struct value_block {
-    const uint8_t *b;
-    kv_codec codec;
-    size_t row, strip;
-    int32_t p0;
-} value_block;
-
-static value_block value_open(const split *x, int32_t p0, int32_t p1)
-{
-    const attend_job *j = x->j;
-    const kv_layer *kv = j->kv;
-    const uint8_t *v = values_at(j, x->u->seg, x->u->kvh, p0);
-    const int32_t n = p1 - p0;
-    bool direct = kv->codec == KV_F32 || (x->b - x->a) * j->heads <= DIRECT_VECS;
-    if (direct && kv->dv % LANES == 0)
-        return (value_block){v, kv->codec, (size_t)kv->dv, LANES, p0};
-    j->k->widen[kv->codec](x->panel, v, n, kv->dv);
-    return (value_block){(const uint8_t *)x->panel, KV_F32, LANES, LANES * (size_t)n, p0};
-}
-
-static void add_values(const split *x, const value_block *v, int32_t a, int32_t b, int32_t p0,
-                       int32_t p1)
-{
-    const attend_job *j = x->j;
-    const size_t first = (size_t)(a * j->heads), dvp = pad16(j->kv->dv);
-    const size_t skip = (size_t)(p0 - v->p0) * v->row * kv_codec_bytes(v->codec);
-    kern_mm m = {.c = x->o + first * dvp,
-                 .a = x->s + first * ATTEND_SPLIT + p0 % ATTEND_SPLIT,
-                 .b = v->b + skip,
-                 .ldc = dvp,
-                 .lda = ATTEND_SPLIT,
-                 .row = v->row,
-                 .strip = v->strip,
-                 .n_a = (b - a) * j->heads,
-                 .n_strip = (int32_t)(dvp / LANES),
-                 .n = p1 - p0,
-                 .add = true};
-    const int32_t later = p0 + (x->next - x->c) * ATTEND_SPLIT;
-    if (x->next > x->c && later <= x->u->hi[x->u->n_rows - 1])
-        m.ahead[0] = keys_at(j, x->u->seg, x->u->kvh, later);
-    j->k->mm[v->codec](&m);
-}
-
-/* Adds the positions [p0, p1) to rows [a, b), each only those of its window and in rising order:
-   what all have together, before it and after it the same for each half.  At most 6 deep. */
-static void value_rows(const split *x, const value_block *v, int32_t a, int32_t b, int32_t p0,
-                       int32_t p1)
-{
-    const unit *u = x->u;
-    p0 = max_i32(p0, u->lo[a]);
-    p1 = min_i32(p1, u->hi[b - 1] + 1);
-    if (p0 >= p1) return;
-    int32_t c0 = max_i32(p0, u->lo[b - 1]), c1 = min_i32(p1, u->hi[a] + 1);
-    const int32_t mid = a + (b - a) / 2;
-    if (c0 >= c1) c0 = c1 = p1;
-    if (b - a > 1 && p0 < c0) {
-        value_rows(x, v, a, mid, p0, c0);
-        value_rows(x, v, mid, b, p0, c0);
-    }
-    if (c0 < c1) add_values(x, v, a, b, c0, c1);
-    if (b - a > 1 && c1 < p1) {
-        value_rows(x, v, a, mid, c1, p1);
-        value_rows(x, v, mid, b, c1, p1);
-    }
-}
-
-static void soften(const split *x, const partial *part)
-{
-    const attend_job *j = x->j;
-    const unit *u = x->u;
-    const int32_t base = x->c * ATTEND_SPLIT;
-    const size_t room = pad16(j->n_split), at = (size_t)(x->c - u->c0);
-    for (int32_t i = x->a; i < x->b; i++) {
-        int32_t lo = max_i32(u->lo[i] - base, 0), hi = min_i32(u->hi[i] - base, ATTEND_SPLIT - 1);
-        for (int32_t h = 0; h < j->heads; h++) {
-            size_t v = (size_t)(i * j->heads + h);
-            part->l[v * room + at] =
-                j->k->softmax(x->s + v * ATTEND_SPLIT, lo, hi, j->o->u.attend.scale,
-                              j->o->u.attend.softcap, &part->m[v * room + at]);
-        }
-    }
-}
-
-static void attend_split(const attend_job *j, const unit *u, int32_t c, int32_t next,
-                         const float *q, const attend_scratch *sc, const partial *part)
-{
-    const size_t dvp = pad16(j->kv->dv), vecs = (size_t)unit_vecs(j, u);
-    const int32_t base = c * ATTEND_SPLIT;
-    split x = {.j = j, .u = u, .c = c, .b = u->n_rows, .next = next, .q = q, .s = sc->s};
-    x.panel = sc->panel;
-    x.o = part->o + (size_t)(c - u->c0) * vecs * dvp;
-    while (u->hi[x.a] < base) x.a++;
-    while (u->lo[x.b - 1] >= base + ATTEND_SPLIT) x.b--;
-    const int32_t p0 = max_i32(base, u->lo[x.a]);
-    const int32_t p1 = min_i32(base + ATTEND_SPLIT, u->hi[x.b - 1] + 1);
-    for (int32_t p = p0; p < p1; p = (p / KV_BLOCK + 1) * KV_BLOCK)
-        score_block(&x, p, min_i32((p / KV_BLOCK + 1) * KV_BLOCK, p1) - 1);
-    soften(&x, part);
-    memset(x.o + (size_t)(x.a * j->heads) * dvp, 0,
-           (size_t)((x.b - x.a) * j->heads) * dvp * sizeof(float));
-    for (int32_t p = p0; p < p1; p = (p / KV_BLOCK + 1) * KV_BLOCK) {
-        int32_t end = min_i32((p / KV_BLOCK + 1) * KV_BLOCK, p1);
-        value_block v = value_open(&x, p, end);
-        value_rows(&x, &v, x.a, x.b, p, end);
-    }
 }
 
 /* w = exp(m_c - M); L = fma(w, l_c, L); o = fma(w, o_c, o), c rising; then o / L. */
@@ -452,12 +173,10 @@ static void merge_unit(const attend_job *j, const unit *u, const partial *part)
     }
 }
 
-/* --- tasks --- */
-
 static void unit_task(void *ctx, int32_t i_task, int32_t i_thread)
 {
     const attend_job *j = ctx;
-    attend_scratch sc = thread_scratch(j, i_thread);
+    attend_scratch sc = attend_thread_scratch(j, i_thread);
     unit u;
     unit_get(j, i_task, &u);
     const float *q = unit_queries(j, &u, sc.q);
@@ -468,7 +187,7 @@ static void unit_task(void *ctx, int32_t i_task, int32_t i_thread)
 static void split_task(void *ctx, int32_t i_task, int32_t i_thread)
 {
     const attend_job *j = ctx;
-    attend_scratch sc = thread_scratch(j, i_thread);
+    attend_scratch sc = attend_thread_scratch(j, i_thread);
     unit u;
     for (int32_t i = 0;; i++) {
         unit_get(j, i, &u);
@@ -529,7 +248,7 @@ void cpu_attend(cpu_run *r, const op *o)
            j.kv->n_kv_head == o->u.attend.n_kv_head);
     j.heads = o->u.attend.n_head / o->u.attend.n_kv_head;
     j.n_split = split_room(o, r->x->max_ctx);
-    encode_step(&j);
+    attend_encode(&j);
     if (rows == 0) return;
     choose_tiles(&j, threads);
     const int32_t n_units = unit_count(&j);

@@ -35,7 +35,7 @@ float kern_tanh(float x)
     } else {
         y = 1.0f - 2.0f / (kern_exp(a + a) + 1.0f);
     }
-    return copysignf(y, x);
+    return f32_from_bits((f32_bits(y) & 0x7fffffff) | (f32_bits(x) & 0x80000000));
 }
 
 float kern_erfc(float z)

@@ -1,12 +1,10 @@
-#include "kern/guard.h"
+#include "test.h"
+
+#include "kern/fence.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#include <cmocka.h>
 
 #include "base/half.h"
 #include "base/rng.h"
@@ -15,28 +13,28 @@ enum { PAGE = 4096, CANARY = 0xa5 };
 
 static size_t span(size_t size)
 {
-    return (size + GUARD_FRONT + PAGE - 1) / PAGE * PAGE;
+    return (size + FENCE_FRONT + PAGE - 1) / PAGE * PAGE;
 }
 
-void *guard_new(size_t size)
+void *fence_new(size_t size)
 {
     size_t n = span(size);
     uint8_t *m = mmap(NULL, n + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(m != MAP_FAILED);
     assert_int_equal(mprotect(m + n, PAGE, PROT_NONE), 0);
     uint8_t *p = m + n - size;
-    memset(p - GUARD_FRONT, CANARY, GUARD_FRONT);
+    memset(p - FENCE_FRONT, CANARY, FENCE_FRONT);
     return p;
 }
 
-void guard_free(void *p, size_t size)
+void fence_free(void *p, size_t size)
 {
     uint8_t *b = p;
-    for (int i = 1; i <= GUARD_FRONT; i++) assert_int_equal(b[-i], CANARY);
+    for (int i = 1; i <= FENCE_FRONT; i++) assert_int_equal(b[-i], CANARY);
     munmap(b + size - span(size), span(size) + PAGE);
 }
 
-void guard_fill(float *x, size_t n, int kind, uint64_t seed)
+void fence_fill(float *x, size_t n, int kind, uint64_t seed)
 {
     for (size_t i = 0; i < n; i++) {
         uint64_t u = rng_u64(seed, (uint64_t)kind, i);

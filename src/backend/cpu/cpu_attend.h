@@ -1,0 +1,74 @@
+/* What the files of ATTEND share: cpu_attend.c cuts the work, cpu_attend_split.c does one split of one
+   unit, cpu_encode.c writes the cache. */
+#ifndef CPU_ATTEND_H
+#define CPU_ATTEND_H
+
+#include "backend/cpu/cpu_priv.h"
+#include "base/num.h"
+
+enum {
+    TILE_VECS = 48, /* query vectors (rows × heads) a unit: queries, scores and a panel fit L2 */
+    LANES = 16
+};
+
+typedef struct attend_job {
+    const cpu_run *r;
+    const op *o;
+    const kv_layer *kv;
+    const kern_vec *k;
+    int32_t heads;     /* query heads a KV head */
+    int32_t tile_rows; /* query rows a unit, at most */
+    int32_t n_split;   /* splits that partial results have room for */
+} attend_job;
+
+/* Where a unit's partial results lie: o[split][vector][dv_pad], m and l [vector][split_pad]. */
+typedef struct partial {
+    float *o, *m, *l;
+} partial;
+
+typedef struct unit {
+    const segment *seg;
+    int32_t kvh, row0, n_rows; /* rows of the query value */
+    int32_t c0, c1;            /* first and last split */
+    int32_t lo[TILE_VECS], hi[TILE_VECS];
+} unit;
+
+/* A thread's scratch, in this order. */
+typedef struct attend_scratch {
+    float *q, *s, *panel, *encode;
+    partial part;
+} attend_scratch;
+
+static inline size_t pad16(int32_t n)
+{
+    return round_up((size_t)n, LANES);
+}
+static inline int32_t unit_vecs(const attend_job *j, const unit *u)
+{
+    return u->n_rows * j->heads;
+}
+
+static inline uint8_t *keys_at(const attend_job *j, const segment *g, int32_t kvh, int32_t pos)
+{
+    const kv_layer *kv = j->kv;
+    size_t tile = (size_t)kvh * KV_BLOCK + (size_t)(pos % KV_BLOCK) / KV_TILE * KV_TILE;
+    return g->blocks[kv->group][pos / KV_BLOCK] + kv->k_off +
+           tile * (size_t)kv->dk * kv_codec_bytes(kv->codec);
+}
+static inline uint8_t *values_at(const attend_job *j, const segment *g, int32_t kvh, int32_t pos)
+{
+    const kv_layer *kv = j->kv;
+    size_t row = (size_t)kvh * KV_BLOCK + (size_t)(pos % KV_BLOCK);
+    return g->blocks[kv->group][pos / KV_BLOCK] + kv->v_off +
+           row * (size_t)kv->dv * kv_codec_bytes(kv->codec);
+}
+
+/* Writes the step's keys and values into the cache; scratch: one row of keys a thread. */
+void attend_encode(attend_job *j);
+attend_scratch attend_thread_scratch(const attend_job *j, int32_t i_thread);
+/* Split c of a unit with queries q [vector][dk] into part; `next` is the split that this thread
+   likely works on next (fetched ahead). */
+void attend_split(const attend_job *j, const unit *u, int32_t c, int32_t next, const float *q,
+                  const attend_scratch *sc, const partial *part);
+
+#endif

@@ -1,0 +1,158 @@
+/* One split of one unit of ATTEND: scores, softmax and the sum of values.  Query vectors share each
+   key and value; many of them work on panels widened to f32 once, few read the codec directly. */
+#include <string.h>
+
+#include "backend/cpu/cpu_attend.h"
+
+enum { DIRECT_VECS = 12 }; /* up to here keys are widened in registers */
+
+typedef struct split {
+    const attend_job *j;
+    const unit *u;
+    int32_t c, a, b; /* split; the unit's rows [a, b) that have positions in it */
+    int32_t next;    /* the split that this thread likely works on next, or -1 */
+    const float *q;
+    float *s, *panel, *o;
+} split;
+
+static void score_block(const split *x, int32_t p0, int32_t p1)
+{
+    const attend_job *j = x->j;
+    const kv_layer *kv = j->kv;
+    const size_t first = (size_t)(x->a * j->heads), dk = (size_t)kv->dk;
+    const int32_t t0 = p0 / KV_TILE, t1 = p1 / KV_TILE + 1;
+    kern_mm m = {.c = x->s + first * ATTEND_SPLIT + (size_t)(t0 * KV_TILE % ATTEND_SPLIT),
+                 .a = x->q + first * dk,
+                 .b = keys_at(j, x->u->seg, x->u->kvh, p0),
+                 .ldc = ATTEND_SPLIT,
+                 .lda = dk,
+                 .row = KV_TILE,
+                 .strip = KV_TILE * dk,
+                 .n_a = (x->b - x->a) * j->heads,
+                 .n_strip = t1 - t0,
+                 .n = kv->dk};
+    const int32_t after = (p0 / KV_BLOCK + 1) * KV_BLOCK;
+    m.ahead[0] = values_at(j, x->u->seg, x->u->kvh, p0);
+    if (after % ATTEND_SPLIT != 0 && after <= x->u->hi[x->b - 1])
+        m.ahead[1] = keys_at(j, x->u->seg, x->u->kvh, after);
+    if (kv->codec == KV_F32 || m.n_a <= DIRECT_VECS) {
+        j->k->mm[kv->codec](&m);
+        return;
+    }
+    const uint8_t *tile = m.b;
+    m.b = x->panel;
+    m.n_strip = 1;
+    for (int32_t t = t0; t < t1; t++, m.c += KV_TILE) {
+        j->k->widen[kv->codec](x->panel, tile, kv->dk, KV_TILE);
+        j->k->mm[KV_F32](&m);
+        tile += m.strip * kv_codec_bytes(kv->codec);
+    }
+}
+
+/* Values of positions p0 … in the form that mm reads. */
+typedef struct value_block {
+    const uint8_t *b;
+    kv_codec codec;
+    size_t row, strip;
+    int32_t p0;
+} value_block;
+
+static value_block value_open(const split *x, int32_t p0, int32_t p1)
+{
+    const attend_job *j = x->j;
+    const kv_layer *kv = j->kv;
+    const uint8_t *v = values_at(j, x->u->seg, x->u->kvh, p0);
+    const int32_t n = p1 - p0;
+    bool direct = kv->codec == KV_F32 || (x->b - x->a) * j->heads <= DIRECT_VECS;
+    if (direct && kv->dv % LANES == 0)
+        return (value_block){v, kv->codec, (size_t)kv->dv, LANES, p0};
+    j->k->widen[kv->codec](x->panel, v, n, kv->dv);
+    return (value_block){(const uint8_t *)x->panel, KV_F32, LANES, LANES * (size_t)n, p0};
+}
+
+static void add_values(const split *x, const value_block *v, int32_t a, int32_t b, int32_t p0,
+                       int32_t p1)
+{
+    const attend_job *j = x->j;
+    const size_t first = (size_t)(a * j->heads), dvp = pad16(j->kv->dv);
+    const size_t skip = (size_t)(p0 - v->p0) * v->row * kv_codec_bytes(v->codec);
+    kern_mm m = {.c = x->o + first * dvp,
+                 .a = x->s + first * ATTEND_SPLIT + p0 % ATTEND_SPLIT,
+                 .b = v->b + skip,
+                 .ldc = dvp,
+                 .lda = ATTEND_SPLIT,
+                 .row = v->row,
+                 .strip = v->strip,
+                 .n_a = (b - a) * j->heads,
+                 .n_strip = (int32_t)(dvp / LANES),
+                 .n = p1 - p0,
+                 .add = true};
+    const int32_t later = p0 + (x->next - x->c) * ATTEND_SPLIT;
+    if (x->next > x->c && later <= x->u->hi[x->u->n_rows - 1])
+        m.ahead[0] = keys_at(j, x->u->seg, x->u->kvh, later);
+    j->k->mm[v->codec](&m);
+}
+
+/* Adds the positions [p0, p1) to rows [a, b), each only those of its window and in rising order:
+   what all have together, before it and after it the same for each half.  At most 6 deep. */
+static void value_rows(const split *x, const value_block *v, int32_t a, int32_t b, int32_t p0,
+                       int32_t p1)
+{
+    const unit *u = x->u;
+    p0 = max_i32(p0, u->lo[a]);
+    p1 = min_i32(p1, u->hi[b - 1] + 1);
+    if (p0 >= p1) return;
+    int32_t c0 = max_i32(p0, u->lo[b - 1]), c1 = min_i32(p1, u->hi[a] + 1);
+    const int32_t mid = a + (b - a) / 2;
+    if (c0 >= c1) c0 = c1 = p1;
+    if (b - a > 1 && p0 < c0) {
+        value_rows(x, v, a, mid, p0, c0);
+        value_rows(x, v, mid, b, p0, c0);
+    }
+    if (c0 < c1) add_values(x, v, a, b, c0, c1);
+    if (b - a > 1 && c1 < p1) {
+        value_rows(x, v, a, mid, c1, p1);
+        value_rows(x, v, mid, b, c1, p1);
+    }
+}
+
+static void soften(const split *x, const partial *part)
+{
+    const attend_job *j = x->j;
+    const unit *u = x->u;
+    const int32_t base = x->c * ATTEND_SPLIT;
+    const size_t room = pad16(j->n_split), at = (size_t)(x->c - u->c0);
+    for (int32_t i = x->a; i < x->b; i++) {
+        int32_t lo = max_i32(u->lo[i] - base, 0), hi = min_i32(u->hi[i] - base, ATTEND_SPLIT - 1);
+        for (int32_t h = 0; h < j->heads; h++) {
+            size_t v = (size_t)(i * j->heads + h);
+            part->l[v * room + at] =
+                j->k->softmax(x->s + v * ATTEND_SPLIT, lo, hi, j->o->u.attend.scale,
+                              j->o->u.attend.softcap, &part->m[v * room + at]);
+        }
+    }
+}
+
+void attend_split(const attend_job *j, const unit *u, int32_t c, int32_t next, const float *q,
+                  const attend_scratch *sc, const partial *part)
+{
+    const size_t dvp = pad16(j->kv->dv), vecs = (size_t)unit_vecs(j, u);
+    const int32_t base = c * ATTEND_SPLIT;
+    split x = {.j = j, .u = u, .c = c, .b = u->n_rows, .next = next, .q = q, .s = sc->s};
+    x.panel = sc->panel;
+    x.o = part->o + (size_t)(c - u->c0) * vecs * dvp;
+    while (u->hi[x.a] < base) x.a++;
+    while (u->lo[x.b - 1] >= base + ATTEND_SPLIT) x.b--;
+    const int32_t p0 = max_i32(base, u->lo[x.a]);
+    const int32_t p1 = min_i32(base + ATTEND_SPLIT, u->hi[x.b - 1] + 1);
+    for (int32_t p = p0; p < p1; p = (p / KV_BLOCK + 1) * KV_BLOCK)
+        score_block(&x, p, min_i32((p / KV_BLOCK + 1) * KV_BLOCK, p1) - 1);
+    soften(&x, part);
+    memset(x.o + (size_t)(x.a * j->heads) * dvp, 0,
+           (size_t)((x.b - x.a) * j->heads) * dvp * sizeof(float));
+    for (int32_t p = p0; p < p1; p = (p / KV_BLOCK + 1) * KV_BLOCK) {
+        int32_t end = min_i32((p / KV_BLOCK + 1) * KV_BLOCK, p1);
+        value_block v = value_open(&x, p, end);
+        value_rows(&x, &v, x.a, x.b, p, end);
+    }
+}
