@@ -2,26 +2,9 @@
 
 #include <math.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/half.h"
-#include "base/num.h"
 #include "base/rng.h"
-
-guarded guard_new(size_t n)
-{
-    const size_t page = 4096, body = round_up(n ? n : 1, page);
-    guarded g = {.size = body + page};
-    g.map = mmap(NULL, g.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (g.map == MAP_FAILED || mprotect((uint8_t *)g.map + body, page, PROT_NONE)) __builtin_trap();
-    g.ptr = (uint8_t *)g.map + body - n;
-    return g;
-}
-
-void guard_free(guarded *g)
-{
-    munmap(g->map, g->size);
-}
 
 dtype tile_dtype(tile_type t)
 {
