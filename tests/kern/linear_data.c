@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "backend/cpu/kern/kern.h"
 #include "base/half.h"
 #include "base/rng.h"
 
@@ -101,23 +102,7 @@ static void emulated_kernels(kern_linear *k)
 
 static bool has_level(int i)
 {
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    switch (i) {
-    case 1:
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-               __builtin_cpu_supports("f16c");
-    case 2:
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-    case 3:
-        return has_level(2) && __builtin_cpu_supports("avx512vnni");
-    default:
-        return true;
-    }
-#else
-    return i == 0;
-#endif
+    return (int)isa_detect() >= (i == 4 ? (int)ISA_HASWELL : i);
 }
 
 const char *level_name(int i)
