@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cpu/kern/kern_linear.h"
+#include "backend/cpu/kern/kern.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/half.h"
@@ -152,31 +152,15 @@ static void prefill(bench *b, tile_type t, int repeats, int32_t n_vec)
     printf("%-5s %2d rows %7.0f GOPS  %5.1f%% of peak\n", names[t], n_vec, g, 100 * s);
 }
 
-static int usable_level(void)
-{
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return 0;
-    if (!__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512vl")) return 1;
-    return __builtin_cpu_supports("avx512vnni") ? 3 : 2;
-#else
-    return 0;
-#endif
-}
-
 int main(int argc, char **argv)
 {
-    static const char *const level_name[] = {"ref", "avx2", "avx512", "avx512vnni"};
+    kern table;
     bench b = {.threads = argc > 1 ? atoi(argv[1]) : 1};
-    int level = argc > 2 ? atoi(argv[2]) : 3, repeats = argc > 3 ? atoi(argv[3]) : 9;
-    if (level > usable_level()) level = usable_level();
+    int level = argc > 2 ? atoi(argv[2]) : ISA_COUNT - 1, repeats = argc > 3 ? atoi(argv[3]) : 9;
+    if (level > (int)isa_detect()) level = (int)isa_detect();
     if (repeats > MAX_REPEAT) repeats = MAX_REPEAT;
-    kern_linear_ref(&b.k);
-#if defined(__x86_64__)
-    if (level >= 1) kern_linear_avx2(&b.k);
-    if (level >= 2) kern_linear_avx512(&b.k);
-    if (level >= 3) kern_linear_avx512vnni(&b.k);
-#endif
+    kern_init(&table, (isa_level)level);
+    b.k = table.lin;
     b.size = (size_t)GEMV_MB << 20;
     b.data = mem_map(b.size + TILE_SLACK, MEM_MISC);
     b.act = mem_map(sizeof(a8_32) * (K / 32) * N_VEC, MEM_MISC);
@@ -184,8 +168,8 @@ int main(int argc, char **argv)
     if (!b.data || !b.act || !b.scratch || workers_new(b.threads, &b.pool) != CAIRN_OK) return 1;
     memset(b.data, 1, b.size);
     workers_begin(b.pool);
-    printf("level %s, %d threads, read %.1f GB/s, peak %.0f GOPS\n", level_name[level], b.threads,
-           (double)b.size / timed(&b, RUNS, read_task) * 1e-9,
+    printf("level %s, %d threads, read %.1f GB/s, peak %.0f GOPS\n", isa_name((isa_level)level),
+           b.threads, (double)b.size / timed(&b, RUNS, read_task) * 1e-9,
            (double)b.k.peak_dot(1) * 1e6 * b.threads / timed(&b, b.threads, peak_task) * 1e-9);
     const char *only = argc > 4 ? argv[4] : NULL;
     for (int t = 0; t < TILE_COUNT; t++) {

@@ -2,26 +2,10 @@
 
 #include <math.h>
 #include <string.h>
-#include <sys/mman.h>
 
+#include "backend/cpu/kern/kern.h"
 #include "base/half.h"
-#include "base/num.h"
 #include "base/rng.h"
-
-guarded guard_new(size_t n)
-{
-    const size_t page = 4096, body = round_up(n ? n : 1, page);
-    guarded g = {.size = body + page};
-    g.map = mmap(NULL, g.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (g.map == MAP_FAILED || mprotect((uint8_t *)g.map + body, page, PROT_NONE)) __builtin_trap();
-    g.ptr = (uint8_t *)g.map + body - n;
-    return g;
-}
-
-void guard_free(guarded *g)
-{
-    munmap(g->map, g->size);
-}
 
 dtype tile_dtype(tile_type t)
 {
@@ -118,23 +102,7 @@ static void emulated_kernels(kern_linear *k)
 
 static bool has_level(int i)
 {
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    switch (i) {
-    case 1:
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-               __builtin_cpu_supports("f16c");
-    case 2:
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-    case 3:
-        return has_level(2) && __builtin_cpu_supports("avx512vnni");
-    default:
-        return true;
-    }
-#else
-    return i == 0;
-#endif
+    return (int)isa_detect() >= (i == 4 ? (int)ISA_HASWELL : i);
 }
 
 const char *level_name(int i)

@@ -1,4 +1,4 @@
-/* Weights, activations and guarded memory for the tests of LINEAR. */
+/* Weights and activations for the tests of LINEAR. */
 #ifndef TESTS_LINEAR_DATA_H
 #define TESTS_LINEAR_DATA_H
 
@@ -7,15 +7,6 @@
 
 /* What the numbers look like. */
 typedef enum fill { FILL_RANDOM, FILL_ONES, FILL_ZEROS, FILL_MIXED, FILL_COUNT } fill;
-
-/* Memory whose last byte is followed by an unmapped page; freed by guard_free. */
-typedef struct guarded {
-    void *map;
-    size_t size; /* of the mapping */
-    uint8_t *ptr;
-} guarded;
-guarded guard_new(size_t n);
-void guard_free(guarded *g);
 
 /* n blocks as a file stores them: every bit pattern of the integers, sane f16 scales.  FILL_ONES:
    all integer bits set, FILL_ZEROS: none (extremes of nibbles and scales), FILL_MIXED: a random

@@ -7,9 +7,24 @@
 #include <stdio.h>
 
 #include "backend/cpu/tiles.h"
+#include "kern/guard.h"
 #include "kern/linear_data.h"
 
 enum { MAX_VEC = 40, MAX_BLOCK = 3 };
+typedef struct guarded {
+    uint8_t *ptr;
+    size_t size;
+} guarded;
+
+static guarded grab(size_t size)
+{
+    return (guarded){guard_new(size), size};
+}
+static void drop(guarded *g)
+{
+    guard_free(g->ptr, g->size);
+}
+
 static const float CANARY = 12345.0f;
 
 static kern_linear ref, now;
@@ -49,9 +64,9 @@ static void check(tile_type t, int n_block, int rows, int terms, fill fw, fill f
     const size_t one = e == 32 ? sizeof(a8_32) : sizeof(a8_256), stride = one * (size_t)n_vec;
     const size_t row = (size_t)n_block * (size_t)dtype_block_bytes(dt);
     const size_t tile_size = tile_block_bytes(t) * (size_t)n_block;
-    guarded x = guard_new(sizeof(float) * (size_t)(cols * rows));
-    guarded tile = guard_new(tile_size), w = guard_new(row * TILE_ROWS);
-    guarded a0 = guard_new(stride * (size_t)n_block), a1 = guard_new(stride * (size_t)n_block);
+    guarded x = grab(sizeof(float) * (size_t)(cols * rows));
+    guarded tile = grab(tile_size), w = grab(row * TILE_ROWS);
+    guarded a0 = grab(stride * (size_t)n_block), a1 = grab(stride * (size_t)n_block);
     static _Alignas(64) float y0[MAX_VEC * TILE_ROWS + 16], y1[MAX_VEC * TILE_ROWS + 16];
     static _Alignas(64) uint8_t panel[TILE_PANEL];
     float *xf = (float *)(void *)x.ptr;
@@ -74,7 +89,7 @@ static void check(tile_type t, int n_block, int rows, int terms, fill fw, fill f
                  n_block, rows, terms, (int)fw, (int)fx);
     assert_true(y1[rows * TILE_ROWS] == CANARY);
     if (poison && rows > 1) assert_true(isnan(y1[TILE_ROWS]) && !isnan(y1[0]));
-    guard_free(&x), guard_free(&tile), guard_free(&w), guard_free(&a0), guard_free(&a1);
+    drop(&x), drop(&tile), drop(&w), drop(&a0), drop(&a1);
 }
 
 static void check_level(void)
@@ -100,7 +115,7 @@ static void check_dense(kern_dense_fn *a, kern_dense_fn *b, dtype t, int n_w, in
 {
     const size_t e = (size_t)dtype_block_bytes(t);
     /* Rows that start at odd addresses and end at the page. */
-    guarded w = guard_new(e * (size_t)(n_w * k)), x = guard_new(sizeof(float) * (size_t)(n_x * k));
+    guarded w = grab(e * (size_t)(n_w * k)), x = grab(sizeof(float) * (size_t)(n_x * k));
     float y0[12 * 40], y1[12 * 40];
     fill_weights(t, FILL_RANDOM, (uint64_t)k, (size_t)(n_w * k), w.ptr);
     fill_floats(FILL_MIXED, (uint64_t)n_x, (size_t)(n_x * k), (float *)(void *)x.ptr);
@@ -109,7 +124,7 @@ static void check_dense(kern_dense_fn *a, kern_dense_fn *b, dtype t, int n_w, in
     b(w.ptr, e * (size_t)k, n_w, (float *)(void *)x.ptr, (size_t)k, n_x, k, y1, 40);
     if (!same_bits(y0, y1, sizeof y0 / sizeof *y0))
         fail_msg("%s dense %s: %d × %d × %d", level, dtype_name(t), n_w, n_x, k);
-    guard_free(&w), guard_free(&x);
+    drop(&w), drop(&x);
 }
 
 static void check_level_dense(void)

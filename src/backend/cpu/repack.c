@@ -60,22 +60,25 @@ bool tiles_type(dtype t, tile_type *out)
     return false;
 }
 
-/* Stored: bit j of 32 is weight j's.  In a tile: byte n has w[4s+n] at bit s, w[16+4s+n] at bit 4+s. */
-static uint32_t fifth_bits(uint32_t stored)
+/* Stored: bit j of 32 is weight j's.  In a tile: byte n has w[4s+n] at bit s, w[16+4s+n] at bit 4+s.
+   Each half is a 4 × 4 matrix of bits to transpose, then the nibbles of both interleave. */
+static uint32_t fifth_bits(uint32_t x)
 {
-    uint32_t out = 0;
-    for (uint32_t j = 0; j < 32; j++) {
-        uint32_t n = j % 4, s = j % 16 / 4, bit = 8 * n + s + (j >= 16 ? 4 : 0);
-        out |= (stored >> j & 1) << bit;
-    }
-    return out;
+    uint32_t t = (x ^ x >> 3) & 0x0a0a0a0a;
+    x ^= t ^ t << 3;
+    t = (x ^ x >> 6) & 0x00cc00cc;
+    x ^= t ^ t << 6;
+    uint32_t lo = x & 0xffff, hi = x >> 16;
+    lo = (lo | lo << 8) & 0x00ff00ff, hi = (hi | hi << 8) & 0x00ff00ff;
+    lo = (lo | lo << 4) & 0x0f0f0f0f, hi = (hi | hi << 4) & 0x0f0f0f0f;
+    return lo | hi << 4;
 }
 
-/* One stored block of row r (0 … 31 of the tile) into the tile's block at dst. */
-static void pack_block(const tile_format *f, const uint8_t *src, int32_t r, uint8_t *dst)
+/* f16 values and fifth bits of one stored block of row r (0 … 31 of the tile). */
+static void pack_head(const tile_format *f, const uint8_t *src, int32_t r, uint8_t *dst,
+                      uint8_t *group)
 {
-    size_t i = (size_t)r % 16, g = (size_t)r / 16;
-    uint8_t *group = dst + TILE_LINE * (f->head_lines + g * f->group_lines);
+    size_t i = (size_t)r % 16;
     for (size_t h = 0; h < f->n_half; h++) {
         uint8_t *at = f->head_lines ? dst + TILE_LINE * h + 2 * (size_t)r : group + 32 * h + 2 * i;
         memcpy(at, src + f->half_from + 2 * h, 2);
@@ -86,11 +89,40 @@ static void pack_block(const tile_format *f, const uint8_t *src, int32_t r, uint
         bits = fifth_bits(bits);
         memcpy(group + 4 * i, &bits, sizeof bits);
     }
+}
+
+typedef uint32_t words4 __attribute__((vector_size(16)));
+#define PICK __builtin_shufflevector
+
+/* Four words of four rows to four lines. */
+static inline void transpose4(const uint8_t *src, size_t row_bytes, uint8_t *to, size_t apart)
+{
+    words4 r[4], a, b, c, d;
+    for (size_t i = 0; i < 4; i++) memcpy(&r[i], src + i * row_bytes, sizeof r[i]);
+    a = PICK(r[0], r[1], 0, 4, 1, 5), b = PICK(r[2], r[3], 0, 4, 1, 5);
+    c = PICK(r[0], r[1], 2, 6, 3, 7), d = PICK(r[2], r[3], 2, 6, 3, 7);
+    r[0] = PICK(a, b, 0, 1, 4, 5), r[1] = PICK(a, b, 2, 3, 6, 7);
+    r[2] = PICK(c, d, 0, 1, 4, 5), r[3] = PICK(c, d, 2, 3, 6, 7);
+    for (size_t i = 0; i < 4; i++) memcpy(to + i * apart, &r[i], sizeof r[i]);
+}
+
+/* One stored block of n rows r … r+n-1, n ≤ 4 and r a multiple of 4, into the tile's block at dst. */
+static void pack_block(const tile_format *f, const uint8_t *src, size_t row_bytes, int32_t n,
+                       int32_t r, uint8_t *dst)
+{
+    size_t i = (size_t)r % 16, g = (size_t)r / 16;
+    uint8_t *group = dst + TILE_LINE * (f->head_lines + g * f->group_lines);
+    for (int32_t k = 0; k < n; k++) pack_head(f, src + (size_t)k * row_bytes, r + k, dst, group);
     for (const word_span *s = f->span; s < f->span + MAX_SPAN && s->n; s++) {
-        uint8_t *to = group + (size_t)TILE_LINE * s->line + 4 * i;
+        size_t apart = (size_t)TILE_LINE * s->step, w = 0;
         const uint8_t *from = src + s->from;
-        size_t apart = (size_t)TILE_LINE * s->step;
-        for (uint32_t w = 0; w < s->n; w++) memcpy(to + w * apart, from + 4 * (size_t)w, 4);
+        uint8_t *to = group + (size_t)TILE_LINE * s->line + 4 * i;
+        for (; n == 4 && w + 4 <= s->n; w += 4)
+            transpose4(from + 4 * w, row_bytes, to + w * apart, apart);
+        for (; w < s->n; w++) {
+            for (size_t k = 0; k < (size_t)n; k++)
+                memcpy(to + w * apart + 4 * k, from + k * row_bytes + 4 * w, 4);
+        }
     }
 }
 
@@ -101,8 +133,9 @@ void tiles_pack(tile_type t, const uint8_t *rows, size_t row_bytes, int32_t n_ro
     for (int32_t b = 0; b < n_block; b++) {
         uint8_t *dst = tile + (size_t)b * tile_block;
         if (n_row < TILE_ROWS) memset(dst, 0, tile_block);
-        for (int32_t r = 0; r < n_row; r++)
-            pack_block(&formats[t], rows + (size_t)r * row_bytes + (size_t)b * block, r, dst);
+        for (int32_t r = 0; r < n_row; r += 4)
+            pack_block(&formats[t], rows + (size_t)r * row_bytes + (size_t)b * block, row_bytes,
+                       min_i32(4, n_row - r), r, dst);
     }
 }
 
