@@ -88,8 +88,8 @@ conv = $(if $(filter src/backend/cpu/kern/% tests/%,$(1)),,$(WARN_CONV))
 has = $(if $(filter $(1),$(src_all)),$(2))
 LIBS := $(call has,src/base/json.cc,-lsimdjson -lstdc++) $(call has,src/base/hash.c,-lxxhash) \
         $(call has,src/text/%,-lonig -lutf8proc) $(call has,src/cache/%,-lzstd) \
-        $(call has,src/serve/%,-lmicrohttpd) -lpthread -lm
-LIBS_CLI := $(call has,src/cli/%,-ledit -lcurl)
+        $(call has,src/serve/%,-lmicrohttpd) $(call has,src/hub/%,-lcurl -lzip) -lpthread -lm
+LIBS_CLI := $(call has,src/cli/%,-ledit)
 LINK = $(CC) $(HARD) -pthread -Wl,--as-needed $(LDFLAGS)
 
 # Commands are shown short, unless V=1.

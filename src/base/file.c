@@ -113,8 +113,7 @@ static bool write_all(int fd, const char *p, size_t n)
     return true;
 }
 
-/* The rename itself must survive a crash. */
-static void sync_folder_of(const char *path)
+void file_sync_folder(const char *path)
 {
     buf dir;
     buf_init(&dir, MEM_IO);
@@ -163,7 +162,7 @@ cairn_status file_replace(const char *path, const void *p, size_t n, cairn_diag 
         goto out;
     }
     made = false;
-    sync_folder_of(path);
+    file_sync_folder(path); /* the rename itself must survive a crash */
 out:
     if (fd >= 0) (void)close(fd);
     if (made) (void)unlink(tmp.ptr);
@@ -203,6 +202,22 @@ static cairn_status make_dirs(char *path, cairn_diag *dg)
         *p = c;
         if (!ok || c == '\0') return st;
     }
+}
+
+cairn_status path_make_dirs(const char *path, cairn_diag *dg)
+{
+    buf b;
+    buf_init(&b, MEM_IO);
+    buf_puts(&b, path);
+    cairn_status st = buf_status(&b);
+    if (st != CAIRN_OK)
+        st = diag_set(dg, st, "%s: no memory for a path", path);
+    else if (path[0] != '/')
+        st = diag_set(dg, CAIRN_E_ARG, "%s: expected an absolute path", path);
+    else
+        st = make_dirs(b.ptr, dg);
+    buf_deinit(&b);
+    return st;
 }
 
 cairn_status path_cache_dir(buf *b, cairn_diag *dg)

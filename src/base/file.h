@@ -22,6 +22,10 @@ cairn_status file_read(const char *path, size_t max, buf *out, cairn_diag *dg);
 cairn_status file_replace(const char *path, const void *p, size_t n, cairn_diag *dg);
 bool file_exists(const char *path);
 bool file_is_dir(const char *path);
+/* Makes a rename or a new name in the folder of `path` survive a crash, where that can be had. */
+void file_sync_folder(const char *path);
+/* Creates an absolute folder with all above it, mode 0700; fine if it is there. */
+cairn_status path_make_dirs(const char *path, cairn_diag *dg);
 /* "dir/name" into b, NUL-terminated. */
 const char *path_join(buf *b, const char *dir, const char *name);
 /* $XDG_CACHE_HOME/cairn or ~/.cache/cairn, created (mode 0700). */

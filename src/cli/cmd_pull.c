@@ -1,31 +1,81 @@
-/* pull: fetch a model once and check it.  Its path goes to standard output. */
-#include "base/diag.h"
-#include "base/file.h"
-#include "cli/cli.h"
-#include "hub/hub_registry.h"
+/* pull: fetch a model once and check it; list and remove what was fetched.
 
-static cairn_status pull(const char *name, buf *path, cairn_diag *dg)
+   The path goes to standard output, everything said on the way to standard error: a note for each
+   step, and on a terminal a line of progress that is written over. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/diag.h"
+#include "cli/cli.h"
+#include "hub/hub_pull.h"
+
+static const double redraw_s = 0.1;
+
+typedef struct screen {
+    bool terminal;
+    bool open; /* a progress line stands unfinished */
+    double drawn_s;
+} screen;
+
+static void end_line(screen *s)
 {
-    const hub_entry *e = hub_find(name);
-    if (!e) return diag_set(dg, CAIRN_E_NOTFOUND, "%s: no model of this name", name);
-    TRY(hub_path(e, path, dg));
-    if (!file_exists(path->ptr))
-        return diag_set(dg, CAIRN_E_NOTFOUND, "%s: not fetched; expected %s", name, path->ptr);
-    return CAIRN_OK;
+    if (s->open) fputs("\r\033[K", stderr);
+    s->open = false;
+}
+
+static void on_note(void *ctx, const char *line)
+{
+    end_line(ctx);
+    fprintf(stderr, "cairn: %s\n", line);
+}
+
+static void on_progress(void *ctx, const char *what, uint64_t done, uint64_t total)
+{
+    screen *s = ctx;
+    const double now = clock_s();
+    if (!s->terminal || now - s->drawn_s < redraw_s) return;
+    s->drawn_s = now;
+    s->open = true;
+    fprintf(stderr, "\r\033[K%.40s  %.1f of %.1f MB (%.0f%%)", what, (double)done / 1e6,
+            (double)total / 1e6, total ? 100.0 * (double)done / (double)total : 100.0);
+}
+
+static cairn_status pull(const char *name, buf *out, cairn_diag *dg)
+{
+    screen s = {.terminal = isatty(STDERR_FILENO) == 1};
+    const hub_report r = {.ctx = &s, .note = on_note, .progress = on_progress};
+    const cairn_status st = hub_pull(name, &r, out, dg);
+    end_line(&s);
+    buf_byte(out, '\n');
+    return st == CAIRN_OK ? buf_status(out) : st;
 }
 
 int cmd_pull(const command *c, int argc, char **argv)
 {
+    bool json = false;
+    const flag table[] = {
+        {"--json", NULL, FLAG_BOOL, &json, "with ls: one JSON object", 0, 0, NULL},
+    };
     cli_words words;
     int code;
     cairn_diag dg = {0};
-    buf path;
-    if (!cli_flags(c, NULL, 0, argc, argv, 1, 1, &words, &code)) return code;
-    buf_init(&path, MEM_MISC);
-    cairn_status st = pull(words.word[0], &path, &dg);
-    buf_byte(&path, '\n');
-    if (st == CAIRN_OK) st = buf_status(&path);
-    if (st == CAIRN_OK) st = cli_write_out(path.ptr, path.len, &dg);
-    buf_deinit(&path);
+    cairn_status st;
+    buf out;
+    if (!cli_flags(c, table, sizeof table / sizeof table[0], argc, argv, 1, 2, &words, &code))
+        return code;
+    const bool ls = strcmp(words.word[0], "ls") == 0, rm = strcmp(words.word[0], "rm") == 0;
+    if (words.n != (rm ? 2 : 1)) return cli_usage(c, "pull: expected NAME, ls, or rm NAME");
+    if (json && !ls) return cli_usage(c, "pull: --json goes with ls");
+    buf_init(&out, MEM_MISC);
+    if (ls)
+        st = hub_list(json, &out, &dg);
+    else if (rm)
+        st = hub_remove(words.word[1], &dg);
+    else
+        st = pull(words.word[0], &out, &dg);
+    if (st == CAIRN_OK && out.len) st = cli_write_out(out.ptr, out.len, &dg);
+    buf_deinit(&out);
     return st == CAIRN_OK ? EXIT_OK : cli_failed(&dg);
 }

@@ -24,7 +24,8 @@ static const command commands[] = {
      cmd_score},
     {"check-numerics", "MODEL [--ids IDS.json]",
      "Compare logits bit by bit across chunks, batches and threads.", cmd_check_numerics},
-    {"pull", "NAME", "Fetch a model and verify it.", cmd_pull},
+    {"pull", "NAME | ls [--json] | rm NAME",
+     "Fetch a model and check it; list or remove what is there.", cmd_pull},
 };
 
 static void print_usage(FILE *to)
