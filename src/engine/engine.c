@@ -71,8 +71,7 @@ static cairn_status make_stepper(engine *e, const cairn_engine_opts *o, cairn_di
                        .max_out = e->max_seqs,
                        .max_seqs = e->max_seqs,
                        .ctx_len = o->ctx_len,
-                       .codec = in.codec,
-                       .record = e->hooks.record};
+                       .codec = in.codec};
     if (!so.ctx_len) so.ctx_len = guard_model_ctx(e->m);
     TRY(stepper_new(e->m, &so, &e->stepper, dg));
     in.scratch = e->scratch_bytes = stepper_scratch(e->stepper);

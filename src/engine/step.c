@@ -58,8 +58,7 @@ static cairn_status compile(stepper *s, int32_t max_rows, cairn_diag *dg)
 
 static cairn_status compile_all(stepper *s, cairn_diag *dg)
 {
-    const record_fn record = s->opts.record ? s->opts.record : model_record;
-    TRY(record(s->m, FUSE_ALL, s->opts.taps, &s->a, &s->prog, dg));
+    TRY(model_record(s->m, FUSE_ALL, s->opts.taps, &s->a, &s->prog, dg));
     assert(s->prog.logits != VAL_NONE);
     s->vocab = s->prog.value[s->prog.logits].cols;
     for (int32_t i = 0; i < s->prog.n_rope; i++) {

@@ -9,10 +9,6 @@
 
 typedef struct stepper stepper;
 
-/* Records a model's forward pass; as model_record. */
-typedef cairn_status (*record_fn)(const model *m, uint32_t fuse, bool taps, arena *a, prog *out,
-                                  cairn_diag *dg);
-
 typedef struct stepper_opts {
     int32_t max_rows; /* of a step */
     int32_t max_out;  /* rows of a step whose logits are wanted */
@@ -20,7 +16,6 @@ typedef struct stepper_opts {
     int32_t ctx_len; /* positions of one sequence at most */
     kv_codec codec;
     bool taps;
-    record_fn record; /* NULL: model_record */
 } stepper_opts;
 
 kv_codec stepper_codec(const model *m); /* the one that the model's compute mode asks for */
