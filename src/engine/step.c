@@ -199,12 +199,31 @@ int32_t stepper_rows(const stepper *s)
     return s->step.n_rows;
 }
 
+static void take_device(const stepper *s)
+{
+    if (s->m->running) mutex_lock(s->m->running);
+}
+
+static void leave_device(const stepper *s)
+{
+    if (s->m->running) mutex_unlock(s->m->running);
+}
+
+void stepper_busy(stepper *s, bool on)
+{
+    take_device(s);
+    s->m->be->busy(s->m->dev, on);
+    leave_device(s);
+}
+
 void stepper_run(stepper *s)
 {
     assert(s->step.n_rows > 0);
     int32_t i = 0;
     while (s->bucket[i].max_rows < s->step.n_rows) i++;
+    take_device(s);
     s->m->be->run(s->bucket[i].exec, &s->step);
+    leave_device(s);
     for (int32_t k = 0; k < s->step.n_seg; k++) cache_commit(s->cache, s->seq[k], s->seg[k].n_rows);
 }
 

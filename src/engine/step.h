@@ -36,7 +36,10 @@ void stepper_begin(stepper *s);
 int32_t stepper_add(stepper *s, seq_id q, const int32_t *ids, int32_t n, int32_t n_out,
                     int32_t known_len);
 int32_t stepper_rows(const stepper *s); /* added so far */
-void stepper_run(stepper *s);           /* and commits the rows to the cache */
+/* And commits the rows to the cache.  Steppers of one model may run on several threads: their steps
+   take turns. */
+void stepper_run(stepper *s);
+void stepper_busy(stepper *s, bool on); /* hint: steps follow closely */
 /* [vocab] of the i-th wanted row, in the order of the adds; the caller may change them; valid until
    the next run. */
 float *stepper_logits(stepper *s, int32_t i_out);

@@ -222,7 +222,7 @@ static void advance(engine *e)
 
 static void tell_backend(engine *e, bool busy)
 {
-    if (e->busy != busy) e->m->be->busy(e->m->dev, busy);
+    if (e->busy != busy) stepper_busy(e->stepper, busy);
     e->busy = busy;
 }
 

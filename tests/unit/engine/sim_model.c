@@ -44,10 +44,13 @@ void sim_model_open(sim_model *s, uint64_t seed, sim_flaw flaw)
                      .rope = {.n_freq = 2, .inv_freq = freq, .inv_freq_long = freq, .mscale = 1}};
     assert_ok(backend_sim.open(&o, &s->m.dev, NULL));
     sim_set(s->m.dev, seed, flaw);
+    mutex_init(&s->running);
+    s->m.running = &s->running;
 }
 
 void sim_model_close(sim_model *s)
 {
+    mutex_deinit(&s->running);
     backend_sim.close(s->m.dev);
 }
 

@@ -12,6 +12,7 @@ typedef struct sim_model {
     model m;
     weight table, head; /* shapes only */
     rope_spec rope;     /* its switch_len may be set before an engine opens */
+    mutex running;
 } sim_model;
 
 void sim_model_open(sim_model *s, uint64_t seed, sim_flaw flaw);

@@ -37,7 +37,8 @@ static void *work(void *ctx)
     job *j = ctx;
     for (uint64_t i = 0; i < EACH; i++) {
         const uint64_t u = rng_u64(j->seed, 0, i);
-        cairn_request r = watch_request(j->ids, 1 + (int32_t)(u % 300), 1 + (int32_t)((u >> 8) % 30));
+        cairn_request r =
+            watch_request(j->ids, 1 + (int32_t)(u % 300), 1 + (int32_t)((u >> 8) % 30));
         cairn_request_id id;
         cairn_diag dg;
         const cairn_status st = engine_submit(j->e, &r, on_event, &j->w[i], &id, &dg);
@@ -113,9 +114,41 @@ static void closed_in_the_middle(void **state)
     sim_model_close(&sim);
 }
 
+static bool add_up(void *ctx, int32_t pos, const float *x)
+{
+    (void)pos;
+    *(double *)ctx += (double)x[0];
+    return true;
+}
+
+/* Scoring on the caller's thread while the engine runs: their steps take turns on the device. */
+static void score_beside_an_engine(void **state)
+{
+    (void)state;
+    static int32_t ids[200];
+    const cairn_score_opts o = {sizeof o, 20, 0, 0};
+    double want = 0;
+    thread t[THREADS];
+    sim_model_open(&sim, 33, SIM_SOUND);
+    sim_prompt(33, ids, 200);
+    assert_ok(forward_score(&sim.m, ids, 200, &o, add_up, &want, NULL));
+    engine *e = open_engine(THREADS * EACH);
+    start(e, t);
+    for (int i = 0; i < 20; i++) {
+        double sum = 0;
+        assert_ok(forward_score(&sim.m, ids, 200, &o, add_up, &sum, NULL));
+        assert_true(sum == want);
+    }
+    for (int i = 0; i < THREADS; i++) thread_join(&t[i]);
+    engine_close(e);
+    every_request_ends_once();
+    sim_model_close(&sim);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(all_answered),
-                                       cmocka_unit_test(closed_in_the_middle)};
+                                       cmocka_unit_test(closed_in_the_middle),
+                                       cmocka_unit_test(score_beside_an_engine)};
     return cmocka_run_group_tests_name("engine_threads", tests, NULL, NULL);
 }
