@@ -3,6 +3,7 @@
 #include "engine/engine_priv.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -39,7 +40,7 @@ static cairn_status read_codec(const model *m, const char *name, kv_codec *out, 
     *out = stepper_codec(m);
     if (!name) return CAIRN_OK;
     for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++)
-        if (__builtin_strcmp(name, codecs[i].name) == 0) {
+        if (strcmp(name, codecs[i].name) == 0) {
             *out = codecs[i].codec;
             return CAIRN_OK;
         }

@@ -5,9 +5,8 @@
    admission to DONE a turn allocates nothing. */
 #include <assert.h>
 
-#include "engine/engine_priv.h"
-
 #include "base/num.h"
+#include "engine/engine_priv.h"
 
 static cairn_event event_of(const engine *e, const request *r, cairn_event_kind kind)
 {
