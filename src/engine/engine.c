@@ -3,6 +3,7 @@
 #include "engine/engine_priv.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -39,7 +40,7 @@ static cairn_status read_codec(const model *m, const char *name, kv_codec *out, 
     *out = stepper_codec(m);
     if (!name) return CAIRN_OK;
     for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++)
-        if (__builtin_strcmp(name, codecs[i].name) == 0) {
+        if (strcmp(name, codecs[i].name) == 0) {
             *out = codecs[i].codec;
             return CAIRN_OK;
         }
@@ -71,8 +72,7 @@ static cairn_status make_stepper(engine *e, const cairn_engine_opts *o, cairn_di
                        .max_out = e->max_seqs,
                        .max_seqs = e->max_seqs,
                        .ctx_len = o->ctx_len,
-                       .codec = in.codec,
-                       .record = e->hooks.record};
+                       .codec = in.codec};
     if (!so.ctx_len) so.ctx_len = guard_model_ctx(e->m);
     TRY(stepper_new(e->m, &so, &e->stepper, dg));
     in.scratch = e->scratch_bytes = stepper_scratch(e->stepper);

@@ -11,7 +11,6 @@ typedef struct engine engine;
 
 /* What tests put in place of the real thing; all zero outside of tests. */
 typedef struct engine_hooks {
-    record_fn record;
     uint64_t (*now_ns)(void *ctx); /* NULL: clock_ns */
     void *ctx;
     bool manual; /* no owner thread: whoever calls engine_turn is the owner */

@@ -99,9 +99,9 @@ static cairn_status run(job *j, const int32_t *ids, size_t n, const cairn_score_
     TRY_GOTO(stepper_add_cache(j->s, (int32_t)n, 0, dg), out);
     TRY_GOTO(cache_open(stepper_cache(j->s), (int32_t)n, &q), out);
     if (o->n_threads) m->be->limit_threads(m->dev, o->n_threads);
-    m->be->busy(m->dev, true);
+    stepper_busy(j->s, true);
     walk(j, ids, (int32_t)n, chunk, o->first, q);
-    m->be->busy(m->dev, false);
+    stepper_busy(j->s, false);
     if (o->n_threads) m->be->limit_threads(m->dev, 0);
 out:
     stepper_free(j->s);

@@ -110,11 +110,11 @@ cairn_status measure_speed(const model *m, const cairn_bench_opts *o, double *pr
         b.id[i] = (int32_t)(rng_u64(1, 0, (uint64_t)i) % (uint64_t)m->shape.vocab);
     TRY_GOTO(stepper_new(m, &so, &b.s, dg), out);
     TRY_GOTO(stepper_add_cache(b.s, len, 0, dg), out);
-    m->be->busy(m->dev, true);
+    stepper_busy(b.s, true);
     st = warm_up(&b);
     if (st == CAIRN_OK) st = time_phase(&b, o->n_prompt, prefill, &speed[0]);
     if (st == CAIRN_OK) st = time_phase(&b, o->n_decode, decode, &speed[1]);
-    m->be->busy(m->dev, false);
+    stepper_busy(b.s, false);
     if (st != CAIRN_OK) goto out;
     *prefill_tps = speed[0];
     *decode_tps = speed[1];

@@ -159,9 +159,9 @@ static cairn_status try_variant(check *c, const variant *v, cairn_diag *dg)
     TRY_GOTO(stepper_add_cache(s, c->n, 0, dg), out);
     TRY_GOTO(cache_open(stepper_cache(s), c->n, &q), out);
     m->be->limit_threads(m->dev, v->n_threads);
-    m->be->busy(m->dev, true);
+    stepper_busy(s, true);
     walk(c, v, s, q, x);
-    m->be->busy(m->dev, false);
+    stepper_busy(s, false);
     m->be->limit_threads(m->dev, 0);
     if (c->say) {
         char line[200];

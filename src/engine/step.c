@@ -58,8 +58,7 @@ static cairn_status compile(stepper *s, int32_t max_rows, cairn_diag *dg)
 
 static cairn_status compile_all(stepper *s, cairn_diag *dg)
 {
-    const record_fn record = s->opts.record ? s->opts.record : model_record;
-    TRY(record(s->m, FUSE_ALL, s->opts.taps, &s->a, &s->prog, dg));
+    TRY(model_record(s->m, FUSE_ALL, s->opts.taps, &s->a, &s->prog, dg));
     assert(s->prog.logits != VAL_NONE);
     s->vocab = s->prog.value[s->prog.logits].cols;
     for (int32_t i = 0; i < s->prog.n_rope; i++) {
@@ -200,12 +199,31 @@ int32_t stepper_rows(const stepper *s)
     return s->step.n_rows;
 }
 
+static void take_device(const stepper *s)
+{
+    if (s->m->running) mutex_lock(s->m->running);
+}
+
+static void leave_device(const stepper *s)
+{
+    if (s->m->running) mutex_unlock(s->m->running);
+}
+
+void stepper_busy(stepper *s, bool on)
+{
+    take_device(s);
+    s->m->be->busy(s->m->dev, on);
+    leave_device(s);
+}
+
 void stepper_run(stepper *s)
 {
     assert(s->step.n_rows > 0);
     int32_t i = 0;
     while (s->bucket[i].max_rows < s->step.n_rows) i++;
+    take_device(s);
     s->m->be->run(s->bucket[i].exec, &s->step);
+    leave_device(s);
     for (int32_t k = 0; k < s->step.n_seg; k++) cache_commit(s->cache, s->seq[k], s->seg[k].n_rows);
 }
 

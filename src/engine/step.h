@@ -9,10 +9,6 @@
 
 typedef struct stepper stepper;
 
-/* Records a model's forward pass; as model_record. */
-typedef cairn_status (*record_fn)(const model *m, uint32_t fuse, bool taps, arena *a, prog *out,
-                                  cairn_diag *dg);
-
 typedef struct stepper_opts {
     int32_t max_rows; /* of a step */
     int32_t max_out;  /* rows of a step whose logits are wanted */
@@ -20,7 +16,6 @@ typedef struct stepper_opts {
     int32_t ctx_len; /* positions of one sequence at most */
     kv_codec codec;
     bool taps;
-    record_fn record; /* NULL: model_record */
 } stepper_opts;
 
 kv_codec stepper_codec(const model *m); /* the one that the model's compute mode asks for */
@@ -41,7 +36,10 @@ void stepper_begin(stepper *s);
 int32_t stepper_add(stepper *s, seq_id q, const int32_t *ids, int32_t n, int32_t n_out,
                     int32_t known_len);
 int32_t stepper_rows(const stepper *s); /* added so far */
-void stepper_run(stepper *s);           /* and commits the rows to the cache */
+/* And commits the rows to the cache.  Steppers of one model may run on several threads: their steps
+   take turns. */
+void stepper_run(stepper *s);
+void stepper_busy(stepper *s, bool on); /* hint: steps follow closely */
 /* [vocab] of the i-th wanted row, in the order of the adds; the caller may change them; valid until
    the next run. */
 float *stepper_logits(stepper *s, int32_t i_out);

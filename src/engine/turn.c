@@ -5,9 +5,8 @@
    admission to DONE a turn allocates nothing. */
 #include <assert.h>
 
-#include "engine/engine_priv.h"
-
 #include "base/num.h"
+#include "engine/engine_priv.h"
 
 static cairn_event event_of(const engine *e, const request *r, cairn_event_kind kind)
 {
@@ -222,7 +221,7 @@ static void advance(engine *e)
 
 static void tell_backend(engine *e, bool busy)
 {
-    if (e->busy != busy) e->m->be->busy(e->m->dev, busy);
+    if (e->busy != busy) stepper_busy(e->stepper, busy);
     e->busy = busy;
 }
 

@@ -110,6 +110,15 @@ static cairn_status open_family(model *m, cairn_diag *dg)
     return weights_audit(&m->w, ignored, sizeof ignored / sizeof ignored[0], dg);
 }
 
+static cairn_status make_lock(model *m, cairn_diag *dg)
+{
+    mutex *lock = arena_alloc(&m->a, sizeof *lock);
+    if (!lock) return diag_set(dg, CAIRN_E_NOMEM, "model");
+    mutex_init(lock);
+    m->running = lock;
+    return CAIRN_OK;
+}
+
 cairn_status model_open(const char *path, const cairn_model_opts *o, model **out, cairn_diag *dg)
 {
     const double start = clock_s();
@@ -122,6 +131,7 @@ cairn_status model_open(const char *path, const cairn_model_opts *o, model **out
     TRY_GOTO(source_open(path, &m->src, dg), out);
     TRY_GOTO(open_family(m, dg), out);
     if (!o->no_weights) TRY_GOTO(adopt_weights(m, o, dg), out);
+    TRY_GOTO(make_lock(m, dg), out);
     m->load_seconds = clock_s() - start;
     *out = m;
     m = NULL;
@@ -135,6 +145,7 @@ void model_close(model *m)
     if (!m) return;
     for (size_t i = 0; i < m->n_adopted; i++)
         if (!m->w.item[i]->f32) m->be->release(m->dev, m->w.item[i]);
+    if (m->running) mutex_deinit(m->running);
     if (m->dev) m->be->close(m->dev);
     source_close(m->src);
     arena_deinit(&m->a);

@@ -3,6 +3,7 @@
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
 
+#include "base/thread.h"
 #include "cairn/model.h"
 #include "nn/nn.h"
 #include "tensor/backend.h"
@@ -23,7 +24,8 @@ typedef struct model {
     weights w;  /* every weight that the family bound */
     void *impl; /* the family's own struct, in `a` */
     const backend *be;
-    dev *dev; /* NULL: opened for its headers only */
+    dev *dev;       /* NULL: opened for its headers only */
+    mutex *running; /* held while a step runs on dev, which takes one at a time; NULL: one user */
     cairn_compute compute;
     size_t n_adopted;
     double load_seconds;

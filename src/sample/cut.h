@@ -2,39 +2,29 @@
 #ifndef SAMPLE_CUT_H
 #define SAMPLE_CUT_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
+#include "cairn/status.h"
 
-/* Keeps tokens whose key is greater, and the first `n_equal` (by id) of those whose key is equal. */
+/* Keeps values greater than `at`, and the first `n_equal` (by id) of those equal to it. */
 typedef struct cut {
-    uint32_t key;
+    float at;
     int32_t n_equal;
 } cut;
 
-enum { CUT_BINS = 1 << 11 };
-typedef struct cut_scratch {
-    int32_t count[CUT_BINS];
-    double mass[CUT_BINS];
-} cut_scratch;
+typedef struct cutter cutter; /* scratch for one vocabulary */
 
-/* Order of floats as order of integers; -0 and +0 are one. */
-static inline uint32_t cut_key(float x)
-{
-    uint32_t u;
-    const float y = x + 0.0f;
-    memcpy(&u, &y, sizeof u);
-    return u & 0x80000000u ? ~u : u | 0x80000000u;
-}
-
+cairn_status cutter_new(int32_t n, cutter **out);
+void cutter_free(cutter *c);
+/* Looks at all n values x, none NaN, the greatest being `top`, and their weights w (NULL: cut_top_mass
+   is not asked).  Both stay the caller's and must last while cuts are asked. */
+void cutter_begin(cutter *c, const float *x, const float *w, float top);
 /* The k greatest (1 ≤ k ≤ n). */
-cut cut_top_k(const float *x, int32_t n, int32_t k, cut_scratch *scratch);
-/* The fewest greatest whose weights w sum to at least `mass`; at least one, at most all. */
-cut cut_top_mass(const float *x, const float *w, int32_t n, double mass, cut_scratch *scratch);
+cut cut_top_k(cutter *c, int32_t k);
+/* The fewest greatest whose weights sum to at least `mass`; at least one, at most all. */
+cut cut_top_mass(cutter *c, double mass);
 /* The stricter of two. */
 static inline cut cut_both(cut a, cut b)
 {
-    if (a.key != b.key) return a.key > b.key ? a : b;
+    if (a.at != b.at) return a.at > b.at ? a : b;
     return a.n_equal < b.n_equal ? a : b;
 }
 

@@ -10,7 +10,10 @@
 #include "sample/cut.h"
 #include "sample/fexp.h"
 
-enum { RUN = 256 }; /* weights are summed by runs: one pass to fill, a short one to find the draw */
+enum {
+    LANES = 16, /* constant inner counts: the compiler uses vectors, and sums have one order */
+    RUN = 256   /* weights are summed by runs: one pass to fill, a short one to find the draw */
+};
 
 /* Below it 1/temperature leaves the range of f32 products: greedy, as its limit is. */
 static const float LEAST_TEMPERATURE = 1e-6f;
@@ -20,7 +23,8 @@ struct sampler {
     float *weight;  /* [vocab] */
     double *run;    /* [vocab / RUN + 1] sums of weight */
     int32_t *count; /* [vocab] occurrences in a history; all 0 between uses */
-    cut_scratch cut;
+    int32_t *kept;  /* [vocab] ids that passed the cuts, rising */
+    cutter *cutter;
 };
 
 cairn_status sampler_new(int32_t vocab, sampler **out)
@@ -30,10 +34,12 @@ cairn_status sampler_new(int32_t vocab, sampler **out)
     if (!s) return CAIRN_E_NOMEM;
     const size_t n = (size_t)vocab;
     s->vocab = vocab;
-    s->weight = mem_alloc(n * sizeof *s->weight, MEM_ENGINE);
+    s->weight = mem_alloc((n + RUN) * sizeof *s->weight, MEM_ENGINE);
     s->run = mem_alloc((n / RUN + 1) * sizeof *s->run, MEM_ENGINE);
     s->count = mem_calloc(n, sizeof *s->count, MEM_ENGINE);
-    if (!s->weight || !s->run || !s->count) {
+    s->kept = mem_alloc(n * sizeof *s->kept, MEM_ENGINE);
+    if (!s->weight || !s->run || !s->count || !s->kept ||
+        cutter_new(vocab, &s->cutter) != CAIRN_OK) {
         sampler_free(s);
         return CAIRN_E_NOMEM;
     }
@@ -44,6 +50,8 @@ cairn_status sampler_new(int32_t vocab, sampler **out)
 void sampler_free(sampler *s)
 {
     if (!s) return;
+    cutter_free(s->cutter);
+    mem_free(s->kept);
     mem_free(s->count);
     mem_free(s->run);
     mem_free(s->weight);
@@ -119,26 +127,52 @@ static void process(sampler *s, float *x, const sample_in *in)
 /* The greatest, ties to the lower id; -1 when a logit is NaN or +inf, or all are -inf. */
 static int32_t best_of(const float *x, int32_t n)
 {
-    int32_t best = 0;
-    bool bad = false;
-    for (int32_t i = 0; i < n; i++) {
-        bad |= !(x[i] < INFINITY);
-        if (x[i] > x[best]) best = i;
+    float lane[LANES];
+    int32_t bad[LANES] = {0}, i = 0;
+    for (int32_t k = 0; k < LANES; k++) lane[k] = -INFINITY;
+    for (; i + LANES <= n; i += LANES)
+        for (int32_t k = 0; k < LANES; k++) {
+            lane[k] = x[i + k] > lane[k] ? x[i + k] : lane[k];
+            bad[k] |= !(x[i + k] < INFINITY);
+        }
+    for (; i < n; i++) {
+        lane[0] = x[i] > lane[0] ? x[i] : lane[0];
+        bad[0] |= !(x[i] < INFINITY);
     }
-    return bad || x[best] == -INFINITY ? -1 : best;
+    for (int32_t k = 1; k < LANES; k++) {
+        lane[0] = lane[k] > lane[0] ? lane[k] : lane[0];
+        bad[0] |= bad[k];
+    }
+    if (bad[0] || lane[0] == -INFINITY) return -1;
+    for (i = 0; x[i] != lane[0]; i++) {
+    }
+    return i;
 }
 
-/* weight[i] = e^(scale · (x[i] - top)), summed by runs; answers the sum. */
-static double weigh(sampler *s, const float *x, float top, float scale)
+/* w[i] = e^(scale · (x[i] - top)) of RUN values; answers their sum, by lanes of index mod 16. */
+static double weigh_run(const float *restrict x, float *restrict w, float top, float scale)
+{
+    double lane[LANES] = {0}, sum = 0;
+    for (int32_t i = 0; i < RUN; i++) w[i] = fexp((x[i] - top) * scale);
+    for (int32_t i = 0; i < RUN; i += LANES)
+        for (int32_t k = 0; k < LANES; k++) lane[k] += (double)w[i + k];
+    for (int32_t k = 0; k < LANES; k++) sum += lane[k];
+    return sum;
+}
+
+/* The weights of n values into s->weight, their sums by runs into s->run; answers the sum. */
+static double weigh(sampler *s, const float *x, int32_t n, float top, float scale)
 {
     double sum = 0;
-    for (int32_t at = 0, r = 0; at < s->vocab; at += RUN, r++) {
-        const int32_t n = min_i32(RUN, s->vocab - at);
-        for (int32_t i = 0; i < n; i++) s->weight[at + i] = fexp((x[at + i] - top) * scale);
-        double run = 0;
-        for (int32_t i = 0; i < n; i++) run += (double)s->weight[at + i];
-        s->run[r] = run;
-        sum += run;
+    for (int32_t at = 0, r = 0; at < n; at += RUN, r++) {
+        if (n - at >= RUN) {
+            s->run[r] = weigh_run(x + at, s->weight + at, top, scale);
+        } else {
+            float rest[RUN];
+            for (int32_t i = 0; i < RUN; i++) rest[i] = at + i < n ? x[at + i] : -INFINITY;
+            s->run[r] = weigh_run(rest, s->weight + at, top, scale);
+        }
+        sum += s->run[r];
     }
     return sum;
 }
@@ -150,7 +184,7 @@ static void insert_top(sample_out *out, int32_t cap, int32_t id, float x)
     out->top[i] = (cairn_logprob){id, x};
 }
 
-/* Holds logits until `report` turns them into log-probabilities. */
+/* Leaves logits; `report` turns them into log-probabilities. */
 static void find_top(const float *x, int32_t n, int32_t k, sample_out *out)
 {
     k = min_i32(k, n);
@@ -158,39 +192,40 @@ static void find_top(const float *x, int32_t n, int32_t k, sample_out *out)
         if (out->n_top < k || x[i] > out->top[k - 1].logprob) insert_top(out, k, i, x[i]);
 }
 
-static void report(const float *x, double lse, sample_out *out)
+static void report(bool wants, double lse, sample_out *out)
 {
-    out->logprob = (float)((double)x[out->id] - lse);
+    out->logprob = wants ? (float)((double)out->logprob - lse) : 0.0f;
     for (int32_t i = 0; i < out->n_top; i++)
         out->top[i].logprob = (float)((double)out->top[i].logprob - lse);
 }
 
-/* Excludes tokens outside the cuts.  `sum`: of the untempered weights that are there now. */
-static void cut_off(sampler *s, float *x, int32_t best, double sum, const cairn_sampling *p)
+/* Moves the logits of tokens inside all cuts to the front of x, their ids to s->kept; answers how
+   many.  `sum`: of the untempered weights that are there now, where top-p needs them. */
+static int32_t cut_off(sampler *s, float *x, float top, double sum, const cairn_sampling *p)
 {
     const int32_t n = s->vocab;
-    cut c = {0, n}; /* everything: no key is 0 */
-    if (p->top_k > 0 && p->top_k < n) c = cut_both(c, cut_top_k(x, n, p->top_k, &s->cut));
-    if (p->top_p < 1.0f)
-        c = cut_both(c, cut_top_mass(x, s->weight, n, (double)p->top_p * sum, &s->cut));
-    const float least = p->min_p; /* the best token's weight is 1 */
-    int32_t equal = c.n_equal;
+    cut c = {-INFINITY, n};
+    const bool by_mass = p->top_p<1.0f, by_count = p->top_k> 0 && p->top_k < n;
+    if (by_mass || by_count) cutter_begin(s->cutter, x, by_mass ? s->weight : NULL, top);
+    if (by_count) c = cut_both(c, cut_top_k(s->cutter, p->top_k));
+    if (by_mass) c = cut_both(c, cut_top_mass(s->cutter, (double)p->top_p * sum));
+    if (p->min_p > 0.0f) c = cut_both(c, (cut){top + (float)flog((double)p->min_p), n});
+    int32_t n_kept = 0, equal = c.n_equal;
     for (int32_t i = 0; i < n; i++) {
-        const uint32_t key = cut_key(x[i]);
-        const bool kept = key > c.key || (key == c.key && equal-- > 0);
-        if ((!kept || s->weight[i] < least) && i != best) x[i] = -INFINITY;
+        if (x[i] < c.at || (x[i] == c.at && equal-- <= 0)) continue;
+        s->kept[n_kept] = i;
+        x[n_kept++] = x[i];
     }
+    return n_kept;
 }
 
-/* The token at `u` of the way through the weights, in order of id. */
-static int32_t draw(const sampler *s, double sum, double u, int32_t best)
+/* The index at `u` of the way through n weights. */
+static int32_t draw(const sampler *s, int32_t n, double sum, double u)
 {
     double left = u * sum;
-    int32_t r = 0;
-    const int32_t last = (s->vocab - 1) / RUN;
-    while (r < last && left >= s->run[r]) left -= s->run[r++];
-    int32_t pick = best; /* rounding may leave the end of the last run */
-    for (int32_t i = r * RUN; i < min_i32(s->vocab, (r + 1) * RUN); i++) {
+    int32_t r = 0, pick = -1;
+    while (r < (n - 1) / RUN && left >= s->run[r]) left -= s->run[r++];
+    for (int32_t i = r * RUN; i < n; i++) { /* past the run's end only by a rounding */
         if (s->weight[i] == 0.0f) continue;
         pick = i;
         if (left < (double)s->weight[i]) break;
@@ -199,12 +234,19 @@ static int32_t draw(const sampler *s, double sum, double u, int32_t best)
     return pick;
 }
 
-static int32_t choose(sampler *s, float *x, int32_t best, double sum, const sample_in *in)
+/* Sets out->id, and its logit as out->logprob. */
+static void choose(sampler *s, float *x, int32_t best, double sum, const sample_in *in,
+                   sample_out *out)
 {
     const cairn_sampling *p = in->how;
-    if (p->top_k > 0 || p->top_p < 1.0f || p->min_p > 0.0f) cut_off(s, x, best, sum, p);
-    const double total = weigh(s, x, x[best], 1.0f / p->temperature);
-    return draw(s, total, rng_unit(p->seed, in->choice, (uint64_t)in->n_ids), best);
+    const bool cuts = p->top_k > 0 || p->top_p < 1.0f || p->min_p > 0.0f;
+    const float top = x[best];
+    const int32_t n = cuts ? cut_off(s, x, top, sum, p) : s->vocab;
+    const double total = weigh(s, x, n, top, 1.0f / p->temperature);
+    const int32_t i = draw(s, n, total, rng_unit(p->seed, in->choice, (uint64_t)in->n_ids));
+    if (i < 0) return; /* a rounding left nothing behind the last run: the best stays */
+    out->id = cuts ? s->kept[i] : i;
+    out->logprob = x[i];
 }
 
 cairn_status sample_step(sampler *s, float *logits, const sample_in *in, sample_out *out,
@@ -218,10 +260,13 @@ cairn_status sample_step(sampler *s, float *logits, const sample_in *in, sample_
     *out = (sample_out){.id = best};
     const bool greedy = in->how->temperature < LEAST_TEMPERATURE;
     if (greedy && in->n_logprobs < 0) return CAIRN_OK;
-    const double sum = weigh(s, logits, logits[best], 1.0f);
-    const double lse = (double)logits[best] + flog(sum);
+    const bool wants = in->n_logprobs >= 0;
+    double sum = 0;
+    if (wants || in->how->top_p < 1.0f) sum = weigh(s, logits, s->vocab, logits[best], 1.0f);
+    const double lse = wants ? (double)logits[best] + flog(sum) : 0;
     find_top(logits, s->vocab, in->n_logprobs, out);
-    if (!greedy) out->id = choose(s, logits, best, sum, in);
-    if (in->n_logprobs >= 0) report(logits, lse, out);
+    out->logprob = logits[best];
+    if (!greedy) choose(s, logits, best, sum, in, out);
+    report(wants, lse, out);
     return CAIRN_OK;
 }

@@ -1,0 +1,190 @@
+/* Scoring, the numerics check and the guard on the simulated backend: each must notice a flaw. */
+#include "test.h"
+
+#include "engine/guard.h"
+#include "sim_model.h"
+
+enum { N = 300 };
+static sim_model sim;
+static int32_t ids[N];
+
+static void open_sim(uint64_t seed, sim_flaw flaw)
+{
+    sim_model_open(&sim, seed, flaw);
+    sim_prompt(seed, ids, N);
+}
+
+typedef struct seen {
+    int32_t n, next, stop_at;
+    float first[N][3];
+} seen;
+
+static bool keep(void *ctx, int32_t pos, const float *x)
+{
+    seen *s = ctx;
+    if (s->n) assert_int_equal(pos, s->next);
+    memcpy(s->first[pos], x, sizeof s->first[pos]);
+    s->next = pos + 1;
+    return ++s->n != s->stop_at;
+}
+
+static void score(void **state)
+{
+    (void)state;
+    open_sim(3, SIM_SOUND);
+    static seen all, some;
+    cairn_score_opts o = {sizeof o, 0, 0, 0};
+    memset(&all, 0, sizeof all);
+    assert_ok(forward_score(&sim.m, ids, N, &o, keep, &all, NULL));
+    assert_int_equal(all.n, N);
+    const int32_t chunks[] = {1, 7, 64, N, 5000};
+    for (int i = 0; i < 5; i++) {
+        memset(&some, 0, sizeof some);
+        o = (cairn_score_opts){sizeof o, chunks[i], 130, 2};
+        assert_ok(forward_score(&sim.m, ids, N, &o, keep, &some, NULL));
+        assert_int_equal(some.n, N - 130);
+        assert_int_equal(some.next, N);
+        assert_memory_equal(some.first[130], all.first[130], (N - 130) * sizeof *all.first);
+    }
+    memset(&some, 0, sizeof some);
+    some.stop_at = 4;
+    assert_ok(forward_score(&sim.m, ids, N, &o, keep, &some, NULL));
+    assert_int_equal(some.n, 4);
+    assert_int_equal(sim_threads_limit(sim.m.dev), 0); /* put back */
+    assert_false(sim_is_busy(sim.m.dev));
+    sim_model_close(&sim);
+}
+
+static bool keep_hidden(void *ctx, int32_t pos, const float *x)
+{
+    seen *s = ctx;
+    memcpy(s->first[pos], x + 4 * SIM_HIDDEN, sizeof s->first[pos]); /* of the last layer */
+    s->n++;
+    return true;
+}
+
+static void hidden(void **state)
+{
+    (void)state;
+    open_sim(4, SIM_SOUND);
+    static seen a, b;
+    cairn_score_opts o = {sizeof o, 0, 0, 0};
+    memset(&a, 0, sizeof a);
+    memset(&b, 0, sizeof b);
+    assert_ok(forward_hidden(&sim.m, ids, N, &o, keep_hidden, &a, NULL));
+    o = (cairn_score_opts){sizeof o, 9, 100, 0};
+    assert_ok(forward_hidden(&sim.m, ids, N, &o, keep_hidden, &b, NULL));
+    assert_int_equal(a.n, N);
+    assert_int_equal(b.n, N - 100);
+    assert_memory_equal(a.first[100], b.first[100], (N - 100) * sizeof *a.first);
+    assert_memory_not_equal(a.first[100], a.first[101], sizeof *a.first);
+    sim_model_close(&sim);
+}
+
+static void bad_arguments(void **state)
+{
+    (void)state;
+    open_sim(4, SIM_SOUND);
+    cairn_diag dg;
+    cairn_score_opts o = {sizeof o, 0, N, 0};
+    seen s = {0};
+    assert_int_equal(forward_score(&sim.m, ids, N, &o, keep, &s, &dg), CAIRN_E_ARG);
+    assert_says(&dg, "position");
+    o.first = 0;
+    assert_int_equal(forward_score(&sim.m, ids, 0, &o, keep, &s, &dg), CAIRN_E_ARG);
+    ids[17] = SIM_VOCAB;
+    assert_int_equal(forward_score(&sim.m, ids, N, &o, keep, &s, &dg), CAIRN_E_ARG);
+    assert_says(&dg, "at 17");
+    sim_model_close(&sim);
+}
+
+static void count_line(void *ctx, const char *line)
+{
+    assert_non_null(strstr(line, "different bits"));
+    ++*(int *)ctx;
+}
+
+static void numerics(void **state)
+{
+    (void)state;
+    cairn_numerics_report r;
+    cairn_diag dg;
+    int lines = 0;
+    open_sim(5, SIM_SOUND);
+    assert_ok(numerics_check(&sim.m, ids, N, 3, count_line, &lines, &r, &dg));
+    assert_int_equal(r.n_different, 0);
+    assert_true(r.n_comparisons > 10ull * N * SIM_VOCAB);
+    assert_int_equal(r.first[0], 0);
+    assert_true(lines >= 12 + 6);
+    sim_model_close(&sim);
+
+    open_sim(5, SIM_ROWS_MATTER);
+    assert_ok(numerics_check(&sim.m, ids, N, 1, NULL, NULL, &r, &dg));
+    assert_true(r.n_different > 0);
+    assert_non_null(strstr(r.first, "chunks of 1: position 0, logit 0: "));
+    sim_model_close(&sim);
+
+    open_sim(5, SIM_NAN);
+    assert_int_equal(numerics_check(&sim.m, ids, N, 1, NULL, NULL, &r, &dg), CAIRN_E_INTERNAL);
+    assert_says(&dg, "not finite");
+    sim_model_close(&sim);
+}
+
+static void speed(void **state)
+{
+    (void)state;
+    open_sim(6, SIM_SOUND);
+    double p = -1, d = -1;
+    cairn_bench_opts o = {sizeof o, 700, 5, 33, 3};
+    assert_ok(measure_speed(&sim.m, &o, &p, &d, NULL));
+    assert_true(p > 0 && d > 0);
+    o = (cairn_bench_opts){sizeof o, 0, 1, 0, 1};
+    assert_ok(measure_speed(&sim.m, &o, &p, &d, NULL));
+    assert_true(p == 0 && d > 0);
+    o.batch = 0;
+    assert_int_equal(measure_speed(&sim.m, &o, &p, &d, NULL), CAIRN_E_ARG);
+    sim_model_close(&sim);
+}
+
+/* Contexts and budgets by hand: all layers full cost 2·64·8·2·2 bytes a block and so on; the largest
+   context is exact to the position. */
+static void guard(void **state)
+{
+    (void)state;
+    open_sim(7, SIM_SOUND);
+    guard_in in = {.m = &sim.m, .max_seqs = 4, .max_step_rows = 64};
+    guard_out out;
+    cairn_diag dg;
+    in.limit = cache_bytes(&sim.m.cache, KV_F16, 64, 1280);
+    assert_ok(guard_fit(&in, &out, &dg));
+    assert_int_equal(out.ctx_len, 1280);
+    assert_int_equal(out.cache_bytes, in.limit);
+    in.limit -= 1;
+    assert_ok(guard_fit(&in, &out, &dg));
+    assert_int_equal(out.ctx_len, 1280 - 64);
+    in.ctx_len = 1280;
+    assert_int_equal(guard_fit(&in, &out, &dg), CAIRN_E_LIMIT);
+    assert_says(&dg, "a context of 1280 needs");
+    in = (guard_in){.m = &sim.m,
+                    .max_seqs = 2,
+                    .max_step_rows = 64,
+                    .free = 1 << 30,
+                    .total = 1ull << 31,
+                    .scratch = 1 << 20};
+    assert_ok(guard_fit(&in, &out, &dg));
+    assert_int_equal(out.ctx_len, SIM_CTX);
+    assert_int_equal(out.cache_bytes, 2 * cache_bytes(&sim.m.cache, KV_F16, 64, SIM_CTX));
+    in.free = in.scratch;
+    assert_int_equal(guard_fit(&in, &out, &dg), CAIRN_E_LIMIT);
+    assert_says(&dg, "scratch");
+    sim_model_close(&sim);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(score),    cmocka_unit_test(hidden), cmocka_unit_test(bad_arguments),
+        cmocka_unit_test(numerics), cmocka_unit_test(speed),  cmocka_unit_test(guard),
+    };
+    return cmocka_run_group_tests_name("forward", tests, NULL, NULL);
+}
