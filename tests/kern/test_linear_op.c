@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "backend/cpu/cpu_priv.h"
+#include "base/num.h"
 #include "kern/linear_data.h"
 
 enum { MAX_ROWS = 101, MAX_W = 3 };
@@ -91,7 +92,7 @@ static void rig_init(rig *g, const kern_linear *k, cairn_compute compute, int32_
     const cpu_need need = cpu_linear_need(&g->d, &g->o, MAX_ROWS);
     g->x = (exec){.d = &g->d, .pl = &g->pl, .shared_size = need.shared, .thread_size = need.thread};
     g->x.values = aligned_alloc(64, (at + 63) / 64 * 64);
-    g->x.shared = aligned_alloc(64, need.shared + 64);
+    g->x.shared = aligned_alloc(64, round_up(need.shared + 64, 64));
     g->x.thread = aligned_alloc(64, (need.thread * (size_t)threads + 63) / 64 * 64);
     memset(g->x.values, 0, at);
     fill_floats(FILL_MIXED, 60, (size_t)cols * MAX_ROWS, value_at(g, g->in));

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "backend/cpu/tiles.h"
+#include "base/num.h"
 #include "kern/linear_data.h"
 
 enum { ROWS = 37, VEC = 3 };
@@ -24,11 +25,11 @@ static void check_tile(tile_type t, int terms, fill f, int n_block)
     const int group = tile_elems(t), cols = group * n_block;
     const size_t row = (size_t)n_block * (size_t)dtype_block_bytes(dt);
     uint8_t *w = malloc(row * ROWS),
-            *tile = aligned_alloc(64, tile_block_bytes(t) * (size_t)n_block);
+            *tile = aligned_alloc(64, round_up(tile_block_bytes(t) * (size_t)n_block, 64));
     float *x = malloc(sizeof *x * (size_t)(cols * VEC)), *wf = malloc(sizeof *wf * (size_t)cols);
     const size_t size = group == 32 ? sizeof(a8_32) : sizeof(a8_256);
     const size_t stride = size * (size_t)(VEC * terms);
-    uint8_t *act = aligned_alloc(64, stride * (size_t)n_block + 64);
+    uint8_t *act = aligned_alloc(64, round_up(stride * (size_t)n_block, 64));
     static _Alignas(64) float y[VEC * TILE_ROWS];
     static _Alignas(64) uint8_t panel[TILE_PANEL];
     kern_linear k;

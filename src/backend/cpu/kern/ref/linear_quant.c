@@ -14,11 +14,11 @@ static float round_even(float v)
     return (v + 12582912.0f) - 12582912.0f;
 }
 
-static float abs_max(const float *x, int32_t n)
+static float abs_max(const float *x, size_t n)
 {
     uint32_t top = 0;
     float f;
-    for (int32_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         uint32_t u;
         memcpy(&u, &x[i], sizeof u);
         u &= 0x7fffffffu; /* bits of magnitudes order as the values do, NaN above all */
@@ -29,17 +29,17 @@ static float abs_max(const float *x, int32_t n)
 }
 
 /* Quantises x[n] and leaves in it what is left over. */
-static float quant_group(float *x, int32_t n, int8_t *q)
+static float quant_group(float *x, size_t n, int8_t *q)
 {
     float amax = abs_max(x, n);
-    memset(q, 0, (size_t)n);
+    memset(q, 0, n);
     if (!(amax < INFINITY)) {
-        memset(x, 0, (size_t)n * sizeof *x);
+        memset(x, 0, n * sizeof *x);
         return NAN;
     }
     if (amax < A8_TINY) return 0.0f;
     float d = amax / 127.0f, inv = 127.0f / amax;
-    for (int32_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         float r = round_even(x[i] * inv);
         r = r > 127.0f ? 127.0f : r < -127.0f ? -127.0f : r;
         q[i] = (int8_t)r;

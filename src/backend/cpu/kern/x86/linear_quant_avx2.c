@@ -15,11 +15,11 @@ INLINE float max_bits(__m256i m)
     return _mm_cvtss_f32(_mm_castsi128_ps(v));
 }
 
-INLINE float abs_max(const float *x, int n)
+INLINE float abs_max(const float *x, size_t n)
 {
     const __m256i mask = _mm256_set1_epi32(0x7fffffff);
     __m256i m = _mm256_setzero_si256();
-    for (int i = 0; i < n; i += 8) {
+    for (size_t i = 0; i < n; i += 8) {
         const __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)(x + i));
         m = _mm256_max_epu32(m, _mm256_and_si256(v, mask));
     }
@@ -27,22 +27,22 @@ INLINE float abs_max(const float *x, int n)
 }
 
 /* Writes q and, if `rest` is given, what is left of x (it may be x). */
-INLINE float quant_group(const float *x, int n, int8_t *q, float *rest)
+INLINE float quant_group(const float *x, size_t n, int8_t *q, float *rest)
 {
     const float amax = abs_max(x, n);
     if (!(amax >= 0x1p-120f && amax < __builtin_inff())) {
-        memset(q, 0, (size_t)n);
-        if (rest && rest != x) memcpy(rest, x, (size_t)n * sizeof *x);
+        memset(q, 0, n);
+        if (rest && rest != x) memcpy(rest, x, n * sizeof *x);
         if (amax < 0x1p-120f) return 0.0f;
-        if (rest) memset(rest, 0, (size_t)n * sizeof *x);
+        if (rest) memset(rest, 0, n * sizeof *x);
         return __builtin_nanf("");
     }
     const float d = amax / 127.0f, inv = 127.0f / amax;
     const __m256 vi = _mm256_set1_ps(inv), vd = _mm256_set1_ps(d);
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    for (int i = 0; i < n; i += 32) {
+    for (size_t i = 0; i < n; i += 32) {
         __m256i r[4];
-        for (int k = 0; k < 4; k++) {
+        for (size_t k = 0; k < 4; k++) {
             const __m256 v = _mm256_loadu_ps(x + i + 8 * k);
             r[k] = _mm256_cvtps_epi32(_mm256_mul_ps(v, vi));
             /* |x·inv| ≤ 127·(1 + 2^-22): it never rounds past 127. */
