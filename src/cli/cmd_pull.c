@@ -21,14 +21,14 @@ typedef struct screen {
 
 static void end_line(screen *s)
 {
-    if (s->open) fputs("\r\033[K", stderr);
+    if (s->open) (void)fputs("\r\033[K", stderr);
     s->open = false;
 }
 
 static void on_note(void *ctx, const char *line)
 {
     end_line(ctx);
-    fprintf(stderr, "cairn: %s\n", line);
+    (void)fprintf(stderr, "cairn: %s\n", line);
 }
 
 static void on_progress(void *ctx, const char *what, uint64_t done, uint64_t total)
@@ -38,8 +38,8 @@ static void on_progress(void *ctx, const char *what, uint64_t done, uint64_t tot
     if (!s->terminal || now - s->drawn_s < redraw_s) return;
     s->drawn_s = now;
     s->open = true;
-    fprintf(stderr, "\r\033[K%.40s  %.1f of %.1f MB (%.0f%%)", what, (double)done / 1e6,
-            (double)total / 1e6, total ? 100.0 * (double)done / (double)total : 100.0);
+    (void)fprintf(stderr, "\r\033[K%.40s  %.1f of %.1f MB (%.0f%%)", what, (double)done / 1e6,
+                  (double)total / 1e6, total ? 100.0 * (double)done / (double)total : 100.0);
 }
 
 static cairn_status pull(const char *name, buf *out, cairn_diag *dg)

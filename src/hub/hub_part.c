@@ -168,6 +168,13 @@ void hub_unlock(int fd)
     if (fd >= 0) (void)close(fd); /* the lock ends with it; the file stays, others may wait on it */
 }
 
+const char *hub_next_name(DIR *d)
+{
+    /* glibc's is safe as long as nobody else reads from d */
+    const struct dirent *e = d ? readdir(d) : NULL; /* NOLINT(concurrency-mt-unsafe) */
+    return e ? e->d_name : NULL;
+}
+
 static FTS *walk(const char *path)
 {
     char *roots[2] = {(char *)(uintptr_t)path, NULL}; /* not written to */

@@ -2,6 +2,8 @@
 #ifndef HUB_HUB_PART_H
 #define HUB_HUB_PART_H
 
+#include <dirent.h>
+
 #include "base/hash.h"
 #include "hub/hub_pull.h"
 
@@ -34,6 +36,8 @@ cairn_status hub_lock(const char *path, const char *what, const hub_report *r, i
                       cairn_diag *dg);
 void hub_unlock(int fd);
 
+/* The next name in an open folder, valid until the next call; NULL at the end or for NULL. */
+const char *hub_next_name(DIR *d);
 /* A folder with all in it; links are not followed.  Sizes are those of regular files. */
 uint64_t hub_tree_size(const char *path);
 void hub_tree_remove(const char *path);

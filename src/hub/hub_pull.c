@@ -1,7 +1,6 @@
 /* The front of fetching: which of the two ways a name takes, what is there, what goes away. */
 #include "hub/hub_pull.h"
 
-#include <dirent.h>
 #include <string.h>
 
 #include "base/diag.h"
@@ -143,9 +142,8 @@ static void list_repos(lister *l)
     buf_init(&cache, MEM_IO);
     buf_init(&dir, MEM_IO);
     DIR *d = hub_env_cache(&cache, NULL) == CAIRN_OK ? opendir(cache.ptr) : NULL;
-    for (const struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d))
-        if (repo_of(e->d_name, &ref) && path_join(&dir, cache.ptr, e->d_name))
-            put_repo(l, &ref, dir.ptr);
+    for (const char *e = hub_next_name(d); e; e = hub_next_name(d))
+        if (repo_of(e, &ref) && path_join(&dir, cache.ptr, e)) put_repo(l, &ref, dir.ptr);
     if (d) (void)closedir(d);
     buf_deinit(&cache);
     buf_deinit(&dir);

@@ -4,13 +4,13 @@
    hub_ref_parse, hub_file_name_ok or hub_is_hex agreed to it. */
 #include "hub/hub_repo.h"
 
-#include <dirent.h>
 #include <string.h>
 
 #include "base/diag.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "hub/hub_env.h"
+#include "hub/hub_part.h"
 
 enum { PART_MAX = 96, NAME_PART_MAX = 255, NAME_DEPTH_MAX = 8 };
 
@@ -120,9 +120,10 @@ cairn_status hub_ref_parse(const char *word, hub_ref *out, cairn_diag *dg)
 
 cairn_status hub_repo_dir(const hub_ref *ref, buf *b, cairn_diag *dg)
 {
-    const size_t org = (size_t)(strchr(ref->repo, '/') - ref->repo);
+    const char *slash = strchr(ref->repo, '/');
+    if (!slash) return diag_set(dg, CAIRN_E_ARG, "%s: expected org/name", ref->repo);
     TRY(hub_env_cache(b, dg));
-    buf_printf(b, "/models--%.*s--%s", (int)org, ref->repo, ref->repo + org + 1);
+    buf_printf(b, "/models--%.*s--%s", (int)(slash - ref->repo), ref->repo, slash + 1);
     return buf_status(b) == CAIRN_OK ? CAIRN_OK
                                      : diag_set(dg, CAIRN_E_NOMEM, "no memory for a path");
 }
@@ -132,7 +133,7 @@ static cairn_status find_snapshot(const hub_ref *ref, buf *path, cairn_diag *dg)
 {
     buf file, text;
     cairn_status st;
-    cairn_str commit = str_of(ref->rev);
+    cairn_str commit = {ref->rev, strlen(ref->rev)};
     buf_init(&file, MEM_IO);
     buf_init(&text, MEM_IO);
     TRY_GOTO(hub_repo_dir(ref, path, dg), out);
@@ -161,8 +162,8 @@ static size_t find_ggufs(const char *dir, buf *name)
 {
     size_t sets = 0;
     DIR *d = opendir(dir);
-    for (const struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
-        const cairn_str s = str_of(e->d_name);
+    for (const char *e = hub_next_name(d); e; e = hub_next_name(d)) {
+        const cairn_str s = str_of(e);
         if (!str_ends(s, STR_LIT(".gguf"))) continue;
         if (sets && hub_same_split(s, buf_view(name))) {
             if (str_cmp(s, buf_view(name)) >= 0) continue;

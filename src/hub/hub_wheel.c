@@ -7,7 +7,6 @@
    goes on where the other stopped. */
 #include "hub/hub_wheel.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,10 +160,10 @@ static cairn_status find_wheel(const fetch *f, buf *path)
 {
     unsigned found = 0;
     DIR *d = opendir(f->tmp.ptr);
-    for (const struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d))
-        if (str_ends(str_of(e->d_name), STR_LIT(".whl"))) {
+    for (const char *e = hub_next_name(d); e; e = hub_next_name(d))
+        if (str_ends(str_of(e), STR_LIT(".whl"))) {
             found++;
-            (void)path_join(path, f->tmp.ptr, e->d_name);
+            (void)path_join(path, f->tmp.ptr, e);
         }
     if (d) (void)closedir(d);
     if (found == 1 && buf_status(path) == CAIRN_OK) return CAIRN_OK;
@@ -253,9 +252,8 @@ static void sweep(const fetch *f)
     buf_init(&path, MEM_IO);
     (void)snprintf(prefix, sizeof prefix, ".%s-", f->e->name);
     DIR *d = opendir(f->folder.ptr);
-    for (const struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d))
-        if (str_starts(str_of(e->d_name), str_of(prefix)) &&
-            path_join(&path, f->folder.ptr, e->d_name))
+    for (const char *e = hub_next_name(d); e; e = hub_next_name(d))
+        if (str_starts(str_of(e), str_of(prefix)) && path_join(&path, f->folder.ptr, e))
             hub_tree_remove(path.ptr);
     if (d) (void)closedir(d);
     buf_deinit(&path);
