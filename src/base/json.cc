@@ -117,8 +117,7 @@ static cairn_status parse(cairn_str text, bool widened, json_doc **out, cairn_di
         return CAIRN_OK;
     }
     json_free(d);
-    if (widened || e != simdjson::NUMBER_ERROR)
-        return refuse(e, text, dg);
+    if (widened || e != simdjson::NUMBER_ERROR) return refuse(e, text, dg);
     buf wide;
     buf_init(&wide, MEM_JSON);
     json_widen(text, &wide);

@@ -43,8 +43,15 @@ void cpu_row_spans(const cpu_run *r, int32_t n_rows, int32_t cols, size_t grain,
 #define CPU_OP_LIST(X)                                                                             \
     X(EMBED, embed)                                                                                \
     X(LINEAR, linear)                                                                              \
-    X(RMS_NORM, rms_norm) X(ROPE, rope) X(ATTEND, attend) X(GLU, glu) X(ADD, add) X(SCALE, scale)  \
-        X(SOFTCAP, softcap) X(SELECT, select) X(TAP, tap)
+    X(RMS_NORM, rms_norm)                                                                          \
+    X(ROPE, rope)                                                                                  \
+    X(ATTEND, attend)                                                                              \
+    X(GLU, glu)                                                                                    \
+    X(ADD, add)                                                                                    \
+    X(SCALE, scale)                                                                                \
+    X(SOFTCAP, softcap)                                                                            \
+    X(SELECT, select)                                                                              \
+    X(TAP, tap)
 
 static const cpu_op_fn run_op[OP_COUNT] = {
 #define CPU_OP(kind, name) [OP_##kind] = cpu_##name,
