@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "backend/cpu/tiles.h"
-#include "kern/guard.h"
+#include "kern/fence.h"
 #include "kern/linear_data.h"
 
 enum { MAX_VEC = 40, MAX_BLOCK = 3 };
@@ -18,11 +18,11 @@ typedef struct guarded {
 
 static guarded grab(size_t size)
 {
-    return (guarded){guard_new(size), size};
+    return (guarded){fence_new(size), size};
 }
 static void drop(guarded *g)
 {
-    guard_free(g->ptr, g->size);
+    fence_free(g->ptr, g->size);
 }
 
 static const float CANARY = 12345.0f;
