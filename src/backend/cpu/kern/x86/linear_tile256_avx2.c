@@ -51,6 +51,15 @@ INLINE void prefetch(const uint8_t *p)
     _mm_prefetch((const char *)p + 6144, _MM_HINT_T1);
 }
 
+/* Both halves of a line come by: the first asks for a line far ahead, the second for one nearby. */
+INLINE void ahead(const uint8_t *p, const int half)
+{
+    if (half)
+        _mm_prefetch((const char *)p + 1024, _MM_HINT_T0);
+    else
+        _mm_prefetch((const char *)p + 6144, _MM_HINT_T1);
+}
+
 /* Byte n of each row's word, unsigned, as both 16-bit numbers of the word. */
 INLINE __m256i spread(__m256i v, const int n)
 {
@@ -143,11 +152,12 @@ INLINE __m256i pair_dot(const __m256i *pair, const int16_t *sums, const int n)
 }
 
 /* 8 rows of a Q4_K or Q5_K block times n vectors; p: the half's place in its group, d16: its d. */
-INLINE void direct_k45(const int bits, const uint8_t *d16, const uint8_t *p, const a8_256 *a,
-                       const int n, int32_t shift, int32_t v, float *y)
+INLINE void direct_k45(const int bits, const int h, const uint8_t *d16, const uint8_t *p,
+                       const a8_256 *a, const int n, int32_t shift, int32_t v, float *y)
 {
     const uint8_t *high = p + 4 * TILE_LINE, *low = high + (bits == 5 ? 8 * TILE_LINE : 0);
     __m256i sc[8], pair[4], sum[2];
+    for (int i = 0; i < 4; i++) ahead(p + TILE_LINE * i, h);
     scales_k45(p + TILE_LINE, sc, pair);
     for (int t = 0; t < n; t++) sum[t] = _mm256_setzero_si256();
 #pragma GCC unroll 4
@@ -158,15 +168,17 @@ INLINE void direct_k45(const int bits, const uint8_t *d16, const uint8_t *p, con
         for (int s = 0; s < 8; s++) {
             const uint8_t *line = low + TILE_LINE * (8 * pr + s);
             __m256i lo, hi, fifth = _mm256_setzero_si256();
+            ahead(line, h);
+            if (bits == 5 && pr == 0) ahead(high + TILE_LINE * s, h);
             if (bits == 5) fifth = load(high + TILE_LINE * s);
             unpack_k45(bits, load(line), fifth, pr, &lo, &hi);
             for (int t = 0; t < n; t++) {
                 const int8_t *q = a[t].q + 64 * pr + 4 * s;
                 const __m256i l = _mm256_maddubs_epi16(lo, word(q));
-                const __m256i h = _mm256_maddubs_epi16(hi, word(q + 32));
+                const __m256i u = _mm256_maddubs_epi16(hi, word(q + 32));
                 lo16[t] = _mm256_add_epi16(lo16[t], l);
                 KEEP(lo16[t]);
-                hi16[t] = _mm256_add_epi16(hi16[t], h);
+                hi16[t] = _mm256_add_epi16(hi16[t], u);
                 KEEP(hi16[t]);
                 if (s != 7 && !(bits == 5 && s == 3)) continue;
                 sum[t] = _mm256_add_epi32(sum[t], _mm256_madd_epi16(lo16[t], sc[2 * pr]));
@@ -183,10 +195,11 @@ INLINE void direct_k45(const int bits, const uint8_t *d16, const uint8_t *p, con
 }
 
 /* 8 rows of a Q6_K block times n vectors; p: the half's place in its group, d16: its d. */
-INLINE void direct_k6(const uint8_t *d16, const uint8_t *p, const a8_256 *a, const int n,
-                      int32_t shift, int32_t v, float *y)
+INLINE void direct_k6(const int which, const uint8_t *d16, const uint8_t *p, const a8_256 *a,
+                      const int n, int32_t shift, int32_t v, float *y)
 {
     __m256i sc[16], pair[8], sum[2];
+    for (int i = 0; i < 4; i++) ahead(p + TILE_LINE * i, which);
     scales_k6(p, sc, pair);
     for (int t = 0; t < n; t++) sum[t] = _mm256_setzero_si256();
 #pragma GCC unroll 2
@@ -195,6 +208,7 @@ INLINE void direct_k6(const uint8_t *d16, const uint8_t *p, const a8_256 *a, con
         for (int s = 0; s < 8; s += 2) {
             __m256i w0[4], w1[4];
             const uint8_t *triple = p + TILE_LINE * (4 + 3 * (8 * h + s));
+            for (int i = 0; i < 6; i++) ahead(triple + TILE_LINE * i, which);
             unpack_k6(triple, w0);
             unpack_k6(triple + 3 * TILE_LINE, w1);
             for (int t = 0; t < n; t++) {
@@ -231,13 +245,11 @@ INLINE void direct(const int bits, const uint8_t *tile, int32_t n_block, const u
         if (bits == 6) prefetch(tile);
         for (int g = 0; g < 2; g++, p += TILE_LINE * group_lines(bits)) {
             for (int h = 0; h < 2; h++) {
-                const int row = 16 * g + 8 * h, half = group_lines(bits) / 2;
-                /* One half's lines are asked for beside each half's work. */
-                for (int i = 0; i < half; i++) prefetch(p + TILE_LINE * (h * half + i));
+                const int row = 16 * g + 8 * h;
                 if (bits == 6)
-                    direct_k6(tile + 2 * row, p + 32 * h, a, n, shift, v, y + row);
+                    direct_k6(h, tile + 2 * row, p + 32 * h, a, n, shift, v, y + row);
                 else
-                    direct_k45(bits, p + 16 * h, p + 32 * h, a, n, shift, v, y + row);
+                    direct_k45(bits, h, p + 16 * h, p + 32 * h, a, n, shift, v, y + row);
             }
         }
         tile = p;
