@@ -163,7 +163,8 @@ int main(int argc, char **argv)
     b.k = table.lin;
     b.size = (size_t)GEMV_MB << 20;
     b.data = mem_map(b.size + TILE_SLACK, MEM_MISC);
-    b.act = mem_map(sizeof(a8_32) * (K / 32) * N_VEC, MEM_MISC);
+    const size_t one = sizeof(a8_32) * (K / 32), other = sizeof(a8_256) * (K / 256);
+    b.act = mem_map((one > other ? one : other) * N_VEC, MEM_MISC);
     b.scratch = mem_map((size_t)SCRATCH * (size_t)b.threads, MEM_MISC);
     if (!b.data || !b.act || !b.scratch || workers_new(b.threads, &b.pool) != CAIRN_OK) return 1;
     memset(b.data, 1, b.size);
