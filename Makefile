@@ -59,8 +59,10 @@ OPT := -O2
 OPT_KERN := -O3
 HARD := -fstack-protector-strong -D_FORTIFY_SOURCE=2
 else
-OPT := -O1 -g -fno-omit-frame-pointer
-OPT_KERN := $(OPT)
+# Lines but no variables: following those doubles the time that gcc takes for kernels.
+OPT := -O1 -g1 -fno-omit-frame-pointer
+# Fuzzing is for parsers; clang takes minutes to instrument the kernels.
+OPT_KERN := $(OPT) $(if $(findstring fuzzer,$(SAN)),-fno-sanitize=all)
 HARD := -fsanitize=$(SAN) -fno-sanitize-recover=all
 # gcc's flow analysis of instrumented code sees faults that are not there.
 HARD += $(if $(findstring clang,$(CC)),,-Wno-format-truncation -Wno-maybe-uninitialized \
@@ -154,7 +156,7 @@ run:
 # The program and Python tests belong to the whole run, not to a chosen part.
 is_part := $(filter-out $(TESTS),$(test_main))
 run_py := $(if $(is_part),,--bin $(B)/cairn --pytest tests)
-test-build: $(if $(is_part),,all) $(test_bin) $(patsubst %.c,$(B)/%,$(test_side))
+test-build: $(test_bin) $(if $(is_part),,all $(patsubst %.c,$(B)/%,$(test_side)))
 test:
 	@tools/install-deps
 	$(MAKE_MORE) test-build
