@@ -8,65 +8,14 @@
 
 #include "base/diag.h"
 #include "base/str.h"
-#include "model/family.h"
-#include "nn/blocks.h"
-
-typedef struct llama_layer {
-    const weight *attn_norm, *mlp_norm;
-    gqa_weights attn;
-    glu_weights mlp;
-} llama_layer;
+#include "model/decoder.h"
 
 typedef struct llama {
-    const weight *tok_embed, *out_norm, *lm_head;
-    llama_layer *layer;
-    const int32_t *window;
+    decoder d;
+    const int32_t *window; /* of each layer, 0: none */
     rope_spec rope;
     float eps;
 } llama;
-
-#define TOP(f) offsetof(llama, f)
-static const weight_row top_rows[] = {
-    {TOP(tok_embed), "model.embed_tokens", "token_embd", DIM_VOCAB, DIM_HIDDEN, W_GATHER},
-    {TOP(out_norm), "model.norm", "output_norm", DIM_ONE, DIM_HIDDEN, 0},
-};
-static const weight_row head_rows[] = {
-    {TOP(lm_head), "lm_head", "output", DIM_VOCAB, DIM_HIDDEN, W_HEAD},
-};
-#undef TOP
-
-#define L(f)  offsetof(llama_layer, f)
-#define HF(n) "model.layers.%d." n
-#define GG(n) "blk.%d." n
-static const weight_row layer_rows[] = {
-    {L(attn_norm), HF("input_layernorm"), GG("attn_norm"), DIM_ONE, DIM_HIDDEN, 0},
-    {L(attn.wq), HF("self_attn.q_proj"), GG("attn_q"), DIM_Q, DIM_HIDDEN, W_BIAS},
-    {L(attn.wk), HF("self_attn.k_proj"), GG("attn_k"), DIM_KV, DIM_HIDDEN, W_BIAS},
-    {L(attn.wv), HF("self_attn.v_proj"), GG("attn_v"), DIM_KV, DIM_HIDDEN, W_BIAS},
-    {L(attn.wo), HF("self_attn.o_proj"), GG("attn_output"), DIM_HIDDEN, DIM_Q, W_BIAS | W_ATTN_OUT},
-    {L(mlp_norm), HF("post_attention_layernorm"), GG("ffn_norm"), DIM_ONE, DIM_HIDDEN, 0},
-    {L(mlp.gate), HF("mlp.gate_proj"), GG("ffn_gate"), DIM_FFN, DIM_HIDDEN, W_BIAS},
-    {L(mlp.up), HF("mlp.up_proj"), GG("ffn_up"), DIM_FFN, DIM_HIDDEN, W_BIAS},
-    {L(mlp.down), HF("mlp.down_proj"), GG("ffn_down"), DIM_HIDDEN, DIM_FFN, W_BIAS | W_FFN_DOWN},
-};
-#undef L
-#undef HF
-#undef GG
-#define N(a) (sizeof(a) / sizeof((a)[0]))
-
-static cairn_status bind(model *m, llama *l, bool tied, cairn_diag *dg)
-{
-    TRY(weights_bind(&m->w, top_rows, N(top_rows), -1, l, dg));
-    if (tied) {
-        weights_tie(&m->w, l->tok_embed);
-        l->lm_head = l->tok_embed;
-    } else {
-        TRY(weights_bind(&m->w, head_rows, N(head_rows), -1, l, dg));
-    }
-    for (int32_t i = 0; i < m->shape.n_layer; i++)
-        TRY(weights_bind(&m->w, layer_rows, N(layer_rows), i, &l->layer[i], dg));
-    return CAIRN_OK;
-}
 
 static cairn_status llama_open(model *m, config *c, cairn_diag *dg)
 {
@@ -78,8 +27,10 @@ static cairn_status llama_open(model *m, config *c, cairn_diag *dg)
     m->shape = b.s;
     m->impl = l;
     l->eps = b.eps;
+    /* A Llama config may carry a window, which its reference ignores. */
+    const bool windowed = c->gguf || str_is(str_of(c->arch), "mistral");
     const int32_t window =
-        config_int(c, "sliding_window", "attention.sliding_window", 1, 1 << 28, 0);
+        !windowed ? 0 : config_int(c, "sliding_window", "attention.sliding_window", 1, 1 << 28, 0);
     l->window = config_windows(c, b.s.n_layer, window, 0, &m->a);
     rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
     TRY(c->status);
@@ -88,9 +39,7 @@ static cairn_status llama_open(model *m, config *c, cairn_diag *dg)
     TRY(weights_vector(&m->w, "rope_freqs.weight", rope.dim / 2, &rope.divisor, dg));
     TRY(rope_make(&rope, &m->a, &l->rope, dg));
     TRY(family_cache(m, l->window, dg));
-    l->layer = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *l->layer);
-    if (!l->layer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
-    return bind(m, l, b.tied, dg);
+    return decoder_bind(m, &l->d, b.tied, false, dg);
 }
 
 static val llama_forward(fwd *f, const model *m)
@@ -99,10 +48,10 @@ static val llama_forward(fwd *f, const model *m)
     const model_shape *s = &m->shape;
     attention a = {.h = {s->n_head, s->n_kv_head, s->head_dim},
                    .scale = 1.0f / sqrtf((float)s->head_dim)};
-    val x = embed(f, l->tok_embed, 1.0f);
+    val x = embed(f, l->d.tok_embed, 1.0f);
     tap(f, x, 0);
     for (f->layer = 0; f->layer < s->n_layer; f->layer++) {
-        const llama_layer *L = &l->layer[f->layer];
+        const decoder_layer *L = &l->d.layer[f->layer];
         val h = rms_norm(f, x, L->attn_norm, l->eps);
         a.window = l->window[f->layer];
         h = gqa(f, h, &L->attn, &a, &l->rope, l->eps);
@@ -113,8 +62,8 @@ static val llama_forward(fwd *f, const model *m)
         tap(f, x, f->layer + 1);
     }
     f->layer = -1;
-    x = rms_norm(f, x, l->out_norm, l->eps);
-    return linear(f, x, l->lm_head);
+    x = rms_norm(f, x, l->d.out_norm, l->eps);
+    return linear(f, x, l->d.lm_head);
 }
 
 static const char *const hf_types[] = {"llama", "mistral", NULL};
