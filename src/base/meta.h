@@ -7,6 +7,7 @@
 
 typedef enum meta_type {
     META_NONE,
+    META_NULL, /* written as null: `get` answers false, and says so here */
     META_BOOL,
     META_INT,
     META_FLOAT,

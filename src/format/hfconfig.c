@@ -53,22 +53,26 @@ static bool is_there(json_val v)
    depth is bounded by the dots of our own key. */
 static json_val lookup(json_val v, const char *path, size_t len)
 {
+    json_val null = {0};
     for (size_t cut = len; cut > 0; cut--) {
         if (cut < len && path[cut] != '.') continue;
         json_val m = member(v, path, cut);
-        if (cut < len && is_there(m)) m = lookup(m, path + cut + 1, len - cut - 1);
+        if (cut < len) m = is_there(m) ? lookup(m, path + cut + 1, len - cut - 1) : (json_val){0};
         if (is_there(m)) return m;
+        if (json_typeof(m) == JSON_NULL) null = m;
     }
-    return (json_val){0};
+    return null;
 }
 
-/* False for null and absent values. */
+/* False for null and absent values; the type tells which. */
 static bool convert(json_val v, meta *out)
 {
     *out = (meta){.type = META_NONE};
     switch (json_typeof(v)) {
     case JSON_NONE:
+        return false;
     case JSON_NULL:
+        out->type = META_NULL;
         return false;
     case JSON_BOOL:
         out->type = META_BOOL;
@@ -109,7 +113,10 @@ static bool get(const void *self, const char *key, meta *out)
 
     if (len == 0 || len >= MAX_KEY_BYTES) return false;
     v = lookup(root, key, len);
-    if (!is_there(v)) v = lookup(json_get(root, "text_config"), key, len);
+    if (!is_there(v)) {
+        const json_val nested = lookup(json_get(root, "text_config"), key, len);
+        if (json_typeof(nested) != JSON_NONE) v = nested;
+    }
     return convert(v, out);
 }
 

@@ -21,13 +21,21 @@ config config_of(const source *src, cairn_diag *dg);
 int32_t config_int(config *c, const char *hf, const char *gguf, int32_t lo, int32_t hi,
                    int32_t otherwise);
 int32_t config_need_int(config *c, const char *hf, const char *gguf, int32_t lo, int32_t hi);
-double config_num(config *c, const char *hf, const char *gguf, double otherwise);
+double config_num(config *c, const char *hf, const char *gguf, double lo, double hi,
+                  double otherwise);
 bool config_bool(config *c, const char *hf, bool otherwise);
 /* Found string, or "" . */
 cairn_str config_str(config *c, const char *hf, const char *gguf);
 bool config_has(config *c, const char *hf, const char *gguf);
+/* config.json writes the field as null, which is not the same as leaving it out. */
+bool config_null(config *c, const char *hf);
 /* The text of field `hf` must be one of `allowed` (NULL-terminated) when present. */
 void config_only(config *c, const char *hf, const char *const *allowed);
+
+/* The key of this format for the two names, or NULL when it has none. */
+const char *config_key(const config *c, const char *hf, const char *gguf, char out[CONFIG_KEY_LEN]);
+/* The first failure sticks: "FILE: key is found; expected …". */
+void config_fail(config *c, const char *key, const char *found, const char *expected);
 
 /* The fields that every family of this vocabulary shares. */
 typedef struct base_config {
@@ -36,14 +44,21 @@ typedef struct base_config {
     float eps;
     bool tied;
 } base_config;
-base_config config_base(config *c, bool tied_by_default);
+/* What the reference's config class assumes where config.json is silent; 0: it must be there.
+   `n_kv_head` 0: as many as heads; `head_dim` 0: hidden / heads. */
+typedef struct config_defaults {
+    int32_t n_head, n_kv_head, head_dim, vocab, ctx;
+    bool tied;
+} config_defaults;
+base_config config_base(config *c, const config_defaults *d);
 
 /* Rotary parameters: HF rope_parameters (flat or by layer type), or rope_theta and rope_scaling; GGUF
    rope.*.  `kind` names the layer type for configs keyed by it ("full_attention"), or NULL. */
 rope_params config_rope(config *c, const base_config *b, const char *kind, double theta, arena *a);
 
-/* Window of each layer (0: full), [n_layer] in the arena.  HF: layer_types when present.  Else layer i
-   is full iff `period` > 0 and (i + 1) % period == 0; period 0: all are windowed. */
+/* Window of each layer (0: full), [n_layer] in the arena.  HF: layer_types when present; GGUF:
+   attention.sliding_window_pattern when present (a period, or one truth a layer).  Else layer i is
+   full iff `period` > 0 and (i + 1) % period == 0; period 0: all are windowed. */
 const int32_t *config_windows(config *c, int32_t n_layer, int32_t window, int32_t period, arena *a);
 
 #endif

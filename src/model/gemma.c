@@ -38,10 +38,11 @@ static const weight_row top_rows[] = {
 #define GG(n) "blk.%d." n
 static const weight_row layer_rows[] = {
     {L(attn_norm), HF("input_layernorm"), GG("attn_norm"), DIM_ONE, DIM_HIDDEN, W_PLUS_ONE},
-    {L(attn.wq), HF("self_attn.q_proj"), GG("attn_q"), DIM_Q, DIM_HIDDEN, W_BIAS},
-    {L(attn.wk), HF("self_attn.k_proj"), GG("attn_k"), DIM_KV, DIM_HIDDEN, W_BIAS},
-    {L(attn.wv), HF("self_attn.v_proj"), GG("attn_v"), DIM_KV, DIM_HIDDEN, W_BIAS},
-    {L(attn.wo), HF("self_attn.o_proj"), GG("attn_output"), DIM_HIDDEN, DIM_Q, W_BIAS | W_ATTN_OUT},
+    {L(attn.wq), HF("self_attn.q_proj"), GG("attn_q"), DIM_Q, DIM_HIDDEN, W_BIAS_QKV},
+    {L(attn.wk), HF("self_attn.k_proj"), GG("attn_k"), DIM_KV, DIM_HIDDEN, W_BIAS_QKV},
+    {L(attn.wv), HF("self_attn.v_proj"), GG("attn_v"), DIM_KV, DIM_HIDDEN, W_BIAS_QKV},
+    {L(attn.wo), HF("self_attn.o_proj"), GG("attn_output"), DIM_HIDDEN, DIM_Q,
+     W_BIAS_OUT | W_ATTN_OUT},
     {L(post_attn_norm), HF("post_attention_layernorm"), GG("post_attention_norm"), DIM_ONE,
      DIM_HIDDEN, W_PLUS_ONE},
     {L(mlp_norm), HF("pre_feedforward_layernorm"), GG("ffn_norm"), DIM_ONE, DIM_HIDDEN, W_PLUS_ONE},
@@ -77,7 +78,8 @@ static float score_scale(config *c, const base_config *b, bool third)
 {
     const bool wide = c->gguf && b->s.n_layer == (third ? 62 : 46);
     const double by = wide ? (double)b->s.hidden / b->s.n_head : b->s.head_dim;
-    const double scalar = c->gguf ? by : config_num(c, "query_pre_attn_scalar", NULL, 256);
+    const double scalar =
+        c->gguf ? by : config_num(c, "query_pre_attn_scalar", NULL, 1e-3, 1e6, 256);
     return 1.0f / sqrtf((float)scalar);
 }
 
@@ -87,33 +89,55 @@ static void read_rope(config *c, const base_config *b, bool third, arena *a, rop
     *full = config_rope(c, b, third ? "full_attention" : NULL, third ? 1e6 : 1e4, a);
     *windowed = *full;
     if (!third) return;
-    const double local = config_num(c, "rope_local_base_freq", "rope.freq_base_swa", 1e4);
+    const double local =
+        config_num(c, "rope_local_base_freq", "rope.freq_base_swa", -1e30, 1e30, 1e4);
     if (config_has(c, "rope_parameters.sliding_attention", NULL))
         *windowed = config_rope(c, b, "sliding_attention", local, a);
     else
         *windowed = (rope_params){.dim = full->dim, .theta = local, .ctx = full->ctx};
 }
 
+static const config_defaults gemma2_defaults = {
+    .n_head = 8, .n_kv_head = 4, .head_dim = 256, .vocab = 256000, .ctx = 8192, .tied = true};
+static const config_defaults gemma3_defaults = {
+    .n_head = 8, .n_kv_head = 4, .head_dim = 256, .vocab = 262208, .ctx = 131072, .tied = true};
+
+/* Null means none; a file that leaves the field out means the reference's value. */
+static float cap_of(config *c, const char *key, double otherwise)
+{
+    if (config_null(c, key)) return 0;
+    return (float)config_num(c, key, key, 0, 1e6, otherwise);
+}
+
+/* A Gemma 3 GGUF without the key has no windows; everywhere else it means 4,096. */
+static int32_t window_of(config *c, bool third)
+{
+    if (config_null(c, "sliding_window")) return 0;
+    return config_int(c, "sliding_window", "attention.sliding_window", 1, 1 << 28,
+                      c->gguf && third ? 0 : 4096);
+}
+
 static cairn_status gemma_open(model *m, config *c, cairn_diag *dg)
 {
     static const char *const acts[] = {"gelu_pytorch_tanh", "gelu_new", NULL};
     const bool third = str_starts(str_of(c->arch), STR_LIT("gemma3"));
-    const base_config b = config_base(c, true);
+    const base_config b = config_base(c, third ? &gemma3_defaults : &gemma2_defaults);
     rope_params full, windowed;
+    uint32_t biased = 0;
     gemma *g = arena_calloc(&m->a, 1, sizeof *g);
     if (!g) return diag_set(dg, CAIRN_E_NOMEM, "model");
+    TRY(c->status);
     config_only(c, "hidden_activation", acts);
     m->shape = b.s;
     m->impl = g;
     g->eps = b.eps;
     g->scale = score_scale(c, &b, third);
-    g->attn_cap = (float)config_num(c, "attn_logit_softcapping", "attn_logit_softcapping", 0);
-    g->out_cap = (float)config_num(c, "final_logit_softcapping", "final_logit_softcapping", 0);
-    const int32_t window =
-        config_int(c, "sliding_window", "attention.sliding_window", 1, 1 << 28, 4096);
+    g->attn_cap = cap_of(c, "attn_logit_softcapping", third ? 0 : 50);
+    g->out_cap = cap_of(c, "final_logit_softcapping", third ? 0 : 30);
     const int32_t period = config_int(c, "sliding_window_pattern", NULL, 1, 1 << 12, third ? 6 : 2);
-    g->window = config_windows(c, b.s.n_layer, window, period, &m->a);
+    g->window = config_windows(c, b.s.n_layer, window_of(c, third), period, &m->a);
     read_rope(c, &b, third, &m->a, &full, &windowed);
+    if (config_bool(c, "attention_bias", false)) biased = W_BIAS_QKV | W_BIAS_OUT;
     TRY(c->status);
     if (config_bool(c, "use_bidirectional_attention", false))
         return diag_set(dg, CAIRN_E_UNSUPPORTED,
@@ -124,6 +148,7 @@ static cairn_status gemma_open(model *m, config *c, cairn_diag *dg)
                         "%s: a head of its own (untied); expected tied embeddings in this family",
                         m->src->path);
     TRY(family_weights(m, &b, dg));
+    m->w.need_bias = biased;
     TRY(rope_make(&full, &m->a, &g->rope, dg));
     TRY(rope_make(&windowed, &m->a, &g->rope_windowed, dg));
     TRY(family_cache(m, g->window, dg));

@@ -17,24 +17,41 @@ typedef struct llama {
     float eps;
 } llama;
 
+static const config_defaults llama_defaults = {.ctx = 2048};
+static const config_defaults mistral_defaults = {.n_kv_head = 8, .ctx = 131072};
+
+/* A Llama config may carry a window, which its reference ignores; a Mistral config that leaves it out
+   means 4,096, and null means none. */
+static int32_t window_of(config *c, bool mistral)
+{
+    if (!mistral || config_null(c, "sliding_window")) return 0;
+    return config_int(c, "sliding_window", NULL, 1, 1 << 28, 4096);
+}
+
+static void bias_policy(config *c, weights *w)
+{
+    if (c->gguf) w->may_bias = W_BIAS_QKV | W_BIAS_OUT | W_BIAS_MLP;
+    if (config_bool(c, "attention_bias", false)) w->need_bias |= W_BIAS_QKV | W_BIAS_OUT;
+    if (config_bool(c, "mlp_bias", false)) w->need_bias |= W_BIAS_MLP;
+}
+
 static cairn_status llama_open(model *m, config *c, cairn_diag *dg)
 {
     static const char *const acts[] = {"silu", NULL};
-    const base_config b = config_base(c, false);
+    const bool mistral = str_is(str_of(c->arch), "mistral");
+    const base_config b = config_base(c, mistral ? &mistral_defaults : &llama_defaults);
     llama *l = arena_calloc(&m->a, 1, sizeof *l);
     if (!l) return diag_set(dg, CAIRN_E_NOMEM, "model");
+    TRY(c->status);
     config_only(c, "hidden_act", acts);
     m->shape = b.s;
     m->impl = l;
     l->eps = b.eps;
-    /* A Llama config may carry a window, which its reference ignores. */
-    const bool windowed = c->gguf || str_is(str_of(c->arch), "mistral");
-    const int32_t window =
-        !windowed ? 0 : config_int(c, "sliding_window", "attention.sliding_window", 1, 1 << 28, 0);
-    l->window = config_windows(c, b.s.n_layer, window, 0, &m->a);
+    l->window = config_windows(c, b.s.n_layer, window_of(c, mistral), 0, &m->a);
     rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
-    TRY(c->status);
     TRY(family_weights(m, &b, dg));
+    bias_policy(c, &m->w);
+    TRY(c->status);
     rope.interleaved = c->gguf;
     TRY(weights_vector(&m->w, "rope_freqs.weight", rope.dim / 2, &rope.divisor, dg));
     TRY(rope_make(&rope, &m->a, &l->rope, dg));

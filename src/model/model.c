@@ -19,8 +19,8 @@ static const family *const families[] = {&family_llama, &family_qwen, &family_ge
 enum { N_FAMILY = sizeof families / sizeof families[0] };
 
 /* Tensors that may lie in a file and mean nothing to the forward pass. */
-static const char *const ignored[] = {"rotary_emb.inv_freq", "attn.masked_bias",
-                                      "rope_freqs.weight", "lm_head.weight"};
+static const char *const ignored[] = {"rotary_emb.inv_freq", "rope_freqs.weight", "lm_head.weight",
+                                      "vision_tower.", "multi_modal_projector."};
 
 static cairn_status unknown(const source *src, const char *arch, cairn_diag *dg)
 {

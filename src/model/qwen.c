@@ -17,10 +17,14 @@ typedef struct qwen {
     float eps;
 } qwen;
 
+static const config_defaults qwen2_defaults = {.n_kv_head = 32, .ctx = 32768};
+static const config_defaults qwen3_defaults = {.n_kv_head = 32, .head_dim = 128, .ctx = 32768};
+
 /* Windows count only when the config switches them on. */
 static const int32_t *windows(config *c, int32_t n_layer, arena *a)
 {
-    const bool on = config_bool(c, "use_sliding_window", false);
+    const bool on =
+        config_bool(c, "use_sliding_window", false) && !config_null(c, "sliding_window");
     const int32_t window = config_int(c, "sliding_window", NULL, 1, 1 << 28, 4096);
     const int32_t first = config_int(c, "max_window_layers", NULL, 0, 1 << 12, 28);
     if (!on || config_has(c, "layer_types", NULL))
@@ -30,25 +34,38 @@ static const int32_t *windows(config *c, int32_t n_layer, arena *a)
     return w;
 }
 
+/* The second generation always has biases on q, k and v; the third where its config says so. */
+static void bias_policy(config *c, bool third, weights *w)
+{
+    if (!third)
+        w->need_bias = W_BIAS_QKV;
+    else if (c->gguf)
+        w->may_bias = W_BIAS_QKV | W_BIAS_OUT;
+    else if (config_bool(c, "attention_bias", false))
+        w->need_bias = W_BIAS_QKV | W_BIAS_OUT;
+}
+
 static cairn_status qwen_open(model *m, config *c, cairn_diag *dg)
 {
     static const char *const acts[] = {"silu", NULL};
-    const base_config b = config_base(c, false);
+    const bool third = str_is(str_of(c->arch), "qwen3");
+    const base_config b = config_base(c, third ? &qwen3_defaults : &qwen2_defaults);
     qwen *l = arena_calloc(&m->a, 1, sizeof *l);
     if (!l) return diag_set(dg, CAIRN_E_NOMEM, "model");
+    TRY(c->status);
     config_only(c, "hidden_act", acts);
     m->shape = b.s;
     m->impl = l;
     l->eps = b.eps;
     l->window = windows(c, b.s.n_layer, &m->a);
     const rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
+    TRY(family_weights(m, &b, dg));
+    bias_policy(c, third, &m->w);
     TRY(c->status);
     if (!l->window) return diag_set(dg, CAIRN_E_NOMEM, "layer windows");
-    TRY(family_weights(m, &b, dg));
     TRY(rope_make(&rope, &m->a, &l->rope, dg));
     TRY(family_cache(m, l->window, dg));
-    /* The third generation norms the heads of q and k. */
-    return decoder_bind(m, &l->d, b.tied, str_is(str_of(c->arch), "qwen3"), dg);
+    return decoder_bind(m, &l->d, b.tied, third, dg);
 }
 
 static val qwen_forward(fwd *f, const model *m)

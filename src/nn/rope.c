@@ -2,7 +2,7 @@
 
    default  theta^(-2i/dim)                        Su et al. 2021, "RoFormer", section 3.2.2
    linear   positions divided by a factor          Chen et al. 2023, "Position interpolation"
-   dynamic  the default inside the trained context, which is all that is served
+   dynamic  the default inside the trained context, beyond which no position is served
    yarn     Peng et al. 2023, "YaRN", sections 3.2 to 3.4
    llama3   three bands of wavelengths             Llama 3.1's reference code
    long     two lists of divisors, switched by the length of the sequence ("LongRoPE")
@@ -102,34 +102,59 @@ static float long_attention(const rope_params *p)
     return sqrtf((float)(1.0 + fmath_log(s) / fmath_log((double)p->ctx_orig)));
 }
 
+/* One number of the parameters and the range in which the arithmetic is sound. */
+static cairn_status in_range(const char *what, double v, double lo, double hi, cairn_diag *dg)
+{
+    if (v >= lo && v <= hi) return CAIRN_OK;
+    return diag_set(dg, CAIRN_E_CORRUPT, "rotary embedding: %s is %g; expected %g to %g", what, v,
+                    lo, hi);
+}
+
+static cairn_status positive(const char *what, const float *v, int32_t n, cairn_diag *dg)
+{
+    for (int32_t i = 0; v && i < n; i++)
+        if (!(v[i] > 0 && v[i] < 1e6f))
+            return diag_set(dg, CAIRN_E_CORRUPT,
+                            "rotary embedding: %s %d is %g; expected more than 0, less than 1e6",
+                            what, (int)i, (double)v[i]);
+    return CAIRN_OK;
+}
+
 static cairn_status check(const rope_params *p, cairn_diag *dg)
 {
-    if (p->dim <= 0 || p->dim % 2 || !(p->theta > 0))
+    if (p->dim <= 0 || p->dim % 2)
         return diag_set(dg, CAIRN_E_CORRUPT,
-                        "rotary embedding of %d dimensions at base %g; expected a positive even "
-                        "number and a positive base",
-                        (int)p->dim, p->theta);
-    const bool scaled = p->kind == ROPE_LINEAR || p->kind == ROPE_YARN || p->kind == ROPE_LLAMA3;
-    if (scaled && !(p->factor > 0))
-        return diag_set(dg, CAIRN_E_CORRUPT, "rope scaling factor is %g; expected more than 0",
-                        p->factor);
-    const bool from_orig = p->kind == ROPE_YARN || p->kind == ROPE_LLAMA3 || p->kind == ROPE_LONG;
-    if (from_orig && p->ctx_orig <= 0)
-        return diag_set(dg, CAIRN_E_CORRUPT,
-                        "rope scaling has original context %d; expected a positive number",
-                        (int)p->ctx_orig);
-    if (p->kind == ROPE_LLAMA3 && !(p->low_freq > 0 && p->high_freq > p->low_freq))
-        return diag_set(dg, CAIRN_E_CORRUPT,
-                        "rope scaling frequency factors are %g and %g; expected 0 < low < high",
-                        p->low_freq, p->high_freq);
-    if (p->kind == ROPE_YARN && !(p->beta_fast > 0 && p->beta_slow > 0 && p->theta > 1))
-        return diag_set(dg, CAIRN_E_CORRUPT,
-                        "rope scaling betas are %g and %g at base %g; expected positive betas and "
-                        "a base over 1",
-                        p->beta_fast, p->beta_slow, p->theta);
-    if (p->kind == ROPE_LONG && (!p->short_div || !p->long_div))
-        return diag_set(dg, CAIRN_E_CORRUPT, "longrope without short_factor and long_factor");
-    return CAIRN_OK;
+                        "rotary embedding of %d dimensions; expected a positive even number",
+                        (int)p->dim);
+    TRY(in_range("the base", p->theta, 1.01, 1e12, dg));
+    TRY(in_range("attention_factor", p->attention_factor, 0, 1e3, dg));
+    TRY(in_range("the attention scale", p->attention_scale, 0, 1e3, dg));
+    if (p->kind == ROPE_LINEAR || p->kind == ROPE_YARN || p->kind == ROPE_LLAMA3)
+        TRY(in_range("factor", p->factor, 1e-3, 1e6, dg));
+    if (p->kind == ROPE_YARN || p->kind == ROPE_LLAMA3 || p->kind == ROPE_LONG)
+        TRY(in_range("the original context", p->ctx_orig, 2, 1 << 28, dg));
+    if (p->kind == ROPE_LLAMA3) {
+        TRY(in_range("low_freq_factor", p->low_freq, 1e-3, 1e6, dg));
+        TRY(in_range("high_freq_factor", p->high_freq, p->low_freq * 1.001, 1e6, dg));
+    }
+    if (p->kind == ROPE_YARN) {
+        TRY(in_range("beta_fast", p->beta_fast, 1e-3, 1e6, dg));
+        TRY(in_range("beta_slow", p->beta_slow, 1e-3, 1e6, dg));
+        TRY(in_range("mscale", p->mscale, 0, 1e3, dg));
+        TRY(in_range("mscale_all_dim", p->mscale_all_dim, 0, 1e3, dg));
+    }
+    if (p->kind == ROPE_LONG) {
+        TRY(in_range("factor", p->factor, 0, 1e6, dg));
+        if (!p->short_div || !p->long_div)
+            return diag_set(dg, CAIRN_E_CORRUPT,
+                            "rotary embedding: longrope without short_factor and long_factor");
+    }
+    if (p->divisor && p->kind != ROPE_DEFAULT && p->kind != ROPE_LINEAR)
+        return diag_set(dg, CAIRN_E_UNSUPPORTED,
+                        "rotary embedding: divisors of frequencies beside a scaling; expected one");
+    TRY(positive("divisor", p->divisor, p->dim / 2, dg));
+    TRY(positive("short factor", p->short_div, p->dim / 2, dg));
+    return positive("long factor", p->long_div, p->dim / 2, dg);
 }
 
 cairn_status rope_make(const rope_params *p, arena *a, rope_spec *out, cairn_diag *dg)
@@ -161,6 +186,7 @@ cairn_status rope_make(const rope_params *p, arena *a, rope_spec *out, cairn_dia
         r.mscale = long_attention(p);
         break;
     }
+    if (p->attention_scale > 0) r.mscale *= (float)p->attention_scale;
     *out = r;
     return CAIRN_OK;
 }

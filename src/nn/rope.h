@@ -24,6 +24,7 @@ typedef struct rope_params {
     double beta_fast, beta_slow;       /* YARN: 32, 1 */
     double mscale, mscale_all_dim;     /* YARN: 0: absent */
     double attention_factor;           /* YARN, LONG: 0: derived */
+    double attention_scale;            /* multiplies that; 0: 1 */
     bool no_truncate;                  /* YARN: correction range kept fractional */
     double low_freq, high_freq;        /* LLAMA3: 1, 4 */
     const float *divisor;              /* [dim/2] given by the file, or NULL */

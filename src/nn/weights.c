@@ -53,13 +53,6 @@ static const tensor_desc *find(const weights *w, const weight_row *r, int32_t la
     return NULL;
 }
 
-bool weights_has(const weights *w, const char *hf, const char *gguf, int32_t layer)
-{
-    char name[NAME_MAX_LEN];
-    const weight_row r = {.hf = hf, .gguf = gguf};
-    return find(w, &r, layer, ".weight", name) != NULL;
-}
-
 static cairn_status misshapen(const tensor_desc *t, const char *expected, cairn_diag *dg)
 {
     char found[96] = "[";
@@ -144,10 +137,10 @@ static cairn_status bind_bias(weights *w, const weight_row *r, int32_t layer, we
                               cairn_diag *dg)
 {
     char name[NAME_MAX_LEN];
-    if (!(r->flags & (W_BIAS | W_NEED_BIAS))) return CAIRN_OK;
+    if (!(r->flags & (w->may_bias | w->need_bias))) return CAIRN_OK;
     const tensor_desc *t = find(w, r, layer, ".bias", name);
     if (t) return load_vector(w, t, item->rows, 0.0f, &item->bias, dg);
-    if (!(r->flags & W_NEED_BIAS)) return CAIRN_OK;
+    if (!(r->flags & w->need_bias)) return CAIRN_OK;
     return diag_set(dg, CAIRN_E_CORRUPT, "%s: tensor %s is missing", w->src->path, name);
 }
 
@@ -216,7 +209,7 @@ cairn_status weights_audit(const weights *w, const char *const *ignored, size_t 
     for (size_t i = 0; i < w->src->n_tensor; i++) {
         bool fine = w->used[i];
         for (size_t k = 0; !fine && k < n_ignored; k++)
-            fine = str_ends(w->src->tensor[i].name, str_of(ignored[k]));
+            fine = str_find(w->src->tensor[i].name, str_of(ignored[k]), 0) != SIZE_MAX;
         if (fine) continue;
         if (n++ < AUDIT_NAMES)
             buf_printf(&names, "%s%.*s", n > 1 ? ", " : "", STR_ARG(w->src->tensor[i].name));

@@ -25,8 +25,10 @@ enum {
     W_HEAD = 8,     /* the matrix of the logits */
     W_FFN_DOWN = 16,
     W_ATTN_OUT = 32,
-    W_BIAS = 64,      /* NAME.bias is bound with the weight when the file has it */
-    W_NEED_BIAS = 128 /* and must be there */
+    /* NAME.bias belongs to the weight, as `weights.bias` says of the class: */
+    W_BIAS_QKV = 64,
+    W_BIAS_OUT = 128, /* of attention */
+    W_BIAS_MLP = 256
 };
 
 typedef struct weight_row {
@@ -42,7 +44,8 @@ typedef struct weights {
     int32_t dim[DIM_COUNT];
     weight **item; /* everything bound; in `a` */
     size_t n, cap;
-    uint8_t *used; /* [src->n_tensor] */
+    uint32_t may_bias, need_bias; /* W_BIAS_* bits: bound where the file has them; must be there */
+    uint8_t *used;                /* [src->n_tensor] */
 } weights;
 
 /* `dim` of the result is for the caller to fill, DIM_ONE excepted. */
@@ -53,11 +56,10 @@ cairn_status weights_bind(weights *w, const weight_row *table, size_t n_rows, in
                           void *into, cairn_diag *dg);
 /* The tied case: the embedding is the head too. */
 void weights_tie(weights *w, const weight *embedding);
-bool weights_has(const weights *w, const char *hf, const char *gguf, int32_t layer);
 /* A vector of the file outside every table, as f32 [n] in the arena; *out NULL when absent. */
 cairn_status weights_vector(weights *w, const char *name, int32_t n, const float **out,
                             cairn_diag *dg);
-/* Every tensor of the file must be bound or end in one of `ignored`; else an error names some. */
+/* Every tensor of the file must be bound or hold one of `ignored` in its name; else an error names some. */
 cairn_status weights_audit(const weights *w, const char *const *ignored, size_t n_ignored,
                            cairn_diag *dg);
 
