@@ -197,7 +197,7 @@ static void naive(const world *w, int32_t pos, int32_t head, double *out, double
     const double eps = 0x1p-24;
     const int32_t kvh = head / (c->n_head / c->n_kv);
     const int32_t lo = c->window > 0 ? max_i32(0, pos - c->window + 1) : 0, n = pos - lo + 1;
-    double m = -INFINITY, worst = 0, sum = 0;
+    double m = -(double)INFINITY, worst = 0, sum = 0;
     for (int32_t j = lo; j <= pos; j++) {
         double dot = 0, mag = 0;
         for (int32_t d = 0; d < c->dk; d++) {
