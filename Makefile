@@ -1,5 +1,6 @@
 # One non-recursive makefile.  New files under src/ and tests/ are found by name: no edit needed.
-#   make                 $(B)/libcairn.a and, once src/cli/main.c exists, $(B)/cairn
+#   make                 $(B)/libcairn.a and $(B)/cairn
+#   make examples        the programs under examples/, linked as a user would
 #   make run             installs, builds, fetches the default model and answers PROMPT="…"
 #   make test            installs, builds and runs every test program
 #   make test-asan test-tsan fuzz fuzz-long check compile_commands.json clean
@@ -86,12 +87,9 @@ opt = $(if $(filter src/backend/cpu/%,$(1)),$(OPT_KERN),$(OPT)) \
       $(if $(filter tests/kern/emulated_%,$(1)),-O0 -U_FORTIFY_SOURCE)
 conv = $(if $(filter src/backend/cpu/kern/% tests/%,$(1)),,$(WARN_CONV))
 
-# --- libraries: each is needed only when its user is there ---
-has = $(if $(filter $(1),$(src_all)),$(2))
-LIBS := $(call has,src/base/json.cc,-lsimdjson -lstdc++) $(call has,src/base/hash.c,-lxxhash) \
-        $(call has,src/text/%,-lonig -lutf8proc) $(call has,src/cache/%,-lzstd) \
-        $(call has,src/serve/%,-lmicrohttpd) $(call has,src/hub/%,-lcurl -lzip) -lpthread -lm
-LIBS_CLI := $(call has,src/cli/%,-ledit)
+# --- libraries ---
+LIBS := -lsimdjson -lstdc++ -lxxhash -lonig -lutf8proc -lmicrohttpd -lcurl -lzip -lpthread -lm
+LIBS_CLI := -ledit
 LINK = $(CC) $(HARD) -pthread -Wl,--as-needed $(LDFLAGS)
 
 # Commands are shown short, unless V=1.
@@ -99,10 +97,10 @@ V ?= 0
 say = $(if $(filter 0,$(V)),@printf '  %-4s %s\n' '$(1)' '$@';)
 
 # --- targets ---
-.PHONY: all run kern-bench test test-build test-side test-asan test-tsan fuzz fuzz-long fuzz-build check clean FORCE
+.PHONY: all examples run kern-bench test test-build test-side test-asan test-tsan fuzz fuzz-long fuzz-build check clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
-all: $(B)/libcairn.a $(if $(filter src/cli/main.c,$(src_cli)),$(B)/cairn)
+all: $(B)/libcairn.a $(B)/cairn
 
 # Everything, plain: what tests and the program link.
 $(B)/internal.a: $(obj_lib)
@@ -137,6 +135,11 @@ $(B)/flags: FORCE
 .SECONDEXPANSION:
 $(B)/tests/%: $(B)/tests/%.o $$(call help_of,tests/%.c) $(B)/internal.a
 	$(call say,LINK)$(LINK) -o $@ $^ $(LIBS) -lcmocka
+
+# What a user has: the public headers, libcairn.a, the system's libraries.
+examples: $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
+$(B)/examples/%: $(B)/examples/%.o $(B)/libcairn.a
+	$(call say,LINK)$(LINK) -o $@ $^ $(LIBS)
 
 # Programs under bench/ measure; kern-bench: the kernels, on one thread and on two.
 $(B)/bench/%: $(B)/bench/%.o $(B)/internal.a
@@ -185,7 +188,7 @@ fuzz-long:
 	$(MAKE_MORE) FUZZ_SECONDS=1200 fuzz
 
 check:
-	@find src include tests -name '*.[ch]' -o -name '*.cc' | sort | xargs clang-format --dry-run -Werror
+	@find src include tests examples -name '*.[ch]' -o -name '*.cc' | sort | xargs clang-format --dry-run -Werror
 	@python3 tools/layers.py --self-test
 	@python3 tools/layers.py
 
@@ -195,4 +198,4 @@ compile_commands.json: FORCE
 clean:
 	rm -rf $(B) $(B)-asan $(B)-tsan $(B)-fuzz $(B)-clang
 
--include $(patsubst %.o,%.d,$(obj_lib) $(obj_cli) $(call obj,$(test_c) $(fuzz_all)))
+-include $(patsubst %.o,%.d,$(obj_lib) $(obj_cli) $(call obj,$(test_c) $(fuzz_all) $(wildcard examples/*.c)))

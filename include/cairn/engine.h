@@ -1,5 +1,6 @@
-/* An engine: one model, one owner thread, many requests in one batch.  Every function may be called
-   from any thread.  What a request computes does not depend on the others. */
+/* An engine: one model, one owner thread, many requests in one batch.  Every function but open and
+   close may be called from any thread; close once nobody else will call.  What a request computes
+   does not depend on the others. */
 #ifndef CAIRN_ENGINE_H
 #define CAIRN_ENGINE_H
 
@@ -13,10 +14,18 @@ extern "C" {
 typedef struct cairn_engine cairn_engine;
 typedef uint64_t cairn_request_id; /* never 0 */
 
+enum {
+    CAIRN_MAX_SEQS = 256,   /* a decode step of more rows is no faster a row */
+    CAIRN_MAX_QUEUE = 4096, /* each waits in order; beyond that, waiting has no end */
+    CAIRN_MAX_STOP = 16,    /* strings; each is matched at every byte */
+    CAIRN_MAX_BIAS = 4096,  /* each is one addition a token */
+    CAIRN_MAX_LOGPROBS = 20 /* alternatives of a token, sorted at each */
+};
+
 typedef struct cairn_engine_opts {
     uint32_t struct_size; /* set by cairn_engine_opts_init */
-    int32_t max_seqs;     /* requests decoded at once; 0: 4 */
-    int32_t max_queue;    /* requests waiting beyond those; 0: 64 */
+    int32_t max_seqs;     /* requests decoded at once, at most CAIRN_MAX_SEQS; 0: 4 */
+    int32_t max_queue;    /* requests waiting beyond those, at most CAIRN_MAX_QUEUE; 0: 64 */
     int32_t
         ctx_len; /* positions a request may use; 0: the largest that fits, at most the model's */
     int32_t max_step_rows; /* rows a step computes at most; 0: 512 */
@@ -35,7 +44,7 @@ typedef struct cairn_sampling {
     float frequency_penalty;
     uint64_t seed;
     const struct cairn_bias *bias; /* borrowed during submit */
-    size_t n_bias;
+    size_t n_bias;                 /* at most CAIRN_MAX_BIAS */
 } cairn_sampling;
 
 typedef struct cairn_bias {
@@ -58,7 +67,6 @@ typedef struct cairn_request {
     bool want_progress; /* PROGRESS events during prefill */
     uint32_t choice;    /* index of this choice among those of one seed (n > 1) */
 } cairn_request;
-enum { CAIRN_MAX_STOP = 16, CAIRN_MAX_LOGPROBS = 20 };
 
 typedef enum cairn_event_kind { CAIRN_EV_PROGRESS, CAIRN_EV_TOKEN, CAIRN_EV_DONE } cairn_event_kind;
 typedef enum cairn_finish {
@@ -94,13 +102,14 @@ typedef struct cairn_event {
     int32_t n_generated;
     double prefill_seconds, decode_seconds;
 } cairn_event;
-typedef void (*cairn_event_fn)(void *ctx,
-                               const cairn_event *ev); /* on the engine thread; must not block */
+/* On the engine thread: must not block.  It may submit, cancel and read counters; closing the engine
+   from here is forbidden, as close waits for this very thread. */
+typedef void (*cairn_event_fn)(void *ctx, const cairn_event *ev);
 
 typedef struct cairn_engine_stats {
-    uint32_t struct_size;
+    uint32_t struct_size; /* set by cairn_engine_stats_init */
     int32_t n_active, n_queued, max_seqs, ctx_len;
-    uint64_t n_requests, n_cancelled, n_failed;
+    uint64_t n_requests, n_cancelled, n_failed; /* since the engine was opened, as all below */
     uint64_t prompt_tokens, generated_tokens, steps;
     uint64_t cache_bytes_used, cache_bytes_total, weights_bytes, scratch_bytes;
     double busy_seconds;
@@ -110,15 +119,19 @@ CAIRN_API void cairn_engine_opts_init(cairn_engine_opts *o);
 CAIRN_API void cairn_request_init(cairn_request *r); /* greedy, no limits, n_logprobs -1 */
 CAIRN_API CAIRN_MUST_USE cairn_status cairn_engine_open(cairn_model *m, const cairn_engine_opts *o,
                                                         cairn_engine **out, cairn_diag *dg);
-/* Ends every request (CANCELLED), waits for the owner thread.  NULL is fine. */
+/* Ends every request (CANCELLED), waits for the owner thread.  NULL is fine.  Not from a callback. */
 CAIRN_API void cairn_engine_close(cairn_engine *e);
 /* E_ARG: an id outside the vocabulary, a value out of range; E_LIMIT: the prompt leaves no room in
-   the context; E_BUSY: the queue is full.  After success the callback gets one DONE event. */
+   the context; E_BUSY: the queue is full, or the engine is closing.  Everything that the request
+   points to is copied.  After success the callback gets one DONE event; it may come before submit
+   returns, and `*out` is written before the first event. */
 CAIRN_API CAIRN_MUST_USE cairn_status cairn_engine_submit(cairn_engine *e, const cairn_request *r,
                                                           cairn_event_fn fn, void *ctx,
                                                           cairn_request_id *out, cairn_diag *dg);
 /* Idempotent, unknown ids are fine; a DONE event still follows. */
 CAIRN_API void cairn_engine_cancel(cairn_engine *e, cairn_request_id id);
+CAIRN_API void cairn_engine_stats_init(cairn_engine_stats *s);
+/* Writes the first out->struct_size bytes: what the caller's version of the struct has. */
 CAIRN_API void cairn_engine_get_stats(cairn_engine *e, cairn_engine_stats *out);
 CAIRN_API const cairn_model *cairn_engine_model(const cairn_engine *e);
 

@@ -10,6 +10,11 @@ extern "C" {
 #endif
 
 typedef struct cairn_model cairn_model;
+
+enum {
+    CAIRN_MAX_CTX = 1 << 24, /* positions; beyond the context of any model known */
+    CAIRN_MAX_THREADS = 1023 /* what a pool of workers can count */
+};
 struct cairn_text;
 
 /* FAST: what serving uses (8-bit activations for quantised weights, f16 caches).
@@ -19,28 +24,32 @@ typedef enum cairn_compute { CAIRN_COMPUTE_FAST, CAIRN_COMPUTE_F32 } cairn_compu
 typedef struct cairn_model_opts {
     uint32_t struct_size; /* set by cairn_model_opts_init */
     cairn_compute compute;
-    int32_t n_threads;     /* 0: one for each core this process may use */
-    bool no_weights;       /* open headers only: shapes, tensors, text; no engine can be made */
+    int32_t n_threads; /* at most CAIRN_MAX_THREADS; 0: one for each core this process may use */
+    bool no_weights;   /* open headers only: shapes, tensors, text; no engine can be made */
     uint64_t memory_limit; /* bytes; 0: what the machine (and its cgroup) has available */
 } cairn_model_opts;
 
 typedef struct cairn_model_info {
-    uint32_t struct_size;
-    const char
-        *format; /* "gguf", "safetensors"; lives as long as the model, like every pointer here */
-    const char *family; /* "llama", "qwen2", ... */
-    const char *name;   /* the file's own name for itself, or its file name */
-    const char *quant;  /* dominant weight type by bytes, e.g. "Q4_1" */
+    uint32_t struct_size; /* set by cairn_model_info_init */
+    /* "gguf", "safetensors"; lives as long as the model, like every pointer here */
+    const char *format;
+    /* the file's own word: general.architecture, or model_type ("llama", "qwen2", "gemma3_text") */
+    const char *family;
+    const char *name;  /* the file's own name for itself, or its file name */
+    const char *quant; /* dominant weight type by bytes, e.g. "Q4_1" */
     int32_t n_layer, hidden, n_head, n_kv_head, head_dim, vocab, ctx_train;
     uint64_t n_params;
-    uint64_t file_bytes;         /* tensor data on disk */
-    uint64_t resident_bytes;     /* weights as held in memory; 0 with no_weights */
-    uint64_t token_bytes;        /* file bytes that decoding one token must read */
-    uint64_t cache_bytes_token;  /* cache bytes a position takes in full-attention layers */
-    uint64_t cache_bytes_window; /* cache bytes that windowed layers take at most, a sequence */
+    uint64_t file_bytes;        /* tensor data on disk */
+    uint64_t resident_bytes;    /* weights as held in memory; 0 with no_weights */
+    uint64_t token_bytes;       /* file bytes that decoding one token must read */
+    uint64_t cache_bytes_token; /* cache bytes a position takes in full-attention layers */
+    /* Cache bytes that windowed layers take at most, a sequence: window and step, in whole blocks. */
+    uint64_t cache_bytes_window;
     double load_seconds;
     int32_t n_threads;
-    const char *isa; /* level of the kernels in use, e.g. "haswell" */
+    const char *isa;        /* level of the kernels in use, e.g. "haswell" */
+    uint64_t matmul_params; /* elements of all matrices that rows are multiplied with */
+    uint64_t head_params;   /* of those, the head's: once for each row whose logits are wanted */
 } cairn_model_info;
 
 typedef struct cairn_tensor_info {
@@ -60,12 +69,17 @@ CAIRN_API CAIRN_MUST_USE cairn_status cairn_model_open(const char *path, const c
 CAIRN_API void cairn_model_close(cairn_model *m); /* NULL is fine */
 
 CAIRN_API void cairn_model_info_init(cairn_model_info *info);
+/* Writes the first info->struct_size bytes: what the caller's version of the struct has. */
 CAIRN_API void cairn_model_get_info(const cairn_model *m, cairn_model_info *info);
+/* Cache bytes that a sequence of n_pos positions takes at its worst moment, in an engine with the
+   default codec and step; exact. */
+CAIRN_API uint64_t cairn_model_cache_bytes(const cairn_model *m, int32_t n_pos);
 
 /* The model's tokenizer and template, borrowed; NULL when its files hold none. */
 CAIRN_API const struct cairn_text *cairn_model_text(const cairn_model *m);
 
 CAIRN_API size_t cairn_model_n_tensors(const cairn_model *m);
+/* i < cairn_model_n_tensors: asserted. */
 CAIRN_API void cairn_model_tensor(const cairn_model *m, size_t i, cairn_tensor_info *out);
 /* Dequantised values of the tensor `name`, f32, row-major; `n` must be its element count. */
 CAIRN_API CAIRN_MUST_USE cairn_status cairn_model_read_tensor(const cairn_model *m,

@@ -12,7 +12,7 @@ typedef struct cairn_score_opts {
     uint32_t struct_size;
     int32_t chunk;     /* rows a step computes; 0: 512 */
     int32_t first;     /* first position whose logits are wanted */
-    int32_t n_threads; /* 0: the model's */
+    int32_t n_threads; /* at most CAIRN_MAX_THREADS; 0: the model's */
 } cairn_score_opts;
 
 /* `logits`: [vocab], of position `pos`; valid during the call.  Return false to stop. */
@@ -32,14 +32,15 @@ CAIRN_API CAIRN_MUST_USE cairn_status cairn_score_hidden(cairn_model *m, const i
                                                          cairn_diag *dg);
 
 typedef struct cairn_numerics_report {
-    uint32_t struct_size;
+    uint32_t struct_size; /* set by cairn_numerics_report_init */
     uint64_t n_comparisons;
     uint64_t n_different; /* logits whose bits differ */
     char first[256];      /* what differed first and where; empty if nothing did */
 } cairn_numerics_report;
+CAIRN_API void cairn_numerics_report_init(cairn_numerics_report *r);
 /* Runs the prompt alone, in chunks of odd sizes, in batches with strangers, with few output rows,
    on 1 to `max_threads` threads, and compares every logit bit by bit.  `say`, if not NULL, gets one
-   line for each comparison. */
+   line for each comparison.  Writes the first out->struct_size bytes of the report. */
 CAIRN_API CAIRN_MUST_USE cairn_status cairn_check_numerics(cairn_model *m, const int32_t *ids,
                                                            size_t n, int32_t max_threads,
                                                            void (*say)(void *ctx, const char *line),
@@ -49,10 +50,13 @@ CAIRN_API CAIRN_MUST_USE cairn_status cairn_check_numerics(cairn_model *m, const
 /* Speed of prefill and decode, alone on the machine. */
 typedef struct cairn_bench_opts {
     uint32_t struct_size;
-    int32_t n_prompt, n_decode, depth, batch;
+    int32_t n_prompt; /* positions of each sequence that prefill computes; 0: no such phase */
+    int32_t n_decode; /* steps of decoding; likewise */
+    int32_t depth;    /* positions in the cache before either begins */
+    int32_t batch;    /* sequences, at most CAIRN_MAX_SEQS of cairn/engine.h */
 } cairn_bench_opts;
 CAIRN_API void cairn_bench_opts_init(cairn_bench_opts *o);
-/* One repeat: tokens per second of each phase. */
+/* One repeat: tokens per second of each phase, all sequences together; 0 for one left out. */
 CAIRN_API CAIRN_MUST_USE cairn_status cairn_bench_run(cairn_model *m, const cairn_bench_opts *o,
                                                       double *prefill_tps, double *decode_tps,
                                                       cairn_diag *dg);

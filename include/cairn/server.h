@@ -1,4 +1,5 @@
-/* The HTTP server, for embedding it in a program. */
+/* The HTTP server, for embedding it in a program.  open, run and close belong to one thread; stop may
+   come from any, or from a signal handler. */
 #ifndef CAIRN_SERVER_H
 #define CAIRN_SERVER_H
 
@@ -11,17 +12,17 @@ extern "C" {
 typedef struct cairn_server cairn_server;
 
 typedef struct cairn_server_model {
-    const char *id; /* what requests name */
-    cairn_engine *engine;
+    const char *id;       /* what requests name; copied */
+    cairn_engine *engine; /* borrowed: must outlive the server */
 } cairn_server_model;
 
 typedef struct cairn_server_opts {
-    uint32_t struct_size;
-    const char *host; /* NULL: 127.0.0.1 */
-    int32_t port;     /* 0: any free port */
-    const cairn_server_model *models;
+    uint32_t struct_size;             /* set by cairn_server_opts_init */
+    const char *host;                 /* NULL: 127.0.0.1 */
+    int32_t port;                     /* 0: any free port */
+    const cairn_server_model *models; /* at least one; copied */
     size_t n_models;
-    const char *const *api_keys; /* none: no authentication */
+    const char *const *api_keys; /* copied; none: no authentication */
     size_t n_api_keys;
     int32_t max_connections;   /* 0: 1024 */
     int32_t header_timeout_ms; /* 0: 10,000; total time for a request's headers */
@@ -37,7 +38,8 @@ CAIRN_API int32_t cairn_server_port(const cairn_server *s);
 /* Serves until cairn_server_stop, then drains: running requests may finish for `drain_ms`. */
 CAIRN_API CAIRN_MUST_USE cairn_status cairn_server_run(cairn_server *s, int32_t drain_ms,
                                                        cairn_diag *dg);
-CAIRN_API void cairn_server_stop(cairn_server *s); /* any thread, or a signal handler */
+CAIRN_API void cairn_server_stop(cairn_server *s);
+/* After run has returned, or without a run; before the engines are closed.  NULL is fine. */
 CAIRN_API void cairn_server_close(cairn_server *s);
 
 #ifdef __cplusplus

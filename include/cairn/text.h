@@ -46,7 +46,10 @@ CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_render(const cairn_text *t,
 CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_prompt(const cairn_text *t,
                                                         const cairn_render_opts *o, cairn_ids *out,
                                                         cairn_diag *dg);
-CAIRN_API bool cairn_text_has_template(const cairn_text *t);
+CAIRN_API bool cairn_text_has_template(const cairn_text *t); /* false for NULL */
+/* E_NOTFOUND: there is none (or no `t`); another failure: why the model's own does not compile. */
+CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_check_template(const cairn_text *t,
+                                                                cairn_diag *dg);
 CAIRN_API int32_t cairn_text_vocab(const cairn_text *t);
 CAIRN_API bool cairn_text_is_eos(const cairn_text *t, int32_t id);
 /* The token's own bytes (a byte-level piece decoded); valid as long as `t`. Empty if unknown. */

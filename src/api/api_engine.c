@@ -1,5 +1,8 @@
 /* The public engine: checks arguments, hands over to engine/. */
 #include "api/api_model.h"
+
+#include <string.h>
+
 #include "base/diag.h"
 #include "cairn/engine.h"
 #include "engine/engine.h"
@@ -65,10 +68,16 @@ void cairn_engine_cancel(cairn_engine *e, cairn_request_id id)
     if (e) engine_cancel(e->e, id);
 }
 
+void cairn_engine_stats_init(cairn_engine_stats *s)
+{
+    *s = (cairn_engine_stats){.struct_size = sizeof *s};
+}
+
 void cairn_engine_get_stats(cairn_engine *e, cairn_engine_stats *out)
 {
-    out->struct_size = sizeof *out;
-    engine_get_stats(e->e, out);
+    cairn_engine_stats s = {.struct_size = out->struct_size};
+    engine_get_stats(e->e, &s);
+    memcpy(out, &s, out->struct_size < sizeof s ? out->struct_size : sizeof s);
 }
 
 const cairn_model *cairn_engine_model(const cairn_engine *e)

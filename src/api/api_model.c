@@ -1,12 +1,17 @@
 /* The public face of models: checks arguments, converts, nothing clever. */
 #include "api/api_model.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/diag.h"
 #include "base/str.h"
+#include "base/workers.h"
+#include "engine/step.h"
 #include "hub/hub_registry.h"
-#include "model/family.h"
+
+_Static_assert((int)CAIRN_MAX_THREADS == (int)WORKERS_MAX,
+               "the limit that is promised is the pool's");
 
 void cairn_model_opts_init(cairn_model_opts *o)
 {
@@ -36,6 +41,9 @@ cairn_status cairn_model_open(const char *path, const cairn_model_opts *o, cairn
     if (o && o->struct_size != sizeof *o)
         return diag_set(dg, CAIRN_E_ARG, "cairn_model_open: options not initialised");
     if (o) opts = *o;
+    if (opts.n_threads < 0 || opts.n_threads > CAIRN_MAX_THREADS)
+        return diag_set(dg, CAIRN_E_ARG, "%d threads; expected 0 to %d", opts.n_threads,
+                        CAIRN_MAX_THREADS);
     cairn_model *m = mem_calloc(1, sizeof *m, MEM_MODEL);
     if (!m) return diag_set(dg, CAIRN_E_NOMEM, "model");
     TRY_GOTO(model_open(path, &opts, &m->m, dg), out);
@@ -88,15 +96,19 @@ static void count_elements(const model *m, cairn_model_info *i)
 
 static void count_cache(const model *m, cairn_model_info *i)
 {
-    const uint64_t e = m->compute == CAIRN_COMPUTE_F32 ? 4 : 2;
+    enum { MANY = 1 << 12 }; /* whole blocks of any size, so that a quotient is exact */
     for (int32_t l = 0; l < m->cache.n_layer; l++) {
-        const cache_layer_spec *s = &m->cache.layer[l];
-        const uint64_t bytes = (uint64_t)s->n_kv_head * (uint64_t)(s->dk + s->dv) * e;
-        if (s->window)
-            i->cache_bytes_window += bytes * (uint64_t)s->window;
+        const cachespec one = {1, &m->cache.layer[l]};
+        if (one.layer->window)
+            i->cache_bytes_window += cache_bytes(&one, stepper_codec(m), STEP_ROWS, CAIRN_MAX_CTX);
         else
-            i->cache_bytes_token += bytes;
+            i->cache_bytes_token += cache_bytes(&one, stepper_codec(m), STEP_ROWS, MANY) / MANY;
     }
+}
+
+uint64_t cairn_model_cache_bytes(const cairn_model *m, int32_t n_pos)
+{
+    return n_pos > 0 ? cache_bytes(&m->m->cache, stepper_codec(m->m), STEP_ROWS, n_pos) : 0;
 }
 
 void cairn_model_get_info(const cairn_model *cm, cairn_model_info *info)
@@ -105,7 +117,7 @@ void cairn_model_get_info(const cairn_model *cm, cairn_model_info *info)
     const model_shape *s = &m->shape;
     cairn_model_info i = {.struct_size = info->struct_size,
                           .format = m->src->format == SOURCE_GGUF ? "gguf" : "safetensors",
-                          .family = m->family->name,
+                          .family = m->arch,
                           .name = display_name(m),
                           .quant = dominant_type(m->src),
                           .n_layer = s->n_layer,
@@ -122,6 +134,7 @@ void cairn_model_get_info(const cairn_model *cm, cairn_model_info *info)
                           .resident_bytes = m->dev ? m->be->resident(m->dev) : 0};
     count_elements(m, &i);
     count_cache(m, &i);
+    model_count_matmul(m, &i.matmul_params, &i.head_params);
     memcpy(info, &i, info->struct_size < sizeof i ? info->struct_size : sizeof i);
 }
 
@@ -137,6 +150,7 @@ size_t cairn_model_n_tensors(const cairn_model *m)
 
 void cairn_model_tensor(const cairn_model *m, size_t i, cairn_tensor_info *out)
 {
+    assert(i < m->m->src->n_tensor);
     const tensor_desc *t = &m->m->src->tensor[i];
     *out = (cairn_tensor_info){t->name.ptr, dtype_name(t->type), t->n_dim, {0}, t->size};
     for (int32_t d = 0; d < t->n_dim && d < 4; d++) out->dim[d] = t->dim[d];

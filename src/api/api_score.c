@@ -1,5 +1,8 @@
 /* Public scoring and measuring: checks arguments, hands over to engine/. */
 #include "api/api_model.h"
+
+#include <string.h>
+
 #include "base/diag.h"
 #include "cairn/score.h"
 #include "engine/forward.h"
@@ -52,13 +55,24 @@ cairn_status cairn_score_hidden(cairn_model *m, const int32_t *ids, size_t n,
     return forward_hidden(m->m, ids, n, &own, fn, ctx, dg);
 }
 
+void cairn_numerics_report_init(cairn_numerics_report *r)
+{
+    *r = (cairn_numerics_report){.struct_size = sizeof *r};
+}
+
 cairn_status cairn_check_numerics(cairn_model *m, const int32_t *ids, size_t n, int32_t max_threads,
                                   void (*say)(void *ctx, const char *line), void *ctx,
                                   cairn_numerics_report *out, cairn_diag *dg)
 {
     TRY(check_model(m, dg));
     if (!ids || !out) return diag_set(dg, CAIRN_E_ARG, "no ids or no place for the report");
-    return numerics_check(m->m, ids, n, max_threads, say, ctx, out, dg);
+    if (out->struct_size < sizeof out->struct_size)
+        return diag_set(dg, CAIRN_E_ARG, "cairn_check_numerics: report not initialised");
+    cairn_numerics_report r;
+    TRY(numerics_check(m->m, ids, n, max_threads, say, ctx, &r, dg));
+    r.struct_size = out->struct_size;
+    memcpy(out, &r, out->struct_size < sizeof r ? out->struct_size : sizeof r);
+    return CAIRN_OK;
 }
 
 void cairn_bench_opts_init(cairn_bench_opts *o)
@@ -82,6 +96,7 @@ cairn_status cairn_bench_machine(cairn_model *m, double *read_gbs, double *int8_
                                  cairn_diag *dg)
 {
     TRY(check_model(m, dg));
+    if (!read_gbs || !int8_tops) return diag_set(dg, CAIRN_E_ARG, "no place for the limits");
     const cairn_status st = m->m->be->measure(m->m->dev, read_gbs, int8_tops);
     if (st != CAIRN_OK) return diag_set(dg, st, "the machine's limits could not be measured");
     return CAIRN_OK;

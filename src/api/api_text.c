@@ -84,6 +84,15 @@ static json_val root_of(const json_doc *d)
     return d ? json_root(d) : (json_val){0};
 }
 
+cairn_status cairn_text_check_template(const cairn_text *t, cairn_diag *dg)
+{
+    if (!t) return diag_set(dg, CAIRN_E_NOTFOUND, "the model has no tokenizer");
+    if (t->f.chat) return CAIRN_OK;
+    if (t->f.chat_diag.status != CAIRN_OK)
+        return diag_set(dg, t->f.chat_diag.status, "%s", t->f.chat_diag.message);
+    return diag_set(dg, CAIRN_E_NOTFOUND, "the model has no chat template");
+}
+
 static cairn_status render_with(const cairn_text *t, const cairn_render_opts *o,
                                 const render_args *a, buf *out, cairn_diag *dg)
 {
@@ -95,7 +104,7 @@ static cairn_status render_with(const cairn_text *t, const cairn_render_opts *o,
                       dg));
         c = own;
     }
-    if (!c) return diag_set(dg, CAIRN_E_NOTFOUND, "the model has no chat template");
+    if (!c) return cairn_text_check_template(t, dg);
     st = chat_render(c, root_of(a->messages), root_of(a->tools), root_of(a->kwargs),
                      !o->no_generation_prompt, out, dg);
     chat_close(own);
@@ -159,7 +168,7 @@ cairn_status cairn_text_prompt(const cairn_text *t, const cairn_render_opts *o, 
 
 bool cairn_text_has_template(const cairn_text *t)
 {
-    return t->f.chat != NULL;
+    return t && t->f.chat;
 }
 
 int32_t cairn_text_vocab(const cairn_text *t)

@@ -98,6 +98,7 @@ void json_w_raw(json_writer *w, cairn_str json);
 /* "key": value */
 void json_w_kstr(json_writer *w, const char *key, cairn_str s);
 void json_w_kint(json_writer *w, const char *key, int64_t v);
+void json_w_kuint(json_writer *w, const char *key, uint64_t v);
 void json_w_knum(json_writer *w, const char *key, double v);
 void json_w_kbool(json_writer *w, const char *key, bool v);
 

@@ -224,6 +224,12 @@ void json_w_kint(json_writer *w, const char *key, int64_t v)
     json_w_int(w, v);
 }
 
+void json_w_kuint(json_writer *w, const char *key, uint64_t v)
+{
+    json_w_key(w, key);
+    json_w_uint(w, v);
+}
+
 void json_w_knum(json_writer *w, const char *key, double v)
 {
     json_w_key(w, key);

@@ -20,9 +20,8 @@
 #include "base/thread.h"
 
 enum {
-    WORKERS_MAX = 1023, /* ten bits of the ticket */
-    SPINS_MAX = 4000,   /* about 50–150 µs of pauses; then others may need the core */
-    LINE = 64           /* bytes apart, so that two words never share a cache line */
+    SPINS_MAX = 4000, /* about 50–150 µs of pauses; then others may need the core */
+    LINE = 64         /* bytes apart, so that two words never share a cache line */
 };
 
 typedef struct worker {

@@ -7,10 +7,13 @@
 
 #include "cairn/status.h"
 
+enum { WORKERS_MAX = 1023 }; /* ten bits of the ticket */
+
 typedef struct workers workers;
 typedef void (*worker_fn)(void *ctx, int32_t i_task, int32_t i_thread);
 
-cairn_status workers_new(int32_t n_threads, workers **out); /* the caller is one of them */
+/* 1 … WORKERS_MAX threads, of which the caller is one. */
+cairn_status workers_new(int32_t n_threads, workers **out);
 void workers_free(workers *w);
 int32_t workers_count(const workers *w);
 /* Threads that take part from the next call on, 1 … count. Between steps only. */

@@ -63,13 +63,14 @@ static void on_event(void *ctx, const cairn_event *ev)
     mutex_unlock(&in->mu);
 }
 
-/* Moves what came into `out`; true when it was the last. */
-static bool take_text(inbox *in, buf *out)
+/* Moves what came into `out`; true when it was the last.  `lost`: memory did not suffice for it. */
+static bool take_text(inbox *in, buf *out, bool *lost)
 {
     enum { LOOK_MS = 50 }; /* how soon Ctrl-C is seen */
     mutex_lock(&in->mu);
     if (!in->done && in->text.len == 0) (void)cond_wait_ms(&in->ready, &in->mu, LOOK_MS);
     buf_str(out, buf_view(&in->text));
+    *lost = buf_status(&in->text) != CAIRN_OK || buf_status(out) != CAIRN_OK;
     buf_clear(&in->text);
     const bool done = in->done;
     mutex_unlock(&in->mu);
@@ -82,14 +83,16 @@ static cairn_status pump(cairn_engine *e, cairn_request_id id, inbox *in, buf *s
     buf piece;
     buf_init(&piece, MEM_MISC);
     for (bool done = false; !done;) {
+        bool lost;
         buf_clear(&piece);
-        done = take_text(in, &piece);
+        done = take_text(in, &piece, &lost);
         if (answer_interrupted()) cairn_engine_cancel(e, id);
-        if (st == CAIRN_OK && piece.len) {
-            st = cli_write_out(piece.ptr, piece.len, dg);
-            if (said) buf_str(said, buf_view(&piece));
-            if (st != CAIRN_OK) cairn_engine_cancel(e, id); /* nobody reads on */
-        }
+        if (st != CAIRN_OK) continue;
+        if (piece.len) st = cli_write_out(piece.ptr, piece.len, dg);
+        if (said) buf_str(said, buf_view(&piece));
+        if (lost || (said && buf_status(said) != CAIRN_OK))
+            st = diag_set(dg, CAIRN_E_NOMEM, "no memory for the answer's text");
+        if (st != CAIRN_OK) cairn_engine_cancel(e, id); /* nobody reads on */
     }
     buf_deinit(&piece);
     return st;

@@ -42,7 +42,9 @@ cairn_status chat_loop_ids(const cairn_text *t, const buf *conversation, cairn_i
     buf_str(&whole, buf_view(conversation));
     buf_byte(&whole, ']');
     o.messages = buf_view(&whole);
-    cairn_status st = buf_status(&whole);
+    cairn_status st = buf_status(conversation);
+    if (st == CAIRN_OK) st = buf_status(&whole);
+    if (st != CAIRN_OK) (void)diag_set(dg, st, "no memory for the conversation");
     if (st == CAIRN_OK) st = cairn_text_prompt(t, &o, out, dg);
     buf_deinit(&whole);
     return st;

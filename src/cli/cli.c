@@ -39,8 +39,7 @@ static void print_help(const command *c, const flag *table, size_t n)
     buf_printf(&b, "usage: cairn %s %s\n\n%s\n", c->name, c->words, c->help);
     if (n) buf_puts(&b, "\n");
     flags_help(table, n, &b);
-    if (b.ptr) fwrite(b.ptr, 1, b.len, stdout);
-    buf_deinit(&b);
+    (void)cli_print(&b, NULL);
 }
 
 bool cli_flags(const command *c, const flag *table, size_t n_flags, int argc, char **argv,
@@ -69,7 +68,7 @@ cairn_status cli_open_model(const char *word, const cairn_model_opts *o, cairn_m
                             cairn_diag *dg)
 {
     cairn_bytes path = {0};
-    TRY(cairn_model_resolve(word ? word : "smollm2", &path, dg));
+    TRY(cairn_model_resolve(word ? word : CLI_DEFAULT_MODEL, &path, dg));
     const cairn_status st = cairn_model_open(path.ptr, o, out, dg);
     cairn_bytes_free(&path);
     return st;
@@ -154,4 +153,15 @@ cairn_status cli_write_out(const void *p, size_t n, cairn_diag *dg)
         n -= (size_t)done;
     }
     return CAIRN_OK;
+}
+
+cairn_status cli_print(buf *b, cairn_diag *dg)
+{
+    cairn_status st = buf_status(b);
+    if (st == CAIRN_OK)
+        st = cli_write_out(b->ptr, b->len, dg);
+    else
+        (void)diag_set(dg, st, "no memory for what is to be printed");
+    buf_deinit(b);
+    return st;
 }

@@ -6,6 +6,8 @@
 #include "base/flags.h"
 #include "cairn/cairn.h"
 
+#define CLI_DEFAULT_MODEL "smollm2"
+
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 typedef struct command {
@@ -42,7 +44,7 @@ typedef struct cli_words {
 bool cli_flags(const command *c, const flag *table, size_t n_flags, int argc, char **argv,
                size_t min_words, size_t max_words, cli_words *out, int *exit_code);
 
-/* `word` is a path or a registered name; NULL: the default model. */
+/* `word` is a path or a registered name; NULL: CLI_DEFAULT_MODEL. */
 cairn_status cli_open_model(const char *word, const cairn_model_opts *o, cairn_model **out,
                             cairn_diag *dg);
 cairn_status cli_open_text(const char *word, cairn_text **out, cairn_diag *dg);
@@ -51,5 +53,7 @@ cairn_status cli_compute(const char *word, cairn_compute *out, cairn_diag *dg);
 /* A JSON array of token ids. */
 cairn_status cli_read_ids(const char *path, cairn_ids *out, cairn_diag *dg);
 cairn_status cli_write_out(const void *p, size_t n, cairn_diag *dg); /* standard output */
+/* Writes what was built, or says that building it failed; b is left empty. */
+cairn_status cli_print(buf *b, cairn_diag *dg);
 
 #endif

@@ -66,9 +66,9 @@ static shares share_of(const bench_result *r, const cairn_model_info *i, const c
                 0,
                 0};
     double dec[MAX_REPEATS], pre[MAX_REPEATS];
-    /* A token multiplies every matrix once: two operations a weight; the head only once a prompt. */
-    const double head = (double)i->vocab * i->hidden;
-    const double ops = 2.0 * ((double)i->n_params - head * (i->n_params > (uint64_t)head ? 1 : 0));
+    /* A row multiplies every matrix once, two operations a weight; the head only once a prompt. */
+    const double ops = 2.0 * ((double)(i->matmul_params - i->head_params) +
+                              (double)i->head_params / max_i32(1, o->n_prompt));
     for (int32_t k = 0; k < r->n; k++) {
         const double steps = r->decode[k] / (double)(o->batch > 0 ? o->batch : 1);
         dec[k] = steps * (double)i->token_bytes / 1e9 / r->read_gbs[k];
@@ -128,12 +128,14 @@ int cmd_bench(const command *c, int argc, char **argv)
     int64_t n_prompt = 512, n_decode = 128, depth = 0, batch = 1, threads = 0, repeats = 5;
     bool json = false;
     const flag table[] = {
-        {"--prompt-tokens", "-p", FLAG_INT, &n_prompt, "N: tokens of prefill (512)", 0, 1 << 24,
+        {"--prompt-tokens", "-p", FLAG_INT, &n_prompt, "N: tokens of prefill (512)", 0,
+         CAIRN_MAX_CTX, NULL},
+        {"--tokens", "-n", FLAG_INT, &n_decode, "N: tokens decoded (128)", 0, CAIRN_MAX_CTX, NULL},
+        {"--depth", "-d", FLAG_INT, &depth, "N: positions in the cache before", 0, CAIRN_MAX_CTX,
          NULL},
-        {"--tokens", "-n", FLAG_INT, &n_decode, "N: tokens decoded (128)", 0, 1 << 24, NULL},
-        {"--depth", "-d", FLAG_INT, &depth, "N: positions in the cache before", 0, 1 << 24, NULL},
-        {"--batch", "-b", FLAG_INT, &batch, "N: sequences decoded together", 1, 256, NULL},
-        {"--threads", "-t", FLAG_INT, &threads, "N: threads", 1, 1024, NULL},
+        {"--batch", "-b", FLAG_INT, &batch, "N: sequences decoded together", 1, CAIRN_MAX_SEQS,
+         NULL},
+        {"--threads", "-t", FLAG_INT, &threads, "N: threads", 1, CAIRN_MAX_THREADS, NULL},
         {"--repeats", "-r", FLAG_INT, &repeats, "N: repeats (5)", 1, MAX_REPEATS, NULL},
         {"--json", NULL, FLAG_BOOL, &json, "one JSON object", 0, 0, NULL},
     };
@@ -167,8 +169,7 @@ int cmd_bench(const command *c, int argc, char **argv)
         print_json(&r, &s, &info, &b);
     else
         print_text(&r, &s, &info, &b);
-    TRY_GOTO(buf_status(&b), out);
-    st = cli_write_out(b.ptr, b.len, &dg);
+    st = cli_print(&b, &dg);
 out:
     buf_deinit(&b);
     cairn_model_close(m);
@@ -177,7 +178,7 @@ out:
 
 /* --- check-numerics --- */
 
-enum { DEFAULT_IDS = 1300 }; /* past two splits of 512 and many cache blocks */
+enum { DEFAULT_IDS = 1300 }; /* several splits of 256 positions and many cache blocks */
 
 static cairn_status seeded_ids(int32_t vocab, int32_t ctx, cairn_ids *out, cairn_diag *dg)
 {
@@ -211,7 +212,8 @@ int cmd_check_numerics(const command *c, int argc, char **argv)
         {"--ids", NULL, FLAG_STR, &ids_path, "IDS.json: the prompt (default: 1,300 seeded ids)", 0,
          0, NULL},
         {"--compute", NULL, FLAG_STR, &compute, "fast|f32: arithmetic (default fast)", 0, 0, NULL},
-        {"--threads", "-t", FLAG_INT, &threads, "N: try 1 to N threads (8)", 1, 1024, NULL},
+        {"--threads", "-t", FLAG_INT, &threads, "N: try 1 to N threads (8)", 1, CAIRN_MAX_THREADS,
+         NULL},
         {"--verbose", "-v", FLAG_BOOL, &verbose, "a line for each comparison", 0, 0, NULL},
     };
     cli_words words;
@@ -225,7 +227,8 @@ int cmd_check_numerics(const command *c, int argc, char **argv)
     cairn_ids ids = {0};
     cairn_model_info info;
     cairn_model_opts o;
-    cairn_numerics_report r = {.struct_size = sizeof r};
+    cairn_numerics_report r;
+    cairn_numerics_report_init(&r);
     cairn_model_opts_init(&o);
     cairn_model_info_init(&info);
     o.n_threads = (int32_t)threads;

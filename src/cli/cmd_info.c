@@ -35,9 +35,9 @@ static size_t sum_types(const cairn_model *m, type_sum out[MAX_TYPES])
     return n;
 }
 
-static uint64_t cache_bytes(const cairn_model_info *i, int32_t ctx)
+static uint64_t needed_bytes(const cairn_model *m, const cairn_model_info *i, int32_t ctx)
 {
-    return i->cache_bytes_token * (uint64_t)ctx + i->cache_bytes_window;
+    return i->file_bytes + cairn_model_cache_bytes(m, ctx);
 }
 
 static void json_info(const cairn_model *m, const cairn_model_info *i, buf *b)
@@ -81,7 +81,7 @@ static void json_info(const cairn_model *m, const cairn_model_info *i, buf *b)
         json_w_obj(&w);
         json_w_kint(&w, "context_tokens", min_i32(ctx_steps[k], i->ctx_train));
         json_w_kint(&w, "needed_bytes",
-                    (int64_t)(i->file_bytes + cache_bytes(i, min_i32(ctx_steps[k], i->ctx_train))));
+                    (int64_t)needed_bytes(m, i, min_i32(ctx_steps[k], i->ctx_train)));
         json_w_end_obj(&w);
     }
     json_w_end_arr(&w);
@@ -108,8 +108,7 @@ static void text_info(const cairn_model *m, const cairn_model_info *i, buf *b)
     buf_puts(b, "  memory by context (weights and cache)\n");
     for (size_t k = 0; k < N_CTX && (k == 0 || ctx_steps[k] <= i->ctx_train); k++) {
         const int32_t ctx = min_i32(ctx_steps[k], i->ctx_train);
-        buf_printf(b, "    %7d  %10.1f MB\n", (int)ctx,
-                   (double)(i->file_bytes + cache_bytes(i, ctx)) / 1e6);
+        buf_printf(b, "    %7d  %10.1f MB\n", (int)ctx, (double)needed_bytes(m, i, ctx) / 1e6);
     }
 }
 
@@ -124,10 +123,7 @@ static cairn_status print_info(const cairn_model *m, bool json, cairn_diag *dg)
         json_info(m, &i, &b);
     else
         text_info(m, &i, &b);
-    cairn_status st = buf_status(&b);
-    if (st == CAIRN_OK) st = cli_write_out(b.ptr, b.len, dg);
-    buf_deinit(&b);
-    return st;
+    return cli_print(&b, dg);
 }
 
 static cairn_status write_tensor(const cairn_model *m, const char *name, const char *path,

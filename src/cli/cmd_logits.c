@@ -66,7 +66,8 @@ static cairn_status sink_init(sink *s, size_t n, int32_t vocab, int32_t top, cai
 {
     size_t cells;
     *s = (sink){.vocab = vocab, .top = top};
-    if (!mul_size(n, (size_t)(top ? top : vocab), &cells)) return CAIRN_E_LIMIT;
+    if (!mul_size(n, (size_t)(top ? top : vocab), &cells))
+        return diag_set(dg, CAIRN_E_LIMIT, "logits of %zu positions: too many to hold", n);
     s->logits = mem_calloc(cells, sizeof *s->logits, MEM_IO);
     s->ids = mem_calloc(top ? cells : 1, sizeof *s->ids, MEM_IO);
     s->lse = mem_calloc(n, sizeof *s->lse, MEM_IO);
@@ -106,7 +107,7 @@ int cmd_logits(const command *c, int argc, char **argv)
         {"--top", NULL, FLAG_INT, &top, "K: only the K best of each position", 1, 1 << 20, NULL},
         {"--chunk", NULL, FLAG_INT, &chunk, "N: rows computed at a time", 1, 1 << 20, NULL},
         {"--compute", NULL, FLAG_STR, &compute, "fast|f32: arithmetic (default fast)", 0, 0, NULL},
-        {"--threads", "-t", FLAG_INT, &threads, "N: threads", 1, 1024, NULL},
+        {"--threads", "-t", FLAG_INT, &threads, "N: threads", 1, CAIRN_MAX_THREADS, NULL},
     };
     cli_words words;
     int code;
@@ -194,10 +195,7 @@ static cairn_status print_score(const tally *t, bool json, cairn_diag *dg)
         buf_printf(&b, "tokens %llu  nll %.6f  perplexity %.4f\n", (unsigned long long)t->scored,
                    nll, exp(nll));
     }
-    cairn_status st = buf_status(&b);
-    if (st == CAIRN_OK) st = cli_write_out(b.ptr, b.len, dg);
-    buf_deinit(&b);
-    return st;
+    return cli_print(&b, dg);
 }
 
 static cairn_status tokenize_file(const cairn_model *m, const char *path, cairn_ids *ids,
@@ -224,10 +222,10 @@ int cmd_score(const command *c, int argc, char **argv)
     const flag table[] = {
         {"--file", "-f", FLAG_STR, &file, "TEXT: the file ('-': standard input)", 0, 0, NULL},
         {"--json", NULL, FLAG_BOOL, &json, "one JSON object", 0, 0, NULL},
-        {"--ctx", NULL, FLAG_INT, &ctx, "N: window (default: the model's context)", 2, 1 << 28,
-         NULL},
+        {"--ctx", NULL, FLAG_INT, &ctx, "N: window (default: the model's context)", 2,
+         CAIRN_MAX_CTX, NULL},
         {"--compute", NULL, FLAG_STR, &compute, "fast|f32: arithmetic (default fast)", 0, 0, NULL},
-        {"--threads", "-t", FLAG_INT, &threads, "N: threads", 1, 1024, NULL},
+        {"--threads", "-t", FLAG_INT, &threads, "N: threads", 1, CAIRN_MAX_THREADS, NULL},
     };
     cli_words words;
     int code;

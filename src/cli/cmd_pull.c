@@ -49,7 +49,7 @@ static cairn_status pull(const char *name, buf *out, cairn_diag *dg)
     const cairn_status st = hub_pull(name, &r, out, dg);
     end_line(&s);
     buf_byte(out, '\n');
-    return st == CAIRN_OK ? buf_status(out) : st;
+    return st;
 }
 
 int cmd_pull(const command *c, int argc, char **argv)
@@ -75,7 +75,7 @@ int cmd_pull(const command *c, int argc, char **argv)
         st = hub_remove(words.word[1], &dg);
     else
         st = pull(words.word[0], &out, &dg);
-    if (st == CAIRN_OK && out.len) st = cli_write_out(out.ptr, out.len, &dg);
+    if (st == CAIRN_OK) st = cli_print(&out, &dg);
     buf_deinit(&out);
     return st == CAIRN_OK ? EXIT_OK : cli_failed(&dg);
 }

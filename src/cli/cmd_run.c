@@ -82,7 +82,8 @@ out:
     return st;
 }
 
-static cairn_status run_model(const char *word, const run_flags *f, cairn_diag *dg)
+static cairn_status run_model(const char *word, cairn_compute compute, const run_flags *f,
+                              cairn_diag *dg)
 {
     cairn_status st;
     cairn_model *m = NULL;
@@ -92,14 +93,22 @@ static cairn_status run_model(const char *word, const run_flags *f, cairn_diag *
     cairn_model_opts_init(&o);
     cairn_engine_opts_init(&eo);
     o.n_threads = (int32_t)f->threads;
+    o.compute = compute;
     eo.max_seqs = 1;
     eo.ctx_len = (int32_t)f->ctx;
-    TRY(cli_compute(f->compute, &o.compute, dg));
     TRY_GOTO(cli_open_model(word, &o, &m, dg), out);
     const cairn_text *t = cairn_model_text(m);
     if (!t) {
-        st = diag_set(dg, CAIRN_E_NOTFOUND, "%s: no tokenizer beside the weights", word);
+        st = diag_set(dg, CAIRN_E_NOTFOUND, "%s: no tokenizer beside the weights",
+                      word ? word : CLI_DEFAULT_MODEL);
         goto out;
+    }
+    if (!f->raw && !cairn_text_has_template(t)) {
+        st = cairn_text_check_template(t, dg);
+        if (st != CAIRN_E_NOTFOUND) { /* its own is broken: going on without it would be a guess */
+            st = diag_prefix(dg, st, "chat template (--raw goes without)");
+            goto out;
+        }
     }
     TRY_GOTO(cairn_engine_open(m, &eo, &e, dg), out);
     if (f->prompt || f->file || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
@@ -122,13 +131,13 @@ int cmd_run(const command *c, int argc, char **argv)
     const flag table[] = {
         {"--prompt", "-p", FLAG_STR, &f.prompt, "TEXT: what to answer", 0, 0, NULL},
         {"--file", "-f", FLAG_STR, &f.file, "FILE: likewise ('-': standard input)", 0, 0, NULL},
-        {"--tokens", "-n", FLAG_INT, &f.n, "N: at most so many (default: the context)", 1, 1 << 28,
-         NULL},
+        {"--tokens", "-n", FLAG_INT, &f.n, "N: at most so many (default: the context)", 1,
+         CAIRN_MAX_CTX, NULL},
         {"--temp", NULL, FLAG_NUM, &f.temp, "T: temperature, 0: greedy (0.7)", 0, 100, NULL},
         {"--top-k", NULL, FLAG_INT, &f.top_k, "K: only the K likeliest, 0: all", 0, 1 << 24, NULL},
-        {"--top-p", NULL, FLAG_NUM, &f.top_p, "P: only the likeliest that reach P (1)", 1e-9, 1,
-         NULL},
-        {"--min-p", NULL, FLAG_NUM, &f.min_p, "P: only those of P times the best (0)", 1e-9, 1,
+        {"--top-p", NULL, FLAG_NUM, &f.top_p, "P: only the likeliest that reach P, 1: all (1)", 0,
+         1, NULL},
+        {"--min-p", NULL, FLAG_NUM, &f.min_p, "P: only those of P times the best, 0: all (0)", 0, 1,
          NULL},
         {"--repetition-penalty", NULL, FLAG_NUM, &f.repetition, "R: 1: none", 0.01, 100, NULL},
         {"--seed", NULL, FLAG_INT, &f.seed, "S: the same seed gives the same text", 0, 0,
@@ -136,11 +145,11 @@ int cmd_run(const command *c, int argc, char **argv)
         {"--system", NULL, FLAG_STR, &f.system, "TEXT: a system message first", 0, 0, NULL},
         {"--raw", NULL, FLAG_BOOL, &f.raw, "complete the text, without the chat template", 0, 0,
          NULL},
-        {"--ctx", NULL, FLAG_INT, &f.ctx, "N: context (default: the largest that fits)", 1, 1 << 28,
-         NULL},
+        {"--ctx", NULL, FLAG_INT, &f.ctx, "N: context (default: the largest that fits)", 1,
+         CAIRN_MAX_CTX, NULL},
         {"--compute", NULL, FLAG_STR, &f.compute, "fast|f32: arithmetic (default fast)", 0, 0,
          NULL},
-        {"--threads", "-t", FLAG_INT, &f.threads, "N: threads", 1, 1024, NULL},
+        {"--threads", "-t", FLAG_INT, &f.threads, "N: threads", 1, CAIRN_MAX_THREADS, NULL},
         {"--verbose", "-v", FLAG_BOOL, &f.verbose, "speeds on standard error", 0, 0, NULL},
     };
     cli_words words;
@@ -149,8 +158,8 @@ int cmd_run(const command *c, int argc, char **argv)
         return code;
     if (f.prompt && f.file) return cli_usage(c, "run: expected one of -p PROMPT and -f FILE");
     cairn_diag dg = {0};
-    const cairn_status st = run_model(words.n ? words.word[0] : NULL, &f, &dg);
-    if (st == CAIRN_E_ARG && strncmp(dg.message, "--", 2) == 0)
-        return cli_usage(c, "%s", dg.message);
+    cairn_compute compute;
+    if (cli_compute(f.compute, &compute, &dg) != CAIRN_OK) return cli_usage(c, "%s", dg.message);
+    const cairn_status st = run_model(words.n ? words.word[0] : NULL, compute, &f, &dg);
     return st == CAIRN_OK ? EXIT_OK : cli_failed(&dg);
 }

@@ -5,6 +5,7 @@
 
 #include "base/diag.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "cli/cli.h"
@@ -15,6 +16,7 @@ typedef struct serve_flags {
     const char *host, *key_file, *kv;
     int64_t port, ctx, parallel, threads, queue, drain_s;
     uint64_t memory;
+    bool verbose;
 } serve_flags;
 
 typedef struct served {
@@ -25,6 +27,13 @@ typedef struct served {
     const char *key[MAX_KEYS];
     size_t n_keys;
 } served;
+
+static void on_event(void *ctx, log_level level, const char *event, const char *line)
+{
+    (void)ctx;
+    (void)level;
+    fprintf(stderr, "cairn: %s %s\n", event, line);
+}
 
 static cairn_server *running; /* for the signal handler; set before the handler is */
 
@@ -114,16 +123,18 @@ int cmd_serve(const command *c, int argc, char **argv)
         {"--port", NULL, FLAG_INT, &f.port, "P: port, 0: any free one (8080)", 0, 65535, NULL},
         {"--api-key-file", NULL, FLAG_STR, &f.key_file, "F: accepted keys, one a line", 0, 0, NULL},
         {"--ctx", NULL, FLAG_INT, &f.ctx, "N: context of a request (default: what fits)", 1,
-         1 << 28, NULL},
+         CAIRN_MAX_CTX, NULL},
         {"--memory", NULL, FLAG_SIZE, &f.memory, "BYTES: for weights and caches", 0, 0, NULL},
         {"--kv-cache", NULL, FLAG_STR, &f.kv, "SPEC: f16, bf16 or f32", 0, 0, NULL},
-        {"--parallel", NULL, FLAG_INT, &f.parallel, "N: requests decoded at once (4)", 1, 256,
-         NULL},
-        {"--queue", NULL, FLAG_INT, &f.queue, "N: requests waiting beyond those (64)", 1, 1 << 16,
-         NULL},
+        {"--parallel", NULL, FLAG_INT, &f.parallel, "N: requests decoded at once (4)", 1,
+         CAIRN_MAX_SEQS, NULL},
+        {"--queue", NULL, FLAG_INT, &f.queue, "N: requests waiting beyond those (64)", 1,
+         CAIRN_MAX_QUEUE, NULL},
         {"--drain", NULL, FLAG_INT, &f.drain_s, "S: seconds for running requests at the end (20)",
          0, 86400, NULL},
-        {"--threads", "-t", FLAG_INT, &f.threads, "N: threads", 1, 1024, NULL},
+        {"--verbose", "-v", FLAG_BOOL, &f.verbose,
+         "events too, not only warnings, on standard error", 0, 0, NULL},
+        {"--threads", "-t", FLAG_INT, &f.threads, "N: threads", 1, CAIRN_MAX_THREADS, NULL},
     };
     cli_words words;
     int code;
@@ -135,8 +146,9 @@ int cmd_serve(const command *c, int argc, char **argv)
     cairn_status st;
     served s = {0};
     buf_init(&s.keys, MEM_SERVE);
+    log_set(f.verbose ? LOG_INFO : LOG_WARN, on_event, NULL);
     TRY_GOTO(read_keys(f.key_file, &s, &dg), out);
-    if (!words.n) words.word[words.n++] = "smollm2";
+    if (!words.n) words.word[words.n++] = CLI_DEFAULT_MODEL;
     for (size_t i = 0; i < words.n; i++) TRY_GOTO(open_one(words.word[i], &f, &s, &dg), out);
     st = listen_and_serve(&f, &s, &dg);
 out:

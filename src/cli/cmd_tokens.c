@@ -19,10 +19,7 @@ static cairn_status print_ids(const cairn_ids *ids, cairn_diag *dg)
     for (size_t i = 0; i < ids->len; i++) json_w_int(&w, ids->ptr[i]);
     json_w_end_arr(&w);
     buf_byte(&b, '\n');
-    cairn_status st = buf_status(&b);
-    if (st == CAIRN_OK) st = cli_write_out(b.ptr, b.len, dg);
-    buf_deinit(&b);
-    return st;
+    return cli_print(&b, dg);
 }
 
 int cmd_tokenize(const command *c, int argc, char **argv)

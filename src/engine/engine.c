@@ -12,12 +12,8 @@
 
 enum {
     DEFAULT_SEQS = 4,
-    MAX_SEQS = 256, /* a decode step of more rows is no faster a row */
     DEFAULT_QUEUE = 64,
-    MAX_QUEUE = 4096, /* each waits in order; beyond that, waiting has no end */
-    DEFAULT_ROWS = 512,
-    MAX_ROWS = 4096, /* a step is not interrupted */
-    MAX_CTX = 1 << 24
+    MAX_ROWS = 4096 /* a step is not interrupted */
 };
 
 uint64_t engine_now(const engine *e)
@@ -51,11 +47,11 @@ static cairn_status read_opts(engine *e, const cairn_engine_opts *o, cairn_diag 
 {
     e->max_seqs = o->max_seqs ? o->max_seqs : DEFAULT_SEQS;
     e->max_queue = o->max_queue ? o->max_queue : DEFAULT_QUEUE;
-    TRY(in_range("max_seqs", e->max_seqs, 1, MAX_SEQS, dg));
-    TRY(in_range("max_queue", e->max_queue, 1, MAX_QUEUE, dg));
-    e->max_step_rows = o->max_step_rows ? o->max_step_rows : max_i32(DEFAULT_ROWS, e->max_seqs);
+    TRY(in_range("max_seqs", e->max_seqs, 1, CAIRN_MAX_SEQS, dg));
+    TRY(in_range("max_queue", e->max_queue, 1, CAIRN_MAX_QUEUE, dg));
+    e->max_step_rows = o->max_step_rows ? o->max_step_rows : max_i32(STEP_ROWS, e->max_seqs);
     TRY(in_range("max_step_rows", e->max_step_rows, e->max_seqs, MAX_ROWS, dg));
-    return in_range("ctx_len", o->ctx_len, 0, MAX_CTX, dg);
+    return in_range("ctx_len", o->ctx_len, 0, CAIRN_MAX_CTX, dg);
 }
 
 /* Programs first, since the guard counts their scratch; then the cache that it allows. */
@@ -176,10 +172,12 @@ void engine_close(engine *e)
 static cairn_status promise_slot(engine *e, cairn_diag *dg)
 {
     mutex_lock(&e->mu);
-    const bool room = !e->closing && e->n_live + e->n_coming < engine_capacity(e);
+    const bool closing = e->closing;
+    const bool room = !closing && e->n_live + e->n_coming < engine_capacity(e);
     if (room) e->n_coming++;
     mutex_unlock(&e->mu);
     if (room) return CAIRN_OK;
+    if (closing) return diag_set(dg, CAIRN_E_BUSY, "the engine is closing");
     return diag_set(dg, CAIRN_E_BUSY, "the queue is full: %d requests are running or waiting",
                     engine_capacity(e));
 }

@@ -7,16 +7,13 @@
 
 #include "base/num.h"
 
-enum {
-    DEFAULT_CHUNK = 512,
-    LOGITS_BYTES = 128 << 20, /* of one step, where the caller leaves the chunk to us */
-    MAX_POSITIONS = 1 << 24
-};
+/* Of one step, where the caller leaves the chunk to us. */
+enum { LOGITS_BYTES = 128 << 20 };
 
 cairn_status forward_check_ids(const model *m, const int32_t *ids, size_t n, cairn_diag *dg)
 {
-    if (n == 0 || n > MAX_POSITIONS)
-        return diag_set(dg, CAIRN_E_ARG, "%zu ids; expected 1 to %d", n, MAX_POSITIONS);
+    if (n == 0 || n > CAIRN_MAX_CTX)
+        return diag_set(dg, CAIRN_E_ARG, "%zu ids; expected 1 to %d", n, CAIRN_MAX_CTX);
     for (size_t i = 0; i < n; i++)
         if (ids[i] < 0 || ids[i] >= m->shape.vocab)
             return diag_set(dg, CAIRN_E_ARG, "id %d at %zu; the vocabulary has %d", ids[i], i,
@@ -31,7 +28,9 @@ static cairn_status check(const model *m, const int32_t *ids, size_t n, const ca
     if (o->chunk < 0) return diag_set(dg, CAIRN_E_ARG, "chunk is %d", o->chunk);
     if (o->first < 0 || (size_t)o->first >= n)
         return diag_set(dg, CAIRN_E_ARG, "first wanted position is %d of %zu", o->first, n);
-    if (o->n_threads < 0) return diag_set(dg, CAIRN_E_ARG, "%d threads", o->n_threads);
+    if (o->n_threads < 0 || o->n_threads > CAIRN_MAX_THREADS)
+        return diag_set(dg, CAIRN_E_ARG, "%d threads; expected 0 to %d", o->n_threads,
+                        CAIRN_MAX_THREADS);
     return CAIRN_OK;
 }
 
@@ -39,7 +38,7 @@ static int32_t chunk_rows(const model *m, int32_t n, const cairn_score_opts *o)
 {
     if (o->chunk) return min_i32(o->chunk, n);
     const int32_t fits = LOGITS_BYTES / (int32_t)sizeof(float) / m->shape.vocab;
-    return min_i32(n, max_i32(1, min_i32(DEFAULT_CHUNK, fits)));
+    return min_i32(n, max_i32(1, min_i32(STEP_ROWS, fits)));
 }
 
 /* What score and hidden differ in: what a finished chunk gives to the caller. */
@@ -97,7 +96,11 @@ static cairn_status run(job *j, const int32_t *ids, size_t n, const cairn_score_
     }
     TRY_GOTO(stepper_new(m, &so, &j->s, dg), out);
     TRY_GOTO(stepper_add_cache(j->s, (int32_t)n, 0, dg), out);
-    TRY_GOTO(cache_open(stepper_cache(j->s), (int32_t)n, &q), out);
+    st = cache_open(stepper_cache(j->s), (int32_t)n, &q);
+    if (st != CAIRN_OK) {
+        (void)diag_set(dg, st, "no cache for a sequence of %zu positions", n);
+        goto out;
+    }
     if (o->n_threads) m->be->limit_threads(m->dev, o->n_threads);
     stepper_busy(j->s, true);
     walk(j, ids, (int32_t)n, chunk, o->first, q);

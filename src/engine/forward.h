@@ -3,6 +3,7 @@
 #ifndef ENGINE_FORWARD_H
 #define ENGINE_FORWARD_H
 
+#include "cairn/engine.h"
 #include "cairn/score.h"
 #include "engine/step.h"
 

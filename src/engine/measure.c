@@ -6,8 +6,6 @@
 #include "base/num.h"
 #include "base/rng.h"
 
-enum { CHUNK = 512, MAX_BATCH = 256, MAX_POSITIONS = 1 << 22 };
-
 typedef struct bench {
     const model *m;
     cairn_bench_opts o;
@@ -18,19 +16,24 @@ typedef struct bench {
 
 static cairn_status check(const cairn_bench_opts *o, cairn_diag *dg)
 {
-    if (o->batch < 1 || o->batch > MAX_BATCH)
-        return diag_set(dg, CAIRN_E_ARG, "batch of %d; expected 1 to %d", o->batch, MAX_BATCH);
-    if (o->n_prompt < 0 || o->n_decode < 0 || o->depth < 0 || o->n_prompt > MAX_POSITIONS ||
-        o->n_decode > MAX_POSITIONS || o->depth > MAX_POSITIONS)
-        return diag_set(dg, CAIRN_E_ARG, "prompt %d, decode %d, depth %d; expected 0 to %d",
-                        o->n_prompt, o->n_decode, o->depth, MAX_POSITIONS);
+    if (o->batch < 1 || o->batch > CAIRN_MAX_SEQS)
+        return diag_set(dg, CAIRN_E_ARG, "batch of %d; expected 1 to %d", o->batch, CAIRN_MAX_SEQS);
+    if (o->n_prompt < 0 || o->n_decode < 0 || o->depth < 0 || o->depth > CAIRN_MAX_CTX ||
+        max_i32(o->n_prompt, o->n_decode) > CAIRN_MAX_CTX - o->depth)
+        return diag_set(dg, CAIRN_E_ARG,
+                        "prompt %d, decode %d, depth %d; expected 0 to %d positions in all",
+                        o->n_prompt, o->n_decode, o->depth, CAIRN_MAX_CTX);
     return CAIRN_OK;
 }
 
-static cairn_status open_all(bench *b, int32_t n_pos)
+static cairn_status open_all(bench *b, int32_t n_pos, cairn_diag *dg)
 {
-    for (int32_t i = 0; i < b->o.batch; i++)
-        TRY(cache_open(stepper_cache(b->s), n_pos, &b->seq[i]));
+    for (int32_t i = 0; i < b->o.batch; i++) {
+        const cairn_status st = cache_open(stepper_cache(b->s), n_pos, &b->seq[i]);
+        if (st != CAIRN_OK)
+            return diag_set(dg, st, "no cache for sequence %d of %d, %d positions each", i + 1,
+                            b->o.batch, n_pos);
+    }
     return CAIRN_OK;
 }
 
@@ -44,8 +47,8 @@ static void close_all(bench *b)
 static void prefill(bench *b, int32_t from, int32_t n)
 {
     for (int32_t i = 0; i < b->o.batch; i++)
-        for (int32_t at = 0; at < n; at += CHUNK) {
-            const int32_t rows = min_i32(CHUNK, n - at);
+        for (int32_t at = 0; at < n; at += STEP_ROWS) {
+            const int32_t rows = min_i32(STEP_ROWS, n - at);
             stepper_begin(b->s);
             stepper_add(b->s, b->seq[i], b->id + from + at, rows, at + rows == n, from + n);
             stepper_run(b->s);
@@ -63,22 +66,22 @@ static void decode(bench *b, int32_t from, int32_t n)
 }
 
 /* The first step touches pages and wakes threads; it is not timed. */
-static cairn_status warm_up(bench *b)
+static cairn_status warm_up(bench *b, cairn_diag *dg)
 {
-    TRY(open_all(b, 1));
+    TRY(open_all(b, 1, dg));
     decode(b, 0, 1);
     close_all(b);
     return CAIRN_OK;
 }
 
 static cairn_status time_phase(bench *b, int32_t n, void (*phase)(bench *, int32_t, int32_t),
-                               double *tps)
+                               double *tps, cairn_diag *dg)
 {
     if (n == 0) {
         *tps = 0;
         return CAIRN_OK;
     }
-    TRY(open_all(b, b->o.depth + n));
+    TRY(open_all(b, b->o.depth + n, dg));
     prefill(b, 0, b->o.depth);
     const double t0 = clock_s();
     phase(b, b->o.depth, n);
@@ -94,7 +97,7 @@ cairn_status measure_speed(const model *m, const cairn_bench_opts *o, double *pr
     TRY(check(o, dg));
     bench b = {.m = m, .o = *o};
     const int32_t len = max_i32(1, o->depth + max_i32(o->n_prompt, o->n_decode));
-    const stepper_opts so = {.max_rows = max_i32(o->batch, min_i32(CHUNK, len)),
+    const stepper_opts so = {.max_rows = max_i32(o->batch, min_i32(STEP_ROWS, len)),
                              .max_out = o->batch,
                              .max_seqs = o->batch,
                              .ctx_len = len,
@@ -111,9 +114,9 @@ cairn_status measure_speed(const model *m, const cairn_bench_opts *o, double *pr
     TRY_GOTO(stepper_new(m, &so, &b.s, dg), out);
     TRY_GOTO(stepper_add_cache(b.s, len, 0, dg), out);
     stepper_busy(b.s, true);
-    st = warm_up(&b);
-    if (st == CAIRN_OK) st = time_phase(&b, o->n_prompt, prefill, &speed[0]);
-    if (st == CAIRN_OK) st = time_phase(&b, o->n_decode, decode, &speed[1]);
+    st = warm_up(&b, dg);
+    if (st == CAIRN_OK) st = time_phase(&b, o->n_prompt, prefill, &speed[0], dg);
+    if (st == CAIRN_OK) st = time_phase(&b, o->n_decode, decode, &speed[1], dg);
     stepper_busy(b.s, false);
     if (st != CAIRN_OK) goto out;
     *prefill_tps = speed[0];

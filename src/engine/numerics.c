@@ -14,7 +14,6 @@
 enum {
     REFERENCE_BYTES = 512 << 20, /* longer prompts are compared at their last positions */
     MAX_STRANGERS = 3,
-    MAX_THREADS = 256,
     STRANGER_LEN = 203 /* odd: ends in the middle of blocks and tiles */
 };
 
@@ -220,8 +219,9 @@ cairn_status numerics_check(const model *m, const int32_t *ids, size_t n, int32_
 {
     cairn_status st = CAIRN_OK;
     TRY(forward_check_ids(m, ids, n, dg));
-    if (max_threads < 1 || max_threads > MAX_THREADS)
-        return diag_set(dg, CAIRN_E_ARG, "%d threads; expected 1 to %d", max_threads, MAX_THREADS);
+    if (max_threads < 1 || max_threads > CAIRN_MAX_THREADS)
+        return diag_set(dg, CAIRN_E_ARG, "%d threads; expected 1 to %d", max_threads,
+                        CAIRN_MAX_THREADS);
     cairn_numerics_report report = {.struct_size = sizeof report};
     check c = {.m = m, .ids = ids, .n = (int32_t)n, .say = say, .ctx = ctx, .report = &report};
     TRY_GOTO(make_reference(&c, dg), out);

@@ -8,8 +8,6 @@
 #include "base/num.h"
 #include "sample/sample.h"
 
-enum { MAX_BIAS = 4096 }; /* each is one addition a token; OpenAI's limit is 300 */
-
 /* row: from; column: to */
 static const bool moves[REQ_STATE_COUNT][REQ_STATE_COUNT] = {
     [REQ_QUEUED] = {[REQ_PREFILL] = true, [REQ_DONE] = true},
@@ -51,9 +49,9 @@ static cairn_status check(const cairn_request *q, const request_env *env, cairn_
     if (q->n_logprobs < -1 || q->n_logprobs > CAIRN_MAX_LOGPROBS)
         return diag_set(dg, CAIRN_E_ARG, "n_logprobs is %d; expected -1 to %d", q->n_logprobs,
                         CAIRN_MAX_LOGPROBS);
-    if (q->sampling.n_bias > MAX_BIAS)
+    if (q->sampling.n_bias > CAIRN_MAX_BIAS)
         return diag_set(dg, CAIRN_E_ARG, "%zu logit biases; expected at most %d",
-                        q->sampling.n_bias, MAX_BIAS);
+                        q->sampling.n_bias, CAIRN_MAX_BIAS);
     if ((q->n_stop && !q->stop) || (q->sampling.n_bias && !q->sampling.bias))
         return diag_set(dg, CAIRN_E_ARG, "a count of stop strings or biases without an array");
     return sample_check(&q->sampling, env->vocab, dg);

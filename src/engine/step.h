@@ -9,6 +9,10 @@
 
 typedef struct stepper stepper;
 
+/* Rows of a step where nobody says otherwise: matrix products have long reached their full rate, and
+   no request waits for longer than this many rows of another. */
+enum { STEP_ROWS = 512 };
+
 typedef struct stepper_opts {
     int32_t max_rows; /* of a step */
     int32_t max_out;  /* rows of a step whose logits are wanted */

@@ -105,6 +105,10 @@ static cairn_status open_family(model *m, cairn_diag *dg)
     config c = config_of(m->src, dg);
     TRY(c.status);
     TRY(find_family(m->src, c.arch, &m->family, dg));
+    char *arch = arena_alloc(&m->a, sizeof c.arch);
+    if (!arch) return diag_set(dg, CAIRN_E_NOMEM, "model");
+    memcpy(arch, c.arch, sizeof c.arch);
+    m->arch = arch;
     TRY(m->family->open(m, &c, dg));
     TRY(c.status);
     return weights_audit(&m->w, ignored, sizeof ignored / sizeof ignored[0], dg);
@@ -173,4 +177,15 @@ uint64_t model_token_bytes(const model *m)
     for (size_t i = 0; i < m->w.n; i++)
         if (m->w.item[i]->matmul) n += m->w.item[i]->size;
     return n;
+}
+
+void model_count_matmul(const model *m, uint64_t *all, uint64_t *head)
+{
+    *all = *head = 0;
+    for (size_t i = 0; i < m->w.n; i++) {
+        const weight *w = m->w.item[i];
+        if (!w->matmul) continue;
+        *all += (uint64_t)w->rows * (uint64_t)w->cols;
+        if (w->klass == WEIGHT_HEAD) *head += (uint64_t)w->rows * (uint64_t)w->cols;
+    }
 }

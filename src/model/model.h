@@ -19,6 +19,7 @@ typedef struct model {
     arena a;
     source *src;
     const struct family *family;
+    const char *arch; /* the file's word for it, in `a` */
     model_shape shape;
     cachespec cache;
     weights w;  /* every weight that the family bound */
@@ -41,5 +42,7 @@ cairn_status model_record(const model *m, uint32_t fuse, bool taps, arena *a, pr
                           cairn_diag *dg);
 /* Bytes that decoding one token reads from the file: every LINEAR weight once. */
 uint64_t model_token_bytes(const model *m);
+/* Elements of every LINEAR weight, and of the head among them. */
+void model_count_matmul(const model *m, uint64_t *all, uint64_t *head);
 
 #endif

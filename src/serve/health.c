@@ -14,8 +14,9 @@ void health_serve(cairn_server *s, http_req *rq)
 
 static void write_engine(json_writer *w, const model *m)
 {
-    cairn_engine_stats st = {.struct_size = sizeof st};
+    cairn_engine_stats st;
 
+    cairn_engine_stats_init(&st);
     cairn_engine_get_stats(m->engine, &st);
     json_w_obj(w);
     json_w_kstr(w, "id", str_of(m->id));
@@ -23,26 +24,16 @@ static void write_engine(json_writer *w, const model *m)
     json_w_kint(w, "pending_rows", st.n_queued);
     json_w_kint(w, "configured", st.max_seqs);
     json_w_kint(w, "context_window", st.ctx_len);
-    json_w_key(w, "submitted_rows");
-    json_w_uint(w, st.n_requests);
-    json_w_key(w, "cancelled_rows");
-    json_w_uint(w, st.n_cancelled);
-    json_w_key(w, "failed_rows");
-    json_w_uint(w, st.n_failed);
-    json_w_key(w, "prompt_tokens");
-    json_w_uint(w, st.prompt_tokens);
-    json_w_key(w, "generated_tokens");
-    json_w_uint(w, st.generated_tokens);
-    json_w_key(w, "steps");
-    json_w_uint(w, st.steps);
-    json_w_key(w, "kv_bytes");
-    json_w_uint(w, st.cache_bytes_used);
-    json_w_key(w, "kv_budget_bytes");
-    json_w_uint(w, st.cache_bytes_total);
-    json_w_key(w, "weights_bytes");
-    json_w_uint(w, st.weights_bytes);
-    json_w_key(w, "scratch_bytes");
-    json_w_uint(w, st.scratch_bytes);
+    json_w_kuint(w, "submitted_rows", st.n_requests);
+    json_w_kuint(w, "cancelled_rows", st.n_cancelled);
+    json_w_kuint(w, "failed_rows", st.n_failed);
+    json_w_kuint(w, "prompt_tokens", st.prompt_tokens);
+    json_w_kuint(w, "generated_tokens", st.generated_tokens);
+    json_w_kuint(w, "steps", st.steps);
+    json_w_kuint(w, "kv_bytes", st.cache_bytes_used);
+    json_w_kuint(w, "kv_budget_bytes", st.cache_bytes_total);
+    json_w_kuint(w, "weights_bytes", st.weights_bytes);
+    json_w_kuint(w, "scratch_bytes", st.scratch_bytes);
     json_w_knum(w, "busy_seconds", st.busy_seconds);
     json_w_end_obj(w);
 }
@@ -61,8 +52,7 @@ void stats_serve(cairn_server *s, http_req *rq)
     json_w_kint(&w, "started_at", s->started_unix_s);
     json_w_kint(&w, "uptime_seconds", clock_unix_s() - s->started_unix_s);
     json_w_kint(&w, "connections", (int64_t)http_connections(s->http));
-    json_w_key(&w, "requests");
-    json_w_uint(&w, s->n_requests);
+    json_w_kuint(&w, "requests", s->n_requests);
     json_w_end_obj(&w);
     json_w_key(&w, "models");
     json_w_arr(&w);

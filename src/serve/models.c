@@ -53,8 +53,9 @@ const struct cairn_text *model_text(const model *m)
 
 int32_t model_ctx(const model *m)
 {
-    cairn_engine_stats st = {.struct_size = sizeof st};
+    cairn_engine_stats st;
 
+    cairn_engine_stats_init(&st);
     cairn_engine_get_stats(m->engine, &st);
     return st.ctx_len;
 }

@@ -307,11 +307,11 @@ static const model *find_model(const cairn_server *s, http_req *rq, cairn_str na
 
 static bool can_render(http_req *rq, const model *m)
 {
-    const struct cairn_text *t = model_text(m);
+    cairn_diag dg = {0};
 
-    if (t && cairn_text_has_template(t)) return true;
-    openai_error(rq, 400, "messages", "no_chat_template", "the model `%s` has no chat template",
-                 m->id);
+    if (cairn_text_check_template(model_text(m), &dg) == CAIRN_OK) return true;
+    openai_error(rq, 400, "messages", "no_chat_template", "the model `%s` cannot chat: %s", m->id,
+                 dg.message);
     return false;
 }
 

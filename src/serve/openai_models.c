@@ -21,8 +21,7 @@ static void write_model(json_writer *w, const cairn_server *s, const model *m)
     json_w_kint(w, "context_window", model_ctx(m));
     json_w_kstr(w, "family", str_of(info.family));
     json_w_kstr(w, "quantization", str_of(info.quant));
-    json_w_key(w, "parameters");
-    json_w_uint(w, info.n_params);
+    json_w_kuint(w, "parameters", info.n_params);
     json_w_end_obj(w);
 }
 

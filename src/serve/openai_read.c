@@ -197,10 +197,10 @@ static cairn_status read_bias(json_val root, chat_ask *a, chat_fault *f)
     size_t n = json_size(v);
 
     if (!given(v)) return CAIRN_OK;
-    if (json_typeof(v) != JSON_OBJ || n > CHAT_MAX_BIAS)
+    if (json_typeof(v) != JSON_OBJ || n > CAIRN_MAX_BIAS)
         return chat_fault_set(f, CAIRN_E_ARG, "logit_bias",
                               "`logit_bias` must be an object of at most %d token ids",
-                              CHAT_MAX_BIAS);
+                              CAIRN_MAX_BIAS);
     list = arena_calloc(&a->mem, n + 1, sizeof *list);
     if (!list) return chat_fault_set(f, CAIRN_E_NOMEM, "logit_bias", "no memory");
     a->rq.sampling.bias = list;
@@ -240,9 +240,10 @@ static bool auto_or_none(json_val v)
     return str_is(json_str(v), "auto") || str_is(json_str(v), "none");
 }
 
-static bool zero_or_one(json_val v) /* best_of 1, xtc_probability 0 */
+static bool zero_or_one(json_val v)
 {
-    return json_num(v, 2) <= 1 && json_num(v, 2) == (double)(int)json_num(v, 2);
+    const double x = json_num(v, 2);
+    return x == 0 || x == 1;
 }
 
 static bool no_xtc(json_val v)

@@ -27,7 +27,7 @@ typedef struct chat_ask {
     bool stream, include_usage;
 } chat_ask;
 
-enum { CHAT_MAX_CHOICES = 128, CHAT_MAX_BIAS = 1024 }; /* OpenAI's; far above any use seen */
+enum { CHAT_MAX_CHOICES = 128 }; /* each takes a place in the engine or its queue */
 
 /* Always followed by chat_ask_deinit, also after a failure. */
 cairn_status chat_ask_read(chat_ask *a, cairn_str body, chat_fault *fault);

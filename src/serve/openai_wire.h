@@ -12,7 +12,7 @@ void openai_error(http_req *rq, int status, const char *param, const char *code,
                   ...) __attribute__((format(printf, 5, 6)));
 /* The HTTP status, and so the error's type, for a failure of the engine or the template. */
 int openai_status(cairn_status st);
-/* 200 with `body`, or 500 if building it ran out of memory. */
+/* 200 with `body`, or 503 if building it ran out of memory. */
 void openai_reply(http_req *rq, const buf *body);
 /* {"error": …} alone, for a stream that has begun. */
 void openai_write_error(json_writer *w, int status, const char *param, const char *code,

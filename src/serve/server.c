@@ -65,6 +65,8 @@ cairn_status cairn_server_open(const cairn_server_opts *o, cairn_server **out, c
 {
     cairn_status st = CAIRN_OK;
     cairn_server *s;
+
+    if (!o || !out) return diag_set(dg, CAIRN_E_ARG, "cairn_server_open: options or out is NULL");
     http_limits lim = {
         .max_connections = or_default(o->max_connections, 1024),
         .header_timeout_ms = or_default(o->header_timeout_ms, 10000),

@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 
-enum { BEAT_MS = 10000 }; /* agents give up after 20 s without a byte (requirements C5, 34) */
+enum { BEAT_MS = 10000 }; /* agents give up after 20 s without a byte */
 
 void sse_start(http_req *rq)
 {

@@ -53,9 +53,9 @@ void cairn_render_opts_init(cairn_render_opts *o)
     *o = (cairn_render_opts){.struct_size = sizeof *o};
 }
 
-bool cairn_text_has_template(const cairn_text *t)
+cairn_status cairn_text_check_template(const cairn_text *t, cairn_diag *dg)
 {
-    return t != NULL;
+    return t ? CAIRN_OK : diag_set(dg, CAIRN_E_NOTFOUND, "no tokenizer");
 }
 
 static char pieces[VOCAB];
@@ -450,6 +450,11 @@ void cairn_engine_cancel(cairn_engine *e, cairn_request_id id)
         if (j->id == id) j->cancelled = true;
     cond_signal(&e->more);
     mutex_unlock(&e->mu);
+}
+
+void cairn_engine_stats_init(cairn_engine_stats *s)
+{
+    *s = (cairn_engine_stats){.struct_size = sizeof *s};
 }
 
 void cairn_engine_get_stats(cairn_engine *e, cairn_engine_stats *out)

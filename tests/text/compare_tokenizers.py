@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Compares our tokenizer with PyPI's `tokenizers` over random text, both directions.
 
-usage: compare_tokenizers.py DRIVER [--seconds S] [--seed N] [NAME...]
+usage: compare_tokenizers.py DRIVER FOLDER [--seconds S] [--seed N] [NAME...]
 
-DRIVER is the built tests/text/tok_driver.  The vocabularies (folders with tokenizer.json or
-tokenizer.json.zst and tokenizer_config.json) are looked for under $CAIRN_SHARED/tokenizers or
-../shared/tokenizers; names are folders.  Skips with a message when they, or the package, are absent.
+DRIVER is the built tests/text/tok_driver.  FOLDER holds a folder for each vocabulary (tokenizer.json
+or tokenizer.json.zst, and tokenizer_config.json); names choose among them.  Skips with a message when
+it, or the package, is absent.
 """
 import argparse
 import json
@@ -16,9 +16,6 @@ import sys
 import tempfile
 import time
 import unicodedata
-
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SHARED = os.environ.get("CAIRN_SHARED") or os.path.join(ROOT, "..", "shared")
 
 SCRIPTS = [
     (0x20, 0x7E), (0xA0, 0xFF), (0x100, 0x24F), (0x300, 0x36F), (0x370, 0x3FF), (0x400, 0x4FF),
@@ -133,11 +130,12 @@ def compare(name, path, config, driver, seconds, seed, limit=20):
 def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("driver")
+    ap.add_argument("folder")
     ap.add_argument("--seconds", type=float, default=20)
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("names", nargs="*")
     o = ap.parse_intermixed_args()
-    base = os.path.join(SHARED, "tokenizers")
+    base = o.folder
     try:
         import tokenizers  # noqa: F401
     except ImportError:

@@ -64,12 +64,42 @@ static void one_request(void **state)
     assert_int_equal(t.n_tokens, 7);
     assert_memory_equal(t.ids, want, sizeof want);
     cairn_engine_stats s;
+    cairn_engine_stats_init(&s);
     cairn_engine_get_stats(e, &s);
     assert_int_equal(s.struct_size, sizeof s);
     assert_int_equal(s.max_seqs, 4);
     assert_int_equal(s.ctx_len, SIM_CTX);
     cairn_engine_close(e);
     cairn_engine_close(NULL);
+}
+
+/* A caller built against an older, shorter struct keeps what lies behind it. */
+static void short_structs(void **state)
+{
+    (void)state;
+    cairn_engine *e;
+    cairn_engine_stats s;
+    cairn_numerics_report r;
+    assert_ok(cairn_engine_open(&m, NULL, &e, NULL));
+    memset(&s, 0x5a, sizeof s);
+    s.struct_size = (uint32_t)offsetof(cairn_engine_stats, n_requests);
+    cairn_engine_get_stats(e, &s);
+    assert_int_equal(s.struct_size, offsetof(cairn_engine_stats, n_requests));
+    assert_int_equal(s.ctx_len, SIM_CTX);
+    assert_int_equal(s.n_requests, 0x5a5a5a5a5a5a5a5a);
+    cairn_engine_close(e);
+
+    memset(&r, 0x5a, sizeof r);
+    r.struct_size = (uint32_t)offsetof(cairn_numerics_report, first);
+    assert_ok(cairn_check_numerics(&m, ids, 50, 1, NULL, NULL, &r, NULL));
+    assert_int_equal(r.struct_size, offsetof(cairn_numerics_report, first));
+    assert_true(r.n_comparisons > 0);
+    assert_int_equal(r.n_different, 0);
+    assert_int_equal(r.first[0], 0x5a);
+    cairn_numerics_report_init(&r);
+    assert_int_equal(r.struct_size, sizeof r);
+    r.struct_size = 0;
+    assert_int_equal(cairn_check_numerics(&m, ids, 50, 1, NULL, NULL, &r, NULL), CAIRN_E_ARG);
 }
 
 static void bad_arguments(void **state)
@@ -102,6 +132,8 @@ static void bad_arguments(void **state)
     assert_says(&dg, "not initialised");
     assert_int_equal(cairn_bench_run(&m, &bo, &a, &b, &dg), CAIRN_E_ARG);
     assert_int_equal(cairn_bench_run(NULL, NULL, &a, &b, &dg), CAIRN_E_ARG);
+    assert_int_equal(cairn_bench_machine(&m, NULL, &b, &dg), CAIRN_E_ARG);
+    assert_int_equal(cairn_check_numerics(&m, ids, 50, 1, NULL, NULL, NULL, &dg), CAIRN_E_ARG);
     dev *d = sim.m.dev;
     sim.m.dev = NULL;
     assert_int_equal(cairn_bench_run(&m, NULL, &a, &b, &dg), CAIRN_E_ARG);
@@ -113,6 +145,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_request, setup, teardown),
+        cmocka_unit_test_setup_teardown(short_structs, setup, teardown),
         cmocka_unit_test_setup_teardown(bad_arguments, setup, teardown),
     };
     return cmocka_run_group_tests_name("api_engine", tests, NULL, NULL);

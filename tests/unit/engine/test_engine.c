@@ -401,6 +401,32 @@ static void no_memory(void **state)
     assert_true(fault_loop(one_life, NULL) > 30);
 }
 
+typedef struct last_wish {
+    engine *e;
+    cairn_status st;
+    cairn_diag dg;
+} last_wish;
+
+static void ask_again(void *ctx, const cairn_event *ev)
+{
+    last_wish *w = ctx;
+    cairn_request_id id;
+    const cairn_request r = watch_request(ids, 5, 5);
+    if (ev->kind == CAIRN_EV_DONE) w->st = engine_submit(w->e, &r, ask_again, w, &id, &w->dg);
+}
+
+static void closing_says_so(void **state)
+{
+    (void)state;
+    last_wish w = {.e = open_engine((cairn_engine_opts){0})};
+    cairn_request_id id;
+    const cairn_request r = watch_request(ids, 5, 5);
+    assert_ok(engine_submit(w.e, &r, ask_again, &w, &id, NULL));
+    engine_close(w.e);
+    assert_int_equal(w.st, CAIRN_E_BUSY);
+    assert_says(&w.dg, "closing");
+}
+
 static void moves(void **state)
 {
     (void)state;
@@ -429,6 +455,7 @@ int main(void)
         TEST(no_allocation),
         TEST(waits_for_memory_in_order),
         TEST(close_cancels),
+        TEST(closing_says_so),
         TEST(bad_options),
         TEST(no_memory),
         TEST(moves),

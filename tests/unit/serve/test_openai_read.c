@@ -1,6 +1,8 @@
 /* The chat request reader: what it makes of bodies, and every failure of memory. */
 #include "test.h"
 
+#include <stdio.h>
+
 #include "serve/openai_read.h"
 
 /* The reader only wants defaults; these are engine.h's. */
@@ -70,6 +72,31 @@ static void test_fault_names_field(void **state)
     chat_ask_deinit(&a);
 }
 
+/* Whole numbers beyond every integer type included. */
+static void test_best_of(void **state)
+{
+    static const struct {
+        const char *value;
+        bool fine;
+    } cases[] = {{"1", true},      {"0", true},       {"1.0", true},   {"null", true},
+                 {"false", true},  {"2", false},      {"-1", false},   {"0.5", false},
+                 {"1e300", false}, {"-1e300", false}, {"\"1\"", false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char body[128];
+        chat_ask a;
+        chat_fault f;
+        (void)snprintf(body, sizeof body,
+                       "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}], "
+                       "\"best_of\": %s}",
+                       cases[i].value);
+        assert_int_equal(chat_ask_read(&a, str_of(body), &f),
+                         cases[i].fine ? CAIRN_OK : CAIRN_E_UNSUPPORTED);
+        if (!cases[i].fine) assert_string_equal(f.param, "best_of");
+        chat_ask_deinit(&a);
+    }
+}
+
 static cairn_status read_full(void *ctx)
 {
     chat_ask a;
@@ -92,6 +119,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_full),
         cmocka_unit_test(test_fault_names_field),
+        cmocka_unit_test(test_best_of),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
