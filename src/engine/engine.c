@@ -11,13 +11,14 @@
 #include "engine/guard.h"
 
 enum {
-    DEFAULT_SEQS = 4,
-    MAX_SEQS = 256, /* a decode step of more rows is no faster a row */
-    DEFAULT_QUEUE = 64,
-    MAX_QUEUE = 4096, /* each waits in order; beyond that, waiting has no end */
-    DEFAULT_ROWS = 512,
-    MAX_ROWS = 4096, /* a step is not interrupted */
-    MAX_CTX = 1 << 24
+    DEFAULT_SEQS = 4,   /* a person's few clients; each takes the cache of a whole context */
+    MAX_SEQS = 256,     /* a decode step of more rows is no faster a row */
+    DEFAULT_QUEUE = 64, /* at 4 at a time, the last one waits for 16 answers */
+    MAX_QUEUE = 4096,   /* each waits in order; beyond that, waiting has no end */
+    DEFAULT_ROWS =
+        512, /* a weight that is read serves 512 rows: arithmetic, not memory, is the limit */
+    MAX_ROWS = 4096,  /* a step is not interrupted */
+    MAX_CTX = 1 << 24 /* up to here a position is exact in f32, as rotary angles take it */
 };
 
 uint64_t engine_now(const engine *e)
@@ -109,7 +110,7 @@ static void *own(void *ctx)
 {
     engine *e = ctx;
     bool more = false;
-    while (wait_for_work(e, !more)) more = turn(e);
+    while (wait_for_work(e, !more)) more = engine_take_turn(e);
     turn_end_all(e);
     return NULL;
 }
@@ -215,5 +216,5 @@ void engine_cancel(engine *e, cairn_request_id id)
 bool engine_turn(engine *e)
 {
     assert(e->hooks.manual);
-    return turn(e);
+    return engine_take_turn(e);
 }
