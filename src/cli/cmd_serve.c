@@ -63,7 +63,7 @@ static cairn_status read_keys(const char *path, served *s, cairn_diag *dg)
     return diag_set(dg, CAIRN_E_ARG, "%s: no key; expected one a line", path);
 }
 
-/* The id that requests name: the word of the command line without folders and ".gguf". */
+/* The id that requests name: the word of the command line without folders. */
 static const char *id_of(const char *word)
 {
     const char *slash = strrchr(word, '/');

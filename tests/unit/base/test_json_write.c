@@ -29,6 +29,7 @@ static void commas(void **state)
     json_w_kstr(&w, "s", STR_LIT("x"));
     json_w_kbool(&w, "b", true);
     json_w_knum(&w, "n", 0.5);
+    json_w_kuint(&w, "u", UINT64_MAX);
     json_w_key(&w, "last");
     json_w_null(&w);
     json_w_end_obj(&w);
@@ -36,7 +37,7 @@ static void commas(void **state)
     assert_ok(buf_status(&b));
     assert_string_equal(b.ptr, "{\"i\":-9223372036854775808,\"a\":[[],{},18446744073709551615,"
                                "{\"raw\":1},null,false],\"s\":\"x\",\"b\":true,\"n\":0.5,"
-                               "\"last\":null}");
+                               "\"u\":18446744073709551615,\"last\":null}");
     buf_deinit(&b);
 }
 
