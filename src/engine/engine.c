@@ -51,7 +51,7 @@ static cairn_status read_opts(engine *e, const cairn_engine_opts *o, cairn_diag 
     TRY(in_range("max_queue", e->max_queue, 1, CAIRN_MAX_QUEUE, dg));
     e->max_step_rows = o->max_step_rows ? o->max_step_rows : max_i32(STEP_ROWS, e->max_seqs);
     TRY(in_range("max_step_rows", e->max_step_rows, e->max_seqs, MAX_ROWS, dg));
-    return in_range("ctx_len", o->ctx_len, 0, CAIRN_MAX_CTX, dg);
+    return in_range("ctx_len", o->ctx_len, 0, guard_model_ctx(e->m), dg);
 }
 
 /* Programs first, since the guard counts their scratch; then the cache that it allows. */

@@ -2,6 +2,8 @@
    the caller wants go through the head. */
 #include "engine/forward.h"
 
+#include "engine/guard.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -12,8 +14,10 @@ enum { LOGITS_BYTES = 128 << 20 };
 
 cairn_status forward_check_ids(const model *m, const int32_t *ids, size_t n, cairn_diag *dg)
 {
-    if (n == 0 || n > CAIRN_MAX_CTX)
-        return diag_set(dg, CAIRN_E_ARG, "%zu ids; expected 1 to %d", n, CAIRN_MAX_CTX);
+    const int32_t most = guard_model_ctx(m); /* beyond it the rotation is not what was trained */
+    if (n == 0 || n > (size_t)most)
+        return diag_set(dg, CAIRN_E_ARG, "%zu ids; expected 1 to the model's context of %d", n,
+                        most);
     for (size_t i = 0; i < n; i++)
         if (ids[i] < 0 || ids[i] >= m->shape.vocab)
             return diag_set(dg, CAIRN_E_ARG, "id %d at %zu; the vocabulary has %d", ids[i], i,
