@@ -14,7 +14,7 @@
 #include <math.h>
 
 #include "base/diag.h"
-#include "nn/fmath.h"
+#include "base/fmath.h"
 
 /* theta^(2i/dim), f32. */
 static float wave(double theta, int32_t i, int32_t dim)

@@ -1,5 +1,6 @@
-/* exp and log for sampling.  The backend's own belong to tensors and live elsewhere; these need no fma
-   and no vector unit, so that a sampled token does not depend on the backend or the machine. */
+/* exp for sampling, in f32: it weighs a whole vocabulary a token, so it must be plain sums and products
+   that the compiler turns into vectors, which base/fmath.h's double series are not.  It needs no fma
+   and no vector unit: a sampled token does not depend on the backend or the machine. */
 #ifndef SAMPLE_FEXP_H
 #define SAMPLE_FEXP_H
 
@@ -25,25 +26,6 @@ static inline float fexp(float x)
     float scale;
     memcpy(&scale, &bits, sizeof scale);
     return x < -87.0f ? 0.0f : p * scale;
-}
-
-/* Natural logarithm of a finite x > 0: 2 · atanh((m - 1)/(m + 1)) + e · ln 2, m in [√½, √2). */
-static inline double flog(double x)
-{
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    int32_t e = (int32_t)(bits >> 52) - 1023;
-    bits = (bits & 0xfffffffffffffu) | 0x3ff0000000000000u;
-    double m;
-    memcpy(&m, &bits, sizeof m);
-    if (m > 1.4142135623730951) {
-        m *= 0.5;
-        e++;
-    }
-    const double t = (m - 1.0) / (m + 1.0), t2 = t * t;
-    double s = 0.0;
-    for (int k = 21; k >= 1; k -= 2) s = s * t2 + 1.0 / k;
-    return 2.0 * t * s + e * 0.6931471805599453;
 }
 
 #endif

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/alloc.h"
+#include "base/fmath.h"
 #include "base/num.h"
 #include "base/rng.h"
 #include "sample/cut.h"
@@ -205,11 +206,12 @@ static int32_t cut_off(sampler *s, float *x, float top, double sum, const cairn_
 {
     const int32_t n = s->vocab;
     cut c = {-INFINITY, n};
-    const bool by_mass = p->top_p<1.0f, by_count = p->top_k> 0 && p->top_k < n;
+    const bool by_mass = p->top_p < 1.0f;
+    const bool by_count = p->top_k > 0 && p->top_k < n;
     if (by_mass || by_count) cutter_begin(s->cutter, x, by_mass ? s->weight : NULL, top);
     if (by_count) c = cut_both(c, cut_top_k(s->cutter, p->top_k));
     if (by_mass) c = cut_both(c, cut_top_mass(s->cutter, (double)p->top_p * sum));
-    if (p->min_p > 0.0f) c = cut_both(c, (cut){top + (float)flog((double)p->min_p), n});
+    if (p->min_p > 0.0f) c = cut_both(c, (cut){top + (float)fmath_log((double)p->min_p), n});
     int32_t n_kept = 0, equal = c.n_equal;
     for (int32_t i = 0; i < n; i++) {
         if (x[i] < c.at || (x[i] == c.at && equal-- <= 0)) continue;
@@ -263,7 +265,7 @@ cairn_status sample_step(sampler *s, float *logits, const sample_in *in, sample_
     const bool wants = in->n_logprobs >= 0;
     double sum = 0;
     if (wants || in->how->top_p < 1.0f) sum = weigh(s, logits, s->vocab, logits[best], 1.0f);
-    const double lse = wants ? (double)logits[best] + flog(sum) : 0;
+    const double lse = wants ? (double)logits[best] + fmath_log(sum) : 0;
     find_top(logits, s->vocab, in->n_logprobs, out);
     out->logprob = logits[best];
     if (!greedy) choose(s, logits, best, sum, in, out);

@@ -1,6 +1,6 @@
-/* exp and log in double, ours, so that constants have the same bits with every C library. */
-#ifndef NN_FMATH_H
-#define NN_FMATH_H
+/* exp and log in double, ours: what is computed from them has the same bits with every C library. */
+#ifndef BASE_FMATH_H
+#define BASE_FMATH_H
 
 #define FMATH_PI 3.14159265358979323846
 

@@ -1,7 +1,7 @@
 /* exp: x = k·ln 2 + r with |r| <= ln 2 / 2, Taylor to r^17, then scaled by 2^k through the exponent
    bits.  log: x = 2^k·m with m in [sqrt(1/2), sqrt(2)), s = (m-1)/(m+1), 2·atanh(s) by its odd
    series to s^25.  Both sums start with the smallest term. */
-#include "nn/fmath.h"
+#include "base/fmath.h"
 
 #include <assert.h>
 #include <stdint.h>
