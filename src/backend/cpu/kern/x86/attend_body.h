@@ -1,0 +1,167 @@
+/* Attention over sixteen lanes: what AVX2 and AVX-512 have in common.  Each includes it once, after it
+   has defined
+
+     v16                      sixteen f32: one register, or two
+     load16(codec, p)         of a cache or of floats; store16, set16, add16, sub16, mul16, div16, max16
+                              (the second where either is NaN), exp_low16, tanh16
+     v16_max, v16_tree        over the lanes: the largest; the sum in the tree of lane16
+     TILE_SHAPES(X)           X(n_a, n_t): a tile of n_a vectors takes n_t strips, n_a = 1 … TILE_A
+     TILE_A, TILE_FULL_T      the most vectors of a tile, and their strips
+     tile(…)                  n_a vectors × n_t strips, both known where it is inlined
+
+   and holds the walk over tiles, the widening of a cache's values, and softmax.  Nothing here is seen
+   outside the file that includes it. */
+enum { TILE_T = 4, LINE = 64 };
+
+INLINE size_t elem(kv_codec c)
+{
+    return c == KV_F32 ? 4 : 2;
+}
+
+/* Where the next lines to fetch are; a region that is not there stays at one address. */
+typedef struct ahead {
+    const char *p[2];
+    size_t step[2];
+} ahead;
+
+/* After step k of a tile: half a line of each region a strip, as much as was read of b. */
+INLINE void fetch_ahead(ahead *f, const int n_t, size_t k)
+{
+    if (!f || (n_t == 1 && k % 2 != 0)) return;
+#pragma GCC unroll 2
+    for (int h = 0; h < (n_t + 1) / 2; h++)
+#pragma GCC unroll 2
+        for (int g = 0; g < 2; g++) {
+            _mm_prefetch(f->p[g], _MM_HINT_T0);
+            f->p[g] += f->step[g];
+        }
+}
+
+INLINE void tile(const kern_mm *j, kv_codec codec, const int n_a, const int n_t, size_t i, size_t t,
+                 ahead *f);
+
+/* Strips [t, end) of n_a vectors, as many strips at once as the registers hold. */
+INLINE void strips(const kern_mm *j, kv_codec codec, const int n_a, const int n_t, size_t i,
+                   size_t t, size_t end, ahead *f)
+{
+    for (; t + (size_t)n_t <= end; t += (size_t)n_t) tile(j, codec, n_a, n_t, i, t, f);
+    for (; t < end; t++) tile(j, codec, n_a, 1, i, t, f);
+}
+
+INLINE void group(const kern_mm *j, kv_codec codec, size_t n, size_t i, size_t t, size_t end,
+                  ahead *f)
+{
+    switch (n) {
+#define TILE_CASE(n_a, n_t)                                                                        \
+    case n_a:                                                                                      \
+        strips(j, codec, n_a, n_t, i, t, end, f);                                                  \
+        break;
+        TILE_SHAPES(TILE_CASE)
+#undef TILE_CASE
+    }
+}
+
+INLINE void mm(const kern_mm *j, kv_codec codec)
+{
+    const size_t n_a = (size_t)j->n_a, groups = (n_a + TILE_A - 1) / TILE_A;
+    const size_t step = n_a > 2 * TILE_A ? TILE_FULL_T : TILE_T, n_strip = (size_t)j->n_strip;
+    ahead f = {{j->ahead[0], j->ahead[1]}, {j->ahead[0] ? LINE : 0, j->ahead[1] ? LINE : 0}};
+    const bool fetch = j->ahead[0] || j->ahead[1];
+    for (size_t t = 0; t < n_strip; t += step) {
+        const size_t end = t + step < n_strip ? t + step : n_strip;
+        for (size_t g = 0; g < groups; g++) {
+            size_t i = g * n_a / groups, n = (g + 1) * n_a / groups - i;
+            if (fetch && g == 0)
+                group(j, codec, n, i, t, end, &f);
+            else
+                group(j, codec, n, i, t, end, NULL);
+        }
+    }
+}
+
+/* Strip by strip: rows of one strip lie together, those of several would share cache sets. */
+INLINE void widen(float *dst, const uint8_t *src, int32_t n_rows, int32_t n_cols, kv_codec codec)
+{
+    const size_t e = elem(codec), rows = (size_t)n_rows, cols = (size_t)n_cols;
+    size_t t = 0;
+    for (; t + 16 <= cols; t += 16)
+        for (size_t r = 0; r < rows; r++, dst += 16)
+            store16(dst, load16(codec, src + (r * cols + t) * e));
+    for (size_t r = 0; t < cols && r < rows; r++, dst += 16) {
+        uint8_t rest[LINE] = {0};
+        memcpy(rest, src + (r * cols + t) * e, (cols - t) * e);
+        store16(dst, load16(codec, rest));
+    }
+}
+
+#define DEFINE_CODEC(name, codec)                                                                  \
+    static void mm_##name(const kern_mm *j)                                                        \
+    {                                                                                              \
+        mm(j, codec);                                                                              \
+    }                                                                                              \
+    static void widen_##name(float *dst, const void *src, int32_t n_rows, int32_t n_cols)          \
+    {                                                                                              \
+        widen(dst, src, n_rows, n_cols, codec);                                                    \
+    }
+DEFINE_CODEC(f16, KV_F16)
+DEFINE_CODEC(bf16, KV_BF16)
+DEFINE_CODEC(f32, KV_F32)
+#undef DEFINE_CODEC
+
+INLINE v16 load_floats(const float *p)
+{
+    return load16(KV_F32, (const uint8_t *)p);
+}
+
+static void fill_outside(float *s, int32_t lo, int32_t hi, float x)
+{
+    for (int32_t j = lo / 16 * 16; j < lo; j++) s[j] = x;
+    for (int32_t j = hi + 1; j % 16 != 0; j++) s[j] = x;
+}
+
+static void cap_scores(float *s, int32_t begin, int32_t end, float scale, float cap)
+{
+    const v16 vs = set16(scale), vc = set16(cap);
+    for (int32_t j = begin; j < end; j += 16) {
+        v16 x = mul16(load_floats(s + j), vs);
+        if (cap > 0) x = mul16(vc, tanh16(div16(x, vc)));
+        store16(s + j, x);
+    }
+}
+
+/* A positive scale is applied on the way: rounding keeps order, so the maximum scaled is the maximum
+   of the scaled. */
+static float softmax(float *s, int32_t lo, int32_t hi, float scale, float cap, float *max)
+{
+    const int32_t begin = lo / 16 * 16, end = (hi / 16 + 1) * 16;
+    if (cap > 0 || !(scale > 0)) {
+        cap_scores(s, begin, end, scale, cap);
+        scale = 1.0f;
+    }
+    fill_outside(s, lo, hi, -__builtin_inff());
+    v16 m = set16(-__builtin_inff());
+    for (int32_t j = begin; j < end; j += 16) /* NaN never becomes the maximum */
+        m = max16(load_floats(s + j), m);
+    *max = v16_max(m) * scale;
+    m = set16(*max);
+    const v16 vs = set16(scale);
+    v16 l = set16(0.0f);
+    for (int32_t j = begin; j < end; j += 16) {
+        v16 p = exp_low16(sub16(mul16(load_floats(s + j), vs), m));
+        store16(s + j, p);
+        l = add16(l, p);
+    }
+    fill_outside(s, lo, hi, 0.0f); /* NaN there when all scores were -inf */
+    return v16_tree(l);
+}
+
+static void attend_install(kern_vec *v)
+{
+    v->widen[KV_F16] = widen_f16;
+    v->widen[KV_BF16] = widen_bf16;
+    v->widen[KV_F32] = widen_f32;
+    v->mm[KV_F16] = mm_f16;
+    v->mm[KV_BF16] = mm_bf16;
+    v->mm[KV_F32] = mm_f32;
+    v->softmax = softmax;
+}
