@@ -1,4 +1,5 @@
-/* Files: map, read whole, atomic replace. */
+/* Files and paths: map, read whole with a limit, replace in one step, make folders.  Owns no handle
+   past a call but a map's; messages name the path and the system's reason. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
@@ -30,10 +31,5 @@ cairn_status path_make_dirs(const char *path, cairn_diag *dg);
 const char *path_join(buf *b, const char *dir, const char *name);
 /* $XDG_CACHE_HOME/cairn or ~/.cache/cairn, created (mode 0700). */
 cairn_status path_cache_dir(buf *b, cairn_diag *dg);
-
-/* Memory that this process may still take: MemAvailable, capped by the cgroup's and the address
-   space limit.  Total likewise. */
-void machine_memory(uint64_t *available, uint64_t *total);
-uint64_t process_peak_rss(void);
 
 #endif

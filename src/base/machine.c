@@ -1,16 +1,16 @@
 /* What the machine grants this process: cores and memory.  A container's limit may stand at any
    level above our own control group, in version 2 or 1 of that interface; the tightest one counts.
    Whatever cannot be read limits nothing. */
+#include "base/machine.h"
+
 #include <errno.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-#include "base/file.h"
-#include "base/thread.h"
 
 enum { GROUP_PATH_MAX = 1024, GROUP_LEVELS_MAX = 64, CORES_MAX = 1 << 16 };
 
@@ -148,7 +148,7 @@ void machine_memory(uint64_t *available, uint64_t *total)
     *available = smaller(*available, as.rlim_cur > mapped ? as.rlim_cur - mapped : 0);
 }
 
-uint64_t process_peak_rss(void)
+uint64_t machine_peak_rss(void)
 {
     char text[8192];
     uint64_t kib = 0;
@@ -168,7 +168,7 @@ static int32_t affinity_cores(void)
     return n > 0 && n < CORES_MAX ? (int32_t)n : 1;
 }
 
-int32_t thread_cores(void)
+int32_t machine_cores(void)
 {
     const int32_t n = affinity_cores();
     const group_limits g = read_groups();

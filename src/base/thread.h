@@ -12,7 +12,6 @@ typedef struct thread {
 } thread;
 cairn_status thread_start(thread *t, const char *name, void *(*fn)(void *), void *ctx);
 void thread_join(thread *t); /* not started is fine */
-int32_t thread_cores(void);  /* cores this process may use (affinity, cgroup quota); at least 1 */
 
 typedef struct mutex {
     pthread_mutex_t m;
@@ -28,7 +27,6 @@ typedef struct cond {
 void cond_init(cond *c);
 void cond_deinit(cond *c);
 void cond_signal(cond *c);
-void cond_broadcast(cond *c);
 void cond_wait(cond *c, mutex *m);
 bool cond_wait_ms(cond *c, mutex *m, uint32_t ms); /* false: timed out */
 

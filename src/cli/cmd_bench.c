@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "base/file.h"
 #include "base/json.h"
+#include "base/machine.h"
 #include "base/num.h"
 #include "base/rng.h"
 #include "base/str.h"
@@ -46,7 +46,7 @@ static cairn_status run_repeats(cairn_model *m, const cairn_bench_opts *o, int32
     TRY(cairn_bench_run(m, &w, &warm[0], &warm[1], dg));
     for (r->n = 0; r->n < n; r->n++) {
         TRY(cairn_bench_run(m, o, &r->prefill[r->n], &r->decode[r->n], dg));
-        if (r->n == 0) r->peak_rss = process_peak_rss();
+        if (r->n == 0) r->peak_rss = machine_peak_rss();
         TRY(cairn_bench_machine(m, &r->read_gbs[r->n], &r->tops[r->n], dg));
     }
     return CAIRN_OK;

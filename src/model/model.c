@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/diag.h"
-#include "base/file.h"
+#include "base/machine.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "format/format.h"

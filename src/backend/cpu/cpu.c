@@ -3,8 +3,8 @@
    scratch for the plan's most rows and for max_ctx. */
 #include "backend/cpu/cpu_priv.h"
 #include "base/diag.h"
+#include "base/machine.h"
 #include "base/num.h"
-#include "base/thread.h"
 
 static void cpu_close(dev *d)
 {
@@ -23,7 +23,7 @@ static cairn_status cpu_open(const dev_opts *o, dev **out, cairn_diag *dg)
     if (!d) return diag_set(dg, CAIRN_E_NOMEM, "no memory for the device");
     kern_init(&d->k, level);
     d->compute = o->compute;
-    int32_t n = o->n_threads > 0 ? o->n_threads : thread_cores();
+    int32_t n = o->n_threads > 0 ? o->n_threads : machine_cores();
     cairn_status st = workers_new(n, &d->pool);
     if (st != CAIRN_OK) {
         cpu_close(d);
@@ -65,30 +65,23 @@ static void cpu_exec_free(exec *x)
     mem_free(x);
 }
 
-/* A span of at least one line, so that an empty need is no special case. */
-static void *map_some(size_t *size)
-{
-    if (*size == 0) *size = 64;
-    return mem_map(*size, MEM_SCRATCH);
-}
-
+/* Nothing to hold is no special case: a span of 0 bytes has a pointer too. */
 static cairn_status cpu_compile(dev *d, const plan *pl, int32_t max_ctx, exec **out, cairn_diag *dg)
 {
     exec *x = mem_calloc(1, sizeof *x, MEM_ENGINE);
     if (!x) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a program");
     const cpu_need need = scratch_need(d, pl, max_ctx);
-    size_t threads_size = need.thread > 0 ? need.thread * (size_t)workers_count(d->pool) : 64;
+    const size_t threads_size = need.thread * (size_t)workers_count(d->pool);
     *x = (exec){.d = d,
                 .pl = pl,
                 .max_ctx = max_ctx,
                 .values_size = pl->peak,
                 .shared_size = need.shared,
-                .thread_size = need.thread > 0 ? need.thread : 64,
+                .thread_size = need.thread,
                 .rope_size = cpu_rope_size(pl)};
-    if (need.thread == 0) threads_size = 64 * (size_t)workers_count(d->pool);
-    x->values = map_some(&x->values_size);
-    x->shared = map_some(&x->shared_size);
-    x->rope = map_some(&x->rope_size);
+    x->values = mem_map(x->values_size, MEM_SCRATCH);
+    x->shared = mem_map(x->shared_size, MEM_SCRATCH);
+    x->rope = mem_map(x->rope_size, MEM_SCRATCH);
     x->thread = mem_map(threads_size, MEM_SCRATCH);
     if (!x->values || !x->shared || !x->rope || !x->thread) {
         size_t sum = x->values_size + x->shared_size + x->rope_size + threads_size;

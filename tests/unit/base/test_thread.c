@@ -65,7 +65,7 @@ static void *answer(void *ctx)
     mutex_lock(&s->mu);
     while (s->turn != 1) cond_wait(&s->changed, &s->mu);
     s->turn = 2;
-    cond_broadcast(&s->changed);
+    cond_signal(&s->changed);
     mutex_unlock(&s->mu);
     return NULL;
 }
@@ -140,18 +140,12 @@ static void wakes_a_poll(void **state)
     wake_deinit(&w);
 }
 
-static void at_least_one_core(void **state)
-{
-    (void)state;
-    assert_in_range(thread_cores(), 1, 1 << 16);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(locks_exclude),         cmocka_unit_test(counters),
         cmocka_unit_test(conditions_pass_turns), cmocka_unit_test(waiting_ends),
-        cmocka_unit_test(wakes_a_poll),          cmocka_unit_test(at_least_one_core),
+        cmocka_unit_test(wakes_a_poll),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

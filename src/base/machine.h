@@ -1,0 +1,15 @@
+/* What the machine grants this process.  Read anew at each call; any thread. */
+#ifndef BASE_MACHINE_H
+#define BASE_MACHINE_H
+
+#include <stdint.h>
+
+/* Bytes that this process may still take: MemAvailable, capped by the cgroup's and the address space
+   limit.  Total likewise. */
+void machine_memory(uint64_t *available, uint64_t *total);
+/* The most bytes that were resident at once; 0: unknown. */
+uint64_t machine_peak_rss(void);
+/* Cores that this process may use (affinity, cgroup quota); at least 1. */
+int32_t machine_cores(void);
+
+#endif

@@ -1,0 +1,39 @@
+/* What the machine grants is within reason, and the peak counts memory that was touched. */
+#include "test.h"
+
+#include "base/machine.h"
+
+static void memory_is_plausible(void **state)
+{
+    (void)state;
+    uint64_t available = 0, total = 0;
+    machine_memory(&available, &total);
+    assert_true(available > (uint64_t)16 << 20 && available <= total);
+}
+
+static void peak_counts_touched_memory(void **state)
+{
+    (void)state;
+    assert_true(machine_peak_rss() > 100000);
+    const size_t n = (size_t)24 << 20;
+    char *p = mem_map(n, MEM_SCRATCH);
+    memset(p, 1, n);
+    assert_true(machine_peak_rss() >= n);
+    mem_unmap(p, n, MEM_SCRATCH);
+}
+
+static void at_least_one_core(void **state)
+{
+    (void)state;
+    assert_in_range(machine_cores(), 1, 1 << 16);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_is_plausible),
+        cmocka_unit_test(peak_counts_touched_memory),
+        cmocka_unit_test(at_least_one_core),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
