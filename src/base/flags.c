@@ -56,7 +56,7 @@ static cairn_status set_size(const flag *f, const char *text, cairn_diag *dg)
     char *end;
     double v = strtod(text, &end);
     const char *unit = *end ? strchr(units, *end & ~0x20) : NULL;
-    const bool digit_first = text[0] >= '0' && text[0] <= '9';
+    const bool digit_first = str_is_digit(text[0]);
     if (unit) {
         for (const char *u = units; u <= unit; u++) v *= 1024;
         end++;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json_priv.h"
+#include "base/str.h"
 #include "base/utf8.h"
 
 enum { NUMBER_MAX = 1100 }; /* the longest exact double has 1,077 digits; more is compared cut */
@@ -31,11 +32,6 @@ static char peek(const scan *s, size_t i)
     return i < s->n ? s->p[i] : '\0';
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static void skip_space(scan *s)
 {
     while (s->at < s->n && s->p[s->at] && strchr(" \t\r\n", s->p[s->at])) s->at++;
@@ -47,8 +43,8 @@ static int hex4(const scan *s, size_t i)
     for (size_t k = i; k < i + 4; k++) {
         const char c = peek(s, k);
         const int low = c | 0x20;
-        if (!is_digit(c) && (low < 'a' || low > 'f')) return -1;
-        v = v << 4 | (is_digit(c) ? c - '0' : low - 'a' + 10);
+        if (!str_is_digit(c) && (low < 'a' || low > 'f')) return -1;
+        v = v << 4 | (str_is_digit(c) ? c - '0' : low - 'a' + 10);
     }
     return v;
 }
@@ -109,19 +105,21 @@ static bool scan_number(scan *s)
 {
     const size_t start = s->at;
     size_t i = start + (peek(s, start) == '-');
-    if (!is_digit(peek(s, i))) return fail(s, start, "unexpected character");
-    if (peek(s, i) == '0' && is_digit(peek(s, i + 1)))
+    if (!str_is_digit(peek(s, i))) return fail(s, start, "unexpected character");
+    if (peek(s, i) == '0' && str_is_digit(peek(s, i + 1)))
         return fail(s, start, "number with a leading zero");
-    while (is_digit(peek(s, i))) i++;
+    while (str_is_digit(peek(s, i))) i++;
     if (peek(s, i) == '.') {
-        if (!is_digit(peek(s, ++i))) return fail(s, start, "number without digits after its point");
-        while (is_digit(peek(s, i))) i++;
+        if (!str_is_digit(peek(s, ++i)))
+            return fail(s, start, "number without digits after its point");
+        while (str_is_digit(peek(s, i))) i++;
     }
     if ((peek(s, i) | 0x20) == 'e') {
         i++;
         if (peek(s, i) == '+' || peek(s, i) == '-') i++;
-        if (!is_digit(peek(s, i))) return fail(s, start, "number without digits in its exponent");
-        while (is_digit(peek(s, i))) i++;
+        if (!str_is_digit(peek(s, i)))
+            return fail(s, start, "number without digits in its exponent");
+        while (str_is_digit(peek(s, i))) i++;
     }
     if (!number_in_range(s->p + start, i - start)) return fail(s, start, "number out of range");
     s->at = i;
@@ -161,7 +159,7 @@ static bool scan_value(scan *s, bool *opened)
     if (s->at >= s->n) return fail(s, s->at, "ends before a value");
     const char c = s->p[s->at];
     if (c == '"') return scan_string(s);
-    if (c == '-' || is_digit(c)) return scan_number(s);
+    if (c == '-' || str_is_digit(c)) return scan_number(s);
     if (c != '{' && c != '[') return scan_word(s);
     if (s->depth == JSON_MAX_DEPTH) return fail(s, s->at, "nested too deeply");
     s->close[s->depth++] = c == '{' ? '}' : ']';
@@ -231,7 +229,7 @@ void json_widen(cairn_str text, buf *out)
             continue;
         }
         size_t end = i;
-        while (end < text.len && is_digit(text.ptr[end])) end++;
+        while (end < text.len && str_is_digit(text.ptr[end])) end++;
         const char before = i ? text.ptr[i - 1] : ' ';
         const char after = end < text.len ? text.ptr[end] : ' ';
         if (over_64_bits(text.ptr + i, end - i, before == '-') && !strchr(".eE+", before) &&

@@ -35,6 +35,10 @@ static inline cairn_str str_sub(cairn_str a, size_t from, size_t len)
 {
     return (cairn_str){a.ptr + from, len};
 }
+static inline bool str_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
 /* Byte order; negative, 0, positive. */
 int str_cmp(cairn_str a, cairn_str b);
 /* Index of the first occurrence at or after `from`; SIZE_MAX if none. */

@@ -7,11 +7,6 @@
 /* Digits that always fit 64 bits. */
 enum { SAFE_DIGITS = 18 };
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* Bytes of the string literal that begins at i, both quotes included. */
 static size_t literal_len(cairn_str s, size_t i)
 {
@@ -29,7 +24,7 @@ static size_t number_len(cairn_str s, size_t i, bool *whole)
         const char c = s.ptr[k];
         if (c == '.' || c == 'e' || c == 'E')
             *whole = false;
-        else if (!is_digit(c) && c != '-' && c != '+')
+        else if (!str_is_digit(c) && c != '-' && c != '+')
             break;
     }
     return k - i;
@@ -55,7 +50,7 @@ void pyjson_to_json(cairn_str in, buf *out)
             buf_put(out, in.ptr + i, n);
         } else if ((c == 'N' || c == 'I' || c == '-') && (n = nonfinite_len(in, i)) > 0) {
             buf_puts(out, "null");
-        } else if (is_digit(c) || c == '-') {
+        } else if (str_is_digit(c) || c == '-') {
             n = number_len(in, i, &whole);
             buf_put(out, in.ptr + i, n);
             if (whole && n > SAFE_DIGITS + 1) buf_puts(out, ".0");

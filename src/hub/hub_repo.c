@@ -16,7 +16,7 @@ enum { PART_MAX = 96, NAME_PART_MAX = 255, NAME_DEPTH_MAX = 8 };
 
 static bool word_char(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || str_is_digit(c) || c == '.' ||
            c == '_' || c == '-';
 }
 
@@ -33,8 +33,7 @@ bool hub_is_hex(cairn_str s, size_t n)
 {
     if (s.len != n) return false;
     for (size_t i = 0; i < n; i++)
-        if (!(s.ptr[i] >= '0' && s.ptr[i] <= '9') && !(s.ptr[i] >= 'a' && s.ptr[i] <= 'f'))
-            return false;
+        if (!str_is_digit(s.ptr[i]) && !(s.ptr[i] >= 'a' && s.ptr[i] <= 'f')) return false;
     return true;
 }
 

@@ -215,7 +215,7 @@ static void put_escaped(buf *b, const char *s)
 {
     for (; *s; s++) {
         const char c = *s;
-        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || str_is_digit(c) ||
             strchr("/._-~", c))
             buf_byte(b, c);
         else

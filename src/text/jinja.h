@@ -1,5 +1,6 @@
 /* The Jinja2 template language as chat templates use it: the sandbox of `transformers`
-   (trim_blocks, lstrip_blocks, break/continue, generation blocks, tojson that keeps text).  Not there: other templates, blocks and `self`.
+   (trim_blocks, lstrip_blocks, break/continue, generation blocks, tojson that keeps text).  Not there:
+   other templates, blocks and `self`.
    A jinja is immutable once compiled and may be rendered from many threads at once. */
 #ifndef TEXT_JINJA_H
 #define TEXT_JINJA_H

@@ -151,6 +151,8 @@ void *jparse_fail(jparse *p, cairn_status st, int32_t line, const char *fmt, ...
     __attribute__((format(printf, 4, 5)));
 void *jparse_alloc(jparse *p, size_t size); /* zeroed; NULL: failed */
 jnode *jnode_new(jparse *p, int kind, int32_t line);
+jnode *jnode_pair(jparse *p, int kind, int32_t line, jnode *a, jnode *b);
+bool jparse_enter(jparse *p); /* one level of nesting; pair with p->depth-- */
 /* A growing list of nodes. */
 typedef struct jnodes {
     jnode **v;
@@ -166,16 +168,18 @@ bool jtok_is_name(const jtoken *t, const char *name);
 bool jskip(jparse *p, int type);
 bool jskip_name(jparse *p, const char *name);
 const jtoken *jexpect(jparse *p, int type); /* NULL: failed */
-bool jexpect_name(jparse *p, const char *name);
 
 /* jinja_expr.c */
 enum { TUPLE_NO_COND = 1, TUPLE_PARENS = 2, TUPLE_TARGET = 4, TUPLE_NS = 8 };
 jnode *jparse_expr(jparse *p);
 jnode *jparse_tuple(jparse *p, int flags, const char *end_name);
 jnode *jparse_target(jparse *p, int flags, const char *end_name);
+/* jinja_term.c */
+jnode *jparse_unary(jparse *p, bool with_filter);
+jnode *jparse_primary(jparse *p, bool with_ns);
 jnode *jparse_filters(jparse *p, jnode *on, bool inline_first);
 jnode *jparse_name(jparse *p);
-/* jinja_parse.c, jinja_scope.c */
+/* jinja_parse.c, jinja_place.c */
 jnode *jparse_template(jparse *p);
 cairn_status jresolve(jparse *p, jinja *t);
 

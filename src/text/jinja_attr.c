@@ -14,8 +14,8 @@ const jfn *jmethod_find(uint8_t t, cairn_str name)
     const jfn *fn;
     switch (t) {
     case J_STR:
-        fn = in_table(jmethods_str, name);
-        return fn ? fn : in_table(jmethods_str2, name);
+        fn = in_table(jmethods_str_cut, name);
+        return fn ? fn : in_table(jmethods_str_form, name);
     case J_LIST:
         return in_table(jmethods_list, name);
     case J_TUPLE: /* index and count */

@@ -92,8 +92,6 @@ bool jfn_call(jrun *r, const jfn *fn, const char *what, jv self, const jcall *c,
     return bind(r, fn, what, c, arg) && fn->fn(r, self, arg, out);
 }
 
-/* --- macros --- */
-
 static bool take_kw(const jcall *c, bool *taken, cairn_str name, jv *out)
 {
     for (uint32_t i = 0; i < c->n_kw; i++) {
@@ -160,7 +158,7 @@ static bool macro_defaults(jrun *r, const jblock *b)
     return true;
 }
 
-bool jmacro_call(jrun *r, jv macro, const jcall *c, jv *out)
+static bool macro_call(jrun *r, jv macro, const jcall *c, jv *out)
 {
     const jblock *b = macro.u.macro->node->x.block;
     jact *caller = r->act, *act = jact_new(r, macro.u.macro->outer, b->n_slots);
@@ -175,8 +173,6 @@ bool jmacro_call(jrun *r, jv macro, const jcall *c, jv *out)
     if (ok) r->line = line;
     return ok;
 }
-
-/* --- calling values --- */
 
 static bool loop_call(jrun *r, jloop *l, const jcall *c, jv *out)
 {
@@ -193,7 +189,7 @@ static bool loop_call(jrun *r, jloop *l, const jcall *c, jv *out)
     return ok;
 }
 
-bool jv_call(jrun *r, jv f, const jcall *c, jv *out)
+static bool call_value(jrun *r, jv f, const jcall *c, jv *out)
 {
     switch (f.t) {
     case J_FUNC:
@@ -201,7 +197,7 @@ bool jv_call(jrun *r, jv f, const jcall *c, jv *out)
     case J_METHOD:
         return jfn_call(r, f.u.bound->fn, "method", f.u.bound->self, c, out);
     case J_MACRO:
-        return jmacro_call(r, f, c, out);
+        return macro_call(r, f, c, out);
     case J_LOOP:
         return loop_call(r, f.u.loop, c, out);
     case J_JOINER:
@@ -250,10 +246,8 @@ bool jeval_call(jrun *r, const jnode *n, jv caller, jv *out)
     }
     if (!jeval_args(r, n->x.args, caller, &c)) return false;
     r->line = n->line;
-    return jv_call(r, f, &c, out);
+    return call_value(r, f, &c, out);
 }
-
-/* --- globals --- */
 
 static bool g_range(jrun *r, jv self, const jv *arg, jv *out)
 {

@@ -69,6 +69,8 @@ static bool assign_ns(jrun *r, const jnode *t, jv v)
     return jdict_put(r, ns.u.dict, t->val, v);
 }
 
+static bool assign(jrun *r, const jnode *t, jv v);
+
 static bool assign_tuple(jrun *r, const jnode *t, jv v)
 {
     jiter it;
@@ -80,14 +82,14 @@ static bool assign_tuple(jrun *r, const jnode *t, jv v)
         got = jiter_next(r, &it, &x);
         if (got < 0) return false;
         if (!got) return jfail(r, "not enough values to unpack (expected %u, got %u)", t->n, i);
-        if (!jassign(r, t->v[i], x)) return false;
+        if (!assign(r, t->v[i], x)) return false;
     }
     got = jiter_next(r, &it, &x);
     if (got < 0) return false;
     return !got || jfail(r, "too many values to unpack (expected %u)", t->n);
 }
 
-bool jassign(jrun *r, const jnode *t, jv v)
+static bool assign(jrun *r, const jnode *t, jv v)
 {
     if (t->kind == N_TUPLE) return assign_tuple(r, t, v);
     if (t->kind == N_NSREF) return assign_ns(r, t, v);
@@ -108,7 +110,7 @@ static bool check_targets(jrun *r, const jnode *t)
 static bool exec_set(jrun *r, const jnode *n)
 {
     jv v;
-    return check_targets(r, n->a) && jeval(r, n->b, &v) && jassign(r, n->a, v);
+    return check_targets(r, n->a) && jeval(r, n->b, &v) && assign(r, n->a, v);
 }
 
 /* Body → string → filters, whose innermost node has no operand. */
@@ -133,7 +135,7 @@ static int exec_capture(jrun *r, const jnode *n)
     jv v;
     int e = captured(r, n, &v);
     if (e != EXEC_OK) return e;
-    bool ok = n->kind == N_SETBLOCK ? check_targets(r, n->a) && jassign(r, n->a, v) : print(r, v);
+    bool ok = n->kind == N_SETBLOCK ? check_targets(r, n->a) && assign(r, n->a, v) : print(r, v);
     return ok ? EXEC_OK : EXEC_FAILED;
 }
 
@@ -142,7 +144,7 @@ static int exec_with(jrun *r, const jnode *n)
     jscope_enter(r, &n->x.block->scope);
     for (uint32_t i = 0; i < n->n; i += 2) {
         jv v;
-        if (!jeval(r, n->v[i + 1], &v) || !jassign(r, n->v[i], v)) return EXEC_FAILED;
+        if (!jeval(r, n->v[i + 1], &v) || !assign(r, n->v[i], v)) return EXEC_FAILED;
     }
     return jexec(r, n->x.block->body);
 }
@@ -177,8 +179,6 @@ static int exec_generation(jrun *r, const jnode *n)
     return e;
 }
 
-/* --- loops --- */
-
 static int filtered_next(jrun *r, jloop *l, jv *out)
 {
     const jnode *n = l->node;
@@ -188,7 +188,7 @@ static int filtered_next(jrun *r, jloop *l, jv *out)
         jact *at = r->act;
         jv yes;
         r->act = l->act;
-        bool ok = jassign(r, n->x.block->test_target, *out) && jeval(r, n->c, &yes);
+        bool ok = assign(r, n->x.block->test_target, *out) && jeval(r, n->c, &yes);
         r->act = at;
         if (!ok) return -1;
         if (jv_truth(yes)) return 1;
@@ -295,7 +295,7 @@ static int loop_body(jrun *r, const jnode *n, jloop *l, bool *any)
 
     while ((got = jloop_next(r, l, &x)) > 0) {
         if (!jsteps(r, 1)) return EXEC_FAILED;
-        if (!jassign(r, n->a, x)) return EXEC_FAILED;
+        if (!assign(r, n->a, x)) return EXEC_FAILED;
         r->act->slot[b->loop_slot] = (jv){.t = J_LOOP, .u.loop = l};
         jscope_enter(r, &b->scope);
         int e = jexec(r, b->body);

@@ -264,7 +264,7 @@ static void url_quote(cairn_str s, bool query, buf *b)
 {
     for (size_t i = 0; i < s.len; i++) {
         unsigned char c = (unsigned char)s.ptr[i];
-        bool plain = (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') ||
+        bool plain = str_is_digit((char)c) || ((c | 32) >= 'a' && (c | 32) <= 'z') ||
                      strchr("_.-~", c) || (c == '/' && !query);
         if (plain && c)
             buf_byte(b, (char)c);

@@ -36,7 +36,7 @@ static bool parse_int(jrun *r, cairn_str s, int64_t base, bool *valid, int64_t *
     for (; i < s.len; i++) {
         char c = s.ptr[i], low = (char)(c | 32);
         if (c == '_' && digit && i + 1 < s.len && s.ptr[i + 1] != '_') continue;
-        int64_t d = c >= '0' && c <= '9' ? c - '0' : low >= 'a' && low <= 'z' ? low - 'a' + 10 : 99;
+        int64_t d = str_is_digit(c) ? c - '0' : low >= 'a' && low <= 'z' ? low - 'a' + 10 : 99;
         if (d >= base) return true;
         digit = true;
         if (__builtin_mul_overflow(v, base, &v) || __builtin_sub_overflow(v, d, &v))
@@ -59,8 +59,8 @@ static bool parse_float(cairn_str s, double *out)
     if (!s.len || s.len >= sizeof z) return false;
     for (size_t i = 0; i < s.len; i++) {
         char c = s.ptr[i];
-        bool between = i && i + 1 < s.len && s.ptr[i - 1] >= '0' && s.ptr[i - 1] <= '9' &&
-                       s.ptr[i + 1] >= '0' && s.ptr[i + 1] <= '9';
+        bool between =
+            i && i + 1 < s.len && str_is_digit(s.ptr[i - 1]) && str_is_digit(s.ptr[i + 1]);
         if (c == '_' && between) continue;
         if (c == 'x' || c == 'X' || c == '(' || !c || c == '_') return false;
         z[n++] = c;

@@ -17,7 +17,7 @@ typedef struct spec {
 static void group_digits(const char *s, size_t n, bool comma, buf *b)
 {
     size_t whole = 0;
-    while (whole < n && s[whole] >= '0' && s[whole] <= '9') whole++;
+    while (whole < n && str_is_digit(s[whole])) whole++;
     for (size_t i = 0; i < n; i++) {
         if (comma && i && i < whole && (whole - i) % 3 == 0) buf_byte(b, ',');
         buf_byte(b, s[i]);
@@ -113,7 +113,7 @@ static void put_text(const spec *sp, cairn_str s, char align, buf *b)
 static bool digits(cairn_str f, size_t *i, int64_t limit, int64_t *out)
 {
     *out = 0;
-    while (*i < f.len && f.ptr[*i] >= '0' && f.ptr[*i] <= '9') {
+    while (*i < f.len && str_is_digit(f.ptr[*i])) {
         *out = *out * 10 + (f.ptr[(*i)++] - '0');
         if (*out > limit) return false;
     }
@@ -124,8 +124,6 @@ static bool number_fails(jrun *r)
 {
     return jfail_as(r, CAIRN_E_LIMIT, "format width or precision too large");
 }
-
-/* --- percent --- */
 
 typedef struct percent {
     jv args;
@@ -296,8 +294,6 @@ bool jformat_percent(jrun *r, cairn_str f, jv args, jv *out)
     if (ok && !all) ok = jfail(r, "not all arguments converted during string formatting");
     return finish(r, ok, &b, out);
 }
-
-/* --- braces --- */
 
 static bool brace_spec(jrun *r, cairn_str f, spec *s)
 {

@@ -142,7 +142,7 @@ static bool comment(lexer *x)
 
 static int hex_value(char c)
 {
-    if (c >= '0' && c <= '9') return c - '0';
+    if (str_is_digit(c)) return c - '0';
     if (c >= 'a' && c <= 'f') return c - 'a' + 10;
     if (c >= 'A' && c <= 'F') return c - 'A' + 10;
     return -1;
@@ -253,7 +253,7 @@ static bool string(lexer *x)
     return true;
 }
 
-static bool is_digit(char c, unsigned base)
+static bool digit_of(char c, unsigned base)
 {
     int h = hex_value(c);
     return h >= 0 && (unsigned)h < base;
@@ -264,9 +264,9 @@ static size_t digits(const lexer *x, size_t i, unsigned base)
 {
     size_t end = i;
     while (i < x->n) {
-        if (is_digit(x->s[i], base))
+        if (digit_of(x->s[i], base))
             end = ++i;
-        else if (x->s[i] == '_' && i > 0 && is_digit(x->s[i - 1], base))
+        else if (x->s[i] == '_' && i > 0 && digit_of(x->s[i - 1], base))
             i++;
         else
             break;
@@ -372,7 +372,7 @@ static size_t name_end(const lexer *x, size_t i)
             int k = utf8_decode(x->s + i, x->n - i, &cp);
             if (k <= 0 || !jtext_is((cairn_str){x->s + i, (size_t)k}, IS_ALNUM)) break;
             i += (size_t)k;
-        } else if (c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z')) {
+        } else if (c == '_' || str_is_digit((char)c) || ((c | 32) >= 'a' && (c | 32) <= 'z')) {
             i++;
         } else {
             break;
@@ -402,7 +402,7 @@ static bool inside(lexer *x, bool block)
         char c = x->s[i];
         if (jtext_space(x->s + i, x->n - i)) {
             advance(x, skip_space(x, i));
-        } else if (c >= '0' && c <= '9') {
+        } else if (str_is_digit((char)c)) {
             if (!number(x)) return false;
         } else if (name_end(x, i) > i) {
             end = name_end(x, i);

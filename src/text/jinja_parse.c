@@ -1,5 +1,6 @@
 /* Statements: tags to nodes, and what both halves of the parser share (errors, token tests, node
-   lists).  Expressions are jinja_expr.c's; names get their places in jinja_scope.c. */
+   lists).  Expressions are jinja_expr.c's; terms jinja_term.c's; names get their places in jinja_scope.c and
+   jinja_place.c. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -50,6 +51,22 @@ bool jnodes_push(jparse *p, jnodes *l, jnode *n)
     return true;
 }
 
+jnode *jnode_pair(jparse *p, int kind, int32_t line, jnode *a, jnode *b)
+{
+    jnode *n = jnode_new(p, kind, line);
+    if (!n) return NULL;
+    n->a = a;
+    n->b = b;
+    return n;
+}
+
+bool jparse_enter(jparse *p)
+{
+    if (++p->depth <= JINJA_MAX_NESTING) return true;
+    jparse_fail(p, CAIRN_E_LIMIT, jcur(p)->line, "nested more than %d deep", JINJA_MAX_NESTING);
+    return false;
+}
+
 bool jtok_is_name(const jtoken *t, const char *name)
 {
     return t->type == TK_NAME && str_is(jv_text(t->val), name);
@@ -83,7 +100,7 @@ const jtoken *jexpect(jparse *p, int type)
                        jtoken_name(t->type));
 }
 
-bool jexpect_name(jparse *p, const char *name)
+static bool expect_name(jparse *p, const char *name)
 {
     const jtoken *t = jcur(p);
     if (jskip_name(p, name)) return true;
@@ -161,7 +178,7 @@ static jnode *parse_for(jparse *p, int32_t line)
     static const char *const ends[] = {"endfor", "else", NULL};
     jnode *n = block_node(p, N_FOR, line);
 
-    if (!n || !(n->a = jparse_target(p, 0, "in")) || !jexpect_name(p, "in")) return NULL;
+    if (!n || !(n->a = jparse_target(p, 0, "in")) || !expect_name(p, "in")) return NULL;
     if (!(n->b = jparse_tuple(p, TUPLE_NO_COND, "recursive"))) return NULL;
     if (jskip_name(p, "if") && !(n->c = jparse_expr(p))) return NULL;
     n->x.block->recursive = jskip_name(p, "recursive");

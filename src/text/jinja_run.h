@@ -1,4 +1,5 @@
-/* State of one render. */
+/* State of one render: owned by the thread that renders, gone with it.  Everything that it makes lies in
+   its arena and counts against the limits below; the compiled template is only read. */
 #ifndef TEXT_JINJA_RUN_H
 #define TEXT_JINJA_RUN_H
 
@@ -58,7 +59,6 @@ bool jenter(jrun *r); /* depth; pair with r->depth-- */
 bool jeval(jrun *r, const jnode *n, jv *out);
 enum { EXEC_OK, EXEC_BREAK, EXEC_CONTINUE, EXEC_FAILED };
 int jexec(jrun *r, const jnode *n);
-bool jassign(jrun *r, const jnode *target, jv v);
 void jscope_enter(jrun *r, const jscope *s);
 jact *jact_new(jrun *r, jact *parent, uint32_t n_slots);
 /* Output from `from` on becomes a string and leaves the buffer. */
@@ -66,7 +66,6 @@ bool jcapture(jrun *r, size_t from, jv *out);
 
 bool jeval_call(jrun *r, const jnode *n, jv caller, jv *out);
 bool jeval_args(jrun *r, const jargs *a, jv caller, jcall *c);
-bool jmacro_call(jrun *r, jv macro, const jcall *c, jv *out);
 /* for: the loop's body over `items`, in the loop's own activation where it is recursive. */
 int jfor_run(jrun *r, const jnode *n, jv items, int64_t depth0);
 int jloop_next(jrun *r, jloop *l, jv *out);

@@ -94,8 +94,6 @@ size_t jtext_offset(cairn_str s, size_t i_char)
     return i;
 }
 
-/* --- case --- */
-
 static void put(uint32_t cp, buf *b)
 {
     char c[4];
@@ -186,8 +184,6 @@ void jtext_case(cairn_str s, int how, buf *b)
         i += k;
     }
 }
-
-/* --- classes --- */
 
 static bool is_alpha(utf8proc_category_t c)
 {

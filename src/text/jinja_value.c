@@ -227,8 +227,6 @@ bool jv_len(jrun *r, jv v, int64_t *out)
     }
 }
 
-/* --- printing --- */
-
 /* Python's repr(float): the shortest digits that read back, with an exponent from 1e16 on and below
    1e-4. */
 void jnum_repr(double x, buf *b)

@@ -172,7 +172,7 @@ static inline double jv_as_num(jv v)
     return v.t == J_FLOAT ? v.u.f : (double)jv_as_int(v);
 }
 
-/* --- making (jinja_value.c) --- */
+/* Making (jinja_value.c). */
 void *jalloc(jrun *r, size_t size); /* NULL: the run has failed */
 bool jv_copy(jrun *r, cairn_str s, jv *out);
 bool jv_new_list(jrun *r, uint8_t t, size_t n, jv *out); /* n elements to be filled in */
@@ -185,7 +185,7 @@ bool jv_hashable(jrun *r, jv v); /* else fails */
 bool jv_undef(jrun *r, jv obj, jv name, jv *out);
 bool jv_undef_hint(jrun *r, const char *hint, jv *out);
 
-/* --- asking --- */
+/* Asking. */
 const char *jv_type_name(jv v); /* as Python's type(v).__name__ */
 bool jv_truth(jv v);
 bool jv_len(jrun *r, jv v, int64_t *out);
@@ -195,7 +195,7 @@ bool jv_repr(jrun *r, jv v, buf *b, uint32_t depth);
 void jnum_repr(double x, buf *b);
 bool jfail_undef(jrun *r, jv v);
 
-/* --- operators (jinja_op.c) --- */
+/* Operators (jinja_op.c). */
 bool jv_eq(jrun *r, jv a, jv b, bool *out);
 bool jv_cmp(jrun *r, jv a, jv b, int op, bool *out); /* op: TK_LT … TK_GE, TK_EQ, TK_NE */
 bool jv_contains(jrun *r, jv item, jv in, bool *out);
@@ -203,14 +203,14 @@ bool jv_binary(jrun *r, int op, jv a, jv b, jv *out);
 bool jv_unary(jrun *r, int op, jv a, jv *out);
 bool jv_is_same(jv a, jv b); /* Python's `is` */
 
-/* --- parts (jinja_attr.c) --- */
+/* Parts (jinja_attr.c). */
 bool jv_getattr(jrun *r, jv obj, jv name, const jfn *const *known, jv *out);
 bool jv_getitem(jrun *r, jv obj, jv key, jv *out);
 bool jv_slice(jrun *r, jv obj, jv lo, jv hi, jv step, jv *out);
 /* The method of that name for a value's type; *known false: no such attribute. */
 const jfn *jmethod_find(uint8_t t, cairn_str name);
 
-/* --- iterating (jinja_iter.c) --- */
+/* Iterating (jinja_iter.c). */
 enum { IT_END, IT_SEQ, IT_STR, IT_DICT, IT_RANGE, IT_REVERSE, IT_FORWARD, IT_LOOP, IT_GEN };
 typedef struct jiter {
     uint8_t kind;
@@ -231,7 +231,7 @@ bool jv_can_iter(jv v);
 bool jv_to_list(jrun *r, jv v, uint8_t t, jv *out);
 bool jv_generator(jrun *r, jv src, const jiter *like, jv *out);
 
-/* --- text (jinja_text.c) --- */
+/* Text (jinja_text.c). */
 size_t jtext_space(const char *p, size_t n);      /* bytes of white space at p, or 0 */
 size_t jtext_space_back(const char *p, size_t n); /* … that end at p + n */
 cairn_str jtext_strip(cairn_str s, const cairn_str *chars, bool left, bool right);
@@ -246,23 +246,22 @@ bool jtext_printable(uint32_t cp);
 bool jtext_line(cairn_str s, size_t *pos, bool keep, cairn_str *line);
 void jtext_escape(cairn_str s, buf *b); /* HTML, as markupsafe */
 
-/* --- formatting (jinja_format.c, jinja_json.c) --- */
+/* Formatting (jinja_format.c, jinja_json.c). */
 bool jformat_percent(jrun *r, cairn_str fmt, jv args, jv *out);
 bool jformat_braces(jrun *r, cairn_str fmt, const jcall *c, jv *out);
 bool jv_tojson(jrun *r, jv v, const jv *arg, jv *out);
 
-/* --- attributes by dotted text, as map and sort take them (jinja_filter_seq.c) --- */
+/* Attributes by dotted text, as map and sort take them (jinja_filter_seq.c). */
 bool jattr_prepare(jrun *r, jv attribute, jv *parts); /* J_MISSING or None: the item itself */
 bool jattr_get(jrun *r, jv x, jv parts, jv otherwise, jv *out);
 bool jkey_fold(jrun *r, jv *k); /* texts to lower case */
 
-/* --- tables --- */
+/* Tables. */
 const jfn *jfilter_find(cairn_str name); /* jinja_filter.c */
 const jfn *jtest_find(cairn_str name);   /* jinja_test.c */
 const jfn *jglobal_find(cairn_str name); /* jinja_call.c */
 extern const jfn jfilters_text[], jfilters_seq[], jfilters_gen[], jfilters_num[];
-extern const jfn jmethods_str[], jmethods_str2[], jmethods_list[], jmethods_dict[];
+extern const jfn jmethods_str_cut[], jmethods_str_form[], jmethods_list[], jmethods_dict[];
 bool jfn_call(jrun *r, const jfn *fn, const char *what, jv self, const jcall *c, jv *out);
-bool jv_call(jrun *r, jv f, const jcall *c, jv *out);
 
 #endif
