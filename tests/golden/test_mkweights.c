@@ -1,3 +1,4 @@
+/* The weights that the golden models are made of are those of the Python script, to the byte. */
 #include "test.h"
 
 #include <stdio.h>

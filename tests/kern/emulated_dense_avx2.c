@@ -1,3 +1,5 @@
+/* The AVX-512 kernels of dense weights over emulated intrinsics: their logic is tested where the machine
+   lacks the instructions. */
 #if defined(__x86_64__)
 #include "kern/emulate_avx512.h"
 

@@ -1,3 +1,4 @@
+/* The AVX-512 VNNI kernels of 32-element tiles over emulated intrinsics. */
 #if defined(__x86_64__)
 #include "kern/emulate_avx512.h"
 

@@ -1,3 +1,5 @@
+/* Buffers whose end lies at a page that may not be touched and whose front is watched, so that a kernel
+   that reads or writes outside is caught. */
 #include "test.h"
 
 #include "kern/fence.h"

@@ -1,3 +1,5 @@
+/* Weights with the extremes that a file may hold, activations with outliers, and the kernels of each level
+   that this machine can run: what every test of LINEAR compares over. */
 #include "kern/linear_data.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Builds a program of one op by hand, so that an op is tested without models, planner or fuser. */
 #include "ops/ops_rig.h"
 
 #include <stdio.h>

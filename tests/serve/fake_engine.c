@@ -46,8 +46,6 @@ struct cairn_engine {
     bool closing;
 };
 
-/* --- text --- */
-
 void cairn_render_opts_init(cairn_render_opts *o)
 {
     *o = (cairn_render_opts){.struct_size = sizeof *o};
@@ -123,8 +121,6 @@ cairn_status cairn_text_prompt(const cairn_text *t, const cairn_render_opts *o, 
     return ids ? CAIRN_OK : diag_set(dg, CAIRN_E_NOMEM, "ids");
 }
 
-/* --- model --- */
-
 void cairn_model_info_init(cairn_model_info *info)
 {
     *info = (cairn_model_info){.struct_size = sizeof *info};
@@ -156,8 +152,6 @@ const struct cairn_text *cairn_model_text(const cairn_model *m)
     (void)m;
     return (const struct cairn_text *)(const void *)&the_text;
 }
-
-/* --- scripts --- */
 
 /* Where the last `word` ends in s; NULL if it is not there. */
 static const char *after_last(const char *s, const char *word)
@@ -222,8 +216,6 @@ static bool script(job *j, const cairn_request *r, const char *prompt)
     if (j->stop_at < j->n_reply) j->n_reply = j->stop_at + 1; /* ends at the stop's first byte */
     return true;
 }
-
-/* --- engine --- */
 
 void cairn_engine_opts_init(cairn_engine_opts *o)
 {

@@ -1,6 +1,7 @@
 /* Files: what is there, what is missing, what is too big, and a replacement that readers see whole
    or not at all.  Each test has a folder of its own. */
 #include "test.h"
+#include "tmp.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -10,36 +11,29 @@
 
 #include "base/file.h"
 
-static char folder[64];
+static tmp_dir folder;
 
 static const char *in_folder(const char *name)
 {
-    static char path[4][200];
-    static unsigned turn;
-    char *p = path[turn++ % 4];
-    (void)snprintf(p, sizeof path[0], "%s/%s", folder, name);
-    return p;
+    return tmp_path(&folder, name);
 }
 
 static int make_folder(void **state)
 {
     (void)state;
-    (void)snprintf(folder, sizeof folder, "/tmp/cairn-test-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
+    return tmp_make(&folder) ? 0 : -1;
 }
 
 static int drop_folder(void **state)
 {
     (void)state;
-    char command[100];
-    (void)snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command);
+    return tmp_drop(&folder) ? 0 : -1;
 }
 
 static size_t n_files(void)
 {
     size_t n = 0;
-    DIR *d = opendir(folder);
+    DIR *d = opendir(folder.path);
     assert_non_null(d);
     for (const struct dirent *e; (e = readdir(d)) != NULL;) n += e->d_name[0] != '.';
     (void)closedir(d);
@@ -121,17 +115,17 @@ static void missing_and_folders(void **state)
     assert_int_equal(file_map_open(in_folder("none"), &m, &dg), CAIRN_E_NOTFOUND);
     assert_says(&dg, "/none: cannot open: No such file");
     assert_int_equal(m.size, 77); /* untouched */
-    assert_int_equal(file_map_open(folder, &m, &dg), CAIRN_E_IO);
+    assert_int_equal(file_map_open(folder.path, &m, &dg), CAIRN_E_IO);
     assert_says(&dg, "not a regular file");
     assert_int_equal(file_map_open("/dev/null", &m, &dg), CAIRN_E_IO);
     assert_ok(file_replace(in_folder("f"), "x", 1, NULL));
     assert_int_equal(file_map_open(in_folder("f/g"), &m, &dg), CAIRN_E_NOTFOUND);
     assert_int_equal(file_read(in_folder("none"), 10, &b, &dg), CAIRN_E_NOTFOUND);
-    assert_int_equal(file_read(folder, 10, &b, &dg), CAIRN_E_IO);
+    assert_int_equal(file_read(folder.path, 10, &b, &dg), CAIRN_E_IO);
     assert_says(&dg, "cannot read");
     assert_int_equal(b.len, 0);
     buf_deinit(&b);
-    assert_true(file_exists(folder) && file_is_dir(folder));
+    assert_true(file_exists(folder.path) && file_is_dir(folder.path));
     assert_true(file_exists(in_folder("f")) && !file_is_dir(in_folder("f")));
     assert_false(file_exists(in_folder("none")) || file_is_dir(in_folder("none")));
 }
@@ -197,7 +191,7 @@ static void makes_the_cache_folder(void **state)
     assert_int_equal(s.st_mode & 0777, 0700);
     assert_ok(path_cache_dir(&b, &dg)); /* again */
     assert_int_equal(setenv("XDG_CACHE_HOME", "relative", 1), 0);
-    assert_int_equal(setenv("HOME", folder, 1), 0);
+    assert_int_equal(setenv("HOME", folder.path, 1), 0);
     assert_ok(path_cache_dir(&b, &dg));
     assert_string_equal(b.ptr, in_folder(".cache/cairn"));
     assert_int_equal(unsetenv("HOME"), 0);
@@ -236,21 +230,6 @@ static void memory_may_fail(void **state)
     }
 }
 
-static void machine_has_memory(void **state)
-{
-    (void)state;
-    uint64_t available = 0, total = 0;
-    machine_memory(&available, &total);
-    assert_true(available > (uint64_t)16 << 20 && available <= total);
-    const uint64_t peak = process_peak_rss();
-    assert_true(peak > 100000);
-    const size_t n = (size_t)24 << 20;
-    char *p = mem_map(n, MEM_SCRATCH);
-    memset(p, 1, n);
-    assert_true(process_peak_rss() >= n);
-    mem_unmap(p, n, MEM_SCRATCH);
-}
-
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, drop_folder)
 
 int main(void)
@@ -265,7 +244,6 @@ int main(void)
         IN_FOLDER(makes_the_cache_folder),
         IN_FOLDER(memory_may_fail),
         cmocka_unit_test(joins_paths),
-        cmocka_unit_test(machine_has_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

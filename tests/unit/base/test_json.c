@@ -1,3 +1,4 @@
+/* The way through json.h from text to values, and whole numbers longer than any type. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
+/* GGUF against files that the reference wrote, and hand-made headers with every kind of damage. */
 #include "test.h"
+#include "tmp.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "format/format.h"
@@ -146,47 +146,38 @@ static void any_part_opens_the_set(void **state)
     }
 }
 
-static void copy_file(const char *from, const char *dir, const char *name)
+static void copy_file(const char *from, const tmp_dir *dir, const char *name)
 {
-    char path[256];
     buf b;
 
     buf_init(&b, MEM_MISC);
     assert_ok(file_read(from, 1 << 20, &b, NULL));
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    assert_ok(file_replace(path, b.ptr, b.len, NULL));
+    assert_ok(file_replace(tmp_path(dir, name), b.ptr, b.len, NULL));
     buf_deinit(&b);
 }
 
 static void missing_parts_are_named(void **state)
 {
-    char dir[] = "/tmp/cairn-split-XXXXXX", path[128];
+    tmp_dir dir;
     cairn_diag dg = {0};
     source *s;
 
     (void)state;
-    assert_non_null(mkdtemp(dir));
-    copy_file(DATA "split-00002-of-00003.gguf", dir, "m-00002-of-00003.gguf");
-    snprintf(path, sizeof path, "%s/m-00002-of-00003.gguf", dir);
-    assert_int_equal(gguf_open(path, &s, &dg), CAIRN_E_NOTFOUND);
+    assert_true(tmp_make(&dir));
+    copy_file(DATA "split-00002-of-00003.gguf", &dir, "m-00002-of-00003.gguf");
+    assert_int_equal(gguf_open(tmp_path(&dir, "m-00002-of-00003.gguf"), &s, &dg), CAIRN_E_NOTFOUND);
     assert_says(&dg, "2 of 3 parts missing");
     assert_says(&dg, "m-00001-of-00003.gguf");
     assert_says(&dg, "m-00003-of-00003.gguf");
     /* a part under another part's name */
-    copy_file(DATA "split-00003-of-00003.gguf", dir, "m-00001-of-00003.gguf");
-    copy_file(DATA "split-00001-of-00003.gguf", dir, "m-00003-of-00003.gguf");
-    assert_int_equal(gguf_open(path, &s, &dg), CAIRN_E_CORRUPT);
+    copy_file(DATA "split-00003-of-00003.gguf", &dir, "m-00001-of-00003.gguf");
+    copy_file(DATA "split-00001-of-00003.gguf", &dir, "m-00003-of-00003.gguf");
+    assert_int_equal(gguf_open(tmp_path(&dir, "m-00002-of-00003.gguf"), &s, &dg), CAIRN_E_CORRUPT);
     assert_says(&dg, "split.no 2");
-    copy_file(DATA "split-00001-of-00003.gguf", dir, "alone.gguf");
-    snprintf(path, sizeof path, "%s/alone.gguf", dir);
-    assert_int_equal(gguf_open(path, &s, &dg), CAIRN_E_CORRUPT);
+    copy_file(DATA "split-00001-of-00003.gguf", &dir, "alone.gguf");
+    assert_int_equal(gguf_open(tmp_path(&dir, "alone.gguf"), &s, &dg), CAIRN_E_CORRUPT);
     assert_says(&dg, "its name does not end in");
-    (void)unlink(path);
-    for (int i = 1; i <= 3; i++) {
-        snprintf(path, sizeof path, "%s/m-%05d-of-00003.gguf", dir, i);
-        (void)unlink(path);
-    }
-    (void)rmdir(dir);
+    assert_true(tmp_drop(&dir));
 }
 
 /* Hand-made headers. */
@@ -366,15 +357,14 @@ static void bad_tensors(void **state)
 
 static void same_name_twice(void **state)
 {
-    char path[] = "/tmp/cairn-gguf-XXXXXX";
-    const int fd = mkstemp(path);
+    tmp_dir dir;
     cairn_diag dg = {0};
     source *s;
     buf b;
 
     (void)state;
-    assert_true(fd >= 0);
-    (void)close(fd);
+    assert_true(tmp_make(&dir));
+    const char *path = tmp_path(&dir, "x.gguf");
     buf_init(&b, MEM_MISC);
     head(&b, 3, 2, 0);
     tensor(&b, "t", 0, 8, 0);
@@ -384,7 +374,7 @@ static void same_name_twice(void **state)
     assert_int_equal(gguf_open(path, &s, &dg), CAIRN_E_CORRUPT);
     assert_says(&dg, "tensor t: second of that name");
     buf_deinit(&b);
-    (void)unlink(path);
+    assert_true(tmp_drop(&dir));
 }
 
 static cairn_status open_close(void *ctx)

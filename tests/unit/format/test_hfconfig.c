@@ -1,3 +1,4 @@
+/* config.json by dotted path: types, nesting, text_config, what Python writes beyond JSON, and damage. */
 #include "test.h"
 
 #include "format/hfconfig.h"

@@ -1,3 +1,4 @@
+/* A big JSON text in pieces: no member is lost or torn, and damage ends it. */
 #include "test.h"
 
 #include "base/json.h"

@@ -1,4 +1,6 @@
+/* What the reference writes reads back; damaged headers and directories are refused, and named. */
 #include "test.h"
+#include "tmp.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,27 +76,9 @@ static void shards(void **state)
 }
 
 /* A directory for one test. */
-typedef struct room {
-    char dir[64];
-} room;
-
-static void put(const room *r, const char *name, cairn_str text)
+static void put(const tmp_dir *t, const char *name, cairn_str text)
 {
-    char path[128];
-    snprintf(path, sizeof path, "%s/%s", r->dir, name);
-    assert_ok(file_replace(path, text.ptr, text.len, NULL));
-}
-
-static void room_end(const room *r)
-{
-    static const char *const name[] = {"config.json", "model.safetensors",
-                                       "model.safetensors.index.json", "x.safetensors"};
-    char path[128];
-    for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
-        snprintf(path, sizeof path, "%s/%s", r->dir, name[i]);
-        (void)unlink(path);
-    }
-    (void)rmdir(r->dir);
+    assert_ok(file_replace(tmp_path(t, name), text.ptr, text.len, NULL));
 }
 
 static void bad_directories(void **state)
@@ -113,7 +97,7 @@ static void bad_directories(void **state)
         {"{\"weight_map\":{\"nix\":\"x.safetensors\"}}",
          "tensor nix: expected in x.safetensors, which does not hold it", CAIRN_E_CORRUPT},
     };
-    room r = {"/tmp/cairn-st-XXXXXX"};
+    tmp_dir dir;
     cairn_diag dg = {0};
     source *s;
     buf one;
@@ -121,23 +105,23 @@ static void bad_directories(void **state)
     (void)state;
     buf_init(&one, MEM_MISC);
     assert_ok(file_read("tests/fuzz/corpus/safetensors/one.safetensors", 1 << 20, &one, NULL));
-    assert_non_null(mkdtemp(r.dir));
-    assert_int_equal(source_open(r.dir, &s, &dg), CAIRN_E_NOTFOUND);
+    assert_true(tmp_make(&dir));
+    assert_int_equal(source_open(dir.path, &s, &dg), CAIRN_E_NOTFOUND);
     assert_says(&dg, "config.json");
-    put(&r, "config.json", STR_LIT("[1]"));
-    assert_int_equal(source_open(r.dir, &s, &dg), CAIRN_E_CORRUPT);
+    put(&dir, "config.json", STR_LIT("[1]"));
+    assert_int_equal(source_open(dir.path, &s, &dg), CAIRN_E_CORRUPT);
     assert_says(&dg, "config.json: expected an object, found");
-    put(&r, "config.json", STR_LIT("{}"));
-    assert_int_equal(source_open(r.dir, &s, &dg), CAIRN_E_NOTFOUND);
+    put(&dir, "config.json", STR_LIT("{}"));
+    assert_int_equal(source_open(dir.path, &s, &dg), CAIRN_E_NOTFOUND);
     assert_says(&dg, "found neither");
-    put(&r, "x.safetensors", buf_view(&one));
+    put(&dir, "x.safetensors", buf_view(&one));
     for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
-        put(&r, "model.safetensors.index.json", str_of(c[i].index));
-        assert_int_equal(source_open(r.dir, &s, &dg), c[i].st);
+        put(&dir, "model.safetensors.index.json", str_of(c[i].index));
+        assert_int_equal(source_open(dir.path, &s, &dg), c[i].st);
         assert_says(&dg, "model.safetensors.index.json");
         if (!strstr(dg.message, c[i].says)) fail_msg("%s", dg.message);
     }
-    room_end(&r);
+    assert_true(tmp_drop(&dir));
     buf_deinit(&one);
 }
 

@@ -1,9 +1,9 @@
 /* Which files are read, who wins and what the tokenizer and the template are given.  Both stand-ins
    below only write down what they get: their own tests are in unit/text. */
 #include "test.h"
+#include "tmp.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -108,43 +108,32 @@ void chat_close(chat *c)
     mem_free(c);
 }
 
-static const char *const all_names[] = {"tokenizer.json",      "tokenizer_config.json",
-                                        "chat_template.jinja", "chat_template.json",
-                                        "config.json",         "generation_config.json"};
-static char dir[64];
+static tmp_dir dir;
 
 static void put(const char *name, const char *text)
 {
-    char path[128];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    assert_ok(file_replace(path, text, strlen(text), NULL));
+    assert_ok(file_replace(tmp_path(&dir, name), text, strlen(text), NULL));
 }
 
 static int set_up(void **state)
 {
     (void)state;
     memset(&got, 0, sizeof got);
-    strncpy(dir, "/tmp/cairn-text-XXXXXX", sizeof dir - 1);
-    if (!mkdtemp(dir)) return -1;
+    if (!tmp_make(&dir)) return -1;
     put("tokenizer.json", "{\"model\":1}");
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    char path[128];
     (void)state;
-    for (size_t i = 0; i < sizeof all_names / sizeof *all_names; i++) {
-        snprintf(path, sizeof path, "%s/%s", dir, all_names[i]);
-        (void)unlink(path);
-    }
-    return rmdir(dir);
+    return tmp_drop(&dir) ? 0 : -1;
 }
 
 static void open_ok(textfiles *t)
 {
     cairn_diag dg = {0};
-    if (textfiles_open(dir, t, &dg) != CAIRN_OK) fail_msg("%s", dg.message);
+    if (textfiles_open(dir.path, t, &dg) != CAIRN_OK) fail_msg("%s", dg.message);
     assert_non_null(t->tok);
 }
 
@@ -246,12 +235,10 @@ static void errors_name_the_file(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
-        char path[128];
         put(name[i], "{\"a\":");
-        assert_int_equal(textfiles_open(dir, &t, &dg), CAIRN_E_CORRUPT);
+        assert_int_equal(textfiles_open(dir.path, &t, &dg), CAIRN_E_CORRUPT);
         assert_says(&dg, name[i]);
-        snprintf(path, sizeof path, "%s/%s", dir, name[i]);
-        (void)unlink(path);
+        (void)unlink(tmp_path(&dir, name[i]));
     }
     assert_int_equal(got.n_open, 0);
     assert_int_equal(textfiles_open("/nonexistent", &t, &dg), CAIRN_E_NOTFOUND);
@@ -294,7 +281,7 @@ static void every_allocation_may_fail(void **state)
     (void)state;
     put("tokenizer_config.json", "{\"pad_token\":\"<pad>\",\"chat_template\":\"KEY\"}");
     put("generation_config.json", "{\"eos_token_id\":[1,2]}");
-    assert_true(fault_loop(open_close, dir) > 10);
+    assert_true(fault_loop(open_close, dir.path) > 10);
     assert_true(fault_loop(open_close, gguf) > 5);
 }
 

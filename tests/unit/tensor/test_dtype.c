@@ -1,3 +1,4 @@
+/* Element types: names, sizes, and every block type against gguf-py. */
 #include "test.h"
 
 #include <stdio.h>
