@@ -96,7 +96,6 @@ void mem_unmap(void *p, size_t size, mem_tag tag)
     if (!p) return;
     const int rc = munmap(p, size ? size : 1);
     assert(rc == 0);
-    (void)rc;
     atomic_fetch_sub(&used[tag], size);
 }
 

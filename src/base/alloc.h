@@ -36,7 +36,8 @@ void mem_free(void *p);                               /* for the three above; NU
 void *mem_map(size_t size, mem_tag tag);
 void mem_unmap(void *p, size_t size, mem_tag tag);
 
-uint64_t mem_used(mem_tag tag); /* bytes live now */
+/* Bytes live now.  By tag is for a report of who holds memory; so far the tests are its callers. */
+uint64_t mem_used(mem_tag tag);
 uint64_t mem_used_all(void);
 
 /* Test hook: the n-th call from now fails (1 = the next), once; 0 turns it off.  Answers how many

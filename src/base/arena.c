@@ -24,27 +24,16 @@ void arena_init(arena *a, mem_tag tag)
     *a = (arena){NULL, 0, tag};
 }
 
-static void free_down_to(arena *a, bool keep_first)
+void arena_deinit(arena *a)
 {
     struct arena_block *b = a->head;
-    while (b && (b->next || !keep_first)) {
+    while (b) {
         struct arena_block *next = b->next;
         mem_free(b);
         b = next;
     }
-    a->head = b;
+    a->head = NULL;
     a->used = 0;
-    if (b) b->used = 0;
-}
-
-void arena_deinit(arena *a)
-{
-    free_down_to(a, false);
-}
-
-void arena_reset(arena *a)
-{
-    free_down_to(a, true);
 }
 
 static struct arena_block *add_block(arena *a, size_t size)

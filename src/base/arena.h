@@ -13,7 +13,6 @@ typedef struct arena {
 
 void arena_init(arena *a, mem_tag tag);
 void arena_deinit(arena *a); /* a zeroed or deinitialised arena is fine */
-void arena_reset(arena *a);  /* frees all but the first block */
 /* 16-byte aligned, not zeroed; NULL when there is no memory. */
 void *arena_alloc(arena *a, size_t size);
 void *arena_calloc(arena *a, size_t n, size_t size);

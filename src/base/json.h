@@ -72,7 +72,7 @@ cairn_status json_want_num(json_val obj, const char *key, double lo, double hi, 
                            cairn_diag *dg);
 cairn_status json_want_str(json_val obj, const char *key, cairn_str *out, cairn_diag *dg);
 
-/* --- writing --- */
+/* Writing. */
 
 typedef struct json_writer {
     buf *out;

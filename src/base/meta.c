@@ -37,13 +37,6 @@ int64_t meta_int(const meta_view *v, const char *key, int64_t otherwise)
     return meta_get(v, key, &m) && as_int(&m, &i) ? i : otherwise;
 }
 
-double meta_num(const meta_view *v, const char *key, double otherwise)
-{
-    meta m;
-    double x;
-    return meta_get(v, key, &m) && as_num(&m, &x) ? x : otherwise;
-}
-
 bool meta_bool(const meta_view *v, const char *key, bool otherwise)
 {
     meta m;

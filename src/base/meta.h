@@ -45,7 +45,6 @@ static inline bool meta_at(const meta_view *v, const meta *arr, size_t i, meta *
 /* Typed reads; an absent key or another type gives `otherwise`. INT reads as a number too, and a
    whole float as INT. */
 int64_t meta_int(const meta_view *v, const char *key, int64_t otherwise);
-double meta_num(const meta_view *v, const char *key, double otherwise);
 bool meta_bool(const meta_view *v, const char *key, bool otherwise);
 cairn_str meta_str(const meta_view *v, const char *key, cairn_str otherwise);
 /* Checked reads.  A present key of the wrong type or range is E_CORRUPT naming it; an absent one

@@ -2,10 +2,6 @@
    the end, so that loops over a reader terminate. */
 #include "base/reader.h"
 
-#include <string.h>
-
-#include "base/half.h"
-
 const uint8_t *reader_bytes(reader *r, uint64_t n)
 {
     if (r->bad || n > r->len - r->at) {
@@ -27,16 +23,6 @@ static uint64_t little(reader *r, unsigned n)
     return v;
 }
 
-uint8_t reader_u8(reader *r)
-{
-    return (uint8_t)little(r, 1);
-}
-
-uint16_t reader_u16(reader *r)
-{
-    return (uint16_t)little(r, 2);
-}
-
 uint32_t reader_u32(reader *r)
 {
     return (uint32_t)little(r, 4);
@@ -45,17 +31,4 @@ uint32_t reader_u32(reader *r)
 uint64_t reader_u64(reader *r)
 {
     return little(r, 8);
-}
-
-float reader_f32(reader *r)
-{
-    return f32_from_bits(reader_u32(r));
-}
-
-double reader_f64(reader *r)
-{
-    const uint64_t u = reader_u64(r);
-    double x;
-    memcpy(&x, &u, sizeof x);
-    return x;
 }

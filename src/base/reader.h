@@ -14,12 +14,8 @@ static inline reader reader_of(const void *p, size_t n)
 {
     return (reader){(const uint8_t *)p, n, 0, false};
 }
-uint8_t reader_u8(reader *r);
-uint16_t reader_u16(reader *r);
 uint32_t reader_u32(reader *r);
 uint64_t reader_u64(reader *r);
-float reader_f32(reader *r);
-double reader_f64(reader *r);
 const uint8_t *reader_bytes(reader *r, uint64_t n); /* NULL and bad when there are not as many */
 static inline size_t reader_left(const reader *r)
 {

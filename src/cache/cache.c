@@ -351,7 +351,6 @@ void cache_rewind(cache *c, seq_id s, int32_t n_pos)
     for (int32_t g = 0; g < c->n_group; g++) {
         const int32_t low = n_pos - c->group[g].window + 1;
         assert(q->first[g] == 0 || low >= q->first[g] * KV_BLOCK); /* still there */
-        (void)low;
         while (q->end[g] > ceil_div(n_pos, KV_BLOCK) && q->end[g] > q->first[g])
             give_back(c, q, g, --q->end[g]);
     }

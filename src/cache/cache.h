@@ -25,9 +25,11 @@ const kv_layer *cache_layers(const cache *c); /* [n_layer] */
 int32_t cache_groups(const cache *c);
 /* Bytes that a sequence of n positions takes at its worst moment; exact. */
 uint64_t cache_bytes(const cachespec *spec, kv_codec codec, int32_t max_step_rows, int32_t n_pos);
-uint64_t cache_used(const cache *c);     /* blocks that hold positions */
-uint64_t cache_reserved(const cache *c); /* set aside for open sequences, used or not */
-uint64_t cache_total(const cache *c);    /* the pools; at most max_bytes */
+uint64_t cache_used(const cache *c);  /* blocks that hold positions */
+uint64_t cache_total(const cache *c); /* the pools; at most max_bytes */
+/* Set aside for open sequences, used or not.  Waits for the prefix cache, which may keep old blocks in
+   what is left. */
+uint64_t cache_reserved(const cache *c);
 
 /* A new empty sequence with room set aside for n_pos positions: nothing later fails for lack of
    room.  E_BUSY: no slot or no room now; E_LIMIT: it can never fit. */
@@ -36,9 +38,10 @@ void cache_close(cache *c, seq_id s);
 /* Blocks for the next n_rows ≤ max_step_rows positions (within what was set aside).  Windowed groups
    first drop what neither these rows nor a rewind can see. */
 void cache_reserve(cache *c, seq_id s, int32_t n_rows);
-void cache_commit(cache *c, seq_id s,
-                  int32_t n_rows); /* the rows that were reserved are computed */
-/* Back to n_pos positions, at most max_step_rows behind the furthest end so far. */
+/* The rows that were reserved are computed. */
+void cache_commit(cache *c, seq_id s, int32_t n_rows);
+/* Back to n_pos positions, at most max_step_rows behind the furthest end so far.  Waits for drafts,
+   whose refused tokens it takes back. */
 void cache_rewind(cache *c, seq_id s, int32_t n_pos);
 int32_t cache_len(const cache *c, seq_id s);
 uint8_t *const *const *cache_blocks(const cache *c, seq_id s); /* [group][position / 64] */

@@ -194,11 +194,6 @@ int32_t stepper_add(stepper *s, seq_id q, const int32_t *ids, int32_t n, int32_t
     return out0;
 }
 
-int32_t stepper_rows(const stepper *s)
-{
-    return s->step.n_rows;
-}
-
 static void take_device(const stepper *s)
 {
     if (s->m->running) mutex_lock(s->m->running);

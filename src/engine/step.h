@@ -39,7 +39,6 @@ void stepper_begin(stepper *s);
    far as known (at least that of these rows). Answers the index of its first logits. */
 int32_t stepper_add(stepper *s, seq_id q, const int32_t *ids, int32_t n, int32_t n_out,
                     int32_t known_len);
-int32_t stepper_rows(const stepper *s); /* added so far */
 /* And commits the rows to the cache.  Steppers of one model may run on several threads: their steps
    take turns. */
 void stepper_run(stepper *s);

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/diag.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "format/pyjson.h"
 
@@ -181,9 +182,4 @@ void hfconfig_close(hfconfig *c)
 meta_view hfconfig_meta(const hfconfig *c)
 {
     return (meta_view){c, get, at};
-}
-
-json_val hfconfig_root(const hfconfig *c)
-{
-    return json_root(c->doc);
 }

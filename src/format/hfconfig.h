@@ -2,7 +2,6 @@
 #ifndef FORMAT_HFCONFIG_H
 #define FORMAT_HFCONFIG_H
 
-#include "base/json.h"
 #include "base/meta.h"
 
 typedef struct hfconfig hfconfig;
@@ -16,6 +15,5 @@ void hfconfig_close(hfconfig *c); /* NULL is fine */
    (the longest name that exists is taken first).  What is not there is looked up under
    `text_config`, where multimodal checkpoints keep their language model. */
 meta_view hfconfig_meta(const hfconfig *c);
-json_val hfconfig_root(const hfconfig *c);
 
 #endif

@@ -57,15 +57,6 @@ void detok_free(detok *d)
     mem_free(d);
 }
 
-void detok_reset(detok *d)
-{
-    buf_clear(&d->run);
-    buf_clear(&d->tail);
-    buf_clear(&d->text);
-    d->any = false;
-    d->to_drop = d->t->dec.strip_left;
-}
-
 static cairn_status reserve(buf *b, size_t n)
 {
     size_t len = b->len;

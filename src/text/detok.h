@@ -9,7 +9,6 @@ typedef struct detok detok;
 
 cairn_status detok_new(const tok *t, bool keep_special, detok **out);
 void detok_free(detok *d);
-void detok_reset(detok *d);
 /* Reserves so that feeding up to n more ids allocates nothing. */
 cairn_status detok_reserve(detok *d, size_t n);
 /* `text` is valid until the next call. */

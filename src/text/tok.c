@@ -10,8 +10,6 @@
 #include "text/tok_priv.h"
 #include "text/uchar.h"
 
-/* --- building --- */
-
 cairn_status tok_new(int32_t n, tok **out, cairn_diag *dg)
 {
     tok *t = mem_calloc(1, sizeof *t, MEM_TEXT);
@@ -134,8 +132,6 @@ out:
     buf_deinit(&y);
     return st == CAIRN_OK ? st : diag_set(dg, st, "indexing %u added tokens", t->n_added);
 }
-
-/* --- encoding --- */
 
 /* One encoding: what the steps below share. */
 typedef struct call {
@@ -262,8 +258,6 @@ out:
     return st;
 }
 
-/* --- questions --- */
-
 tok_special tok_specials(const tok *t)
 {
     return t->special;
@@ -294,11 +288,6 @@ int32_t tok_find(const tok *t, cairn_str spelling)
 cairn_str tok_piece(const tok *t, int32_t id)
 {
     return id >= 0 && id < t->n ? t->out[id] : (cairn_str){0};
-}
-
-bool tok_is_special(const tok *t, int32_t id)
-{
-    return id >= 0 && id < t->n && t->flag[id] & TOK_F_SPECIAL;
 }
 
 bool tok_is_eos(const tok *t, int32_t id)

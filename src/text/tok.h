@@ -34,8 +34,7 @@ int32_t tok_vocab(const tok *t);
 int32_t tok_find(const tok *t, cairn_str piece); /* id of an exact vocabulary or added piece; -1 */
 /* Bytes that the id contributes in the middle of a text (byte-level pieces decoded, ▁ as space). */
 cairn_str tok_piece(const tok *t, int32_t id);
-bool tok_is_special(const tok *t, int32_t id); /* left out of text unless kept */
-bool tok_is_eos(const tok *t, int32_t id);     /* ends generation: eos, eot, eom and the like */
+bool tok_is_eos(const tok *t, int32_t id); /* ends generation: eos, eot, eom and the like */
 /* More ids that end generation (generation_config.json); before the tok is shared. */
 cairn_status tok_add_eos(tok *t, int32_t id);
 

@@ -1,4 +1,6 @@
-/* What the files of the CPU backend share. */
+/* What the files of the CPU backend share: the device (its kernels, its threads), a compiled program
+   with its scratch, and how an op reaches values, splits its rows and takes scratch.  Ops run one at a
+   time on the thread that called run, and fork inside. */
 #ifndef CPU_PRIV_H
 #define CPU_PRIV_H
 
@@ -23,7 +25,7 @@ struct exec {
     size_t shared_size;
     uint8_t *thread; /* scratch of each thread: thread_size bytes, 64-aligned */
     size_t thread_size;
-    float *rope; /* cosines and sines of the step's rows: cpu_rope_table */
+    float *rope; /* cosines and sines of the step's rows: cpu_rope_tables */
     size_t rope_size;
 };
 
@@ -64,10 +66,9 @@ static inline int32_t cpu_step_row(const cpu_run *r, val v, int32_t i)
     return r->x->pl->p->value[v].rows == ROWS_ALL ? i : r->s->out_row[i];
 }
 
-/* cpu_rope.c: bytes of all tables; the run's tables; cosines of a row (its sines follow). */
+/* cpu_rope.c: bytes of all tables; fills those of a run. */
 size_t cpu_rope_size(const plan *pl);
 void cpu_rope_tables(const cpu_run *r);
-const float *cpu_rope_table(const cpu_run *r, int32_t spec, int32_t step_row);
 
 /* Each op of the list: runs whole, forking as it needs. */
 typedef void (*cpu_op_fn)(cpu_run *r, const op *o);

@@ -21,7 +21,8 @@ size_t cpu_rope_size(const plan *pl)
     return table_at(pl, pl->p->n_rope) * sizeof(float);
 }
 
-const float *cpu_rope_table(const cpu_run *r, int32_t spec, int32_t step_row)
+/* Cosines of a row; its sines follow. */
+static const float *row_table(const cpu_run *r, int32_t spec, int32_t step_row)
 {
     const plan *pl = r->x->pl;
     return r->x->rope + table_at(pl, spec) +
@@ -85,7 +86,7 @@ static void rope_span(void *ctx, size_t begin, size_t end, int32_t i_thread)
     (void)i_thread;
     for (size_t row = begin; row < end; row++) {
         const int32_t srow = cpu_step_row(j->r, o->out[0], (int32_t)row);
-        const float *c = cpu_rope_table(j->r, o->u.rope.spec, srow);
+        const float *c = row_table(j->r, o->u.rope.spec, srow);
         for (size_t at = row * cols; at < (row + 1) * cols; at += dim) {
             (rs->interleaved ? k->rope_pairs : k->rope_halves)(y + at, x + at, c, c + n, n);
             if (x != y && 2 * n < dim)

@@ -10,30 +10,13 @@ static void reads_little_endian(void **state)
 {
     (void)state;
     reader r = reader_of(bytes, sizeof bytes);
-    assert_int_equal(reader_u8(&r), 0x01);
-    assert_int_equal(reader_u16(&r), 0x0302);
-    assert_int_equal(reader_u32(&r), 0x07060504);
-    assert_int_equal(reader_left(&r), 10);
-    assert_true(reader_u64(&r) == 0xf9fafbfcfdfeff08u);
-    assert_int_equal(reader_left(&r), 2);
-    assert_int_equal(reader_u16(&r), 0x80f8);
+    assert_int_equal(reader_u32(&r), 0x04030201);
+    assert_int_equal(reader_left(&r), 13);
+    assert_true(reader_u64(&r) == 0xfcfdfeff08070605u);
+    assert_int_equal(reader_left(&r), 5);
     assert_false(r.bad);
-    assert_int_equal(reader_u8(&r), 0);
+    assert_int_equal(reader_u64(&r), 0); /* five are not eight */
     assert_true(r.bad);
-}
-
-static void reads_floats(void **state)
-{
-    (void)state;
-    const float f = -1.25f;
-    const double d = 0.1;
-    uint8_t both[12];
-    memcpy(both, &f, 4);
-    memcpy(both + 4, &d, 8);
-    reader r = reader_of(both, sizeof both);
-    assert_true(reader_f32(&r) == f);
-    assert_true(reader_f64(&r) == d);
-    assert_true(reader_f64(&r) == 0 && r.bad);
 }
 
 static void failure_sticks(void **state)
@@ -44,7 +27,7 @@ static void failure_sticks(void **state)
         assert_true(reader_u64(&r) == 0);
         assert_true(r.bad);
         assert_int_equal(reader_left(&r), 0);
-        assert_int_equal(reader_u8(&r), 0); /* though a byte was there */
+        assert_int_equal(reader_u32(&r), 0); /* though bytes were there */
         assert_null(reader_bytes(&r, 0));
     }
 }
@@ -71,7 +54,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_little_endian),
-        cmocka_unit_test(reads_floats),
         cmocka_unit_test(failure_sticks),
         cmocka_unit_test(bytes_are_counted_in_64_bits),
     };

@@ -52,10 +52,9 @@ typedef enum tile_type {
 enum {
     TILE_ROWS = 32,
     TILE_LINE = 64,
-    TILE_SLACK = 16384,  /* readable bytes after the last tile: prefetches run ahead */
-    TILE_MAX_VEC = 96,   /* most vectors a call of a tile kernel: their sums stay in L1 */
-    TILE_PANEL = 20480,  /* bytes of a panel of unpacked weights, 64-aligned */
-    DENSE_MAX_ROWS = 32, /* most weight rows a call of a dense kernel */
+    TILE_SLACK = 16384, /* readable bytes after the last tile: prefetches run ahead */
+    TILE_MAX_VEC = 96,  /* most vectors a call of a tile kernel: their sums stay in L1 */
+    TILE_PANEL = 20480, /* bytes of a panel of unpacked weights, 64-aligned */
 };
 
 /* One group of 32 activations: x ≈ d · q. */
@@ -93,7 +92,7 @@ typedef void kern_quant256_fn(const float *x, int32_t n_block, int32_t terms, a8
 typedef void kern_tile_fn(const uint8_t *tile, int32_t n_block, const void *act, size_t stride,
                           int32_t n_vec, int32_t terms, float *y, void *panel);
 
-/* y[t·y_stride + r] = Σ_k w[r][k] · x[t·x_stride + k] by lane16, for r < n_w ≤ DENSE_MAX_ROWS, t < n_x.
+/* y[t·y_stride + r] = Σ_k w[r][k] · x[t·x_stride + k] by lane16, for r < n_w, t < n_x.
    w: rows w_stride bytes apart, of any alignment. */
 typedef void kern_dense_fn(const uint8_t *w, size_t w_stride, int32_t n_w, const float *x,
                            size_t x_stride, int32_t n_x, int32_t k, float *y, size_t y_stride);
