@@ -11,9 +11,9 @@
 #include "engine/guard.h"
 
 enum {
-    DEFAULT_SEQS = 4,
-    DEFAULT_QUEUE = 64,
-    MAX_ROWS = 4096 /* a step is not interrupted */
+    DEFAULT_SEQS = 4,   /* a person's few clients; each takes the cache of a whole context */
+    DEFAULT_QUEUE = 64, /* at 4 at a time, the last one waits for 16 answers */
+    MAX_ROWS = 4096     /* a step is not interrupted */
 };
 
 uint64_t engine_now(const engine *e)
@@ -105,7 +105,7 @@ static void *own(void *ctx)
 {
     engine *e = ctx;
     bool more = false;
-    while (wait_for_work(e, !more)) more = turn(e);
+    while (wait_for_work(e, !more)) more = engine_take_turn(e);
     turn_end_all(e);
     return NULL;
 }
@@ -213,5 +213,5 @@ void engine_cancel(engine *e, cairn_request_id id)
 bool engine_turn(engine *e)
 {
     assert(e->hooks.manual);
-    return turn(e);
+    return engine_take_turn(e);
 }

@@ -46,7 +46,7 @@ static inline int32_t engine_capacity(const engine *e)
 uint64_t engine_now(const engine *e);
 
 /* turn.c; engine thread */
-bool turn(engine *e);
+bool engine_take_turn(engine *e);
 void turn_end_all(engine *e); /* every request ends CANCELLED */
 
 /* stats.c; engine thread */

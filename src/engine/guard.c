@@ -6,7 +6,10 @@
 #include "base/diag.h"
 #include "base/num.h"
 
-enum { LEAST_CTX = 64, UNKNOWN_CTX = 2048 };
+enum {
+    LEAST_CTX = 64,    /* in less there is no room for a chat's frame and an answer */
+    UNKNOWN_CTX = 2048 /* no decoder that is supported was trained on less */
+};
 
 int32_t guard_model_ctx(const model *m)
 {

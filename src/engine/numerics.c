@@ -100,7 +100,6 @@ static void add_stranger(check *c, stepper *s, stranger *x, int32_t rows)
                 (int32_t)(rng_u64(7, (uint64_t)x->born, (uint64_t)i) % (uint64_t)c->m->shape.vocab);
         const cairn_status st = cache_open(stepper_cache(s), x->len, &x->seq);
         assert(st == CAIRN_OK); /* the cache was made for all of them */
-        (void)st;
         x->open = true;
         x->at = 0;
         x->born += MAX_STRANGERS;

@@ -148,7 +148,6 @@ static void maybe_restart(engine *e, request *r)
     cache_close(c, r->seq);
     const cairn_status st = cache_open(c, r->max_ids, &r->seq);
     assert(st == CAIRN_OK); /* the room was given back a moment ago, by this thread */
-    (void)st;
     r->n_done = 0;
     request_move(r, REQ_PREFILL);
 }
@@ -225,7 +224,7 @@ static void tell_backend(engine *e, bool busy)
     e->busy = busy;
 }
 
-bool turn(engine *e)
+bool engine_take_turn(engine *e)
 {
     receive(e);
     admit(e);
