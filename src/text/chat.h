@@ -1,5 +1,5 @@
-/* Messages → prompt text through the model's own Jinja template, as `transformers`'
-   apply_chat_template renders it. */
+/* Messages → prompt text: the model's own Jinja template, rendered with the messages unchanged.
+   (apply_chat_template of `transformers` first drops null keys and copies reasoning fields.) */
 #ifndef TEXT_CHAT_H
 #define TEXT_CHAT_H
 

@@ -28,8 +28,6 @@ static uint32_t rank_of(const bpe *b, uint32_t l, uint32_t r)
     }
 }
 
-/* --- loading --- */
-
 cairn_status bpe_init(tok *t, uint32_t n_merge, cairn_diag *dg)
 {
     bpe *b = &t->bpe;
@@ -166,8 +164,6 @@ cairn_status bpe_finish(tok *t, cairn_diag *dg)
     }
     return find_joins(t, dg);
 }
-
-/* --- encoding --- */
 
 /* Merges n ≤ SHORT symbols in place; how many are left. */
 static uint32_t merge_short(const bpe *b, uint32_t *id, uint32_t n)

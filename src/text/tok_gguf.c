@@ -207,8 +207,6 @@ static cairn_status read_pieces(loader *l)
     return CAIRN_OK;
 }
 
-/* --- models --- */
-
 static cairn_status add_rules(loader *l, const pre_rules *r)
 {
     tok *t = l->t;
@@ -292,8 +290,6 @@ static cairn_status read_spm(loader *l)
     t->word = spm_word;
     return bpe_finish(t, l->dg); /* the byte pieces */
 }
-
-/* --- special tokens --- */
 
 static int32_t id_of(loader *l, const char *key, int32_t otherwise)
 {

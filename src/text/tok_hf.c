@@ -23,8 +23,6 @@ static cairn_status no_memory(loader *l)
     return diag_set(l->dg, CAIRN_E_NOMEM, "no memory for a tokenizer");
 }
 
-/* --- vocabulary --- */
-
 static cairn_status raise(loader *l, int64_t id, int64_t *most)
 {
     if (id < 0 || id >= TOK_MAX_VOCAB)
@@ -119,8 +117,6 @@ static cairn_status read_added(loader *l)
     return CAIRN_OK;
 }
 
-/* --- model --- */
-
 static cairn_status merge_of(loader *l, json_val v)
 {
     cairn_str s = json_str(v);
@@ -205,8 +201,6 @@ static cairn_status read_model(loader *l, cairn_str type)
     t->word = wordlevel_word;
     return CAIRN_OK;
 }
-
-/* --- post-processor --- */
 
 static cairn_status put_around(loader *l, bool after, const int32_t *ids, size_t n)
 {
@@ -297,8 +291,6 @@ static cairn_status read_post(loader *l, json_val post, int depth)
     return CAIRN_OK;
 }
 
-/* --- special tokens --- */
-
 /* "<s>" or {"content": "<s>", …} */
 static int32_t named(const tok *t, json_val config, const char *key)
 {
@@ -327,8 +319,6 @@ static void read_config(tok *t, json_val config)
     t->special.add_eos = t->special.eos >= 0 && among(t->after, t->n_after, t->special.eos);
     if (t->special.eos >= 0) t->flag[t->special.eos] |= TOK_F_EOS;
 }
-
-/* --- the whole --- */
 
 static cairn_status known_model(loader *l, cairn_str type)
 {

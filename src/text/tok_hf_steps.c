@@ -32,8 +32,6 @@ static cairn_status no_memory(cairn_diag *dg)
     return diag_set(dg, CAIRN_E_NOMEM, "no memory for a tokenizer");
 }
 
-/* --- normalizers --- */
-
 static cairn_status add_norm(loader *l, norm_step s)
 {
     if (l->t->n_norm == TOK_MAX_STEPS) {
@@ -121,8 +119,6 @@ cairn_status hf_normalizer(tok *t, json_val v, const char *where, cairn_diag *dg
     t->norm = arena_calloc(&t->mem, TOK_MAX_STEPS, sizeof *t->norm);
     return t->norm ? walk_norm(&l, v, 0) : no_memory(dg);
 }
-
-/* --- pre-tokenizers --- */
 
 static cairn_status add_pre(loader *l, pre_step s)
 {

@@ -32,7 +32,7 @@ typedef struct span {
     uint32_t off, len;
 } span;
 
-/* --- added.c: texts that become ids before anything else looks at them --- */
+/* added.c: texts that become ids before anything else looks at them. */
 
 typedef struct added {
     cairn_str text;
@@ -62,7 +62,7 @@ cairn_status trie_add(trie *t, cairn_str text, uint32_t value); /* the first of 
 /* Cuts s at the added tokens of t (leftmost, then longest) and appends pieces to `out`. */
 cairn_status added_cut(const trie *t, const added *list, cairn_str s, bool parse_special, buf *out);
 
-/* --- normalize.c --- */
+/* normalize.c. */
 
 typedef struct regex regex;
 
@@ -96,7 +96,7 @@ cairn_status norm_prepare(norm_step *s, arena *a);
 cairn_status norm_run(const norm_step *step, size_t n, cairn_str s, buf *x, buf *y, cairn_str *out,
                       cairn_diag *dg);
 
-/* --- regex.c: Oniguruma with limits --- */
+/* regex.c: Oniguruma with limits. */
 
 cairn_status regex_new(cairn_str pattern, const char *where, regex **out, cairn_diag *dg);
 void regex_free(regex *r);
@@ -111,7 +111,7 @@ cairn_status regex_begin(regex_iter *it, const regex *re, cairn_str s);
 cairn_status regex_next(regex_iter *it, bool *found, size_t *from, size_t *to, cairn_diag *dg);
 void regex_end(regex_iter *it);
 
-/* --- scan.c: hand-written equals of well-known split rules --- */
+/* scan.c: hand-written equals of well-known split rules. */
 
 /* End of the match that begins at `at`; `at` itself if the rule matches nothing there. */
 typedef size_t (*scan_fn)(cairn_str s, size_t at);
@@ -120,7 +120,7 @@ scan_fn scan_find(cairn_str pattern);
 /* The rule of the Whitespace pre-tokenizer: words, and runs of neither words nor white space. */
 size_t scan_words(cairn_str s, size_t at);
 
-/* --- pretok.c --- */
+/* pretok.c. */
 
 typedef enum pre_kind {
     PRE_SCAN,
@@ -168,7 +168,7 @@ typedef struct work {
 cairn_status pretok_run(const pre_step *step, size_t n, cairn_str s, bool first, work *w,
                         cairn_str *text, cairn_diag *dg);
 
-/* --- models --- */
+/* Models. */
 
 /* merge[rank]: symbols l, r become id. */
 typedef struct bpe_merge {
