@@ -176,8 +176,6 @@ out:
     return st == CAIRN_OK ? EXIT_OK : cli_failed(&dg);
 }
 
-/* --- check-numerics --- */
-
 enum { DEFAULT_IDS = 1300 }; /* several splits of 256 positions and many cache blocks */
 
 static cairn_status seeded_ids(int32_t vocab, int32_t ctx, cairn_ids *out, cairn_diag *dg)

@@ -140,8 +140,6 @@ out:
     return st == CAIRN_OK ? EXIT_OK : cli_failed(&dg);
 }
 
-/* --- score --- */
-
 typedef struct tally {
     const int32_t *ids; /* of the window */
     size_t n;

@@ -1,4 +1,5 @@
-/* API keys. */
+/* API keys.  Owns their digests, not the keys; comparing takes the same time wherever they differ.
+   Immutable once made: any thread may ask. */
 #ifndef SERVE_AUTH_H
 #define SERVE_AUTH_H
 

@@ -12,7 +12,7 @@ void health_serve(cairn_server *s, http_req *rq)
     http_reply(rq, 200, "application/json", STR_LIT("{\"status\": \"ok\"}"));
 }
 
-static void write_engine(json_writer *w, const model *m)
+static void write_engine(json_writer *w, const served_model *m)
 {
     cairn_engine_stats st;
 

@@ -73,8 +73,6 @@ void conn_send_raw(const http_conn *c, const char *bytes)
     if (n < 0) log_event(LOG_DEBUG, "http_raw_lost", "fd=%d", c->fd);
 }
 
-/* --- replies --- */
-
 static void response_set(http_req *rq, int status, const char *type, struct MHD_Response *r)
 {
     bool ok = r && MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type) == MHD_YES;
@@ -179,8 +177,6 @@ void http_stream_end(http_req *rq)
     rq->conn->ended = true;
     conn_resume(rq->conn);
 }
-
-/* --- requests --- */
 
 const char *http_method(const http_req *rq)
 {

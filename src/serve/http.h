@@ -50,7 +50,7 @@ uint64_t http_now_ms(void); /* monotonic */
 /* Cuts what is left; requests in progress are told through on_gone.  NULL is fine. */
 void http_close(http_server *h);
 
-/* --- a request: valid until its reply or stream is ended, or on_gone has returned --- */
+/* A request: valid until its reply or stream is ended, or on_gone has returned. */
 
 const char *http_method(const http_req *rq);
 const char *http_path(const http_req *rq); /* percent-decoded, without the query */

@@ -38,7 +38,7 @@ void models_deinit(models *m)
     *m = (models){0};
 }
 
-const model *models_find(const models *m, cairn_str id)
+const served_model *models_find(const models *m, cairn_str id)
 {
     if (id.len == 0) return m->n == 1 ? &m->list[0] : NULL;
     for (size_t i = 0; i < m->n; i++)
@@ -46,12 +46,12 @@ const model *models_find(const models *m, cairn_str id)
     return NULL;
 }
 
-const struct cairn_text *model_text(const model *m)
+const struct cairn_text *served_model_text(const served_model *m)
 {
     return cairn_model_text(cairn_engine_model(m->engine));
 }
 
-int32_t model_ctx(const model *m)
+int32_t served_model_ctx(const served_model *m)
 {
     cairn_engine_stats st;
 

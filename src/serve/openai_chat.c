@@ -25,8 +25,8 @@ typedef struct choice {
     cairn_finish finish;
 } choice;
 
-typedef struct chat { /* I/O thread */
-    http_req *rq;     /* NULL once answered or gone */
+typedef struct chat_call { /* I/O thread */
+    http_req *rq;          /* NULL once answered or gone */
     const struct cairn_text *text;
     openai_head head;
     bool stream, include_usage, logprobs;
@@ -34,11 +34,9 @@ typedef struct chat { /* I/O thread */
     openai_usage usage;
     uint32_t n, n_running, n_inside;
     choice choices[];
-} chat;
+} chat_call;
 
-/* --- ends --- */
-
-static void chat_free(chat *c)
+static void chat_call_free(chat_call *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
         buf_deinit(&c->choices[i].text);
@@ -47,7 +45,7 @@ static void chat_free(chat *c)
     mem_free(c);
 }
 
-static void drop_all(chat *c)
+static void drop_all(chat_call *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
         if (c->choices[i].g) gen_drop(c->choices[i].g);
@@ -57,38 +55,36 @@ static void drop_all(chat *c)
 }
 
 /* Every entry into a chat is between these two, as a client can be found gone inside any write. */
-static void chat_enter(chat *c)
+static void chat_call_enter(chat_call *c)
 {
     c->n_inside++;
 }
 
-static void chat_leave(chat *c)
+static void chat_call_leave(chat_call *c)
 {
     c->n_inside--;
-    if (c->n_inside == 0 && !c->rq && c->n_running == 0) chat_free(c);
+    if (c->n_inside == 0 && !c->rq && c->n_running == 0) chat_call_free(c);
 }
 
 static void on_gone(void *user)
 {
-    chat *c = user;
+    chat_call *c = user;
 
-    chat_enter(c);
+    chat_call_enter(c);
     c->rq = NULL;
     drop_all(c);
-    chat_leave(c);
+    chat_call_leave(c);
 }
 
-/* --- answers --- */
-
 /* No memory for a frame: better no end than a hole. */
-static void break_off(chat *c)
+static void break_off(chat_call *c)
 {
     drop_all(c);
     if (c->rq) sse_end(c->rq);
     c->rq = NULL;
 }
 
-static void send_frame(chat *c, const buf *b)
+static void send_frame(chat_call *c, const buf *b)
 {
     bool sent;
 
@@ -97,7 +93,7 @@ static void send_frame(chat *c, const buf *b)
     if (!sent) break_off(c); /* nothing is left to do if the client was cut */
 }
 
-static void send_chunk(chat *c, uint32_t i, bool role, cairn_str content, cairn_str logprob,
+static void send_chunk(chat_call *c, uint32_t i, bool role, cairn_str content, cairn_str logprob,
                        const char *finish)
 {
     buf b;
@@ -111,14 +107,14 @@ static void send_chunk(chat *c, uint32_t i, bool role, cairn_str content, cairn_
     buf_deinit(&b);
 }
 
-static void begin_choice(chat *c, uint32_t i)
+static void begin_choice(chat_call *c, uint32_t i)
 {
     if (c->choices[i].begun) return;
     c->choices[i].begun = true;
     send_chunk(c, i, true, STR_LIT(""), (cairn_str){0}, NULL);
 }
 
-static void finish_stream(chat *c)
+static void finish_stream(chat_call *c)
 {
     buf b;
     json_writer w;
@@ -140,7 +136,7 @@ static void finish_stream(chat *c)
     c->rq = NULL;
 }
 
-static void write_choice(json_writer *w, const chat *c, uint32_t i)
+static void write_choice(json_writer *w, const chat_call *c, uint32_t i)
 {
     const choice *ch = &c->choices[i];
 
@@ -170,7 +166,7 @@ static void write_choice(json_writer *w, const chat *c, uint32_t i)
     json_w_end_obj(w);
 }
 
-static void finish_whole(chat *c)
+static void finish_whole(chat_call *c)
 {
     bool complete = true;
     buf b;
@@ -198,7 +194,7 @@ static void finish_whole(chat *c)
 }
 
 /* The engine failed or was told to stop: the client hears why, the other choices end too. */
-static void fail(chat *c, const gen_result *r)
+static void fail(chat_call *c, const gen_result *r)
 {
     bool shut = r->finish == CAIRN_FINISH_CANCELLED;
     int status = shut ? 503 : 500;
@@ -223,16 +219,14 @@ static void fail(chat *c, const gen_result *r)
     c->rq = NULL;
 }
 
-/* --- the engine's side --- */
-
 static void on_token(void *ctx, uint32_t i, const gen_token *t)
 {
-    chat *c = ctx;
+    chat_call *c = ctx;
     choice *ch = &c->choices[i];
     buf lp = {.tag = MEM_SERVE};
     buf *to = c->stream ? &lp : &ch->logprobs;
 
-    chat_enter(c);
+    chat_call_enter(c);
     if (c->logprobs) {
         json_writer w = json_write(to);
         if (to->len) buf_byte(to, ',');
@@ -249,15 +243,15 @@ static void on_token(void *ctx, uint32_t i, const gen_token *t)
             send_chunk(c, i, false, t->text.len ? t->text : STR_LIT(""), buf_view(&lp), NULL);
     }
     buf_deinit(&lp);
-    chat_leave(c);
+    chat_call_leave(c);
 }
 
 static void on_done(void *ctx, uint32_t i, const gen_result *r)
 {
-    chat *c = ctx;
+    chat_call *c = ctx;
     choice *ch = &c->choices[i];
 
-    chat_enter(c);
+    chat_call_enter(c);
     ch->g = NULL;
     ch->finish = r->finish;
     c->n_running--;
@@ -277,10 +271,8 @@ static void on_done(void *ctx, uint32_t i, const gen_result *r)
         buf_str(&ch->text, r->text);
         if (c->n_running == 0 && c->rq) finish_whole(c);
     }
-    chat_leave(c);
+    chat_call_leave(c);
 }
-
-/* --- the client's side --- */
 
 static void reply_fault(http_req *rq, cairn_status st, const chat_fault *f)
 {
@@ -292,9 +284,9 @@ static void reply_fault(http_req *rq, cairn_status st, const chat_fault *f)
 }
 
 /* The model that the body names; NULL: replied. */
-static const model *find_model(const cairn_server *s, http_req *rq, cairn_str name)
+static const served_model *find_model(const cairn_server *s, http_req *rq, cairn_str name)
 {
-    const model *m = models_find(&s->models, name);
+    const served_model *m = models_find(&s->models, name);
 
     if (m) return m;
     if (name.len)
@@ -305,11 +297,11 @@ static const model *find_model(const cairn_server *s, http_req *rq, cairn_str na
     return NULL;
 }
 
-static bool can_render(http_req *rq, const model *m)
+static bool can_render(http_req *rq, const served_model *m)
 {
     cairn_diag dg = {0};
 
-    if (cairn_text_check_template(model_text(m), &dg) == CAIRN_OK) return true;
+    if (cairn_text_check_template(served_model_text(m), &dg) == CAIRN_OK) return true;
     openai_error(rq, 400, "messages", "no_chat_template", "the model `%s` cannot chat: %s", m->id,
                  dg.message);
     return false;
@@ -334,9 +326,9 @@ static void reply_no_prompt(http_req *rq, cairn_status st, const cairn_diag *dg)
 }
 
 /* False: replied. */
-static bool prompt_fits(http_req *rq, const model *m, size_t n_ids)
+static bool prompt_fits(http_req *rq, const served_model *m, size_t n_ids)
 {
-    int32_t ctx = model_ctx(m);
+    int32_t ctx = served_model_ctx(m);
 
     if (n_ids < (size_t)ctx) return true;
     openai_error(rq, 400, "messages", "context_length_exceeded",
@@ -354,13 +346,13 @@ static uint64_t random_seed(void)
     return seed;
 }
 
-static chat *chat_new(http_req *rq, const model *m, const chat_ask *a)
+static chat_call *chat_call_new(http_req *rq, const served_model *m, const chat_ask *a)
 {
-    chat *c = mem_calloc(1, sizeof *c + (size_t)a->n * sizeof c->choices[0], MEM_SERVE);
+    chat_call *c = mem_calloc(1, sizeof *c + (size_t)a->n * sizeof c->choices[0], MEM_SERVE);
 
     if (!c) return NULL;
     c->rq = rq;
-    c->text = model_text(m);
+    c->text = served_model_text(m);
     c->stream = a->stream;
     c->include_usage = a->include_usage;
     c->logprobs = a->rq.n_logprobs >= 0;
@@ -375,8 +367,8 @@ static chat *chat_new(http_req *rq, const model *m, const chat_ask *a)
     return c;
 }
 
-static cairn_status submit_all(cairn_server *s, const model *m, chat *c, cairn_request *r,
-                               cairn_diag *dg)
+static cairn_status submit_all(cairn_server *s, const served_model *m, chat_call *c,
+                               cairn_request *r, cairn_diag *dg)
 {
     const gen_sink sink = {on_token, on_done, c};
 
@@ -398,11 +390,12 @@ static void reply_not_accepted(http_req *rq, cairn_status st, const cairn_diag *
                  dg->message[0] ? dg->message : cairn_status_text(st));
 }
 
-static void start(cairn_server *s, http_req *rq, const model *m, chat_ask *a, const cairn_ids *ids)
+static void start(cairn_server *s, http_req *rq, const served_model *m, chat_ask *a,
+                  const cairn_ids *ids)
 {
     cairn_diag dg = {0};
     cairn_status st;
-    chat *c = chat_new(rq, m, a);
+    chat_call *c = chat_call_new(rq, m, a);
 
     if (!c) {
         openai_error(rq, 503, NULL, "out_of_memory", "no memory for the request");
@@ -414,14 +407,14 @@ static void start(cairn_server *s, http_req *rq, const model *m, chat_ask *a, co
     st = submit_all(s, m, c, &a->rq, &dg);
     if (st != CAIRN_OK) {
         drop_all(c);
-        chat_free(c);
+        chat_call_free(c);
         reply_not_accepted(rq, st, &dg);
         return;
     }
-    chat_enter(c);
+    chat_call_enter(c);
     http_on_gone(rq, on_gone, c);
     if (c->stream) sse_start(rq);
-    chat_leave(c);
+    chat_call_leave(c);
 }
 
 void openai_chat_serve(cairn_server *s, http_req *rq)
@@ -430,7 +423,7 @@ void openai_chat_serve(cairn_server *s, http_req *rq)
     cairn_ids ids = {0};
     cairn_render_opts ro;
     chat_fault fault;
-    const model *m;
+    const served_model *m;
     chat_ask a;
     cairn_status st = chat_ask_read(&a, http_body(rq), &fault);
 
@@ -441,7 +434,7 @@ void openai_chat_serve(cairn_server *s, http_req *rq)
     m = find_model(s, rq, a.model);
     if (!m || !can_render(rq, m)) goto out;
     ro = render_opts(&a);
-    st = cairn_text_prompt(model_text(m), &ro, &ids, &dg);
+    st = cairn_text_prompt(served_model_text(m), &ro, &ids, &dg);
     if (st != CAIRN_OK || ids.len == 0)
         reply_no_prompt(rq, st, &dg);
     else if (prompt_fits(rq, m, ids.len))
@@ -457,7 +450,7 @@ void openai_chat_render(cairn_server *s, http_req *rq)
     cairn_bytes text = {0};
     cairn_render_opts ro;
     chat_fault fault;
-    const model *m;
+    const served_model *m;
     json_writer w;
     chat_ask a;
     buf b;
@@ -471,7 +464,7 @@ void openai_chat_render(cairn_server *s, http_req *rq)
     m = find_model(s, rq, a.model);
     if (!m || !can_render(rq, m)) goto out;
     ro = render_opts(&a);
-    st = cairn_text_render(model_text(m), &ro, &text, &dg);
+    st = cairn_text_render(served_model_text(m), &ro, &text, &dg);
     if (st != CAIRN_OK) {
         reply_no_prompt(rq, st, &dg);
         goto out;

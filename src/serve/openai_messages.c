@@ -24,8 +24,6 @@ static cairn_status done(const buf *b, const char *param, chat_fault *f)
     return chat_fault_set(f, CAIRN_E_NOMEM, param, "no memory for `%s`", param);
 }
 
-/* --- messages --- */
-
 static cairn_status flatten_part(json_val part, buf *out, const char *param, chat_fault *f)
 {
     cairn_str type = json_str(json_get(part, "type"));
@@ -189,8 +187,6 @@ cairn_status chat_messages_read(json_val messages, buf *out, chat_fault *f)
     return done(out, "messages", f);
 }
 
-/* --- tools --- */
-
 cairn_status chat_tools_read(json_val root, buf *out, chat_fault *f)
 {
     json_val tools = json_get(root, "tools"), tool;
@@ -215,8 +211,6 @@ cairn_status chat_tools_read(json_val root, buf *out, chat_fault *f)
         json_w_val(&w, tools);
     return done(out, "tools", f);
 }
-
-/* --- template variables --- */
 
 static bool thinks(cairn_str effort)
 {

@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "serve/openai_wire.h"
 
-static void write_model(json_writer *w, const cairn_server *s, const model *m)
+static void write_model(json_writer *w, const cairn_server *s, const served_model *m)
 {
     cairn_model_info info;
 
@@ -18,7 +18,7 @@ static void write_model(json_writer *w, const cairn_server *s, const model *m)
     json_w_kstr(w, "object", STR_LIT("model"));
     json_w_kint(w, "created", s->started_unix_s);
     json_w_kstr(w, "owned_by", STR_LIT("cairn"));
-    json_w_kint(w, "context_window", model_ctx(m));
+    json_w_kint(w, "context_window", served_model_ctx(m));
     json_w_kstr(w, "family", str_of(info.family));
     json_w_kstr(w, "quantization", str_of(info.quant));
     json_w_kuint(w, "parameters", info.n_params);
@@ -46,7 +46,7 @@ void openai_models_list(cairn_server *s, http_req *rq)
 void openai_models_one(cairn_server *s, http_req *rq)
 {
     const char *id = http_path(rq) + strlen("/v1/models/");
-    const model *m = models_find(&s->models, str_of(id));
+    const served_model *m = models_find(&s->models, str_of(id));
     buf b;
     json_writer w;
 

@@ -24,8 +24,6 @@ cairn_status chat_fault_set(chat_fault *f, cairn_status st, const char *param, c
     return diag_set(&f->dg, st, "%s", message);
 }
 
-/* --- numbers --- */
-
 typedef struct num_field {
     const char *name;
     double lo, hi;
@@ -139,8 +137,6 @@ static cairn_status read_flags(json_val root, chat_ask *a, chat_fault *f)
     return CAIRN_OK;
 }
 
-/* --- lists --- */
-
 static cairn_status one_stop(json_val v, cairn_str *out, chat_fault *f)
 {
     *out = json_str(v);
@@ -215,8 +211,6 @@ static cairn_status read_bias(json_val root, chat_ask *a, chat_fault *f)
     a->rq.sampling.n_bias = n;
     return CAIRN_OK;
 }
-
-/* --- what cannot be done --- */
 
 typedef struct refusal {
     const char *name;
@@ -297,8 +291,6 @@ static cairn_status refuse_impossible(json_val root, chat_fault *f)
     }
     return CAIRN_OK;
 }
-
-/* --- the whole --- */
 
 static cairn_status read_root(chat_ask *a, json_val root, chat_fault *f)
 {

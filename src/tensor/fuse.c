@@ -48,8 +48,6 @@ static cairn_status begin(const prog *in, arena *a, prog *out)
     return CAIRN_OK;
 }
 
-/* --- rows --- */
-
 /* Walks backwards: a value is wanted whole iff an op that needs all rows of it reads it. */
 static void mark_rows(const prog *p, bool *all)
 {
@@ -111,8 +109,6 @@ static cairn_status fuse_rows(const prog *in, arena *a, prog *out)
     return out->status;
 }
 
-/* --- siblings --- */
-
 static bool joins(const prog *p, const op *first, const op *o)
 {
     return o->kind == OP_LINEAR && o->n_w == 1 && o->in[0] == first->in[0] &&
@@ -140,8 +136,6 @@ static cairn_status fuse_siblings(const prog *in, arena *a, prog *out)
     }
     return out->status;
 }
-
-/* --- residual, add_norm --- */
 
 static cairn_status fuse_residual(const prog *in, arena *a, prog *out)
 {

@@ -246,7 +246,7 @@ bool jtext_printable(uint32_t cp);
 bool jtext_line(cairn_str s, size_t *pos, bool keep, cairn_str *line);
 void jtext_escape(cairn_str s, buf *b); /* HTML, as markupsafe */
 
-/* Formatting (jinja_format.c, jinja_json.c). */
+/* Formatting (jinja_format_*.c, jinja_json.c). */
 bool jformat_percent(jrun *r, cairn_str fmt, jv args, jv *out);
 bool jformat_braces(jrun *r, cairn_str fmt, const jcall *c, jv *out);
 bool jv_tojson(jrun *r, jv v, const jv *arg, jv *out);
@@ -259,7 +259,7 @@ bool jkey_fold(jrun *r, jv *k); /* texts to lower case */
 /* Tables. */
 const jfn *jfilter_find(cairn_str name); /* jinja_filter.c */
 const jfn *jtest_find(cairn_str name);   /* jinja_test.c */
-const jfn *jglobal_find(cairn_str name); /* jinja_call.c */
+const jfn *jglobal_find(cairn_str name); /* jinja_global.c */
 extern const jfn jfilters_text[], jfilters_seq[], jfilters_gen[], jfilters_num[];
 extern const jfn jmethods_str_cut[], jmethods_str_form[], jmethods_list[], jmethods_dict[];
 bool jfn_call(jrun *r, const jfn *fn, const char *what, jv self, const jcall *c, jv *out);

@@ -1,6 +1,6 @@
-/* Owns the reading of tokenizer.json and tokenizer_config.json: vocabulary, added tokens, model,
-   post-processor and special tokens.  Everything from the file is checked: ids, sizes, references
-   between its parts.  The steps are tok_hf_steps.c's, the decoder tok_hf_decoder.c's. */
+/* Owns the reading of tokenizer.json and tokenizer_config.json: vocabulary, added tokens, model and
+   special tokens.  Everything from the file is checked: ids, sizes, references between its parts.  The
+   steps are tok_hf_steps.c's, the decoder tok_hf_decoder.c's, the post-processor tok_hf_post.c's. */
 #include <string.h>
 
 #include "text/tok_priv.h"
@@ -202,95 +202,6 @@ static cairn_status read_model(loader *l, cairn_str type)
     return CAIRN_OK;
 }
 
-static cairn_status put_around(loader *l, bool after, const int32_t *ids, size_t n)
-{
-    tok *t = l->t;
-    int32_t **list = after ? &t->after : &t->before;
-    uint32_t *count = after ? &t->n_after : &t->n_before;
-
-    if (*count + n > TOK_MAX_STEPS) return bad(l, "over 64 special tokens around a text");
-    int32_t *p = arena_alloc(&t->mem, (*count + n + 1) * sizeof *p);
-    if (!p) return no_memory(l);
-    /* Outside of what is there already. */
-    if (*count) memcpy(p + (after ? 0 : n), *list, *count * sizeof *p);
-    if (n) memcpy(p + (after ? *count : 0), ids, n * sizeof *p);
-    *list = p;
-    *count += (uint32_t)n;
-    return CAIRN_OK;
-}
-
-static cairn_status template_ids(loader *l, json_val post, cairn_str name, int32_t *ids, size_t *n)
-{
-    json_val v, ids_v = {0};
-    json_iter it = json_each(json_get(post, "special_tokens"));
-    cairn_str key;
-
-    while (json_next_member(&it, &key, &v))
-        if (str_eq(key, name)) ids_v = json_get(v, "ids");
-    it = json_each(ids_v);
-    while (json_next(&it, &v)) {
-        int64_t id = json_int(v, -1);
-        if (id < 0 || id >= l->t->n || *n == TOK_MAX_STEPS)
-            return bad(l, "a special token of the post_processor is not in the vocabulary");
-        ids[(*n)++] = (int32_t)id;
-    }
-    return CAIRN_OK;
-}
-
-static cairn_status post_template(loader *l, json_val post)
-{
-    int32_t ids[TOK_MAX_STEPS];
-    size_t n = 0;
-    bool after = false;
-    json_val v;
-    json_iter it = json_each(json_get(post, "single"));
-
-    while (json_next(&it, &v)) {
-        json_val s = json_get(v, "SpecialToken");
-        if (json_typeof(s) == JSON_OBJ) {
-            TRY(template_ids(l, post, json_str(json_get(s, "id")), ids, &n));
-            continue;
-        }
-        if (after || json_typeof(json_get(v, "Sequence")) != JSON_OBJ)
-            return bad(l, "a template of the post_processor without one Sequence");
-        TRY(put_around(l, false, ids, n));
-        n = 0;
-        after = true;
-    }
-    return after ? put_around(l, true, ids, n) : bad(l, "a post_processor template of one text");
-}
-
-/* ["[SEP]", 102] */
-static cairn_status post_pair(loader *l, json_val post, const char *key, bool after)
-{
-    int64_t id = json_int(json_at(json_get(post, key), 1), -1);
-
-    if (id < 0 || id >= l->t->n) return bad(l, "a post_processor id out of the vocabulary");
-    int32_t one = (int32_t)id;
-    return put_around(l, after, &one, 1);
-}
-
-static cairn_status read_post(loader *l, json_val post, int depth)
-{
-    cairn_str type = json_str(json_get(post, "type"));
-    json_val v;
-
-    if (json_typeof(post) == JSON_NONE || json_typeof(post) == JSON_NULL) return CAIRN_OK;
-    if (str_is(type, "ByteLevel")) return CAIRN_OK; /* moves offsets only */
-    if (str_is(type, "TemplateProcessing")) return post_template(l, post);
-    if (str_is(type, "BertProcessing") || str_is(type, "RobertaProcessing")) {
-        TRY(post_pair(l, post, "cls", false));
-        return post_pair(l, post, "sep", true);
-    }
-    if (!str_is(type, "Sequence"))
-        return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: post_processor of type \"%.*s\"", l->where,
-                        STR_ARG(type));
-    if (depth == TOK_MAX_DEPTH) return bad(l, "post_processors nested over 8 deep");
-    json_iter it = json_each(json_get(post, "processors"));
-    while (json_next(&it, &v)) TRY(read_post(l, v, depth + 1));
-    return CAIRN_OK;
-}
-
 /* "<s>" or {"content": "<s>", …} */
 static int32_t named(const tok *t, json_val config, const char *key)
 {
@@ -354,7 +265,7 @@ static cairn_status build(loader *l, json_val config)
     TRY(tok_index(t, l->where, l->dg));
     TRY(tok_index_added(t, l->dg));
     TRY(read_model(l, type));
-    TRY(read_post(l, json_get(l->root, "post_processor"), 0));
+    TRY(hf_post_processor(t, json_get(l->root, "post_processor"), l->where, l->dg));
     read_config(t, config);
     return CAIRN_OK;
 }

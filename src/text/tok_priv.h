@@ -255,6 +255,8 @@ bool tok_byte_piece(cairn_str s, uint8_t *byte); /* <0x0A> */
 /* tok_hf_steps.c: the normalizer, pre_tokenizer and decoder objects of tokenizer.json */
 cairn_status hf_normalizer(tok *t, json_val v, const char *where, cairn_diag *dg);
 cairn_status hf_pre_tokenizer(tok *t, json_val v, const char *where, cairn_diag *dg);
+/* tok_hf_post.c: fills before and after */
+cairn_status hf_post_processor(tok *t, json_val v, const char *where, cairn_diag *dg);
 /* tok_hf_decoder.c: fills dec, out[] and the byte flags */
 cairn_status hf_decoder(tok *t, json_val v, const char *where, cairn_diag *dg);
 /* pattern: {"String": …} or {"Regex": …} */

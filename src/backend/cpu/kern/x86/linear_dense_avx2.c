@@ -7,8 +7,9 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { F32, F16, BF16 };
 enum { BLOCK_W = 2, BLOCK_X = 3 };
+
+#include "backend/cpu/kern/x86/linear_dense_body.h"
 
 INLINE size_t width(const int type)
 {
@@ -87,38 +88,6 @@ INLINE void dense_block(const int type, const uint8_t *w, size_t w_stride, const
     }
 }
 
-/* n_w weight rows, one vector: as many chains as hide an fma's latency. */
-INLINE void dense_rows(const int type, const uint8_t *w, size_t w_stride, const int n_w,
-                       const float *x, size_t x_stride, int32_t n_x, int32_t k, float *y,
-                       size_t y_stride)
-{
-    int32_t t = 0;
-    for (; t + BLOCK_X <= n_x; t += BLOCK_X)
-        dense_block(type, w, w_stride, n_w, x + (size_t)t * x_stride, x_stride, BLOCK_X, k,
-                    y + (size_t)t * y_stride, y_stride);
-    for (; t < n_x; t++)
-        dense_block(type, w, w_stride, n_w, x + (size_t)t * x_stride, x_stride, 1, k,
-                    y + (size_t)t * y_stride, y_stride);
-}
-
-INLINE void dense(const int type, const uint8_t *w, size_t w_stride, int32_t n_w, const float *x,
-                  size_t x_stride, int32_t n_x, int32_t k, float *y, size_t y_stride)
-{
-    int32_t r = 0;
-    for (; r + BLOCK_W <= n_w; r += BLOCK_W)
-        dense_rows(type, w + (size_t)r * w_stride, w_stride, BLOCK_W, x, x_stride, n_x, k, y + r,
-                   y_stride);
-    if (r < n_w)
-        dense_rows(type, w + (size_t)r * w_stride, w_stride, 1, x, x_stride, n_x, k, y + r,
-                   y_stride);
-}
-
-#define DEFINE_DENSE(name, type)                                                                   \
-    void name(const uint8_t *w, size_t w_stride, int32_t n_w, const float *x, size_t x_stride,     \
-              int32_t n_x, int32_t k, float *y, size_t y_stride)                                   \
-    {                                                                                              \
-        dense(type, w, w_stride, n_w, x, x_stride, n_x, k, y, y_stride);                           \
-    }
 DEFINE_DENSE(avx2_dense_f32, F32)
 DEFINE_DENSE(avx2_dense_f16, F16)
 DEFINE_DENSE(avx2_dense_bf16, BF16)

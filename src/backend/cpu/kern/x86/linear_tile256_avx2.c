@@ -17,14 +17,17 @@
 #define KEEP(v) __asm__("" : "+x"(v))
 
 enum { N_HALF = 4, N_LINE = 64 };
+#define DIRECT_CASES(X) X(1) X(2)
+
+#include "backend/cpu/kern/x86/linear_tile256_body.h"
 
 /* One block, unpacked, half by half of 8 rows. */
-typedef struct panel256 {
+struct panel256 {
     uint8_t w[N_HALF][N_LINE][32];
     int16_t sc[N_HALF][16][16];  /* each scale twice a row */
     int16_t pair[N_HALF][8][16]; /* what meets sums of q: minima, Q6_K's scales */
     float d[TILE_ROWS], dmin[TILE_ROWS];
-} panel256;
+};
 _Static_assert(sizeof(panel256) <= TILE_PANEL, "panel");
 
 INLINE __m256i load(const void *p)
@@ -45,12 +48,6 @@ INLINE __m256i and8(__m256i v, int mask)
 {
     return _mm256_and_si256(v, _mm256_set1_epi8((char)mask));
 }
-INLINE void prefetch(const uint8_t *p)
-{
-    _mm_prefetch((const char *)p + 1024, _MM_HINT_T0);
-    _mm_prefetch((const char *)p + 6144, _MM_HINT_T1);
-}
-
 /* Both halves of a line come by: the first asks for a line far ahead, the second for one nearby. */
 INLINE void ahead(const uint8_t *p, const int half)
 {
@@ -153,7 +150,7 @@ INLINE __m256i pair_dot(const __m256i *pair, const int16_t *sums, const int n)
 
 /* 8 rows of a Q4_K or Q5_K block times n vectors; p: the half's place in its group, d16: its d. */
 INLINE void direct_k45(const int bits, const int h, const uint8_t *d16, const uint8_t *p,
-                       const a8_256 *a, const int n, int32_t shift, int32_t v, float *y)
+                       const a8_256 *a, const int n, int32_t shift, float *y)
 {
     const uint8_t *high = p + 4 * TILE_LINE, *low = high + (bits == 5 ? 8 * TILE_LINE : 0);
     __m256i sc[8], pair[4], sum[2];
@@ -191,12 +188,12 @@ INLINE void direct_k45(const int bits, const int h, const uint8_t *d16, const ui
     }
     for (int t = 0; t < n; t++)
         accumulate_k45(sum[t], pair_dot(pair, a[t].s32, 4), halves(d16), halves(d16 + 32), &a[t],
-                       y + ((v + t) >> shift) * TILE_ROWS);
+                       y + (t >> shift) * TILE_ROWS);
 }
 
 /* 8 rows of a Q6_K block times n vectors; p: the half's place in its group, d16: its d. */
 INLINE void direct_k6(const int which, const uint8_t *d16, const uint8_t *p, const a8_256 *a,
-                      const int n, int32_t shift, int32_t v, float *y)
+                      const int n, int32_t shift, float *y)
 {
     __m256i sc[16], pair[8], sum[2];
     for (int i = 0; i < 4; i++) ahead(p + TILE_LINE * i, which);
@@ -224,32 +221,23 @@ INLINE void direct_k6(const int which, const uint8_t *d16, const uint8_t *p, con
     }
     for (int t = 0; t < n; t++)
         accumulate_k6(sum[t], pair_dot(pair, a[t].s16, 8), halves(d16), &a[t],
-                      y + ((v + t) >> shift) * TILE_ROWS);
-}
-
-INLINE int group_lines(const int bits)
-{
-    return bits == 4 ? 36 : bits == 5 ? 44 : 52;
-}
-INLINE int head_lines(const int bits)
-{
-    return bits == 6;
+                      y + (t >> shift) * TILE_ROWS);
 }
 
 INLINE void direct(const int bits, const uint8_t *tile, int32_t n_block, const uint8_t *act,
-                   size_t stride, const int n, int32_t v, int32_t shift, float *y)
+                   size_t stride, const int n, int32_t shift, float *y)
 {
     for (int32_t b = 0; b < n_block; b++) {
-        const a8_256 *a = (const a8_256 *)(const void *)(act + (size_t)b * stride) + v;
+        const a8_256 *a = (const a8_256 *)(const void *)(act + (size_t)b * stride);
         const uint8_t *p = tile + TILE_LINE * head_lines(bits);
         if (bits == 6) prefetch(tile);
         for (int g = 0; g < 2; g++, p += TILE_LINE * group_lines(bits)) {
             for (int h = 0; h < 2; h++) {
                 const int row = 16 * g + 8 * h;
                 if (bits == 6)
-                    direct_k6(h, tile + 2 * row, p + 32 * h, a, n, shift, v, y + row);
+                    direct_k6(h, tile + 2 * row, p + 32 * h, a, n, shift, y + row);
                 else
-                    direct_k45(bits, h, p + 16 * h, p + 32 * h, a, n, shift, v, y + row);
+                    direct_k45(bits, h, p + 16 * h, p + 32 * h, a, n, shift, y + row);
             }
         }
         tile = p;
@@ -290,6 +278,8 @@ INLINE void unpack_half(const int bits, const uint8_t *d16, const uint8_t *p, co
 INLINE void unpack_panel(const int bits, const uint8_t *tile, panel256 *u)
 {
     const uint8_t *p = tile + TILE_LINE * head_lines(bits);
+    const int lines = head_lines(bits) + 2 * group_lines(bits);
+    for (int i = 0; i < lines; i++) prefetch(tile + TILE_LINE * i);
     for (int half = 0; half < N_HALF; half++) {
         const uint8_t *group = p + half / 2 * TILE_LINE * group_lines(bits);
         const uint8_t *d16 = bits == 6 ? tile + 16 * half : group + 16 * (half % 2);
@@ -355,49 +345,28 @@ INLINE void panel_vecs(const int bits, const panel256 *u, const a8_256 *a, const
     panel_group(bits, u, 1, a, n, v, shift, y);
 }
 
-INLINE void tile256(const int bits, const int step, const uint8_t *tile, int32_t n_block,
-                    const void *act, size_t stride, int32_t n_vec, int32_t terms, float *y,
-                    panel256 *u)
+INLINE void panel_all(const int bits, const uint8_t *tile, size_t block, const panel256 *u,
+                      const a8_256 *a, int32_t n_vec, int32_t shift, float *y)
 {
-    const int32_t shift = terms - 1;
-    const size_t block = (size_t)TILE_LINE * (size_t)(head_lines(bits) + 2 * group_lines(bits));
-    memset(y, 0, (size_t)(n_vec >> shift) * TILE_ROWS * sizeof *y);
-    if (n_vec == 1) {
-        direct(bits, tile, n_block, act, stride, 1, 0, shift, y);
-        return;
-    }
-    if (n_vec == 2) {
-        direct(bits, tile, n_block, act, stride, 2, 0, shift, y);
-        return;
-    }
-    for (int32_t b = 0; b < n_block; b++, tile += block) {
-        const a8_256 *a = (const a8_256 *)(const void *)((const uint8_t *)act + (size_t)b * stride);
-        int32_t v = 0;
-        for (size_t i = 0; i < block; i += TILE_LINE) prefetch(tile + i);
-        unpack_panel(bits, tile, u);
-        for (; v + step <= n_vec; v += step) panel_vecs(bits, u, a + v, step, v, shift, y);
-        switch (n_vec - v) {
-        case 3:
-            panel_vecs(bits, u, a + v, 3, v, shift, y);
-            break;
-        case 2:
-            panel_vecs(bits, u, a + v, 2, v, shift, y);
-            break;
-        case 1:
-            panel_vecs(bits, u, a + v, 1, v, shift, y);
-            break;
-        default:
-            break;
-        }
+    const int step = bits == 4 ? 4 : 2; /* vectors at a time */
+    int32_t v = 0;
+    (void)tile, (void)block;
+    for (; v + step <= n_vec; v += step) panel_vecs(bits, u, a + v, step, v, shift, y);
+    switch (n_vec - v) {
+    case 3:
+        panel_vecs(bits, u, a + v, 3, v, shift, y);
+        break;
+    case 2:
+        panel_vecs(bits, u, a + v, 2, v, shift, y);
+        break;
+    case 1:
+        panel_vecs(bits, u, a + v, 1, v, shift, y);
+        break;
+    default:
+        break;
     }
 }
 
-#define DEFINE_TILE(name, bits, step)                                                              \
-    void name(const uint8_t *tile, int32_t n_block, const void *act, size_t stride, int32_t n_vec, \
-              int32_t terms, float *y, void *panel)                                                \
-    {                                                                                              \
-        tile256(bits, step, tile, n_block, act, stride, n_vec, terms, y, panel);                   \
-    }
-DEFINE_TILE(avx2_tile_q4_k, 4, 4)
-DEFINE_TILE(avx2_tile_q5_k, 5, 2)
-DEFINE_TILE(avx2_tile_q6_k, 6, 2)
+DEFINE_TILE(avx2_tile_q4_k, 4)
+DEFINE_TILE(avx2_tile_q5_k, 5)
+DEFINE_TILE(avx2_tile_q6_k, 6)

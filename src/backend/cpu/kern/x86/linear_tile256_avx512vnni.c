@@ -17,14 +17,17 @@
 #define INLINE static inline __attribute__((always_inline))
 
 enum { DIRECT_VEC = 4, PANEL_VEC = 6, N_LINE = 64 };
+#define DIRECT_CASES(X) X(1) X(2) X(3) X(4)
+
+#include "backend/cpu/kern/x86/linear_tile256_body.h"
 
 /* One block, unpacked, by groups of 16 rows. */
-typedef struct panel256 {
+struct panel256 {
     uint8_t w[2][N_LINE][64];
     uint8_t sc[2][16][64];  /* scales as 32-bit numbers with a high half of 0 */
     uint8_t pair[2][8][64]; /* Q4_K, Q5_K: 4 of minima, 4 of scales, to meet sums of q */
     float d[TILE_ROWS], dmin[TILE_ROWS];
-} panel256;
+};
 _Static_assert(sizeof(panel256) <= TILE_PANEL, "panel");
 
 INLINE __m512i load(const void *p)
@@ -50,12 +53,6 @@ INLINE __m512i or_and8(__m512i a, __m512i b, int mask)
 {
     return _mm512_ternarylogic_epi32(a, b, _mm512_set1_epi8((char)mask), 0xf8);
 }
-INLINE void prefetch(const uint8_t *p)
-{
-    _mm_prefetch((const char *)p + 1024, _MM_HINT_T0);
-    _mm_prefetch((const char *)p + 6144, _MM_HINT_T1);
-}
-
 /* Byte n of each word, alone and unsigned. */
 INLINE __m512i byte_of(__m512i v, const unsigned n)
 {
@@ -232,15 +229,6 @@ INLINE void direct_k6(const uint8_t *d16, const uint8_t *p, const a8_256 *a, con
         accumulate_k6(sum[t], halves(d16), &a[t], y + (t >> shift) * TILE_ROWS);
 }
 
-INLINE int group_lines(const int bits)
-{
-    return bits == 4 ? 36 : bits == 5 ? 44 : 52;
-}
-INLINE int head_lines(const int bits)
-{
-    return bits == 6;
-}
-
 INLINE void direct(const int bits, const uint8_t *tile, int32_t n_block, const uint8_t *act,
                    size_t stride, const int n, int32_t shift, float *y)
 {
@@ -341,50 +329,21 @@ INLINE void panel_vecs(const int bits, const panel256 *u, const a8_256 *a, const
     }
 }
 
-INLINE void tile256(const int bits, const uint8_t *tile, int32_t n_block, const void *act,
-                    size_t stride, int32_t n_vec, int32_t terms, float *y, panel256 *u)
+INLINE void panel_all(const int bits, const uint8_t *tile, size_t block, const panel256 *u,
+                      const a8_256 *a, int32_t n_vec, int32_t shift, float *y)
 {
-    const int32_t shift = terms - 1;
-    const size_t block = (size_t)TILE_LINE * (size_t)(head_lines(bits) + 2 * group_lines(bits));
-    memset(y, 0, (size_t)(n_vec >> shift) * TILE_ROWS * sizeof *y);
-    switch (n_vec) {
-    case 1:
-        direct(bits, tile, n_block, act, stride, 1, shift, y);
-        return;
-    case 2:
-        direct(bits, tile, n_block, act, stride, 2, shift, y);
-        return;
-    case 3:
-        direct(bits, tile, n_block, act, stride, 3, shift, y);
-        return;
-    case 4:
-        direct(bits, tile, n_block, act, stride, 4, shift, y);
-        return;
-    default:
-        break;
+    int32_t v = 0;
+    for (; v + PANEL_VEC <= n_vec; v += PANEL_VEC) {
+        /* The next block comes in beside the products, a part for each step. */
+        for (size_t i = 0; i < block * PANEL_VEC / (size_t)n_vec; i += TILE_LINE)
+            _mm_prefetch((const char *)tile + block + block * (size_t)v / (size_t)n_vec + i,
+                         _MM_HINT_T1);
+        panel_vecs(bits, u, a + v, PANEL_VEC, v, shift, y);
     }
-    for (int32_t b = 0; b < n_block; b++, tile += block) {
-        const a8_256 *a = (const a8_256 *)(const void *)((const uint8_t *)act + (size_t)b * stride);
-        int32_t v = 0;
-        unpack_panel(bits, tile, u);
-        for (; v + PANEL_VEC <= n_vec; v += PANEL_VEC) {
-            /* The next block comes in beside the products, a part for each step. */
-            for (size_t i = 0; i < block * PANEL_VEC / (size_t)n_vec; i += TILE_LINE)
-                _mm_prefetch((const char *)tile + block + block * (size_t)v / (size_t)n_vec + i,
-                             _MM_HINT_T1);
-            panel_vecs(bits, u, a + v, PANEL_VEC, v, shift, y);
-        }
-        for (; v + 3 <= n_vec; v += 3) panel_vecs(bits, u, a + v, 3, v, shift, y);
-        for (; v < n_vec; v++) panel_vecs(bits, u, a + v, 1, v, shift, y);
-    }
+    for (; v + 3 <= n_vec; v += 3) panel_vecs(bits, u, a + v, 3, v, shift, y);
+    for (; v < n_vec; v++) panel_vecs(bits, u, a + v, 1, v, shift, y);
 }
 
-#define DEFINE_TILE(name, bits)                                                                    \
-    void name(const uint8_t *tile, int32_t n_block, const void *act, size_t stride, int32_t n_vec, \
-              int32_t terms, float *y, void *panel)                                                \
-    {                                                                                              \
-        tile256(bits, tile, n_block, act, stride, n_vec, terms, y, panel);                         \
-    }
 DEFINE_TILE(vnni_tile_q4_k, 4)
 DEFINE_TILE(vnni_tile_q5_k, 5)
 DEFINE_TILE(vnni_tile_q6_k, 6)

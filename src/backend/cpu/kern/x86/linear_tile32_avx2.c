@@ -17,20 +17,14 @@
 /* Keeps a chain of sums a chain: rearranged into a tree, it needs more registers than there are. */
 #define KEEP(v) __asm__("" : "+x"(v))
 
-enum { BITS4, BITS5, BITS8 };
 enum { DIRECT_VEC = 4, PANEL_VEC = 4 };
 
-/* What the code is specialised by. */
-typedef struct form {
-    int bits;
-    int centre; /* subtracted from stored weights: 0, 8, 16 */
-    int min;    /* a minimum follows d */
-} form;
+#include "backend/cpu/kern/x86/linear_tile32_body.h"
 
-typedef struct panel32 {
+struct panel32 {
     uint8_t w[4][16][32]; /* [half][line, 8 of bytes or 16 of int16 pairs] */
     float d[32], m[32];
-} panel32;
+};
 _Static_assert(sizeof(panel32) <= TILE_PANEL, "panel");
 
 INLINE __m256i load(const void *p)
@@ -65,21 +59,6 @@ INLINE void unpack_line(form f, __m256i v, __m256i fifth, int s, __m256i *lo, __
         *lo = _mm256_or_si256(*lo, _mm256_and_si256(_mm256_slli_epi32(fifth, 4 - s), bit));
         *hi = _mm256_or_si256(*hi, _mm256_and_si256(_mm256_srli_epi32(fifth, s), bit));
     }
-}
-
-INLINE int head_bytes(form f)
-{
-    return f.min ? 2 * TILE_LINE : TILE_LINE;
-}
-INLINE int group_bytes(form f)
-{
-    return (f.bits == BITS8 ? 8 : f.bits == BITS5 ? 5 : 4) * TILE_LINE;
-}
-
-INLINE void prefetch(const uint8_t *p)
-{
-    _mm_prefetch((const char *)p + 1024, _MM_HINT_T0);
-    _mm_prefetch((const char *)p + 6144, _MM_HINT_T1);
 }
 
 /* One block's exact dots (of stored weights) into the sums of 8 rows. */
@@ -131,13 +110,13 @@ INLINE void direct_dots(form f, const uint8_t *lines, __m256i fifth, const a8_32
     }
 }
 
-/* Vectors v … v+n-1 of the tile, n ≤ DIRECT_VEC. */
+/* The tile's n vectors, n ≤ DIRECT_VEC. */
 INLINE void direct(form f, const uint8_t *tile, int32_t n_block, const uint8_t *act, size_t stride,
-                   int32_t v, const int n, int32_t shift, float *y)
+                   const int n, int32_t shift, float *y)
 {
     const int group = group_bytes(f);
     for (int32_t b = 0; b < n_block; b++) {
-        const a8_32 *a = (const a8_32 *)(const void *)(act + (size_t)b * stride) + v;
+        const a8_32 *a = (const a8_32 *)(const void *)(act + (size_t)b * stride);
         const uint8_t *p = tile + head_bytes(f);
         prefetch(tile);
         if (f.min) prefetch(tile + TILE_LINE);
@@ -152,7 +131,7 @@ INLINE void direct(form f, const uint8_t *tile, int32_t n_block, const uint8_t *
                 if (f.bits == BITS5) fifth = load(lines), lines += TILE_LINE;
                 direct_dots(f, lines, fifth, a, n, dot);
                 for (int t = 0; t < n; t++)
-                    accumulate(f, dot[t], d, m, &a[t], y + ((v + t) >> shift) * TILE_ROWS + row);
+                    accumulate(f, dot[t], d, m, &a[t], y + (t >> shift) * TILE_ROWS + row);
             }
         }
         tile = p;
@@ -270,57 +249,26 @@ INLINE void panel_vecs(form f, const panel32 *u, const a8_32 *a, const int n, in
     panel_group(f, u, 1, a, n, v, shift, y);
 }
 
-INLINE void tile32(form f, const uint8_t *tile, int32_t n_block, const void *act, size_t stride,
-                   int32_t n_vec, int32_t terms, float *y, panel32 *u)
+INLINE void panel_all(form f, const panel32 *u, const a8_32 *a, int32_t n_vec, int32_t shift,
+                      float *y)
 {
-    const int32_t shift = terms - 1;
-    const size_t block = (size_t)(head_bytes(f) + 2 * group_bytes(f));
-    memset(y, 0, (size_t)(n_vec >> shift) * TILE_ROWS * sizeof *y);
-    switch (n_vec) {
-    case 1:
-        direct(f, tile, n_block, act, stride, 0, 1, shift, y);
-        return;
-    case 2:
-        direct(f, tile, n_block, act, stride, 0, 2, shift, y);
-        return;
+    int32_t v = 0;
+    for (; v + PANEL_VEC <= n_vec; v += PANEL_VEC) panel_vecs(f, u, a + v, 4, v, shift, y);
+    switch (n_vec - v) {
     case 3:
-        direct(f, tile, n_block, act, stride, 0, 3, shift, y);
-        return;
-    case 4:
-        direct(f, tile, n_block, act, stride, 0, 4, shift, y);
-        return;
+        panel_vecs(f, u, a + v, 3, v, shift, y);
+        break;
+    case 2:
+        panel_vecs(f, u, a + v, 2, v, shift, y);
+        break;
+    case 1:
+        panel_vecs(f, u, a + v, 1, v, shift, y);
+        break;
     default:
         break;
     }
-    for (int32_t b = 0; b < n_block; b++, tile += block) {
-        const a8_32 *a = (const a8_32 *)(const void *)((const uint8_t *)act + (size_t)b * stride);
-        int32_t v = 0;
-        for (size_t i = 0; i < block; i += TILE_LINE) prefetch(tile + i);
-        unpack_panel(f, tile, u);
-        for (; v + PANEL_VEC <= n_vec; v += PANEL_VEC) panel_vecs(f, u, a + v, 4, v, shift, y);
-        switch (n_vec - v) {
-        case 3:
-            panel_vecs(f, u, a + v, 3, v, shift, y);
-            break;
-        case 2:
-            panel_vecs(f, u, a + v, 2, v, shift, y);
-            break;
-        case 1:
-            panel_vecs(f, u, a + v, 1, v, shift, y);
-            break;
-        default:
-            break;
-        }
-    }
 }
 
-#define DEFINE_TILE(name, ...)                                                                     \
-    void name(const uint8_t *tile, int32_t n_block, const void *act, size_t stride, int32_t n_vec, \
-              int32_t terms, float *y, void *panel)                                                \
-    {                                                                                              \
-        const form f = {__VA_ARGS__};                                                              \
-        tile32(f, tile, n_block, act, stride, n_vec, terms, y, panel);                             \
-    }
 DEFINE_TILE(avx2_tile_q4_0, BITS4, 8, 0)
 DEFINE_TILE(avx2_tile_q4_1, BITS4, 0, 1)
 DEFINE_TILE(avx2_tile_q5_0, BITS5, 16, 0)

@@ -12,20 +12,14 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { BITS4, BITS5, BITS8 };
 enum { DIRECT_VEC = 4, PANEL_VEC = 8 };
 
-/* What the code is specialised by. */
-typedef struct form {
-    int bits;
-    int centre; /* subtracted from stored weights: 0, 8, 16, 128 */
-    int min;    /* a minimum follows d */
-} form;
+#include "backend/cpu/kern/x86/linear_tile32_body.h"
 
-typedef struct panel32 {
+struct panel32 {
     uint8_t w[2][8][64]; /* [group][line] */
     float d[TILE_ROWS], m[TILE_ROWS];
-} panel32;
+};
 _Static_assert(sizeof(panel32) <= TILE_PANEL, "panel");
 
 INLINE __m512i load(const void *p)
@@ -47,12 +41,6 @@ INLINE __m512i or_and(__m512i a, __m512i b, __m512i c)
 {
     return _mm512_ternarylogic_epi32(a, b, c, 0xf8);
 }
-INLINE void prefetch(const uint8_t *p)
-{
-    _mm_prefetch((const char *)p + 1024, _MM_HINT_T0);
-    _mm_prefetch((const char *)p + 6144, _MM_HINT_T1);
-}
-
 /* The two words of line s of 16 rows; `fifth`: their fifth bits. */
 INLINE void unpack_line(form f, __m512i v, __m512i fifth, const unsigned s, __m512i *lo,
                         __m512i *hi)
@@ -69,15 +57,6 @@ INLINE void unpack_line(form f, __m512i v, __m512i fifth, const unsigned s, __m5
 INLINE __m512i unsign(__m512i v)
 {
     return _mm512_xor_si512(v, _mm512_set1_epi8((char)0x80));
-}
-
-INLINE int head_bytes(form f)
-{
-    return f.min ? 2 * TILE_LINE : TILE_LINE;
-}
-INLINE int group_bytes(form f)
-{
-    return (f.bits == BITS8 ? 8 : f.bits == BITS5 ? 5 : 4) * TILE_LINE;
 }
 
 /* What undoes the centre of one vector: where its dot starts. */
@@ -207,48 +186,16 @@ INLINE void panel_vecs(form f, const panel32 *u, const a8_32 *a, const int n, in
     }
 }
 
-INLINE void tile32(form f, const uint8_t *tile, int32_t n_block, const void *act, size_t stride,
-                   int32_t n_vec, int32_t terms, float *y, panel32 *u)
+INLINE void panel_all(form f, const panel32 *u, const a8_32 *a, int32_t n_vec, int32_t shift,
+                      float *y)
 {
-    const int32_t shift = terms - 1;
-    const size_t block = (size_t)(head_bytes(f) + 2 * group_bytes(f));
-    memset(y, 0, (size_t)(n_vec >> shift) * TILE_ROWS * sizeof *y);
-    switch (n_vec) {
-    case 1:
-        direct(f, tile, n_block, act, stride, 1, shift, y);
-        return;
-    case 2:
-        direct(f, tile, n_block, act, stride, 2, shift, y);
-        return;
-    case 3:
-        direct(f, tile, n_block, act, stride, 3, shift, y);
-        return;
-    case 4:
-        direct(f, tile, n_block, act, stride, 4, shift, y);
-        return;
-    default:
-        break;
-    }
-    for (int32_t b = 0; b < n_block; b++, tile += block) {
-        const a8_32 *a = (const a8_32 *)(const void *)((const uint8_t *)act + (size_t)b * stride);
-        int32_t v = 0;
-        for (size_t i = 0; i < block; i += TILE_LINE) prefetch(tile + i);
-        unpack_panel(f, tile, u);
-        for (; v + PANEL_VEC <= n_vec; v += PANEL_VEC)
-            panel_vecs(f, u, a + v, PANEL_VEC, v, shift, y);
-        for (; v + 4 <= n_vec; v += 4) panel_vecs(f, u, a + v, 4, v, shift, y);
-        for (; v + 2 <= n_vec; v += 2) panel_vecs(f, u, a + v, 2, v, shift, y);
-        for (; v < n_vec; v++) panel_vecs(f, u, a + v, 1, v, shift, y);
-    }
+    int32_t v = 0;
+    for (; v + PANEL_VEC <= n_vec; v += PANEL_VEC) panel_vecs(f, u, a + v, PANEL_VEC, v, shift, y);
+    for (; v + 4 <= n_vec; v += 4) panel_vecs(f, u, a + v, 4, v, shift, y);
+    for (; v + 2 <= n_vec; v += 2) panel_vecs(f, u, a + v, 2, v, shift, y);
+    for (; v < n_vec; v++) panel_vecs(f, u, a + v, 1, v, shift, y);
 }
 
-#define DEFINE_TILE(name, ...)                                                                     \
-    void name(const uint8_t *tile, int32_t n_block, const void *act, size_t stride, int32_t n_vec, \
-              int32_t terms, float *y, void *panel)                                                \
-    {                                                                                              \
-        const form f = {__VA_ARGS__};                                                              \
-        tile32(f, tile, n_block, act, stride, n_vec, terms, y, panel);                             \
-    }
 DEFINE_TILE(vnni_tile_q4_0, BITS4, 8, 0)
 DEFINE_TILE(vnni_tile_q4_1, BITS4, 0, 1)
 DEFINE_TILE(vnni_tile_q5_0, BITS5, 16, 0)

@@ -1,0 +1,61 @@
+/* Tiles of Q4_K, Q5_K and Q6_K: what the levels share.  Each includes it once, after
+   DIRECT_CASES(X) — X(n) for each number of vectors that goes without a panel — and defines
+
+     direct(…)       the products of n vectors, n known where it is inlined
+     unpack_panel(…) one block, unpacked into the level's panel256
+     panel_all(…)    one unpacked block times all vectors
+
+   `bits` tells the format: 4, 5 or 6.  Nothing here is seen outside the file that includes it. */
+typedef struct panel256 panel256;
+
+INLINE int group_lines(const int bits)
+{
+    return bits == 4 ? 36 : bits == 5 ? 44 : 52;
+}
+INLINE int head_lines(const int bits)
+{
+    return bits == 6;
+}
+
+INLINE void prefetch(const uint8_t *p)
+{
+    _mm_prefetch((const char *)p + 1024, _MM_HINT_T0);
+    _mm_prefetch((const char *)p + 6144, _MM_HINT_T1);
+}
+
+INLINE void direct(const int bits, const uint8_t *tile, int32_t n_block, const uint8_t *act,
+                   size_t stride, const int n, int32_t shift, float *y);
+INLINE void unpack_panel(const int bits, const uint8_t *tile, panel256 *u);
+/* `tile`: the block; the next one follows it. */
+INLINE void panel_all(const int bits, const uint8_t *tile, size_t block, const panel256 *u,
+                      const a8_256 *a, int32_t n_vec, int32_t shift, float *y);
+
+INLINE void tile256(const int bits, const uint8_t *tile, int32_t n_block, const void *act,
+                    size_t stride, int32_t n_vec, int32_t terms, float *y, panel256 *u)
+{
+    const int32_t shift = terms - 1;
+    const size_t block = (size_t)TILE_LINE * (size_t)(head_lines(bits) + 2 * group_lines(bits));
+    memset(y, 0, (size_t)(n_vec >> shift) * TILE_ROWS * sizeof *y);
+    switch (n_vec) {
+#define DIRECT_CASE(n)                                                                             \
+    case n:                                                                                        \
+        direct(bits, tile, n_block, act, stride, n, shift, y);                                     \
+        return;
+        DIRECT_CASES(DIRECT_CASE)
+#undef DIRECT_CASE
+    default:
+        break;
+    }
+    for (int32_t b = 0; b < n_block; b++, tile += block) {
+        const a8_256 *a = (const a8_256 *)(const void *)((const uint8_t *)act + (size_t)b * stride);
+        unpack_panel(bits, tile, u);
+        panel_all(bits, tile, block, u, a, n_vec, shift, y);
+    }
+}
+
+#define DEFINE_TILE(name, bits)                                                                    \
+    void name(const uint8_t *tile, int32_t n_block, const void *act, size_t stride, int32_t n_vec, \
+              int32_t terms, float *y, void *panel)                                                \
+    {                                                                                              \
+        tile256(bits, tile, n_block, act, stride, n_vec, terms, y, panel);                         \
+    }
