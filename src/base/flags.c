@@ -17,8 +17,11 @@ static bool names(const flag *f, cairn_str word)
 
 static cairn_status bad_range(const flag *f, const char *text, cairn_diag *dg)
 {
-    return diag_set(dg, CAIRN_E_ARG, "%s: must be from %g to %g, found \"%s\"", f->name, f->lo,
-                    f->hi, text);
+    if (f->type == FLAG_INT)
+        return diag_set(dg, CAIRN_E_ARG, "%s: found \"%s\"; expected %.0f to %.0f", f->name, text,
+                        f->lo, f->hi);
+    return diag_set(dg, CAIRN_E_ARG, "%s: found \"%s\"; expected %g to %g", f->name, text, f->lo,
+                    f->hi);
 }
 
 static bool in_range(const flag *f, double v)
@@ -32,7 +35,7 @@ static cairn_status set_int(const flag *f, const char *text, cairn_diag *dg)
     errno = 0;
     const long long v = strtoll(text, &end, 10);
     if (end == text || *end || errno)
-        return diag_set(dg, CAIRN_E_ARG, "%s: must be an integer, found \"%s\"", f->name, text);
+        return diag_set(dg, CAIRN_E_ARG, "%s: found \"%s\"; expected an integer", f->name, text);
     if (!in_range(f, (double)v)) return bad_range(f, text, dg);
     *(int64_t *)f->out = v;
     return CAIRN_OK;
@@ -43,7 +46,7 @@ static cairn_status set_num(const flag *f, const char *text, cairn_diag *dg)
     char *end;
     const double v = strtod(text, &end);
     if (end == text || *end || !isfinite(v))
-        return diag_set(dg, CAIRN_E_ARG, "%s: must be a number, found \"%s\"", f->name, text);
+        return diag_set(dg, CAIRN_E_ARG, "%s: found \"%s\"; expected a number", f->name, text);
     if (!in_range(f, v)) return bad_range(f, text, dg);
     *(double *)f->out = v;
     return CAIRN_OK;
@@ -64,7 +67,7 @@ static cairn_status set_size(const flag *f, const char *text, cairn_diag *dg)
     }
     if (*end == 'B') end++;
     if (!digit_first || *end || !(v < 0x1p63))
-        return diag_set(dg, CAIRN_E_ARG, "%s: must be a size such as 512M or 8G, found \"%s\"",
+        return diag_set(dg, CAIRN_E_ARG, "%s: found \"%s\"; expected a size such as 512M or 8G",
                         f->name, text);
     *(uint64_t *)f->out = (uint64_t)v;
     return CAIRN_OK;

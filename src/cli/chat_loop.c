@@ -76,7 +76,8 @@ static cairn_status turn(cairn_engine *e, const cairn_text *t, const cairn_reque
     TRY_GOTO(answer_stream(e, &q, &said, &res, dg), out);
     TRY_GOTO(cli_write_out("\n\n", 2, dg), out);
     chat_loop_say(conversation, "assistant", buf_view(&said));
-    if (res.finish == CAIRN_FINISH_LENGTH) fputs("[the context is full]\n", stderr);
+    if (res.finish == CAIRN_FINISH_LENGTH)
+        fputs("[the context is full; /clear starts anew]\n", stderr);
     if (verbose) chat_loop_speeds(&res);
 out:
     if (st != CAIRN_OK) buf_cut(conversation, before);
@@ -116,9 +117,10 @@ static const char *history_path(buf *b)
 static bool command_line(const char *line, buf *conversation, const char *system)
 {
     if (strcmp(line, "/exit") == 0 || strcmp(line, "/quit") == 0) return false;
-    if (strcmp(line, "/clear") == 0)
+    if (strcmp(line, "/clear") == 0) {
         chat_loop_begin(conversation, system);
-    else
+        fputs("[a new conversation]\n", stderr);
+    } else
         fputs("commands: /clear, /exit; Ctrl-C stops an answer, Ctrl-D ends\n", stderr);
     return true;
 }
@@ -133,6 +135,7 @@ cairn_status chat_loop(cairn_engine *e, const cairn_text *t, const cairn_request
     buf_init(&path, MEM_MISC);
     const char *history = history_path(&path);
     chat_loop_begin(&conversation, system);
+    fputs("/clear starts anew, /exit or Ctrl-D leaves, Ctrl-C stops an answer\n", stderr);
     using_history();
     if (history) (void)read_history(history);
     answer_catch_interrupt();

@@ -8,7 +8,12 @@
 
 #define CLI_DEFAULT_MODEL "smollm2"
 
-enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+enum {
+    EXIT_OK = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2,
+    EXIT_INTERRUPTED = 130 /* as shells say of SIGINT */
+};
 
 typedef struct command {
     const char *name;

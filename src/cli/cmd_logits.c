@@ -1,6 +1,7 @@
 /* logits, score: teacher-forced passes over given tokens. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -25,27 +26,36 @@ static double log_sum_exp(const float *x, int32_t n)
     return (double)top + log(sum);
 }
 
+typedef struct ranked {
+    float value;
+    int32_t id;
+} ranked;
+
 /* Where rows of logits go. */
 typedef struct sink {
     int32_t vocab, top;
     float *logits; /* [n, vocab], or [n, top] */
     int32_t *ids;  /* [n, top] */
     float *lse;    /* [n] */
+    ranked *order; /* [vocab], of the row at hand */
 } sink;
 
-/* The `top` best, descending, ties to the lower id: insertion into a short sorted list. */
-static void keep_best(const float *x, int32_t n, int32_t top, int32_t *ids, float *best)
+/* Descending, ties to the lower id; NaN last. */
+static int by_rank(const void *a, const void *b)
 {
-    int32_t have = 0;
-    for (int32_t i = 0; i < n; i++) {
-        if (have == top && !(x[i] > best[top - 1])) continue;
-        int32_t at = have < top ? have++ : top - 1;
-        for (; at > 0 && x[i] > best[at - 1]; at--) {
-            best[at] = best[at - 1];
-            ids[at] = ids[at - 1];
-        }
-        best[at] = x[i];
-        ids[at] = i;
+    const ranked *x = a, *y = b;
+    if (x->value > y->value || (isnan(y->value) && !isnan(x->value))) return -1;
+    if (x->value < y->value || (isnan(x->value) && !isnan(y->value))) return 1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static void keep_best(const float *x, sink *s, int32_t *ids, float *best)
+{
+    for (int32_t i = 0; i < s->vocab; i++) s->order[i] = (ranked){x[i], i};
+    qsort(s->order, (size_t)s->vocab, sizeof *s->order, by_rank);
+    for (int32_t i = 0; i < s->top; i++) {
+        best[i] = s->order[i].value;
+        ids[i] = s->order[i].id;
     }
 }
 
@@ -54,7 +64,7 @@ static bool take_row(void *ctx, int32_t pos, const float *logits)
     sink *s = ctx;
     const size_t p = (size_t)pos, k = (size_t)s->top;
     if (s->top) {
-        keep_best(logits, s->vocab, s->top, s->ids + p * k, s->logits + p * k);
+        keep_best(logits, s, s->ids + p * k, s->logits + p * k);
         s->lse[p] = (float)log_sum_exp(logits, s->vocab);
     } else {
         memcpy(s->logits + p * (size_t)s->vocab, logits, (size_t)s->vocab * sizeof *logits);
@@ -71,7 +81,8 @@ static cairn_status sink_init(sink *s, size_t n, int32_t vocab, int32_t top, cai
     s->logits = mem_calloc(cells, sizeof *s->logits, MEM_IO);
     s->ids = mem_calloc(top ? cells : 1, sizeof *s->ids, MEM_IO);
     s->lse = mem_calloc(n, sizeof *s->lse, MEM_IO);
-    if (s->logits && s->ids && s->lse) return CAIRN_OK;
+    s->order = mem_calloc(top ? (size_t)vocab : 1, sizeof *s->order, MEM_IO);
+    if (s->logits && s->ids && s->lse && s->order) return CAIRN_OK;
     return diag_set(dg, CAIRN_E_NOMEM, "%zu logits", cells);
 }
 
@@ -80,6 +91,7 @@ static void sink_deinit(sink *s)
     mem_free(s->logits);
     mem_free(s->ids);
     mem_free(s->lse);
+    mem_free(s->order);
 }
 
 static cairn_status write_logits(const sink *s, size_t n, const char *path, cairn_diag *dg)
@@ -114,6 +126,8 @@ int cmd_logits(const command *c, int argc, char **argv)
     if (!cli_flags(c, table, sizeof table / sizeof table[0], argc, argv, 1, 1, &words, &code))
         return code;
     if (!ids_path || !out_path) return cli_usage(c, "logits: --ids and --out are needed");
+    if (!top && str_ends(str_of(out_path), STR_LIT(".npz")))
+        return cli_usage(c, "--out: found \"%s\"; expected a .npy file, or --top K", out_path);
 
     cairn_diag dg = {0};
     cairn_status st;

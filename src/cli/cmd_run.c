@@ -14,9 +14,6 @@
 
 enum { PROMPT_MAX = 256 << 20 };
 
-/* What `run` asks when nobody is there to type. */
-static const char built_in_question[] = "What is a cairn, and what is it for?";
-
 typedef struct run_flags {
     const char *prompt, *file, *system, *compute;
     int64_t n, top_k, seed, threads, ctx;
@@ -26,7 +23,7 @@ typedef struct run_flags {
 
 static void read_sampling(const run_flags *f, cairn_request *r)
 {
-    r->max_tokens = (int32_t)f->n;
+    r->max_tokens = f->n > 0 ? (int32_t)f->n : 0;
     r->sampling.temperature = (float)f->temp;
     r->sampling.top_k = (int32_t)f->top_k;
     r->sampling.top_p = (float)f->top_p;
@@ -36,11 +33,19 @@ static void read_sampling(const run_flags *f, cairn_request *r)
         f->seed_given ? (uint64_t)f->seed : rng_u64(clock_ns(), 0, (uint64_t)getpid());
 }
 
+/* Without -p and -f the prompt is what standard input holds.  The line feed that ends a file is an
+   editor's, not the prompt's. */
 static cairn_status read_prompt(const run_flags *f, buf *text, cairn_diag *dg)
 {
-    if (f->file) return file_read(f->file, PROMPT_MAX, text, dg);
-    buf_puts(text, f->prompt ? f->prompt : built_in_question);
-    return buf_status(text);
+    if (f->prompt) {
+        buf_puts(text, f->prompt);
+        return buf_status(text);
+    }
+    TRY(file_read(f->file ? f->file : "-", PROMPT_MAX, text, dg));
+    if (text->len && text->ptr[text->len - 1] == '\n') buf_cut(text, text->len - 1);
+    if (text->len || f->file) return CAIRN_OK;
+    return diag_set(dg, CAIRN_E_ARG,
+                    "--prompt: found nothing on standard input; expected a prompt");
 }
 
 static cairn_status raw_ids(const cairn_text *t, const buf *text, cairn_ids *out, cairn_diag *dg)
@@ -50,40 +55,40 @@ static cairn_status raw_ids(const cairn_text *t, const buf *text, cairn_ids *out
 }
 
 static cairn_status answer_once(cairn_engine *e, const cairn_text *t, const run_flags *f,
-                                cairn_diag *dg)
+                                const buf *text, cairn_finish *finish, cairn_diag *dg)
 {
     cairn_status st;
     cairn_ids ids = {0};
     cairn_request r;
     answer_result res = {0};
-    buf text, conversation;
-    buf_init(&text, MEM_MISC);
+    buf conversation;
     buf_init(&conversation, MEM_MISC);
     cairn_request_init(&r);
     read_sampling(f, &r);
-    TRY_GOTO(read_prompt(f, &text, dg), out);
+    if (!f->raw && !cairn_text_has_template(t))
+        fputs("cairn: the model has no chat template: completing the text as it is\n", stderr);
     if (f->raw || !cairn_text_has_template(t)) {
-        TRY_GOTO(raw_ids(t, &text, &ids, dg), out);
+        TRY_GOTO(raw_ids(t, text, &ids, dg), out);
     } else {
         chat_loop_begin(&conversation, f->system);
-        chat_loop_say(&conversation, "user", buf_view(&text));
+        chat_loop_say(&conversation, "user", buf_view(text));
         TRY_GOTO(chat_loop_ids(t, &conversation, &ids, dg), out);
     }
     r.ids = ids.ptr;
     r.n_ids = ids.len;
     answer_catch_interrupt();
     TRY_GOTO(answer_stream(e, &r, NULL, &res, dg), out);
+    *finish = res.finish;
     TRY_GOTO(cli_write_out("\n", 1, dg), out);
     if (f->verbose) chat_loop_speeds(&res);
 out:
     cairn_ids_free(&ids);
-    buf_deinit(&text);
     buf_deinit(&conversation);
     return st;
 }
 
 static cairn_status run_model(const char *word, cairn_compute compute, const run_flags *f,
-                              cairn_diag *dg)
+                              const buf *text, cairn_finish *finish, cairn_diag *dg)
 {
     cairn_status st;
     cairn_model *m = NULL;
@@ -111,8 +116,8 @@ static cairn_status run_model(const char *word, cairn_compute compute, const run
         }
     }
     TRY_GOTO(cairn_engine_open(m, &eo, &e, dg), out);
-    if (f->prompt || f->file || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
-        st = answer_once(e, t, f, dg);
+    if (text) {
+        st = answer_once(e, t, f, text, finish, dg);
     } else {
         cairn_request r;
         cairn_request_init(&r);
@@ -131,7 +136,7 @@ int cmd_run(const command *c, int argc, char **argv)
     const flag table[] = {
         {"--prompt", "-p", FLAG_STR, &f.prompt, "TEXT: what to answer", 0, 0, NULL},
         {"--file", "-f", FLAG_STR, &f.file, "FILE: likewise ('-': standard input)", 0, 0, NULL},
-        {"--tokens", "-n", FLAG_INT, &f.n, "N: at most so many (default: the context)", 1,
+        {"--tokens", "-n", FLAG_INT, &f.n, "N: at most so many (-1, default: the context)", -1,
          CAIRN_MAX_CTX, NULL},
         {"--temp", NULL, FLAG_NUM, &f.temp, "T: temperature, 0: greedy (0.7)", 0, 100, NULL},
         {"--top-k", NULL, FLAG_INT, &f.top_k, "K: only the K likeliest, 0: all", 0, 1 << 24, NULL},
@@ -159,7 +164,20 @@ int cmd_run(const command *c, int argc, char **argv)
     if (f.prompt && f.file) return cli_usage(c, "run: expected one of -p PROMPT and -f FILE");
     cairn_diag dg = {0};
     cairn_compute compute;
+    cairn_finish finish = CAIRN_FINISH_STOP;
+    buf text;
     if (cli_compute(f.compute, &compute, &dg) != CAIRN_OK) return cli_usage(c, "%s", dg.message);
-    const cairn_status st = run_model(words.n ? words.word[0] : NULL, compute, &f, &dg);
-    return st == CAIRN_OK ? EXIT_OK : cli_failed(&dg);
+    buf_init(&text, MEM_MISC);
+    const bool chat = !f.prompt && !f.file && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    cairn_status st = chat ? CAIRN_OK : read_prompt(&f, &text, &dg);
+    if (st == CAIRN_OK && !chat && !f.file && text.len == 0 && !f.prompt) {
+        buf_deinit(&text);
+        return cli_usage(c, "standard input: found nothing; expected a prompt there or -p PROMPT");
+    }
+    if (st == CAIRN_OK)
+        st = run_model(words.n ? words.word[0] : NULL, compute, &f, chat ? NULL : &text, &finish,
+                       &dg);
+    buf_deinit(&text);
+    if (st != CAIRN_OK) return cli_failed(&dg);
+    return finish == CAIRN_FINISH_CANCELLED ? EXIT_INTERRUPTED : EXIT_OK;
 }

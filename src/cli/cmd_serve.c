@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 
-enum { MAX_MODELS = 8, MAX_KEYS = 256, KEY_FILE_MAX = 1 << 20 };
+enum { MAX_MODELS = 8, MAX_KEYS = 256, KEY_FILE_MAX = 1 << 20, ID_MAX = 256 };
 
 typedef struct serve_flags {
     const char *host, *key_file, *kv;
@@ -22,6 +22,7 @@ typedef struct serve_flags {
 typedef struct served {
     cairn_model *model[MAX_MODELS];
     cairn_server_model entry[MAX_MODELS];
+    char id[MAX_MODELS][ID_MAX];
     size_t n;
     buf keys; /* the key file, lines cut by NULs */
     const char *key[MAX_KEYS];
@@ -63,11 +64,13 @@ static cairn_status read_keys(const char *path, served *s, cairn_diag *dg)
     return diag_set(dg, CAIRN_E_ARG, "%s: no key; expected one a line", path);
 }
 
-/* The id that requests name: the word of the command line without folders. */
-static const char *id_of(const char *word)
+/* The id that requests name: the word of the command line without folders and ".gguf". */
+static void name_model(const char *word, char out[ID_MAX])
 {
-    const char *slash = strrchr(word, '/');
-    return slash && slash[1] ? slash + 1 : word;
+    const char *slash = strrchr(word, '/'), *name = slash && slash[1] ? slash + 1 : word;
+    const size_t n = strlen(name), end = sizeof ".gguf" - 1;
+    const size_t keep = n > end && strcmp(name + n - end, ".gguf") == 0 ? n - end : n;
+    (void)snprintf(out, ID_MAX, "%.*s", (int)keep, name);
 }
 
 static cairn_status open_one(const char *word, const serve_flags *f, served *s, cairn_diag *dg)
@@ -89,7 +92,8 @@ static cairn_status open_one(const char *word, const serve_flags *f, served *s, 
         cairn_model_close(s->model[s->n]);
         return st;
     }
-    s->entry[s->n].id = id_of(word);
+    name_model(word, s->id[s->n]);
+    s->entry[s->n].id = s->id[s->n];
     s->n++;
     return CAIRN_OK;
 }
