@@ -159,15 +159,17 @@ run:
 
 # The program and Python tests belong to the whole run, not to a chosen part.
 is_part := $(filter-out $(TESTS),$(test_main))
-run_py := $(if $(is_part),,--bin $(B)/cairn --pytest tests)
+PY_TESTS ?= tests
+run_py := $(if $(is_part),,--bin $(B)/cairn $(PY_TESTS:%=--pytest %))
 test-side: all $(patsubst %.c,$(B)/%,$(test_side))
 test-build: $(test_bin) $(if $(is_part),,test-side)
 test:
 	@tools/install-deps
 	$(MAKE_MORE) test-build
 	@tools/run-tests $(run_py) $(test_bin)
+# Real models take too long here; the tiny ones of tests/golden run the same code.
 test-asan:
-	$(MAKE_MORE) B=$(B)-asan SAN=address,undefined test
+	$(MAKE_MORE) B=$(B)-asan SAN=address,undefined PY_TESTS='$(filter-out tests/real/,$(wildcard tests/*/))' test
 # Threads live in these folders.
 tsan_tests := $(filter tests/unit/engine/% tests/unit/serve/% tests/sim/% \
                        tests/unit/base/test_workers.c tests/unit/base/test_thread.c,$(test_main))
