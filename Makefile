@@ -38,7 +38,8 @@ obj_cli := $(call obj,$(src_cli))
 test_c := $(sort $(shell find tests -name '*.c' -not -path 'tests/fuzz/*'))
 test_main := $(if $(test_c),$(shell grep -lE '^int main\b' $(test_c)))
 # Programs that Python tests start and that are no tests themselves.
-test_side := $(filter tests/serve/fake_server.c tests/text/tok_driver.c,$(test_main))
+test_side := $(filter tests/serve/fake_server.c tests/text/tok_driver.c \
+                      tests/golden/print_programs.c,$(test_main))
 test_main := $(filter-out $(test_side),$(test_main))
 test_help := $(filter-out $(test_main) $(test_side),$(test_c))
 TESTS ?= $(test_main)
@@ -97,7 +98,7 @@ V ?= 0
 say = $(if $(filter 0,$(V)),@printf '  %-4s %s\n' '$(1)' '$@';)
 
 # --- targets ---
-.PHONY: all examples run kern-bench test test-build test-side test-asan test-tsan fuzz fuzz-long fuzz-build check clean FORCE
+.PHONY: all print-libs examples run kern-bench test test-build test-side test-asan test-tsan fuzz fuzz-long fuzz-build check clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 all: $(B)/libcairn.a $(B)/cairn
@@ -196,6 +197,10 @@ check:
 
 compile_commands.json: FORCE
 	@python3 tools/compile-commands "$(CC) $(CFLAGS_ALL) $(WARN_CONV)" $(src_all) > $@
+
+# What a program that links libcairn.a needs besides.
+print-libs:
+	@echo '$(strip $(LIBS))'
 
 clean:
 	rm -rf $(B) $(B)-asan $(B)-tsan $(B)-fuzz $(B)-clang
