@@ -5,8 +5,10 @@
 
 static const char *type_name(meta_type t)
 {
-    static const char *const name[] = {"nothing",  "a bool",   "an integer", "a number",
-                                       "a string", "an array", "an object"};
+    static const char *const name[] = {
+        [META_NONE] = "nothing",   [META_NULL] = "null",      [META_BOOL] = "a bool",
+        [META_INT] = "an integer", [META_FLOAT] = "a number", [META_STR] = "a string",
+        [META_ARR] = "an array",   [META_OBJ] = "an object"};
     return name[t];
 }
 
