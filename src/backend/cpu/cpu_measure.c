@@ -6,7 +6,7 @@
 enum {
     READ_CHUNK = 1 << 20,
     READ_CHUNKS = 1024, /* 1 GiB: far above any last-level cache that we met */
-    READ_PASSES = 2,   /* the best one counts: neighbours only ever slow a pass down */
+    READ_PASSES = 2,    /* the best one counts: neighbours only ever slow a pass down */
     PEAK_ROUNDS = 1 << 16,
     PEAK_TASKS = 64,
     PEAK_PASSES = 3
