@@ -24,7 +24,7 @@ enum {
 static const int32_t class_terms[] = {
     [WEIGHT_PLAIN] = 1,
     [WEIGHT_HEAD] = 2,
-    [WEIGHT_FFN_DOWN] = 1,
+    [WEIGHT_FFN_DOWN] = 2,
     [WEIGHT_ATTN_OUT] = 1,
 };
 
