@@ -45,6 +45,7 @@ static inline uint8_t note_get(const uint8_t *p)
 {
     return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
+/* NOLINTNEXTLINE(readability-non-const-parameter): it is stored through */
 static inline void note_set(uint8_t *p, uint8_t v)
 {
     __atomic_store_n(p, v, __ATOMIC_RELAXED);
