@@ -113,6 +113,7 @@ typedef struct cairn_engine_stats {
     uint64_t prompt_tokens, generated_tokens, steps;
     uint64_t cache_bytes_used, cache_bytes_total, weights_bytes, scratch_bytes;
     double busy_seconds;
+    int32_t max_queue;
 } cairn_engine_stats;
 
 CAIRN_API void cairn_engine_opts_init(cairn_engine_opts *o);

@@ -39,7 +39,7 @@ cairn_status file_map_open(const char *path, file_map *out, cairn_diag *dg)
     struct stat s;
     cairn_status st = CAIRN_OK;
     void *p = NULL;
-    const int fd = open_retry(path, O_RDONLY, 0);
+    const int fd = open_retry(path, O_RDONLY | O_NONBLOCK, 0); /* a pipe must not hang here */
     if (fd < 0) return io_error(dg, path, "open");
     if (fstat(fd, &s) != 0) {
         st = io_error(dg, path, "stat");
@@ -93,8 +93,10 @@ cairn_status file_read(const char *path, size_t max, buf *out, cairn_diag *dg)
 {
     const bool std = strcmp(path, "-") == 0;
     const size_t start = out->len;
-    const int fd = std ? STDIN_FILENO : open_retry(path, O_RDONLY, 0);
+    const int fd = std ? STDIN_FILENO : open_retry(path, O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0) return io_error(dg, path, "open");
+    /* A pipe without a writer reads as empty; one with a writer is waited for. */
+    if (!std) (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
     const cairn_status st = read_all(fd, std ? "standard input" : path, max, out, dg);
     if (st != CAIRN_OK) buf_cut(out, start);
     if (!std) (void)close(fd);

@@ -39,6 +39,7 @@ void engine_get_stats(engine *e, cairn_engine_stats *out)
     if (out->n_queued < 0) out->n_queued = 0; /* a request ended since the last turn */
     out->struct_size = size;
     out->max_seqs = e->max_seqs;
+    out->max_queue = e->max_queue;
     out->ctx_len = e->ctx_len;
     out->weights_bytes = e->weights_bytes;
     out->scratch_bytes = e->scratch_bytes;

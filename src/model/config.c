@@ -117,7 +117,11 @@ cairn_str config_str(config *c, const char *hf, const char *gguf)
 {
     char b[CONFIG_KEY_LEN];
     const char *key = config_key(c, hf, gguf, b);
-    return key ? meta_str(&c->src->meta, key, STR_LIT("")) : STR_LIT("");
+    meta m;
+    if (!key || !meta_get(&c->src->meta, key, &m)) return STR_LIT("");
+    if (m.type == META_STR) return m.u.s;
+    config_fail(c, key, "another type", "a text");
+    return STR_LIT("");
 }
 
 void config_only(config *c, const char *hf, const char *const *allowed)

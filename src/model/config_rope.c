@@ -141,6 +141,11 @@ rope_params config_rope(config *c, const base_config *b, const char *kind, doubl
         config_fail(c, "partial_rotary_factor", "out of range", "more than 0, at most 1");
     else
         p.dim = (int32_t)(partial * p.dim);
-    if (config_has(c, block, NULL)) read_hf_block(c, block, &p, a);
+    meta m;
+    if (!meta_get(&c->src->meta, block, &m)) return p;
+    if (m.type == META_OBJ)
+        read_hf_block(c, block, &p, a);
+    else
+        config_fail(c, block, "another type", "an object");
     return p;
 }

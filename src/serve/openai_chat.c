@@ -367,11 +367,27 @@ static chat_call *chat_call_new(http_req *rq, const served_model *m, const chat_
     return c;
 }
 
+/* All choices or none: some of them would hold the queue only to be cancelled. */
+static cairn_status check_room(cairn_engine *e, int64_t n, cairn_diag *dg)
+{
+    cairn_engine_stats s;
+    cairn_engine_stats_init(&s);
+    cairn_engine_get_stats(e, &s);
+    const int64_t most = (int64_t)s.max_seqs + s.max_queue, now = (int64_t)s.n_active + s.n_queued;
+    if (n > most)
+        return diag_set(dg, CAIRN_E_ARG, "`n` is %lld; expected at most %lld here", (long long)n,
+                        (long long)most);
+    if (n <= most - now) return CAIRN_OK;
+    return diag_set(dg, CAIRN_E_BUSY, "%lld requests are running or waiting, at most %lld may",
+                    (long long)now, (long long)most);
+}
+
 static cairn_status submit_all(cairn_server *s, const served_model *m, chat_call *c,
                                cairn_request *r, cairn_diag *dg)
 {
     const gen_sink sink = {on_token, on_done, c};
 
+    TRY(check_room(m->engine, (int64_t)c->n, dg));
     for (uint32_t i = 0; i < c->n; i++) {
         r->choice = i;
         TRY(gen_start(&s->mail, m->engine, r, &sink, &c->choices[i].g, dg));

@@ -160,5 +160,6 @@ def test_queue_full():
             assert s.chat(n=2)[0] == 429
         s.wait_rows()
         assert s.chat(n=2)[0] == 200
-        assert s.chat("@prefill=60000", n=3)[0] == 429  # two were accepted, and are dropped again
+        status, _, body = s.chat("@prefill=60000", n=3)  # more than can ever be there
+        assert status == 400 and "`n` is 3; expected at most 2" in json.loads(body)["error"]["message"]
         s.wait_rows()

@@ -77,17 +77,17 @@ static void bad_numbers_are_named(void **state)
         double value;
         const char *says;
     } cases[] = {
-        {ROPE_DEFAULT, offsetof(rope_params, theta), INFINITY, "the base is inf"},
-        {ROPE_DEFAULT, offsetof(rope_params, theta), NAN, "the base is"},
+        {ROPE_DEFAULT, offsetof(rope_params, theta), (double)INFINITY, "the base is inf"},
+        {ROPE_DEFAULT, offsetof(rope_params, theta), (double)NAN, "the base is"},
         {ROPE_DEFAULT, offsetof(rope_params, theta), 0, "the base is 0"},
         {ROPE_DEFAULT, offsetof(rope_params, theta), 1e308, "the base is"},
         {ROPE_DEFAULT, offsetof(rope_params, theta), 1, "the base is 1"},
         {ROPE_LINEAR, offsetof(rope_params, factor), 0, "factor is 0"},
-        {ROPE_YARN, offsetof(rope_params, factor), INFINITY, "factor is inf"},
+        {ROPE_YARN, offsetof(rope_params, factor), (double)INFINITY, "factor is inf"},
         {ROPE_YARN, offsetof(rope_params, beta_fast), 1e300, "beta_fast is"},
         {ROPE_YARN, offsetof(rope_params, beta_slow), -1, "beta_slow is -1"},
-        {ROPE_YARN, offsetof(rope_params, mscale), INFINITY, "mscale is inf"},
-        {ROPE_YARN, offsetof(rope_params, attention_factor), NAN, "attention_factor is"},
+        {ROPE_YARN, offsetof(rope_params, mscale), (double)INFINITY, "mscale is inf"},
+        {ROPE_YARN, offsetof(rope_params, attention_factor), (double)NAN, "attention_factor is"},
         {ROPE_LLAMA3, offsetof(rope_params, low_freq), 0, "low_freq_factor is 0"},
         {ROPE_LLAMA3, offsetof(rope_params, high_freq), 0.5, "high_freq_factor is 0.5"},
     };
