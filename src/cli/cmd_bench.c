@@ -65,7 +65,7 @@ static shares share_of(const bench_result *r, const cairn_model_info *i, const c
                 median(r->tops, r->n),
                 0,
                 0};
-    double dec[MAX_REPEATS], pre[MAX_REPEATS];
+    double dec[MAX_REPEATS] = {0}, pre[MAX_REPEATS] = {0};
     /* A row multiplies every matrix once, two operations a weight; the head only once a prompt. */
     const double ops = 2.0 * ((double)(i->matmul_params - i->head_params) +
                               (double)i->head_params / max_i32(1, o->n_prompt));

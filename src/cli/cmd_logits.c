@@ -19,11 +19,11 @@ enum { SCORE_TEXT_MAX = 1 << 30 };
 static double log_sum_exp(const float *x, int32_t n)
 {
     float top = x[0];
-    double sum = 0;
+    double others = -1; /* the maximum itself counts 1 */
     for (int32_t i = 1; i < n; i++)
         if (x[i] > top) top = x[i];
-    for (int32_t i = 0; i < n; i++) sum += exp((double)x[i] - (double)top);
-    return (double)top + log(sum);
+    for (int32_t i = 0; i < n; i++) others += exp((double)x[i] - (double)top);
+    return (double)top + log1p(others);
 }
 
 typedef struct ranked {
