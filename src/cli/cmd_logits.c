@@ -34,10 +34,11 @@ typedef struct ranked {
 /* Where rows of logits go. */
 typedef struct sink {
     int32_t vocab, top;
-    float *logits; /* [n, vocab], or [n, top] */
-    int32_t *ids;  /* [n, top] */
-    float *lse;    /* [n] */
-    ranked *order; /* [vocab], of the row at hand */
+    float *logits;   /* [n, vocab], or [n, top] */
+    int32_t *ids;    /* [n, top] */
+    float *lse;      /* [n] */
+    ranked *order;   /* [vocab], of the row at hand */
+    int32_t bad_pos; /* the first position whose logits are not finite; -1: none */
 } sink;
 
 /* Descending, ties to the lower id; NaN last. */
@@ -63,6 +64,11 @@ static bool take_row(void *ctx, int32_t pos, const float *logits)
 {
     sink *s = ctx;
     const size_t p = (size_t)pos, k = (size_t)s->top;
+    for (int32_t i = 0; i < s->vocab; i++)
+        if (!isfinite(logits[i])) {
+            s->bad_pos = pos;
+            return false;
+        }
     if (s->top) {
         keep_best(logits, s, s->ids + p * k, s->logits + p * k);
         s->lse[p] = (float)log_sum_exp(logits, s->vocab);
@@ -75,7 +81,7 @@ static bool take_row(void *ctx, int32_t pos, const float *logits)
 static cairn_status sink_init(sink *s, size_t n, int32_t vocab, int32_t top, cairn_diag *dg)
 {
     size_t cells;
-    *s = (sink){.vocab = vocab, .top = top};
+    *s = (sink){.vocab = vocab, .top = top, .bad_pos = -1};
     if (!mul_size(n, (size_t)(top ? top : vocab), &cells))
         return diag_set(dg, CAIRN_E_LIMIT, "logits of %zu positions: too many to hold", n);
     s->logits = mem_calloc(cells, sizeof *s->logits, MEM_IO);
@@ -146,7 +152,11 @@ int cmd_logits(const command *c, int argc, char **argv)
     if (top > vocab_of(m)) top = vocab_of(m);
     TRY_GOTO(sink_init(&s, ids.len, vocab_of(m), (int32_t)top, &dg), out);
     TRY_GOTO(cairn_score(m, ids.ptr, ids.len, &so, take_row, &s, &dg), out);
-    st = write_logits(&s, ids.len, out_path, &dg);
+    st = s.bad_pos < 0 ? write_logits(&s, ids.len, out_path, &dg)
+                       : diag_set(&dg, CAIRN_E_CORRUPT,
+                                  "%s: logits of position %d are not finite; expected finite "
+                                  "weights and parameters",
+                                  words.word[0], (int)s.bad_pos);
 out:
     sink_deinit(&s);
     cairn_ids_free(&ids);
