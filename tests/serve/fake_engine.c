@@ -87,7 +87,7 @@ static cairn_status render(const cairn_render_opts *o, buf *out, cairn_diag *dg)
         buf_byte(out, '\n');
     }
     json_free(doc);
-    if (memmem(out->ptr, out->len, "@template-error", 15))
+    if (out->len && memmem(out->ptr, out->len, "@template-error", 15))
         return diag_set(dg, CAIRN_E_ARG, "the template says: roles must alternate");
     if (!o->no_generation_prompt) buf_puts(out, "assistant: ");
     return buf_status(out);
