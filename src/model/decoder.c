@@ -1,4 +1,7 @@
-/* The weight tables of pre-norm decoders. */
+/* The weight tables and the forward pass of pre-norm decoders (Touvron et al. 2023, "LLaMA", section
+   2.2): what a family adds to them stands in its own file. */
+#include <math.h>
+
 #include "model/decoder.h"
 
 #include "base/diag.h"
@@ -55,4 +58,28 @@ cairn_status decoder_bind(model *m, decoder *d, bool tied, bool head_norms, cair
             TRY(weights_bind(&m->w, head_norm_rows, N(head_norm_rows), i, &d->layer[i], dg));
     }
     return CAIRN_OK;
+}
+
+val decoder_forward(fwd *f, const model *m)
+{
+    const decoder *d = m->impl;
+    const model_shape *s = &m->shape;
+    attention a = {.h = {s->n_head, s->n_kv_head, s->head_dim},
+                   .scale = 1.0f / sqrtf((float)s->head_dim)};
+    val x = embed(f, d->tok_embed, 1.0f);
+    tap(f, x, 0);
+    for (f->layer = 0; f->layer < s->n_layer; f->layer++) {
+        const decoder_layer *L = &d->layer[f->layer];
+        val h = rms_norm(f, x, L->attn_norm, d->eps);
+        a.window = d->window[f->layer];
+        h = gqa(f, h, &L->attn, &a, &d->rope, d->eps);
+        x = add(f, x, h);
+        h = rms_norm(f, x, L->mlp_norm, d->eps);
+        h = glu_mlp(f, h, &L->mlp, GLU_SILU);
+        x = add(f, x, h);
+        tap(f, x, f->layer + 1);
+    }
+    f->layer = -1;
+    x = rms_norm(f, x, d->out_norm, d->eps);
+    return linear(f, x, d->lm_head);
 }

@@ -4,18 +4,9 @@
 
    A config with use_sliding_window names its windowed layers in layer_types, or all from
    max_window_layers on. */
-#include <math.h>
-
 #include "base/diag.h"
 #include "base/str.h"
 #include "model/decoder.h"
-
-typedef struct qwen {
-    decoder d;
-    const int32_t *window; /* of each layer, 0: none */
-    rope_spec rope;
-    float eps;
-} qwen;
 
 static const config_defaults qwen2_defaults = {.n_kv_head = 32, .ctx = 32768};
 static const config_defaults qwen3_defaults = {.n_kv_head = 32, .head_dim = 128, .ctx = 32768};
@@ -50,48 +41,24 @@ static cairn_status qwen_open(model *m, config *c, cairn_diag *dg)
     static const char *const acts[] = {"silu", NULL};
     const bool third = str_is(str_of(c->arch), "qwen3");
     const base_config b = config_base(c, third ? &qwen3_defaults : &qwen2_defaults);
-    qwen *l = arena_calloc(&m->a, 1, sizeof *l);
-    if (!l) return diag_set(dg, CAIRN_E_NOMEM, "model");
+    decoder *d = arena_calloc(&m->a, 1, sizeof *d);
+    if (!d) return diag_set(dg, CAIRN_E_NOMEM, "model");
     TRY(c->status);
     config_only(c, "hidden_act", acts);
     m->shape = b.s;
-    m->impl = l;
-    l->eps = b.eps;
-    l->window = windows(c, b.s.n_layer, &m->a);
+    m->impl = d;
+    d->eps = b.eps;
+    d->window = windows(c, b.s.n_layer, &m->a);
     const rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
     TRY(family_weights(m, &b, dg));
     bias_policy(c, third, &m->w);
     TRY(c->status);
-    if (!l->window) return diag_set(dg, CAIRN_E_NOMEM, "layer windows");
-    TRY(rope_make(&rope, &m->a, &l->rope, dg));
-    TRY(family_cache(m, l->window, dg));
-    return decoder_bind(m, &l->d, b.tied, third, dg);
-}
-
-static val qwen_forward(fwd *f, const model *m)
-{
-    const qwen *l = m->impl;
-    const model_shape *s = &m->shape;
-    attention a = {.h = {s->n_head, s->n_kv_head, s->head_dim},
-                   .scale = 1.0f / sqrtf((float)s->head_dim)};
-    val x = embed(f, l->d.tok_embed, 1.0f);
-    tap(f, x, 0);
-    for (f->layer = 0; f->layer < s->n_layer; f->layer++) {
-        const decoder_layer *L = &l->d.layer[f->layer];
-        val h = rms_norm(f, x, L->attn_norm, l->eps);
-        a.window = l->window[f->layer];
-        h = gqa(f, h, &L->attn, &a, &l->rope, l->eps);
-        x = add(f, x, h);
-        h = rms_norm(f, x, L->mlp_norm, l->eps);
-        h = glu_mlp(f, h, &L->mlp, GLU_SILU);
-        x = add(f, x, h);
-        tap(f, x, f->layer + 1);
-    }
-    f->layer = -1;
-    x = rms_norm(f, x, l->d.out_norm, l->eps);
-    return linear(f, x, l->d.lm_head);
+    if (!d->window) return diag_set(dg, CAIRN_E_NOMEM, "layer windows");
+    TRY(rope_make(&rope, &m->a, &d->rope, dg));
+    TRY(family_cache(m, d->window, dg));
+    return decoder_bind(m, d, b.tied, third, dg);
 }
 
 static const char *const hf_types[] = {"qwen2", "qwen3", NULL};
 static const char *const gguf_archs[] = {"qwen2", "qwen3", NULL};
-const family family_qwen = {"qwen", hf_types, gguf_archs, qwen_open, qwen_forward};
+const family family_qwen = {"qwen", hf_types, gguf_archs, qwen_open, decoder_forward};
