@@ -5,10 +5,14 @@
    LINEAR    out_i[r] = w_i · in0[r] (+ bias_i), i < n_w; then, if in1 is given (n_w = 1): + in1[r]
    RMS_NORM  x = in0[r] (+ in1[r], also stored to out1 when in1 is given); by groups of `group`
              elements: out0 = (x · (1/sqrtf(mean(x²) + eps))) · gain
+   LAYER_NORM  by groups of `group` elements, d = x - mean(x):
+             out0 = (d · (1/sqrtf(mean(d²) + eps))) · gain
    ROPE      out0[r] = in0[r] with each head's first 2·n_freq elements rotated by pos[r]
    ATTEND    writes in1 (keys) and in2 (values) of all rows into the cache, then
              out0[r] = softmax(cap(scale · q·k)) · v over the window of row r; reads only the cache
    GLU       out0 = act(in0) · in1
+   XIELU     x = in0 > 0: out0 = alpha_p·x² + beta·x;
+             else out0 = alpha_n·(exp(min(x, eps)) - 1 - x) + beta·x
    ADD       out0 = in0 + in1
    SCALE     out0 = in0 · scalar
    SOFTCAP   out0 = cap · tanh(in0 / cap)
@@ -23,9 +27,11 @@
     X(EMBED)                                                                                       \
     X(LINEAR)                                                                                      \
     X(RMS_NORM)                                                                                    \
+    X(LAYER_NORM)                                                                                  \
     X(ROPE)                                                                                        \
     X(ATTEND)                                                                                      \
     X(GLU)                                                                                         \
+    X(XIELU)                                                                                       \
     X(ADD)                                                                                         \
     X(SCALE)                                                                                       \
     X(SOFTCAP)                                                                                     \
@@ -43,6 +49,11 @@ typedef int32_t val; /* index of a value of the program; VAL_NONE: absent */
 enum { VAL_NONE = -1, OP_MAX_IN = 3, OP_MAX_OUT = 3 };
 
 typedef enum glu_act { GLU_SILU, GLU_GELU_TANH, GLU_GELU_ERF } glu_act;
+
+/* Huang and Schlag 2024, "Deriving activation functions using integration". */
+typedef struct xielu_params {
+    float alpha_p, alpha_n, beta, eps;
+} xielu_params;
 
 /* One rotary table: angle of pair i at position p is p · inv_freq[i] (f32 product), cosine and sine
    then multiplied by mscale.  Longer sequences than switch_len (if > 0) use inv_freq_long. */
@@ -79,6 +90,7 @@ typedef struct op {
         struct {
             glu_act act;
         } glu;
+        xielu_params xielu;
         struct {
             float scalar; /* SCALE's factor, SOFTCAP's cap */
         } map;

@@ -22,6 +22,7 @@ static bool elementwise(op_kind k)
     switch (k) {
     case OP_ROPE:
     case OP_GLU:
+    case OP_XIELU:
     case OP_ADD:
     case OP_SCALE:
     case OP_SOFTCAP:
@@ -29,6 +30,7 @@ static bool elementwise(op_kind k)
     case OP_EMBED:
     case OP_LINEAR:
     case OP_RMS_NORM:
+    case OP_LAYER_NORM:
     case OP_ATTEND:
     case OP_SELECT:
     case OP_TAP:

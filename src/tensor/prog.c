@@ -119,6 +119,7 @@ static bool check(prog *p, const op *o)
     case OP_LINEAR:
         return check_linear(p, o);
     case OP_RMS_NORM:
+    case OP_LAYER_NORM:
         return check_norm(p, o);
     case OP_ROPE:
         return check_rope(p, o);
@@ -127,6 +128,7 @@ static bool check(prog *p, const op *o)
     case OP_GLU:
     case OP_ADD:
         return want(p, o, "width of the second operand", cols(p, o->in[1]), cols(p, o->in[0]));
+    case OP_XIELU:
     case OP_SCALE:
     case OP_SOFTCAP:
     case OP_SELECT:

@@ -20,6 +20,18 @@ static double true_gelu_erf(double x)
     return 0.5 * x * erfc(-x * M_SQRT1_2);
 }
 
+static const xielu_params xielu_case = {0.8f, 0.6f, 0.5f, -1e-6f};
+static float our_xielu(float x)
+{
+    return kern_xielu(x, &xielu_case);
+}
+static double true_xielu(double x)
+{
+    const double ap = (double)xielu_case.alpha_p, an = (double)xielu_case.alpha_n;
+    const double b = (double)xielu_case.beta, m = fmin(x, (double)xielu_case.eps);
+    return x > 0 ? ap * x * x + b * x : an * (expm1(m) - x) + b * x;
+}
+
 typedef struct math_case {
     const char *name;
     float (*ours)(float);
@@ -38,6 +50,8 @@ static const math_case cases[] = {
     {"silu", kern_silu, true_silu, -80, 100, 1e-35, 2.5e-7},
     {"gelu_tanh", kern_gelu_tanh, true_gelu_tanh, -3, 20, 2.5e-7, 2e-7},
     {"gelu_erf", kern_gelu_erf, true_gelu_erf, -12, 20, 2.5e-7, 2e-7},
+    {"xielu", our_xielu, true_xielu, -8, 20, 7e-7, 2e-7},
+    {"xielu of nearly 0", our_xielu, true_xielu, -1e-3f, 1e-3f, 1e-12, 2e-7},
 };
 
 static void test_errors(void **state)

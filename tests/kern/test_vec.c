@@ -54,6 +54,16 @@ SLOT(add_sum_sq)
     UNUSED;
     return v->add_sum_sq(y, a, b, n);
 }
+SLOT(sum)
+{
+    UNUSED;
+    return v->sum(a, n);
+}
+SLOT(center)
+{
+    UNUSED;
+    return v->center(y, a, s, n);
+}
 SLOT(norm)
 {
     UNUSED;
@@ -96,6 +106,12 @@ SLOT(gelu_erf)
     v->glu[GLU_GELU_ERF](y, a, b, n);
     return 0;
 }
+SLOT(xielu)
+{
+    UNUSED;
+    v->xielu(y, a, &(xielu_params){0.9f, 0.7f, 0.5f, s}, n);
+    return 0;
+}
 SLOT(rope_halves)
 {
     UNUSED;
@@ -131,7 +147,8 @@ static const slot slots[] = {
     SLOT(add, 1, true, 0),         SLOT(scale, 1, true, -1.7f),  SLOT(softcap, 1, true, 30),
     SLOT(silu, 1, true, 0),        SLOT(gelu_tanh, 1, true, 0),  SLOT(gelu_erf, 1, true, 0),
     SLOT(rope_halves, 2, true, 0), SLOT(rope_pairs, 2, true, 0), SLOT(axpy, 1, true, 0.7f),
-    SLOT(divide, 1, true, 3),
+    SLOT(divide, 1, true, 3),      SLOT(sum, 1, false, 0),       SLOT(center, 1, true, 0.3f),
+    SLOT(xielu, 1, true, -1e-6f),
 };
 
 static void check_slot(const slot *t, const kern_vec *ref, const kern_vec *v, isa_level l, size_t n,

@@ -48,6 +48,18 @@ static float want_norm_alone(const float *a, const float *b, int32_t row, int32_
     (void)b;
     return want_norm(a, NULL, row, i);
 }
+static float want_layer_norm(const float *a, const float *b, int32_t row, int32_t i)
+{
+    float d[GROUP], l[16] = {0};
+    const int32_t at = i / GROUP * GROUP;
+    (void)b;
+    (void)row;
+    for (int32_t k = 0; k < GROUP; k++) l[k % 16] += a[at + k];
+    for (int32_t s = 8; s > 0; s /= 2)
+        for (int32_t k = 0; k < s; k++) l[k] += l[k + s];
+    for (int32_t k = 0; k < GROUP; k++) d[k] = a[at + k] - l[0] / (float)GROUP;
+    return (d[i - at] * (1.0f / sqrtf(lane16(d, GROUP) / (float)GROUP + 1e-5f))) * gain[i - at];
+}
 static float want_add(const float *a, const float *b, int32_t row, int32_t i)
 {
     (void)row;
@@ -64,6 +76,13 @@ static float want_softcap(const float *a, const float *b, int32_t row, int32_t i
     (void)b;
     (void)row;
     return 2.5f * kern_tanh(a[i] / 2.5f);
+}
+static const xielu_params xielu_numbers = {0.9f, 0.7f, 0.4f, -1e-3f};
+static float want_xielu(const float *a, const float *b, int32_t row, int32_t i)
+{
+    (void)b;
+    (void)row;
+    return kern_xielu(a[i], &xielu_numbers);
 }
 static float want_silu(const float *a, const float *b, int32_t row, int32_t i)
 {
@@ -125,6 +144,24 @@ static const row_case cases[] = {
      ROWS_ALL,
      false,
      want_norm},
+    {"LAYER_NORM",
+     {.kind = OP_LAYER_NORM,
+      .in = {0, -1, -1},
+      .out = {2, -1, -1},
+      .n_w = 1,
+      .w = {&gain_weight},
+      .u.norm = {1e-5f, GROUP}},
+     ROWS_ALL,
+     false,
+     want_layer_norm},
+    {"XIELU",
+     {.kind = OP_XIELU,
+      .in = {0, -1, -1},
+      .out = {2, -1, -1},
+      .u.xielu = {0.9f, 0.7f, 0.4f, -1e-3f}},
+     ROWS_ALL,
+     false,
+     want_xielu},
     {"ADD", {.kind = OP_ADD, .in = {0, 1, -1}, .out = {2, -1, -1}}, ROWS_ALL, false, want_add},
     {"SCALE",
      {.kind = OP_SCALE, .in = {0, -1, -1}, .out = {2, -1, -1}, .u.map = {2.5f}},

@@ -1,4 +1,4 @@
-/* Elementwise ops: GLU, ADD, SCALE, SOFTCAP.  A value is one run of rows · cols elements here. */
+/* Elementwise ops: GLU, XIELU, ADD, SCALE, SOFTCAP.  A value is one run of rows · cols elements here. */
 #include "backend/cpu/cpu_priv.h"
 
 enum { ACT_ALIGN = 16 }; /* elements a cache line: no two tasks write the same one */
@@ -35,6 +35,19 @@ void cpu_glu(cpu_run *r, const op *o)
 {
     act_job j = act_start(r, o);
     cpu_spans(r, act_size(r, o), CPU_GRAIN_MATH, ACT_ALIGN, glu_span, &j);
+}
+
+static void xielu_span(void *ctx, size_t begin, size_t end, int32_t i_thread)
+{
+    const act_job *j = ctx;
+    (void)i_thread;
+    j->k->xielu(j->y + begin, j->a + begin, &j->o->u.xielu, end - begin);
+}
+
+void cpu_xielu(cpu_run *r, const op *o)
+{
+    act_job j = act_start(r, o);
+    cpu_spans(r, act_size(r, o), CPU_GRAIN_MATH, ACT_ALIGN, xielu_span, &j);
 }
 
 static void add_span(void *ctx, size_t begin, size_t end, int32_t i_thread)

@@ -1,4 +1,4 @@
-/* RMS_NORM, with the addition before it when there is one.  The sum is the lane16 chain of a group;
+/* RMS_NORM, with the addition before it when there is one, and LAYER_NORM.  The sums are the lane16 chain of a group;
    how many rows or groups there are never enters it. */
 #include <assert.h>
 #include <math.h>
@@ -32,13 +32,31 @@ static void norm_row(const norm_job *j, size_t row)
     }
 }
 
+static void layer_norm_row(const norm_job *j, size_t row)
+{
+    const size_t n = j->group;
+    for (size_t at = 0; at < j->cols; at += n) {
+        float *y = j->y + row * j->cols + at;
+        const float *x = j->x + row * j->cols + at;
+        float mean = j->k->sum(x, n) / (float)n;
+        float inv = 1.0f / sqrtf(j->k->center(y, x, mean, n) / (float)n + j->o->u.norm.eps);
+        j->k->norm(y, y, inv, j->gain + at % j->gains, n);
+    }
+}
+
 static void norm_span(void *ctx, size_t begin, size_t end, int32_t i_thread)
 {
     (void)i_thread;
     for (size_t row = begin; row < end; row++) norm_row(ctx, row);
 }
 
-void cpu_rms_norm(cpu_run *r, const op *o)
+static void layer_norm_span(void *ctx, size_t begin, size_t end, int32_t i_thread)
+{
+    (void)i_thread;
+    for (size_t row = begin; row < end; row++) layer_norm_row(ctx, row);
+}
+
+static void run_norm(cpu_run *r, const op *o, cpu_span_fn fn)
 {
     const int32_t cols = r->x->pl->p->value[o->in[0]].cols;
     const bool fused = o->in[1] != VAL_NONE;
@@ -53,5 +71,15 @@ void cpu_rms_norm(cpu_run *r, const op *o)
                   .gains = (size_t)o->w[0]->cols,
                   .gain = o->w[0]->f32};
     assert(j.cols % j.group == 0 && j.gains % j.group == 0 && j.gain);
-    cpu_row_spans(r, cpu_rows(r, o->out[0]), cols, CPU_GRAIN_MOVE, norm_span, &j);
+    cpu_row_spans(r, cpu_rows(r, o->out[0]), cols, CPU_GRAIN_MOVE, fn, &j);
+}
+
+void cpu_rms_norm(cpu_run *r, const op *o)
+{
+    run_norm(r, o, norm_span);
+}
+
+void cpu_layer_norm(cpu_run *r, const op *o)
+{
+    run_norm(r, o, layer_norm_span);
 }

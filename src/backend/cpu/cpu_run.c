@@ -44,9 +44,11 @@ void cpu_row_spans(const cpu_run *r, int32_t n_rows, int32_t cols, size_t grain,
     X(EMBED, embed)                                                                                \
     X(LINEAR, linear)                                                                              \
     X(RMS_NORM, rms_norm)                                                                          \
+    X(LAYER_NORM, layer_norm)                                                                      \
     X(ROPE, rope)                                                                                  \
     X(ATTEND, attend)                                                                              \
     X(GLU, glu)                                                                                    \
+    X(XIELU, xielu)                                                                                \
     X(ADD, add)                                                                                    \
     X(SCALE, scale)                                                                                \
     X(SOFTCAP, softcap)                                                                            \

@@ -123,7 +123,9 @@ static void run_row(machine *m, const op *o, int32_t r, const uint64_t *kv)
             at(m, o->out[0], r)[c] = x[c] + y[c];
             break;
         case OP_EMBED:
+        case OP_LAYER_NORM:
         case OP_ROPE:
+        case OP_XIELU:
         case OP_SCALE:
         case OP_SOFTCAP:
         case OP_SELECT:

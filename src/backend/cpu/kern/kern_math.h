@@ -10,9 +10,14 @@
    erfc(z)    z >= 0: t = 1 / fma(z, 0.5, 1), RN(t·Horner(ERFC_C, t)) · exp(-RN(z·z))
    silu(x)    x / (1 + exp(-x))
    gelu_tanh  x / (1 + exp(-RN(x·fma(RN(x·x), GELU_C1, GELU_C0))));  ½x(1+tanh u) = x / (1+exp(-2u))
+   xielu(x)   x > 0: RN(RN(alpha_p·x)·x) + RN(beta·x); else, of m = min(x, eps),
+              RN(alpha_n·RN(rest(m) + RN(m - x))) + RN(beta·x), where rest(m) = exp(m) - 1 - m is
+              RN(Horner(EXP_C, m)·RN(m·m)) from -0.25 on, below it RN(RN(exp(m) - 1) - m)
    gelu_erf   e = RN(x·0.5)·erfc(RN(|x|·√½));  x < 0: e, else x - e */
 #ifndef KERN_MATH_H
 #define KERN_MATH_H
+
+#include "tensor/op.h"
 
 #define EXP_LO   (-87.0f) /* e^-87 is the last result whose exponent needs no denormal */
 #define EXP_HI   88.0f    /* above, n would reach 128 */
@@ -47,12 +52,15 @@
 #define GELU_C1   0.0713548163f /* GELU_C0 · 0.044715 */
 #define SQRT_HALF 0.707106781f
 
+#define REST_SMALL (-0.25f) /* exp reduces nothing from here on: its polynomial serves as it is */
+
 float kern_exp(float x);
 float kern_tanh(float x);
 float kern_erfc(float z);
 float kern_silu(float x);
 float kern_gelu_tanh(float x);
 float kern_gelu_erf(float x);
+float kern_xielu(float x, const xielu_params *p);
 /* In double: reduction by π/2 in two parts, then polynomials; rounded once to f32. */
 void kern_sincos(float angle, float *sine, float *cosine);
 

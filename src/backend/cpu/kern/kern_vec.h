@@ -29,6 +29,10 @@ typedef struct kern_vec {
     float (*sum_sq)(const float *x, size_t n);
     /* y = a + b; then the same of y */
     float (*add_sum_sq)(float *y, const float *a, const float *b, size_t n);
+    /* lane16 of x, by additions */
+    float (*sum)(const float *x, size_t n);
+    /* y = x - mean; then lane16 of y·y */
+    float (*center)(float *y, const float *x, float mean, size_t n);
     /* y = (x · inv) · g */
     void (*norm)(float *y, const float *x, float inv, const float *g, size_t n);
     void (*add)(float *y, const float *a, const float *b, size_t n);
@@ -37,6 +41,7 @@ typedef struct kern_vec {
     void (*softcap)(float *y, const float *x, float cap, size_t n);
     /* y = act(g) · u */
     void (*glu[KERN_GLUS])(float *y, const float *g, const float *u, size_t n);
+    void (*xielu)(float *y, const float *x, const xielu_params *p, size_t n);
     /* n pairs (x1, x2): y1 = fma(x1, c, -RN(x2·s)), y2 = fma(x2, c, RN(x1·s)).
        Halves: x1 = x[i], x2 = x[n + i]; pairs: x1 = x[2i], x2 = x[2i + 1]. */
     void (*rope_halves)(float *y, const float *x, const float *c, const float *s, size_t n);

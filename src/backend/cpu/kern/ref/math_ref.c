@@ -69,6 +69,25 @@ float kern_gelu_erf(float x)
     return x < 0.0f ? e : x - e;
 }
 
+/* exp(m) - 1 - m for m <= 0, without the cancellation near 0. */
+static float exp_rest(float m)
+{
+    if (m < REST_SMALL) return (kern_exp(m) - 1.0f) - m;
+    float q = fmaf(EXP_C5, m, EXP_C4);
+    q = fmaf(q, m, EXP_C3);
+    q = fmaf(q, m, EXP_C2);
+    q = fmaf(q, m, EXP_C1);
+    q = fmaf(q, m, EXP_C0);
+    return q * (m * m);
+}
+
+float kern_xielu(float x, const xielu_params *p)
+{
+    if (x > 0.0f) return (p->alpha_p * x) * x + p->beta * x;
+    float m = x < p->eps ? x : p->eps;
+    return p->alpha_n * (exp_rest(m) + (m - x)) + p->beta * x;
+}
+
 /* Taylor: the first term left out is below 3e-14 for |r| <= π/4. */
 static double sin_poly(double r)
 {

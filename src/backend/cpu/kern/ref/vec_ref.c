@@ -24,6 +24,19 @@ static float ref_add_sum_sq(float *y, const float *a, const float *b, size_t n)
     return ref_sum_sq(y, n);
 }
 
+static float ref_sum(const float *x, size_t n)
+{
+    float l[16] = {0};
+    for (size_t i = 0; i < n; i++) l[i % 16] += x[i];
+    return lane_tree(l);
+}
+
+static float ref_center(float *y, const float *x, float mean, size_t n)
+{
+    for (size_t i = 0; i < n; i++) y[i] = x[i] - mean;
+    return ref_sum_sq(y, n);
+}
+
 static void ref_norm(float *y, const float *x, float inv, const float *g, size_t n)
 {
     for (size_t i = 0; i < n; i++) y[i] = (x[i] * inv) * g[i];
@@ -59,6 +72,11 @@ static void ref_glu_gelu_erf(float *y, const float *g, const float *u, size_t n)
     for (size_t i = 0; i < n; i++) y[i] = kern_gelu_erf(g[i]) * u[i];
 }
 
+static void ref_xielu(float *y, const float *x, const xielu_params *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++) y[i] = kern_xielu(x[i], p);
+}
+
 static void ref_rope_halves(float *y, const float *x, const float *c, const float *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -91,6 +109,8 @@ void kern_vec_ref(kern_vec *v)
 {
     v->sum_sq = ref_sum_sq;
     v->add_sum_sq = ref_add_sum_sq;
+    v->sum = ref_sum;
+    v->center = ref_center;
     v->norm = ref_norm;
     v->add = ref_add;
     v->scale = ref_scale;
@@ -98,6 +118,7 @@ void kern_vec_ref(kern_vec *v)
     v->glu[GLU_SILU] = ref_glu_silu;
     v->glu[GLU_GELU_TANH] = ref_glu_gelu_tanh;
     v->glu[GLU_GELU_ERF] = ref_glu_gelu_erf;
+    v->xielu = ref_xielu;
     v->rope_halves = ref_rope_halves;
     v->rope_pairs = ref_rope_pairs;
     v->axpy = ref_axpy;

@@ -91,6 +91,31 @@ static inline __m256 gelu_erf_avx2(__m256 x)
     return _mm256_blendv_ps(_mm256_sub_ps(x, e), e, below);
 }
 
+/* exp(m) - 1 - m for m <= 0 */
+static inline __m256 exp_rest_avx2(__m256 m)
+{
+    __m256 q = _mm256_fmadd_ps(_mm256_set1_ps(EXP_C5), m, _mm256_set1_ps(EXP_C4));
+    q = _mm256_fmadd_ps(q, m, _mm256_set1_ps(EXP_C3));
+    q = _mm256_fmadd_ps(q, m, _mm256_set1_ps(EXP_C2));
+    q = _mm256_fmadd_ps(q, m, _mm256_set1_ps(EXP_C1));
+    q = _mm256_fmadd_ps(q, m, _mm256_set1_ps(EXP_C0));
+    __m256 near = _mm256_mul_ps(q, _mm256_mul_ps(m, m));
+    __m256 far = _mm256_sub_ps(_mm256_sub_ps(exp_low_avx2(m), _mm256_set1_ps(1.0f)), m);
+    return _mm256_blendv_ps(near, far, _mm256_cmp_ps(m, _mm256_set1_ps(REST_SMALL), _CMP_LT_OQ));
+}
+
+static inline __m256 xielu_avx2(__m256 x, const xielu_params *p)
+{
+    const __m256 eps = _mm256_set1_ps(p->eps);
+    __m256 line = _mm256_mul_ps(_mm256_set1_ps(p->beta), x);
+    __m256 up = _mm256_mul_ps(_mm256_mul_ps(_mm256_set1_ps(p->alpha_p), x), x);
+    __m256 m = _mm256_blendv_ps(eps, x, _mm256_cmp_ps(x, eps, _CMP_LT_OQ));
+    __m256 down = _mm256_add_ps(exp_rest_avx2(m), _mm256_sub_ps(m, x));
+    down = _mm256_mul_ps(_mm256_set1_ps(p->alpha_n), down);
+    __m256 above = _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_GT_OQ);
+    return _mm256_add_ps(_mm256_blendv_ps(down, up, above), line);
+}
+
 /* Sixteen partial sums, added +8, +4, +2, +1. */
 static inline float lane_tree_avx2(__m256 lo, __m256 hi)
 {

@@ -97,6 +97,32 @@ static inline __m512 gelu_erf_avx512(__m512 x)
     return _mm512_mask_mov_ps(_mm512_sub_ps(x, e), below, e);
 }
 
+/* exp(m) - 1 - m for m <= 0 */
+static inline __m512 exp_rest_avx512(__m512 m)
+{
+    __m512 q = _mm512_fmadd_ps(_mm512_set1_ps(EXP_C5), m, _mm512_set1_ps(EXP_C4));
+    q = _mm512_fmadd_ps(q, m, _mm512_set1_ps(EXP_C3));
+    q = _mm512_fmadd_ps(q, m, _mm512_set1_ps(EXP_C2));
+    q = _mm512_fmadd_ps(q, m, _mm512_set1_ps(EXP_C1));
+    q = _mm512_fmadd_ps(q, m, _mm512_set1_ps(EXP_C0));
+    __m512 near = _mm512_mul_ps(q, _mm512_mul_ps(m, m));
+    __m512 far = _mm512_sub_ps(_mm512_sub_ps(exp_low_avx512(m), _mm512_set1_ps(1.0f)), m);
+    return _mm512_mask_mov_ps(near, _mm512_cmp_ps_mask(m, _mm512_set1_ps(REST_SMALL), _CMP_LT_OQ),
+                              far);
+}
+
+static inline __m512 xielu_avx512(__m512 x, const xielu_params *p)
+{
+    const __m512 eps = _mm512_set1_ps(p->eps);
+    __m512 line = _mm512_mul_ps(_mm512_set1_ps(p->beta), x);
+    __m512 up = _mm512_mul_ps(_mm512_mul_ps(_mm512_set1_ps(p->alpha_p), x), x);
+    __m512 m = _mm512_mask_mov_ps(eps, _mm512_cmp_ps_mask(x, eps, _CMP_LT_OQ), x);
+    __m512 down = _mm512_add_ps(exp_rest_avx512(m), _mm512_sub_ps(m, x));
+    down = _mm512_mul_ps(_mm512_set1_ps(p->alpha_n), down);
+    __mmask16 above = _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_GT_OQ);
+    return _mm512_add_ps(_mm512_mask_mov_ps(down, above, up), line);
+}
+
 /* Sixteen partial sums, added +8, +4, +2, +1. */
 static inline float lane_tree_avx512(__m512 v)
 {

@@ -86,6 +86,58 @@ static float add_sum_sq_avx2(float *y, const float *a, const float *b, size_t n)
     return lane_tree_avx2(lo, hi);
 }
 
+static float sum_avx2(const float *x, size_t n)
+{
+    __m256 lo = _mm256_setzero_ps(), hi = lo;
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        lo = _mm256_add_ps(lo, _mm256_loadu_ps(x + i));
+        hi = _mm256_add_ps(hi, _mm256_loadu_ps(x + i + 8));
+    }
+    if (i < n) {
+        size_t left = n - i;
+        lo = _mm256_add_ps(lo, _mm256_maskload_ps(x + i, mask_avx2(left)));
+        if (left > 8) hi = _mm256_add_ps(hi, _mm256_maskload_ps(x + i + 8, mask_avx2(left - 8)));
+    }
+    return lane_tree_avx2(lo, hi);
+}
+
+static float center_avx2(float *y, const float *x, float mean, size_t n)
+{
+    const __m256 s = _mm256_set1_ps(mean);
+    __m256 lo = _mm256_setzero_ps(), hi = lo;
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        __m256 u = _mm256_sub_ps(_mm256_loadu_ps(x + i), s);
+        __m256 v = _mm256_sub_ps(_mm256_loadu_ps(x + i + 8), s);
+        _mm256_storeu_ps(y + i, u);
+        _mm256_storeu_ps(y + i + 8, v);
+        lo = _mm256_fmadd_ps(u, u, lo);
+        hi = _mm256_fmadd_ps(v, v, hi);
+    }
+    for (size_t at = 0; i < n; i += 8, at += 8) {
+        __m256i m = mask_avx2(n - i);
+        __m256 u = _mm256_sub_ps(_mm256_maskload_ps(x + i, m), s);
+        u = _mm256_and_ps(u, _mm256_castsi256_ps(m));
+        _mm256_maskstore_ps(y + i, m, u);
+        if (at == 0)
+            lo = _mm256_fmadd_ps(u, u, lo);
+        else
+            hi = _mm256_fmadd_ps(u, u, hi);
+    }
+    return lane_tree_avx2(lo, hi);
+}
+
+static void xielu_all_avx2(float *y, const float *x, const xielu_params *p, size_t n)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(y + i, xielu_avx2(_mm256_loadu_ps(x + i), p));
+    if (i < n) {
+        __m256i m = mask_avx2(n - i);
+        _mm256_maskstore_ps(y + i, m, xielu_avx2(_mm256_maskload_ps(x + i, m), p));
+    }
+}
+
 static void norm_avx2(float *y, const float *x, float inv, const float *g, size_t n)
 {
     const __m256 s = _mm256_set1_ps(inv);
@@ -159,6 +211,8 @@ void kern_vec_avx2(kern_vec *v)
 {
     v->sum_sq = sum_sq_avx2;
     v->add_sum_sq = add_sum_sq_avx2;
+    v->sum = sum_avx2;
+    v->center = center_avx2;
     v->norm = norm_avx2;
     v->add = add_avx2;
     v->scale = scale_avx2;
@@ -166,6 +220,7 @@ void kern_vec_avx2(kern_vec *v)
     v->glu[GLU_SILU] = glu_silu_avx2;
     v->glu[GLU_GELU_TANH] = glu_gelu_tanh_avx2;
     v->glu[GLU_GELU_ERF] = glu_gelu_erf_avx2;
+    v->xielu = xielu_all_avx2;
     v->rope_halves = rope_halves_avx2;
     v->rope_pairs = rope_pairs_avx2;
     v->axpy = axpy_avx2;

@@ -53,6 +53,35 @@ static float add_sum_sq_avx512(float *y, const float *a, const float *b, size_t 
     return lane_tree_avx512(l);
 }
 
+static float sum_avx512(const float *x, size_t n)
+{
+    __m512 l = _mm512_setzero_ps();
+    for (size_t i = 0; i < n; i += 16)
+        l = _mm512_add_ps(l, _mm512_maskz_loadu_ps(mask_avx512(n - i), x + i));
+    return lane_tree_avx512(l);
+}
+
+static float center_avx512(float *y, const float *x, float mean, size_t n)
+{
+    const __m512 s = _mm512_set1_ps(mean);
+    __m512 l = _mm512_setzero_ps();
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 m = mask_avx512(n - i);
+        __m512 v = _mm512_maskz_sub_ps(m, _mm512_maskz_loadu_ps(m, x + i), s);
+        _mm512_mask_storeu_ps(y + i, m, v);
+        l = _mm512_fmadd_ps(v, v, l);
+    }
+    return lane_tree_avx512(l);
+}
+
+static void xielu_all_avx512(float *y, const float *x, const xielu_params *p, size_t n)
+{
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 m = mask_avx512(n - i);
+        _mm512_mask_storeu_ps(y + i, m, xielu_avx512(_mm512_maskz_loadu_ps(m, x + i), p));
+    }
+}
+
 static void norm_avx512(float *y, const float *x, float inv, const float *g, size_t n)
 {
     const __m512 s = _mm512_set1_ps(inv);
@@ -89,6 +118,8 @@ void kern_vec_avx512(kern_vec *v)
 {
     v->sum_sq = sum_sq_avx512;
     v->add_sum_sq = add_sum_sq_avx512;
+    v->sum = sum_avx512;
+    v->center = center_avx512;
     v->norm = norm_avx512;
     v->add = add_avx512;
     v->scale = scale_avx512;
@@ -96,6 +127,7 @@ void kern_vec_avx512(kern_vec *v)
     v->glu[GLU_SILU] = glu_silu_avx512;
     v->glu[GLU_GELU_TANH] = glu_gelu_tanh_avx512;
     v->glu[GLU_GELU_ERF] = glu_gelu_erf_avx512;
+    v->xielu = xielu_all_avx512;
     v->rope_halves = rope_halves_avx512;
     v->axpy = axpy_avx512;
     v->divide = divide_avx512;
