@@ -174,7 +174,8 @@ base_config config_base(config *c, const config_defaults *d)
     read_heads(c, d, &b.s);
     b.s.ctx_train = config_int(c, "max_position_embeddings", "context_length", 1, 1 << 28, d->ctx);
     b.ffn = config_need_int(c, "intermediate_size", "feed_forward_length", 1, wide);
-    b.eps = (float)config_num(c, "rms_norm_eps", "attention.layer_norm_rms_epsilon", 0, 1, 1e-6);
+    b.eps = (float)config_num(c, "rms_norm_eps", "attention.layer_norm_rms_epsilon", 0, 1,
+                              d->eps > 0 ? (double)d->eps : 1e-6);
     b.s.vocab = vocab_size(c, d->vocab);
     b.tied = c->gguf ? source_find(c->src, "output.weight") == NULL
                      : config_bool(c, "tie_word_embeddings", d->tied);

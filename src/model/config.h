@@ -49,6 +49,7 @@ typedef struct base_config {
 typedef struct config_defaults {
     int32_t n_head, n_kv_head, head_dim, vocab, ctx;
     bool tied;
+    float eps; /* 0: 1e-6 */
 } config_defaults;
 base_config config_base(config *c, const config_defaults *d);
 

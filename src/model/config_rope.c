@@ -107,8 +107,9 @@ static void read_gguf(config *c, rope_params *p)
                          gguf_num(c, "rope.scaling.yarn_attn_factor", 1);
     p->beta_fast = gguf_num(c, "rope.scaling.yarn_beta_fast", 32);
     p->beta_slow = gguf_num(c, "rope.scaling.yarn_beta_slow", 1);
-    if (p->kind == ROPE_LONG || p->kind == ROPE_LLAMA3 || p->kind == ROPE_DYNAMIC)
-        config_fail(c, "rope.scaling.type", "a type without its tables", "none, linear or yarn");
+    if (p->kind == ROPE_LLAMA3 || p->kind == ROPE_DYNAMIC)
+        config_fail(c, "rope.scaling.type", "a type without its tables",
+                    "none, linear, yarn or longrope");
     if (gguf_num(c, "rope.scaling.yarn_log_multiplier", 0) != 0)
         config_fail(c, "rope.scaling.yarn_log_multiplier", "present", "a family that uses it");
 }

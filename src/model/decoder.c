@@ -1,5 +1,6 @@
-/* The weight tables and the forward pass of pre-norm decoders (Touvron et al. 2023, "LLaMA", section
-   2.2): what a family adds to them stands in its own file. */
+/* What decoders of one attention and one MLP a layer share: opening, the names of their matrices, and
+   the forward pass of pre-norm ones (Touvron et al. 2023, "LLaMA", section 2.2).  What a family adds
+   or does in another order stands in its own file. */
 #include <math.h>
 
 #include "model/decoder.h"
@@ -19,60 +20,154 @@ static const weight_row head_rows[] = {
 #define L(f)  offsetof(decoder_layer, f)
 #define HF(n) "model.layers.%d." n
 #define GG(n) "blk.%d." n
-static const weight_row layer_rows[] = {
+const weight_row decoder_pre_norms[DECODER_PRE_NORMS] = {
     {L(attn_norm), HF("input_layernorm"), GG("attn_norm"), DIM_ONE, DIM_HIDDEN, 0},
+    {L(mlp_norm), HF("post_attention_layernorm"), GG("ffn_norm"), DIM_ONE, DIM_HIDDEN, 0},
+};
+const weight_row decoder_head_norms[DECODER_HEAD_NORMS] = {
+    {L(attn.q_norm), HF("self_attn.q_norm"), GG("attn_q_norm"), DIM_ONE, DIM_HEAD, 0},
+    {L(attn.k_norm), HF("self_attn.k_norm"), GG("attn_k_norm"), DIM_ONE, DIM_HEAD, 0},
+};
+static const weight_split qkv_split = {
+    HF("self_attn.qkv_proj"),
+    GG("attn_qkv"),
+    DIM_HIDDEN,
+    W_BIAS_QKV,
+    {{L(attn.wq), DIM_Q}, {L(attn.wk), DIM_KV}, {L(attn.wv), DIM_KV}}};
+static const weight_row qkv_rows[] = {
     {L(attn.wq), HF("self_attn.q_proj"), GG("attn_q"), DIM_Q, DIM_HIDDEN, W_BIAS_QKV},
     {L(attn.wk), HF("self_attn.k_proj"), GG("attn_k"), DIM_KV, DIM_HIDDEN, W_BIAS_QKV},
     {L(attn.wv), HF("self_attn.v_proj"), GG("attn_v"), DIM_KV, DIM_HIDDEN, W_BIAS_QKV},
+};
+static const weight_row out_rows[] = {
     {L(attn.wo), HF("self_attn.o_proj"), GG("attn_output"), DIM_HIDDEN, DIM_Q,
      W_BIAS_OUT | W_ATTN_OUT},
-    {L(mlp_norm), HF("post_attention_layernorm"), GG("ffn_norm"), DIM_ONE, DIM_HIDDEN, 0},
+};
+/* GGUF files call the pair ffn_up, and have no ffn_gate. */
+static const weight_split gate_up_split = {HF("mlp.gate_up_proj"),
+                                           GG("ffn_up"),
+                                           DIM_HIDDEN,
+                                           W_BIAS_MLP,
+                                           {{L(mlp.gate), DIM_FFN}, {L(mlp.up), DIM_FFN}}};
+static const weight_row gate_up_rows[] = {
     {L(mlp.gate), HF("mlp.gate_proj"), GG("ffn_gate"), DIM_FFN, DIM_HIDDEN, W_BIAS_MLP},
     {L(mlp.up), HF("mlp.up_proj"), GG("ffn_up"), DIM_FFN, DIM_HIDDEN, W_BIAS_MLP},
+};
+static const weight_row down_rows[] = {
     {L(mlp.down), HF("mlp.down_proj"), GG("ffn_down"), DIM_HIDDEN, DIM_FFN,
      W_BIAS_MLP | W_FFN_DOWN},
-};
-static const weight_row head_norm_rows[] = {
-    {L(attn.q_norm), HF("self_attn.q_norm"), GG("attn_q_norm"), DIM_ONE, DIM_HEAD, 0},
-    {L(attn.k_norm), HF("self_attn.k_norm"), GG("attn_k_norm"), DIM_ONE, DIM_HEAD, 0},
 };
 #undef L
 #undef HF
 #undef GG
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 
-cairn_status decoder_bind(model *m, decoder *d, bool tied, bool head_norms, cairn_diag *dg)
+cairn_status decoder_begin(model *m, config *c, const base_config *b, decoder **out, cairn_diag *dg)
 {
-    d->layer = arena_calloc(&m->a, (size_t)m->shape.n_layer, sizeof *d->layer);
-    if (!d->layer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", m->shape.n_layer);
+    decoder *d = arena_calloc(&m->a, 1, sizeof *d);
+    if (!d) return diag_set(dg, CAIRN_E_NOMEM, "model");
+    TRY(c->status);
+    d->layer = arena_calloc(&m->a, (size_t)b->s.n_layer, sizeof *d->layer);
+    if (!d->layer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b->s.n_layer);
+    d->eps = b->eps;
+    d->score_scale = 1.0f / sqrtf((float)b->s.head_dim);
+    d->embed_by = d->residual_by = d->logits_by = 1.0f;
+    m->shape = b->s;
+    m->impl = d;
+    TRY(family_weights(m, b, dg));
+    if (c->gguf) m->w.may_bias = W_BIAS_QKV | W_BIAS_OUT | W_BIAS_MLP;
+    if (config_bool(c, "attention_bias", false)) m->w.need_bias |= W_BIAS_QKV | W_BIAS_OUT;
+    if (config_bool(c, "mlp_bias", false)) m->w.need_bias |= W_BIAS_MLP;
+    *out = d;
+    return CAIRN_OK;
+}
+
+/* Divisors of frequencies: one list, or two that the length of the sequence switches. */
+static cairn_status rope_tables(model *m, rope_params *p, cairn_diag *dg)
+{
+    if (m->src->format != SOURCE_GGUF || p->dim < 2) return CAIRN_OK;
+    TRY(weights_vector(&m->w, "rope_freqs.weight", p->dim / 2, &p->divisor, dg));
+    TRY(weights_vector(&m->w, "rope_factors_short.weight", p->dim / 2, &p->short_div, dg));
+    TRY(weights_vector(&m->w, "rope_factors_long.weight", p->dim / 2, &p->long_div, dg));
+    if (!p->short_div && !p->long_div) return CAIRN_OK;
+    p->kind = ROPE_LONG;
+    p->attention_factor = 1; /* the file's attention_scale is all of it */
+    return CAIRN_OK;
+}
+
+cairn_status decoder_prepare(model *m, config *c, decoder *d, const rope_params *rope,
+                             cairn_diag *dg)
+{
+    rope_params p = *rope;
+    TRY(c->status);
+    TRY(rope_tables(m, &p, dg));
+    TRY(rope_make(&p, &m->a, &d->rope, dg));
+    TRY(family_cache(m, d->window, dg));
+    for (int32_t i = 0; i < m->shape.n_layer; i++) d->layer[i].rope = &d->rope;
+    return CAIRN_OK;
+}
+
+cairn_status decoder_bind_head(model *m, decoder *d, bool tied, cairn_diag *dg)
+{
     TRY(weights_bind(&m->w, top_rows, N(top_rows), -1, d, dg));
-    if (tied) {
-        weights_tie(&m->w, d->tok_embed);
-        d->lm_head = d->tok_embed;
-    } else {
-        TRY(weights_bind(&m->w, head_rows, N(head_rows), -1, d, dg));
-    }
+    if (!tied) return weights_bind(&m->w, head_rows, N(head_rows), -1, d, dg);
+    weights_tie(&m->w, d->tok_embed);
+    d->lm_head = d->tok_embed;
+    return CAIRN_OK;
+}
+
+cairn_status decoder_bind_attn(model *m, decoder_layer *L, int32_t i, cairn_diag *dg)
+{
+    if (weights_has(&m->w, qkv_split.hf, qkv_split.gguf, i))
+        TRY(weights_bind_split(&m->w, &qkv_split, i, L, dg));
+    else
+        TRY(weights_bind(&m->w, qkv_rows, N(qkv_rows), i, L, dg));
+    return weights_bind(&m->w, out_rows, N(out_rows), i, L, dg);
+}
+
+cairn_status decoder_bind_mlp(model *m, decoder_layer *L, int32_t i, cairn_diag *dg)
+{
+    const bool joined = weights_has(&m->w, gate_up_split.hf, gate_up_split.gguf, i) &&
+                        !weights_has(&m->w, gate_up_rows[0].hf, gate_up_rows[0].gguf, i);
+    if (joined)
+        TRY(weights_bind_split(&m->w, &gate_up_split, i, L, dg));
+    else
+        TRY(weights_bind(&m->w, gate_up_rows, N(gate_up_rows), i, L, dg));
+    return weights_bind(&m->w, down_rows, N(down_rows), i, L, dg);
+}
+
+cairn_status decoder_bind(model *m, config *c, const base_config *b, decoder *d,
+                          const rope_params *rope, const weight_row *norms, size_t n_norms,
+                          cairn_diag *dg)
+{
+    TRY(decoder_prepare(m, c, d, rope, dg));
+    TRY(decoder_bind_head(m, d, b->tied, dg));
     for (int32_t i = 0; i < m->shape.n_layer; i++) {
-        TRY(weights_bind(&m->w, layer_rows, N(layer_rows), i, &d->layer[i], dg));
-        if (head_norms)
-            TRY(weights_bind(&m->w, head_norm_rows, N(head_norm_rows), i, &d->layer[i], dg));
+        TRY(weights_bind(&m->w, norms, n_norms, i, &d->layer[i], dg));
+        TRY(decoder_bind_attn(m, &d->layer[i], i, dg));
+        TRY(decoder_bind_mlp(m, &d->layer[i], i, dg));
     }
     return CAIRN_OK;
+}
+
+attention decoder_attention(const model *m)
+{
+    const decoder *d = m->impl;
+    return (attention){.h = {m->shape.n_head, m->shape.n_kv_head, m->shape.head_dim},
+                       .scale = d->score_scale};
 }
 
 val decoder_forward(fwd *f, const model *m)
 {
     const decoder *d = m->impl;
-    const model_shape *s = &m->shape;
-    attention a = {.h = {s->n_head, s->n_kv_head, s->head_dim},
-                   .scale = 1.0f / sqrtf((float)s->head_dim)};
+    attention a = decoder_attention(m);
     val x = embed(f, d->tok_embed, 1.0f);
     tap(f, x, 0);
-    for (f->layer = 0; f->layer < s->n_layer; f->layer++) {
+    for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
         const decoder_layer *L = &d->layer[f->layer];
         val h = rms_norm(f, x, L->attn_norm, d->eps);
         a.window = d->window[f->layer];
-        h = gqa(f, h, &L->attn, &a, &d->rope, d->eps);
+        h = gqa(f, h, &L->attn, &a, L->rope, d->eps);
         x = add(f, x, h);
         h = rms_norm(f, x, L->mlp_norm, d->eps);
         h = glu_mlp(f, h, &L->mlp, GLU_SILU);

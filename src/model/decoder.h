@@ -1,5 +1,5 @@
-/* A pre-norm decoder, the shape that most families share: a norm before attention and
-   one before the gated MLP in each layer, a norm and a head at the end. */
+/* A decoder of one attention and one MLP a layer: the fields, weight names and pieces that families of
+   this shape share.  The order of norms and additions is each family's own forward. */
 #ifndef MODEL_DECODER_H
 #define MODEL_DECODER_H
 
@@ -7,9 +7,10 @@
 #include "nn/blocks.h"
 
 typedef struct decoder_layer {
-    const weight *attn_norm, *mlp_norm;
-    gqa_weights attn; /* norms on q and k where the family has them */
+    const weight *attn_norm, *attn_post, *mlp_norm, *mlp_post; /* those that the family has */
+    gqa_weights attn;                                          /* norms on q and k likewise */
     glu_weights mlp;
+    const rope_spec *rope; /* NULL: nothing tells positions */
 } decoder_layer;
 
 typedef struct decoder {
@@ -17,13 +18,38 @@ typedef struct decoder {
     decoder_layer *layer;  /* [n_layer], in the model's arena */
     const int32_t *window; /* of each layer, 0: none */
     rope_spec rope;
-    float eps;
+    float eps, score_scale;                 /* score_scale: 1/√head_dim unless the family says */
+    float embed_by, residual_by, logits_by; /* families with multipliers */
 } decoder;
 
-/* Binds all of it by the names that HF and GGUF files use.  `tied`: the embedding is the head.
-   `head_norms`: q and k have norms; a file that says otherwise is an error. */
-cairn_status decoder_bind(model *m, decoder *d, bool tied, bool head_norms, cairn_diag *dg);
-/* The forward pass of a model whose impl is a decoder; returns the logits. */
+/* First step of a family's open: a decoder in the model's arena with the shared fields, m->w ready.
+   Biases: HF's attention_bias and mlp_bias say; a GGUF file's are used where they lie. */
+cairn_status decoder_begin(model *m, config *c, const base_config *b, decoder **out,
+                           cairn_diag *dg);
+/* Last step: checks the config, lays out the cache by d->window, binds the embedding, the last norm,
+   the head, the matrices of every layer and `norms`, rows of a decoder_layer.  Every layer rotates
+   by `rope`, to which tables that a GGUF file holds as tensors are added. */
+cairn_status decoder_bind(model *m, config *c, const base_config *b, decoder *d,
+                          const rope_params *rope, const weight_row *norms, size_t n_norms,
+                          cairn_diag *dg);
+
+/* The parts of decoder_bind, for families that bind some of it themselves. */
+cairn_status decoder_prepare(model *m, config *c, decoder *d, const rope_params *rope,
+                             cairn_diag *dg);
+cairn_status decoder_bind_head(model *m, decoder *d, bool tied, cairn_diag *dg);
+/* q, k, v and o; q, k and v as three matrices or in one. */
+cairn_status decoder_bind_attn(model *m, decoder_layer *L, int32_t i, cairn_diag *dg);
+/* Gate, up and down; gate and up as two matrices or in one. */
+cairn_status decoder_bind_mlp(model *m, decoder_layer *L, int32_t i, cairn_diag *dg);
+
+/* The names of a pre-norm block, and of norms on the heads of q and k. */
+enum { DECODER_PRE_NORMS = 2, DECODER_HEAD_NORMS = 2 };
+extern const weight_row decoder_pre_norms[DECODER_PRE_NORMS];
+extern const weight_row decoder_head_norms[DECODER_HEAD_NORMS];
+
+/* Window 0; a family's forward sets it layer by layer. */
+attention decoder_attention(const model *m);
+/* The forward pass of pre-norm decoders; returns the logits. */
 val decoder_forward(fwd *f, const model *m);
 
 #endif

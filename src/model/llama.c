@@ -19,35 +19,18 @@ static int32_t window_of(config *c, bool mistral)
     return config_int(c, "sliding_window", NULL, 1, 1 << 28, 4096);
 }
 
-static void bias_policy(config *c, weights *w)
-{
-    if (c->gguf) w->may_bias = W_BIAS_QKV | W_BIAS_OUT | W_BIAS_MLP;
-    if (config_bool(c, "attention_bias", false)) w->need_bias |= W_BIAS_QKV | W_BIAS_OUT;
-    if (config_bool(c, "mlp_bias", false)) w->need_bias |= W_BIAS_MLP;
-}
-
 static cairn_status llama_open(model *m, config *c, cairn_diag *dg)
 {
     static const char *const acts[] = {"silu", NULL};
     const bool mistral = str_is(str_of(c->arch), "mistral");
     const base_config b = config_base(c, mistral ? &mistral_defaults : &llama_defaults);
-    decoder *d = arena_calloc(&m->a, 1, sizeof *d);
-    if (!d) return diag_set(dg, CAIRN_E_NOMEM, "model");
-    TRY(c->status);
-    config_only(c, "hidden_act", acts);
-    m->shape = b.s;
-    m->impl = d;
-    d->eps = b.eps;
-    d->window = config_windows(c, b.s.n_layer, window_of(c, mistral), 0, &m->a);
     rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
-    TRY(family_weights(m, &b, dg));
-    bias_policy(c, &m->w);
-    TRY(c->status);
+    decoder *d;
+    TRY(decoder_begin(m, c, &b, &d, dg));
+    config_only(c, "hidden_act", acts);
+    d->window = config_windows(c, b.s.n_layer, window_of(c, mistral), 0, &m->a);
     rope.interleaved = c->gguf;
-    TRY(weights_vector(&m->w, "rope_freqs.weight", rope.dim / 2, &rope.divisor, dg));
-    TRY(rope_make(&rope, &m->a, &d->rope, dg));
-    TRY(family_cache(m, d->window, dg));
-    return decoder_bind(m, d, b.tied, false, dg);
+    return decoder_bind(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg);
 }
 
 static const char *const hf_types[] = {"llama", "mistral", NULL};

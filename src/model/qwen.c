@@ -25,15 +25,12 @@ static const int32_t *windows(config *c, int32_t n_layer, arena *a)
     return w;
 }
 
-/* The second generation always has biases on q, k and v; the third where its config says so. */
-static void bias_policy(config *c, bool third, weights *w)
+/* The second generation always has biases on q, k and v, and never others. */
+static void bias_policy(const config *c, bool third, weights *w)
 {
-    if (!third)
-        w->need_bias = W_BIAS_QKV;
-    else if (c->gguf)
-        w->may_bias = W_BIAS_QKV | W_BIAS_OUT;
-    else if (config_bool(c, "attention_bias", false))
-        w->need_bias = W_BIAS_QKV | W_BIAS_OUT;
+    if (third) return;
+    w->need_bias = W_BIAS_QKV;
+    if (c->gguf) w->may_bias = 0;
 }
 
 static cairn_status qwen_open(model *m, config *c, cairn_diag *dg)
@@ -41,22 +38,16 @@ static cairn_status qwen_open(model *m, config *c, cairn_diag *dg)
     static const char *const acts[] = {"silu", NULL};
     const bool third = str_is(str_of(c->arch), "qwen3");
     const base_config b = config_base(c, third ? &qwen3_defaults : &qwen2_defaults);
-    decoder *d = arena_calloc(&m->a, 1, sizeof *d);
-    if (!d) return diag_set(dg, CAIRN_E_NOMEM, "model");
-    TRY(c->status);
-    config_only(c, "hidden_act", acts);
-    m->shape = b.s;
-    m->impl = d;
-    d->eps = b.eps;
-    d->window = windows(c, b.s.n_layer, &m->a);
     const rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
-    TRY(family_weights(m, &b, dg));
+    decoder *d;
+    TRY(decoder_begin(m, c, &b, &d, dg));
+    config_only(c, "hidden_act", acts);
+    d->window = windows(c, b.s.n_layer, &m->a);
     bias_policy(c, third, &m->w);
-    TRY(c->status);
-    if (!d->window) return diag_set(dg, CAIRN_E_NOMEM, "layer windows");
-    TRY(rope_make(&rope, &m->a, &d->rope, dg));
-    TRY(family_cache(m, d->window, dg));
-    return decoder_bind(m, d, b.tied, third, dg);
+    TRY(decoder_bind(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg));
+    for (int32_t i = 0; third && i < b.s.n_layer; i++)
+        TRY(weights_bind(&m->w, decoder_head_norms, DECODER_HEAD_NORMS, i, &d->layer[i], dg));
+    return CAIRN_OK;
 }
 
 static const char *const hf_types[] = {"qwen2", "qwen3", NULL};

@@ -7,20 +7,20 @@
 /* The matrices of grouped-query attention (Ainslie et al. 2023, "GQA"). */
 typedef struct gqa_weights {
     const weight *wq, *wk, *wv, *wo;
-    const weight *q_norm, *k_norm; /* RMS norms of each head, or NULL */
+    const weight *q_norm, *k_norm; /* RMS norms of each head or, as long, of the row; or NULL */
 } gqa_weights;
 
-/* o = Wo · attend(rope(norm(Wq x)), rope(norm(Wk x)), Wv x) */
+/* o = Wo · attend(rope(norm(Wq x)), rope(norm(Wk x)), Wv x); r NULL: no rotation */
 static inline val gqa(fwd *f, val x, const gqa_weights *w, const attention *a, const rope_spec *r,
                       float eps)
 {
     val q = linear(f, x, w->wq);
     val k = linear(f, x, w->wk);
     const val v = linear(f, x, w->wv);
-    if (w->q_norm) q = rms_norm_heads(f, q, w->q_norm, a->h.dim, eps);
-    if (w->k_norm) k = rms_norm_heads(f, k, w->k_norm, a->h.dim, eps);
-    q = rope(f, q, a->h.dim, r);
-    k = rope(f, k, a->h.dim, r);
+    if (w->q_norm) q = rms_norm(f, q, w->q_norm, eps);
+    if (w->k_norm) k = rms_norm(f, k, w->k_norm, eps);
+    if (r) q = rope(f, q, a->h.dim, r);
+    if (r) k = rope(f, k, a->h.dim, r);
     const val o = attend(f, q, k, v, a);
     return linear(f, o, w->wo);
 }

@@ -75,6 +75,16 @@ static inline val rms_norm(fwd *f, val x, const weight *gain, float eps)
     return rms_norm_heads(f, x, gain, gain->cols, eps);
 }
 
+/* Over the whole row. */
+static inline val layer_norm(fwd *f, val x, const weight *gain, float eps)
+{
+    op o = nn_op(f, OP_LAYER_NORM, x, VAL_NONE, VAL_NONE);
+    o.w[0] = gain;
+    o.u.norm.eps = eps;
+    o.u.norm.group = gain->cols;
+    return nn_emit(f, &o, nn_cols(f, x));
+}
+
 static inline val rope(fwd *f, val x, int32_t head_dim, const rope_spec *r)
 {
     op o = nn_op(f, OP_ROPE, x, VAL_NONE, VAL_NONE);
@@ -108,6 +118,20 @@ static inline val add(fwd *f, val a, val b)
 {
     op o = nn_op(f, OP_ADD, a, b, VAL_NONE);
     return nn_emit(f, &o, nn_cols(f, a));
+}
+
+static inline val scale(fwd *f, val x, float by)
+{
+    op o = nn_op(f, OP_SCALE, x, VAL_NONE, VAL_NONE);
+    o.u.map.scalar = by;
+    return nn_emit(f, &o, nn_cols(f, x));
+}
+
+static inline val xielu(fwd *f, val x, const xielu_params *p)
+{
+    op o = nn_op(f, OP_XIELU, x, VAL_NONE, VAL_NONE);
+    o.u.xielu = *p;
+    return nn_emit(f, &o, nn_cols(f, x));
 }
 
 static inline val softcap(fwd *f, val x, float cap)

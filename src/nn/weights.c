@@ -35,21 +35,21 @@ static void spell(char out[NAME_MAX_LEN], const char *prefix, const char *name, 
         (void)snprintf(out, NAME_MAX_LEN, "%s%s%s", prefix, name, suffix);
 }
 
-static const tensor_desc *find(const weights *w, const weight_row *r, int32_t layer,
+static const tensor_desc *find(const weights *w, const char *hf, const char *gguf, int32_t layer,
                                const char *suffix, char name[NAME_MAX_LEN])
 {
     static const char *const prefixes[] = {"", "language_model.", "model.language_model."};
     if (w->src->format == SOURCE_GGUF) {
-        spell(name, "", r->gguf, layer, suffix);
+        spell(name, "", gguf, layer, suffix);
         return source_find(w->src, name);
     }
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
-        const bool nested = i == 2 && strncmp(r->hf, "model.", 6) == 0;
-        spell(name, prefixes[i], nested ? r->hf + 6 : r->hf, layer, suffix);
+        const bool nested = i == 2 && strncmp(hf, "model.", 6) == 0;
+        spell(name, prefixes[i], nested ? hf + 6 : hf, layer, suffix);
         const tensor_desc *t = source_find(w->src, name);
         if (t) return t;
     }
-    spell(name, "", r->hf, layer, suffix);
+    spell(name, "", hf, layer, suffix);
     return NULL;
 }
 
@@ -68,7 +68,8 @@ static cairn_status misshapen(const tensor_desc *t, const char *expected, cairn_
 static cairn_status load_vector(weights *w, const tensor_desc *t, int32_t n, float plus,
                                 const float **out, cairn_diag *dg)
 {
-    if (t->n_dim != 1 || t->dim[0] != n) {
+    const bool scalar = n == 1 && t->n_dim == 0;
+    if (!scalar && (t->n_dim != 1 || t->dim[0] != n)) {
         char want[48];
         (void)snprintf(want, sizeof want, "[%d]", (int)n);
         return misshapen(t, want, dg);
@@ -133,15 +134,65 @@ static weight_class class_of(uint32_t flags)
     return flags & W_ATTN_OUT ? WEIGHT_ATTN_OUT : WEIGHT_PLAIN;
 }
 
-static cairn_status bind_bias(weights *w, const weight_row *r, int32_t layer, weight *item,
-                              cairn_diag *dg)
+/* The bias [rows] of the matrix of these names, or NULL where the class has none. */
+static cairn_status find_bias(weights *w, const char *hf, const char *gguf, uint32_t flags,
+                              int32_t layer, int32_t rows, const float **out, cairn_diag *dg)
 {
     char name[NAME_MAX_LEN];
-    if (!(r->flags & (w->may_bias | w->need_bias))) return CAIRN_OK;
-    const tensor_desc *t = find(w, r, layer, ".bias", name);
-    if (t) return load_vector(w, t, item->rows, 0.0f, &item->bias, dg);
-    if (!(r->flags & w->need_bias)) return CAIRN_OK;
+    *out = NULL;
+    if (!(flags & (w->may_bias | w->need_bias))) return CAIRN_OK;
+    const tensor_desc *t = find(w, hf, gguf, layer, ".bias", name);
+    if (t) return load_vector(w, t, rows, 0.0f, out, dg);
+    if (!(flags & w->need_bias)) return CAIRN_OK;
     return diag_set(dg, CAIRN_E_CORRUPT, "%s: tensor %s is missing", w->src->path, name);
+}
+
+/* Rows first … first + rows - 1 of a checked matrix. */
+static cairn_status keep_rows(weights *w, const tensor_desc *t, int32_t first, int32_t rows,
+                              uint32_t flags, const float *bias, const weight **out, cairn_diag *dg)
+{
+    const size_t row_bytes = t->size / (size_t)t->dim[0];
+    weight *item = arena_calloc(w->a, 1, sizeof *item);
+    if (!item) return diag_set(dg, CAIRN_E_NOMEM, "weight %s", t->name.ptr);
+    *item = (weight){.name = t->name.ptr,
+                     .type = t->type,
+                     .rows = rows,
+                     .cols = (int32_t)t->dim[1],
+                     .data = t->data + (size_t)first * row_bytes,
+                     .size = (size_t)rows * row_bytes,
+                     .bias = bias ? bias + first : NULL,
+                     .klass = class_of(flags),
+                     .gather = (flags & W_GATHER) != 0,
+                     .matmul = !(flags & W_GATHER)};
+    w->used[t - w->src->tensor] = 1;
+    TRY(keep(w, item, dg));
+    *out = item;
+    return CAIRN_OK;
+}
+
+static cairn_status keep_vector(weights *w, const tensor_desc *t, int32_t cols, uint32_t flags,
+                                const weight **out, cairn_diag *dg)
+{
+    const bool plus = (flags & W_PLUS_ONE) && w->src->format == SOURCE_SAFETENSORS;
+    weight *item = arena_calloc(w->a, 1, sizeof *item);
+    if (!item) return diag_set(dg, CAIRN_E_NOMEM, "weight %s", t->name.ptr);
+    *item = (weight){.name = t->name.ptr,
+                     .type = t->type,
+                     .rows = 1,
+                     .cols = cols,
+                     .data = t->data,
+                     .size = t->size};
+    TRY(load_vector(w, t, cols, plus ? 1.0f : 0.0f, &item->f32, dg));
+    TRY(keep(w, item, dg));
+    *out = item;
+    return CAIRN_OK;
+}
+
+static cairn_status missing(const weights *w, const char *name, int32_t rows, int32_t cols,
+                            cairn_diag *dg)
+{
+    return diag_set(dg, CAIRN_E_CORRUPT, "%s: tensor %s is missing; expected [%d, %d]",
+                    w->src->path, name, (int)rows, (int)cols);
 }
 
 static cairn_status bind_one(weights *w, const weight_row *r, int32_t layer, const weight **field,
@@ -149,34 +200,46 @@ static cairn_status bind_one(weights *w, const weight_row *r, int32_t layer, con
 {
     char name[NAME_MAX_LEN];
     const int32_t rows = w->dim[r->rows], cols = w->dim[r->cols];
-    const tensor_desc *t = find(w, r, layer, ".weight", name);
+    const float *bias;
+    const tensor_desc *t = find(w, r->hf, r->gguf, layer, r->flags & W_BARE ? "" : ".weight", name);
     *field = NULL;
     if (!t && (r->flags & W_OPTIONAL)) return CAIRN_OK;
-    if (!t)
-        return diag_set(dg, CAIRN_E_CORRUPT, "%s: tensor %s is missing; expected [%d, %d]",
-                        w->src->path, name, (int)rows, (int)cols);
-    weight *item = arena_calloc(w->a, 1, sizeof *item);
-    if (!item) return diag_set(dg, CAIRN_E_NOMEM, "weight %s", name);
-    *item = (weight){.name = t->name.ptr,
-                     .type = t->type,
-                     .rows = rows,
-                     .cols = cols,
-                     .data = t->data,
-                     .size = t->size,
-                     .klass = class_of(r->flags),
-                     .gather = (r->flags & W_GATHER) != 0,
-                     .matmul = !(r->flags & W_GATHER)};
-    if (r->rows == DIM_ONE) {
-        const bool plus = (r->flags & W_PLUS_ONE) && w->src->format == SOURCE_SAFETENSORS;
-        item->matmul = false;
-        TRY(load_vector(w, t, cols, plus ? 1.0f : 0.0f, &item->f32, dg));
-    } else {
-        TRY(check_matrix(t, rows, cols, dg));
-        TRY(bind_bias(w, r, layer, item, dg));
+    if (!t) return missing(w, name, rows, cols, dg);
+    if (r->rows == DIM_ONE) return keep_vector(w, t, cols, r->flags, field, dg);
+    TRY(check_matrix(t, rows, cols, dg));
+    TRY(find_bias(w, r->hf, r->gguf, r->flags, layer, rows, &bias, dg));
+    return keep_rows(w, t, 0, rows, r->flags, bias, field, dg);
+}
+
+bool weights_has(const weights *w, const char *hf, const char *gguf, int32_t layer)
+{
+    char name[NAME_MAX_LEN];
+    return find(w, hf, gguf, layer, ".weight", name) != NULL;
+}
+
+cairn_status weights_bind_split(weights *w, const weight_split *split, int32_t layer, void *into,
+                                cairn_diag *dg)
+{
+    enum { MOST = sizeof split->part / sizeof split->part[0] };
+    char name[NAME_MAX_LEN];
+    const int32_t cols = w->dim[split->cols];
+    const float *bias;
+    int64_t total = 0;
+    const tensor_desc *t = find(w, split->hf, split->gguf, layer, ".weight", name);
+    for (size_t i = 0; i < MOST && split->part[i].rows != DIM_ONE; i++)
+        total += w->dim[split->part[i].rows];
+    if (total > INT32_MAX)
+        return diag_set(dg, CAIRN_E_LIMIT, "%s: %lld rows", name, (long long)total);
+    if (!t) return missing(w, name, (int32_t)total, cols, dg);
+    TRY(check_matrix(t, (int32_t)total, cols, dg));
+    TRY(find_bias(w, split->hf, split->gguf, split->flags, layer, (int32_t)total, &bias, dg));
+    for (size_t i = 0, first = 0; i < MOST && split->part[i].rows != DIM_ONE; i++) {
+        const int32_t rows = w->dim[split->part[i].rows];
+        const weight *item;
+        TRY(keep_rows(w, t, (int32_t)first, rows, split->flags, bias, &item, dg));
+        memcpy((char *)into + split->part[i].field, &item, sizeof item);
+        first += (size_t)rows;
     }
-    w->used[t - w->src->tensor] = 1;
-    TRY(keep(w, item, dg));
-    *field = item;
     return CAIRN_OK;
 }
 

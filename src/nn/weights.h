@@ -28,7 +28,8 @@ enum {
     /* NAME.bias belongs to the weight, as `weights.bias` says of the class: */
     W_BIAS_QKV = 64,
     W_BIAS_OUT = 128, /* of attention */
-    W_BIAS_MLP = 256
+    W_BIAS_MLP = 256,
+    W_BARE = 512 /* the name has no ".weight" */
 };
 
 typedef struct weight_row {
@@ -37,6 +38,17 @@ typedef struct weight_row {
     dim_name rows, cols;   /* DIM_ONE rows: a vector */
     uint32_t flags;
 } weight_row;
+
+/* One tensor whose rows are several matrices, one after another. */
+typedef struct weight_split {
+    const char *hf, *gguf; /* as in weight_row */
+    dim_name cols;
+    uint32_t flags;
+    struct {
+        size_t field;
+        dim_name rows; /* DIM_ONE ends the list */
+    } part[4];
+} weight_split;
 
 typedef struct weights {
     arena *a;
@@ -54,6 +66,11 @@ cairn_status weights_init(weights *w, arena *a, const source *src, cairn_diag *d
    with the shape found and the one expected. */
 cairn_status weights_bind(weights *w, const weight_row *table, size_t n_rows, int32_t layer,
                           void *into, cairn_diag *dg);
+/* Binds the parts of one tensor; its bias is cut the same way. */
+cairn_status weights_bind_split(weights *w, const weight_split *split, int32_t layer, void *into,
+                                cairn_diag *dg);
+/* Whether the file has the weight of this name. */
+bool weights_has(const weights *w, const char *hf, const char *gguf, int32_t layer);
 /* The tied case: the embedding is the head too. */
 void weights_tie(weights *w, const weight *embedding);
 /* A vector of the file outside every table, as f32 [n] in the arena; *out NULL when absent. */
