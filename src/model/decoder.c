@@ -150,9 +150,8 @@ cairn_status decoder_bind(model *m, config *c, const base_config *b, decoder *d,
     return CAIRN_OK;
 }
 
-attention decoder_attention(const model *m)
+attention decoder_attention(const model *m, const decoder *d)
 {
-    const decoder *d = m->impl;
     return (attention){.h = {m->shape.n_head, m->shape.n_kv_head, m->shape.head_dim},
                        .scale = d->score_scale};
 }
@@ -160,7 +159,7 @@ attention decoder_attention(const model *m)
 val decoder_forward(fwd *f, const model *m)
 {
     const decoder *d = m->impl;
-    attention a = decoder_attention(m);
+    attention a = decoder_attention(m, d);
     val x = embed(f, d->tok_embed, 1.0f);
     tap(f, x, 0);
     for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {

@@ -48,7 +48,7 @@ extern const weight_row decoder_pre_norms[DECODER_PRE_NORMS];
 extern const weight_row decoder_head_norms[DECODER_HEAD_NORMS];
 
 /* Window 0; a family's forward sets it layer by layer. */
-attention decoder_attention(const model *m);
+attention decoder_attention(const model *m, const decoder *d);
 /* The forward pass of pre-norm decoders; returns the logits. */
 val decoder_forward(fwd *f, const model *m);
 

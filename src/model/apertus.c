@@ -1,0 +1,157 @@
+/* Apertus (Hernández-Cano et al. 2025, "Apertus", section 2): a Llama block with RMS norms on the heads
+   of q and k and an MLP without a gate, down · xIELU(up x), whose two slopes are learned a layer
+   (Huang and Schlag 2024).  HF files hold the numbers of xIELU as tensors, GGUF files as metadata;
+   both before softplus. */
+#include "base/diag.h"
+#include "base/fmath.h"
+#include "model/decoder.h"
+
+typedef struct numbers {
+    const weight *alpha_p, *alpha_n, *beta, *eps;
+} numbers;
+
+#define L(f)  offsetof(decoder_layer, f)
+#define HF(n) "model.layers.%d." n
+#define GG(n) "blk.%d." n
+static const weight_row layer_rows[] = {
+    {L(attn_norm), HF("attention_layernorm"), GG("attn_norm"), DIM_ONE, DIM_HIDDEN, 0},
+    {L(mlp_norm), HF("feedforward_layernorm"), GG("ffn_norm"), DIM_ONE, DIM_HIDDEN, 0},
+    {L(mlp.up), HF("mlp.up_proj"), GG("ffn_up"), DIM_FFN, DIM_HIDDEN, 0},
+    {L(mlp.down), HF("mlp.down_proj"), GG("ffn_down"), DIM_HIDDEN, DIM_FFN, W_FFN_DOWN},
+};
+#undef L
+#define A(f) offsetof(numbers, f)
+static const weight_row number_rows[] = {
+    {A(alpha_p), HF("mlp.act_fn.alpha_p"), NULL, DIM_ONE, DIM_ONE, W_BARE},
+    {A(alpha_n), HF("mlp.act_fn.alpha_n"), NULL, DIM_ONE, DIM_ONE, W_BARE},
+    {A(beta), HF("mlp.act_fn.beta"), NULL, DIM_ONE, DIM_ONE, W_BARE | W_OPTIONAL},
+    {A(eps), HF("mlp.act_fn.eps"), NULL, DIM_ONE, DIM_ONE, W_BARE | W_OPTIONAL},
+};
+#undef A
+#undef HF
+#undef GG
+#define N(a) (sizeof(a) / sizeof((a)[0]))
+
+typedef struct apertus {
+    decoder *d;
+    xielu_params *act; /* [n_layer] */
+} apertus;
+
+static const config_defaults apertus_defaults = {
+    .n_head = 32, .vocab = 131072, .ctx = 65536, .eps = 1e-5f};
+
+/* A config without rotary parameters means Llama 3's scaling of these numbers. */
+static rope_params read_rope(config *c, const base_config *b, arena *a)
+{
+    rope_params p = config_rope(c, b, NULL, 12e6, a);
+    if (c->gguf || config_has(c, "rope_parameters", NULL) || config_has(c, "rope_scaling", NULL))
+        return p;
+    return (rope_params){.kind = ROPE_LLAMA3,
+                         .theta = 12e6,
+                         .dim = p.dim,
+                         .factor = 8,
+                         .ctx = p.ctx,
+                         .ctx_orig = 8192,
+                         .low_freq = 1,
+                         .high_freq = 4};
+}
+
+/* log(1 + e^x) */
+static double softplus(double x)
+{
+    if (x > 30) return x;
+    return x > -30 ? fmath_log(1.0 + fmath_exp(x)) : 0;
+}
+
+static xielu_params effective(double alpha_p, double alpha_n, double beta, double eps)
+{
+    return (xielu_params){.alpha_p = (float)softplus(alpha_p),
+                          .alpha_n = (float)(beta + softplus(alpha_n)),
+                          .beta = (float)beta,
+                          .eps = (float)eps};
+}
+
+/* Number i of a list with one a layer, or the one number for all. */
+static double listed(config *c, const char *name, int32_t i)
+{
+    char key[CONFIG_KEY_LEN];
+    meta list, m;
+    const char *k = config_key(c, NULL, name, key);
+    const bool found = meta_get(&c->src->meta, k, &list);
+    m = list;
+    if (found && (list.type != META_ARR || meta_at(&c->src->meta, &list, (size_t)i, &m)) &&
+        m.type == META_FLOAT)
+        return m.u.f;
+    config_fail(c, k, found ? "another list" : "missing", "one number a layer");
+    return 0;
+}
+
+static cairn_status bind_numbers(model *m, config *c, int32_t i, xielu_params *out, cairn_diag *dg)
+{
+    numbers n;
+    if (c->gguf) {
+        const double p = listed(c, "xielu.alpha_p", i), q = listed(c, "xielu.alpha_n", i);
+        const double beta = listed(c, "xielu.beta", i), eps = listed(c, "xielu.eps", i);
+        *out = effective(p, q, beta, eps);
+        return c->status;
+    }
+    TRY(weights_bind(&m->w, number_rows, N(number_rows), i, &n, dg));
+    *out = effective((double)n.alpha_p->f32[0], (double)n.alpha_n->f32[0],
+                     n.beta ? (double)n.beta->f32[0] : 0.5, n.eps ? (double)n.eps->f32[0] : -1e-6);
+    return CAIRN_OK;
+}
+
+static cairn_status apertus_open(model *m, config *c, cairn_diag *dg)
+{
+    static const char *const acts[] = {"xielu", NULL};
+    const base_config b = config_base(c, &apertus_defaults);
+    const rope_params rope = read_rope(c, &b, &m->a);
+    decoder *d;
+    TRY(decoder_begin(m, c, &b, &d, dg));
+    config_only(c, "hidden_act", acts);
+    if (!config_bool(c, "qk_norm", true)) config_fail(c, "qk_norm", "false", "true");
+    if (config_bool(c, "post_norm", false)) config_fail(c, "post_norm", "true", "false");
+    d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
+    apertus *ap = arena_calloc(&m->a, 1, sizeof *ap);
+    xielu_params *act = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *act);
+    if (!ap || !act) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
+    TRY(decoder_prepare(m, c, d, &rope, dg));
+    TRY(decoder_bind_head(m, d, b.tied, dg));
+    for (int32_t i = 0; i < b.s.n_layer; i++) {
+        TRY(decoder_bind_attn(m, &d->layer[i], i, dg));
+        TRY(weights_bind(&m->w, decoder_head_norms, DECODER_HEAD_NORMS, i, &d->layer[i], dg));
+        TRY(weights_bind(&m->w, layer_rows, N(layer_rows), i, &d->layer[i], dg));
+        TRY(bind_numbers(m, c, i, &act[i], dg));
+    }
+    *ap = (apertus){d, act};
+    m->impl = ap;
+    return CAIRN_OK;
+}
+
+static val apertus_forward(fwd *f, const model *m)
+{
+    const apertus *ap = m->impl;
+    const decoder *d = ap->d;
+    const attention a = decoder_attention(m, d);
+    val x = embed(f, d->tok_embed, 1.0f);
+    tap(f, x, 0);
+    for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
+        const decoder_layer *L = &d->layer[f->layer];
+        val h = rms_norm(f, x, L->attn_norm, d->eps);
+        h = gqa(f, h, &L->attn, &a, L->rope, d->eps);
+        x = add(f, x, h);
+        h = rms_norm(f, x, L->mlp_norm, d->eps);
+        h = linear(f, h, L->mlp.up);
+        h = xielu(f, h, &ap->act[f->layer]);
+        h = linear(f, h, L->mlp.down);
+        x = add(f, x, h);
+        tap(f, x, f->layer + 1);
+    }
+    f->layer = -1;
+    x = rms_norm(f, x, d->out_norm, d->eps);
+    return linear(f, x, d->lm_head);
+}
+
+static const char *const hf_types[] = {"apertus", NULL};
+static const char *const gguf_archs[] = {"apertus", NULL};
+const family family_apertus = {"apertus", hf_types, gguf_archs, apertus_open, apertus_forward};

@@ -1,0 +1,89 @@
+/* Granite 3 (IBM 2024, "Granite 3.0 language models") and MiniCPM (Hu et al. 2024, "MiniCPM", table 7):
+   a Llama block with four multipliers, of the embedding, of what each sublayer adds, of the scores and
+   of the logits.  MiniCPM spells them scale_emb, scale_depth / sqrt(layers), none, and
+   dim_model_base / hidden.
+
+   GGUF files hold q and k with rows permuted, as those of Llama.  The reference of MiniCPM is its
+   authors' modelling file. */
+#include <math.h>
+
+#include "base/diag.h"
+#include "base/str.h"
+#include "model/decoder.h"
+
+static const config_defaults granite_defaults = {.n_head = 32, .vocab = 32000, .ctx = 2048};
+static const config_defaults minicpm_defaults = {
+    .n_head = 32, .vocab = 32000, .ctx = 2048, .tied = true};
+
+static double multiplier(config *c, const char *hf, const char *gguf, double otherwise)
+{
+    return config_num(c, hf, gguf, 1e-9, 1e9, otherwise);
+}
+
+static void read_granite(config *c, decoder *d)
+{
+    const double score = multiplier(c, "attention_multiplier", "attention.scale",
+                                    c->gguf ? (double)d->score_scale : 1);
+    d->score_scale = (float)score;
+    d->embed_by = (float)multiplier(c, "embedding_multiplier", "embedding_scale", 1);
+    d->residual_by = (float)multiplier(c, "residual_multiplier", "residual_scale", 1);
+    d->logits_by = (float)(1 / multiplier(c, "logits_scaling", "logit_scale", 1));
+}
+
+/* Files of the older converter hold none of them: those of the 2B model hold then. */
+static void read_minicpm(config *c, const model_shape *s, decoder *d)
+{
+    const double depth = multiplier(c, "scale_depth", NULL, c->gguf ? 1.4 : 1);
+    const double base = multiplier(c, "dim_model_base", NULL, c->gguf ? 256 : 1);
+    d->embed_by = (float)multiplier(c, "scale_emb", "embedding_scale", c->gguf ? 12 : 1);
+    d->residual_by = (float)multiplier(c, NULL, "residual_scale", depth / sqrt((double)s->n_layer));
+    d->logits_by = (float)(1 / multiplier(c, NULL, "logit_scale", s->hidden / base));
+    if (config_has(c, "sparse_config", NULL))
+        config_fail(c, "sparse_config", "present", "dense attention");
+}
+
+static cairn_status granite_open(model *m, config *c, cairn_diag *dg)
+{
+    static const char *const acts[] = {"silu", NULL};
+    const bool minicpm = str_is(str_of(c->arch), "minicpm");
+    const base_config b = config_base(c, minicpm ? &minicpm_defaults : &granite_defaults);
+    rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
+    decoder *d;
+    TRY(decoder_begin(m, c, &b, &d, dg));
+    config_only(c, "hidden_act", acts);
+    if (minicpm)
+        read_minicpm(c, &b.s, d);
+    else
+        read_granite(c, d);
+    d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
+    rope.interleaved = c->gguf;
+    return decoder_bind(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg);
+}
+
+static val granite_forward(fwd *f, const model *m)
+{
+    const decoder *d = m->impl;
+    const attention a = decoder_attention(m, d);
+    val x = embed(f, d->tok_embed, d->embed_by);
+    tap(f, x, 0);
+    for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
+        const decoder_layer *L = &d->layer[f->layer];
+        val h = rms_norm(f, x, L->attn_norm, d->eps);
+        h = gqa(f, h, &L->attn, &a, L->rope, d->eps);
+        h = scale(f, h, d->residual_by);
+        x = add(f, x, h);
+        h = rms_norm(f, x, L->mlp_norm, d->eps);
+        h = glu_mlp(f, h, &L->mlp, GLU_SILU);
+        h = scale(f, h, d->residual_by);
+        x = add(f, x, h);
+        tap(f, x, f->layer + 1);
+    }
+    f->layer = -1;
+    x = rms_norm(f, x, d->out_norm, d->eps);
+    x = linear(f, x, d->lm_head);
+    return scale(f, x, d->logits_by);
+}
+
+static const char *const hf_types[] = {"granite", "minicpm", NULL};
+static const char *const gguf_archs[] = {"granite", "minicpm", NULL};
+const family family_granite = {"granite", hf_types, gguf_archs, granite_open, granite_forward};
