@@ -57,6 +57,35 @@ static const weight_row down_rows[] = {
     {L(mlp.down), HF("mlp.down_proj"), GG("ffn_down"), DIM_HIDDEN, DIM_FFN,
      W_BIAS_MLP | W_FFN_DOWN},
 };
+#define M(f)  offsetof(decoder_layer, moe.f)
+#define EX(n) HF("mlp.experts." n)
+#define SW(n) HF("mlp.switch_mlp." n)
+const expert_row decoder_expert_rows[DECODER_EXPERT_ROWS] = {
+    {M(gate),
+     {EXPERT_WHOLE(EX("%d.gate_proj.weight")), EXPERT_WHOLE(SW("gate_proj.weight")),
+      EXPERT_PART(EX("gate_up_proj"), 0, 2)},
+     {EXPERT_WHOLE(GG("ffn_gate_exps.weight")), EXPERT_PART(GG("ffn_gate_up_exps.weight"), 0, 2)},
+     DIM_EXPERT_FFN,
+     DIM_HIDDEN,
+     0},
+    {M(up),
+     {EXPERT_WHOLE(EX("%d.up_proj.weight")), EXPERT_WHOLE(SW("up_proj.weight")),
+      EXPERT_PART(EX("gate_up_proj"), 1, 2)},
+     {EXPERT_WHOLE(GG("ffn_up_exps.weight")), EXPERT_PART(GG("ffn_gate_up_exps.weight"), 1, 2)},
+     DIM_EXPERT_FFN,
+     DIM_HIDDEN,
+     0},
+    {M(down),
+     {EXPERT_WHOLE(EX("%d.down_proj.weight")), EXPERT_WHOLE(SW("down_proj.weight")),
+      EXPERT_WHOLE(EX("down_proj"))},
+     {EXPERT_WHOLE(GG("ffn_down_exps.weight"))},
+     DIM_HIDDEN,
+     DIM_EXPERT_FFN,
+     W_FFN_DOWN},
+};
+#undef M
+#undef EX
+#undef SW
 #undef L
 #undef HF
 #undef GG
@@ -136,18 +165,34 @@ cairn_status decoder_bind_mlp(model *m, decoder_layer *L, int32_t i, cairn_diag 
     return weights_bind(&m->w, down_rows, N(down_rows), i, L, dg);
 }
 
-cairn_status decoder_bind(model *m, config *c, const base_config *b, decoder *d,
-                          const rope_params *rope, const weight_row *norms, size_t n_norms,
-                          cairn_diag *dg)
+static cairn_status bind_moe(model *m, decoder_layer *L, int32_t i, const decoder_moe *moe,
+                             cairn_diag *dg)
+{
+    TRY(weights_bind(&m->w, moe->row, moe->n_row, i, L, dg));
+    if (moe->shared) TRY(weights_bind(&m->w, moe->shared, moe->n_shared, i, L, dg));
+    return weights_bind_experts(&m->w, moe->expert, moe->n_expert, i, L, dg);
+}
+
+cairn_status decoder_bind_moe(model *m, config *c, const base_config *b, decoder *d,
+                              const rope_params *rope, const weight_row *norms, size_t n_norms,
+                              const decoder_moe *moe, cairn_diag *dg)
 {
     TRY(decoder_prepare(m, c, d, rope, dg));
     TRY(decoder_bind_head(m, d, b->tied, dg));
     for (int32_t i = 0; i < m->shape.n_layer; i++) {
         TRY(weights_bind(&m->w, norms, n_norms, i, &d->layer[i], dg));
         TRY(decoder_bind_attn(m, &d->layer[i], i, dg));
-        TRY(decoder_bind_mlp(m, &d->layer[i], i, dg));
+        TRY(moe && moe->sparse[i] ? bind_moe(m, &d->layer[i], i, moe, dg)
+                                  : decoder_bind_mlp(m, &d->layer[i], i, dg));
     }
     return CAIRN_OK;
+}
+
+cairn_status decoder_bind(model *m, config *c, const base_config *b, decoder *d,
+                          const rope_params *rope, const weight_row *norms, size_t n_norms,
+                          cairn_diag *dg)
+{
+    return decoder_bind_moe(m, c, b, d, rope, norms, n_norms, NULL, dg);
 }
 
 attention decoder_attention(const model *m, const decoder *d)
@@ -166,10 +211,12 @@ val decoder_forward(fwd *f, const model *m)
         const decoder_layer *L = &d->layer[f->layer];
         val h = rms_norm(f, x, L->attn_norm, d->eps);
         a.window = d->window[f->layer];
+        a.sinks = L->sinks;
         h = gqa(f, h, &L->attn, &a, L->rope, d->eps);
         x = add(f, x, h);
         h = rms_norm(f, x, L->mlp_norm, d->eps);
-        h = glu_mlp(f, h, &L->mlp, GLU_SILU);
+        h = L->moe.router ? moe(f, h, &L->moe, &d->route, &d->glu)
+                          : glu_mlp(f, h, &L->mlp, GLU_SILU);
         x = add(f, x, h);
         tap(f, x, f->layer + 1);
     }

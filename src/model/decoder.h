@@ -1,5 +1,5 @@
 /* A decoder of one attention and one MLP a layer: the fields, weight names and pieces that families of
-   this shape share.  The order of norms and additions is each family's own forward. */
+   this shape share.  The MLP of a layer may be a mixture of experts.  The order of norms and additions is each family's own forward. */
 #ifndef MODEL_DECODER_H
 #define MODEL_DECODER_H
 
@@ -9,7 +9,9 @@
 typedef struct decoder_layer {
     const weight *attn_norm, *attn_post, *mlp_norm, *mlp_post; /* those that the family has */
     gqa_weights attn;                                          /* norms on q and k likewise */
-    glu_weights mlp;
+    glu_weights mlp;                                           /* of a dense layer */
+    moe_weights moe;       /* of a sparse layer; router NULL: dense */
+    const weight *sinks;   /* of attention, or NULL */
     const rope_spec *rope; /* NULL: nothing tells positions */
 } decoder_layer;
 
@@ -18,9 +20,27 @@ typedef struct decoder {
     decoder_layer *layer;  /* [n_layer], in the model's arena */
     const int32_t *window; /* of each layer, 0: none */
     rope_spec rope;
+    route_spec route;                       /* of sparse layers */
+    glu_spec glu;                           /* theirs; zero: SiLU */
     float eps, score_scale;                 /* score_scale: 1/√head_dim unless the family says */
     float embed_by, residual_by, logits_by; /* families with multipliers */
 } decoder;
+
+/* The mixture of experts of a family: which layers have one, and the names of its weights; fields are
+   offsets in decoder_layer. */
+typedef struct decoder_moe {
+    const bool *sparse; /* [n_layer] */
+    const weight_row *row;
+    size_t n_row;
+    const expert_row *expert;
+    size_t n_expert;
+    const weight_row *shared; /* NULL: no expert is shared */
+    size_t n_shared;
+} decoder_moe;
+
+/* The stacks by the names that most files use: model.layers.N.mlp.experts. */
+enum { DECODER_EXPERT_ROWS = 3 };
+extern const expert_row decoder_expert_rows[DECODER_EXPERT_ROWS];
 
 /* First step of a family's open: a decoder in the model's arena with the shared fields, m->w ready.
    Biases: HF's attention_bias and mlp_bias say; a GGUF file's are used where they lie. */
@@ -32,6 +52,11 @@ cairn_status decoder_begin(model *m, config *c, const base_config *b, decoder **
 cairn_status decoder_bind(model *m, config *c, const base_config *b, decoder *d,
                           const rope_params *rope, const weight_row *norms, size_t n_norms,
                           cairn_diag *dg);
+
+/* The same, the MLP of some layers being experts, whose numbers m->w.dim has. */
+cairn_status decoder_bind_moe(model *m, config *c, const base_config *b, decoder *d,
+                              const rope_params *rope, const weight_row *norms, size_t n_norms,
+                              const decoder_moe *moe, cairn_diag *dg);
 
 /* The parts of decoder_bind, for families that bind some of it themselves. */
 cairn_status decoder_prepare(model *m, config *c, decoder *d, const rope_params *rope,

@@ -16,9 +16,10 @@
 #include "tensor/fuse.h"
 
 static const family *const families[] = {
-    &family_llama,   &family_qwen, &family_gemma,   &family_gemma1, &family_phi,
-    &family_granite, &family_olmo, &family_cohere,  &family_smollm, &family_glm,
-    &family_ernie,   &family_seed, &family_hunyuan, &family_apertus};
+    &family_llama,   &family_qwen,    &family_gemma,   &family_gemma1,  &family_phi,
+    &family_granite, &family_olmo,    &family_cohere,  &family_smollm,  &family_glm,
+    &family_ernie,   &family_seed,    &family_hunyuan, &family_apertus, &family_qwen_moe,
+    &family_glm_moe, &family_minimax, &family_gptoss};
 enum { N_FAMILY = sizeof families / sizeof families[0] };
 
 /* Tensors that may lie in a file and mean nothing to the forward pass. */
@@ -174,11 +175,17 @@ cairn_status model_record(const model *m, uint32_t fuse, bool taps, arena *a, pr
     return CAIRN_OK;
 }
 
+/* How often one token meets the matrix, out of how many it is made of. */
+static uint64_t met(const weight *w, uint64_t n)
+{
+    if (!w->matmul) return 0;
+    return w->expert ? n / (uint64_t)w->n_expert * (uint64_t)w->n_expert_used : n;
+}
+
 uint64_t model_token_bytes(const model *m)
 {
     uint64_t n = 0;
-    for (size_t i = 0; i < m->w.n; i++)
-        if (m->w.item[i]->matmul) n += m->w.item[i]->size;
+    for (size_t i = 0; i < m->w.n; i++) n += met(m->w.item[i], m->w.item[i]->size);
     return n;
 }
 
@@ -187,8 +194,9 @@ void model_count_matmul(const model *m, uint64_t *all, uint64_t *head)
     *all = *head = 0;
     for (size_t i = 0; i < m->w.n; i++) {
         const weight *w = m->w.item[i];
-        if (!w->matmul) continue;
-        *all += (uint64_t)w->rows * (uint64_t)w->cols;
-        if (w->klass == WEIGHT_HEAD) *head += (uint64_t)w->rows * (uint64_t)w->cols;
+        const uint64_t each = (uint64_t)w->rows * (uint64_t)w->cols;
+        const uint64_t n = met(w, w->expert ? each * (uint64_t)w->n_expert : each);
+        *all += n;
+        if (w->klass == WEIGHT_HEAD) *head += n;
     }
 }

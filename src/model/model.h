@@ -40,9 +40,9 @@ void model_close(model *m);
    embedding and tap i+1 the output of layer i. */
 cairn_status model_record(const model *m, uint32_t fuse, bool taps, arena *a, prog *out,
                           cairn_diag *dg);
-/* Bytes that decoding one token reads from the file: every LINEAR weight once. */
+/* Bytes that decoding one token reads from the file: every matrix that it meets, once. */
 uint64_t model_token_bytes(const model *m);
-/* Elements of every LINEAR weight, and of the head among them. */
+/* Elements of every matrix that a token meets, and of the head among them. */
 void model_count_matmul(const model *m, uint64_t *all, uint64_t *head);
 
 #endif

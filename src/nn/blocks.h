@@ -39,4 +39,26 @@ static inline val glu_mlp(fwd *f, val x, const glu_weights *w, glu_act act)
     return linear(f, h, w->down);
 }
 
+/* A mixture of experts beside one that every token meets. */
+typedef struct moe_weights {
+    const weight *router, *bias;    /* bias of the choice, or NULL */
+    const weight *gate, *up, *down; /* stacks */
+    glu_weights shared;             /* gate NULL: none */
+    const weight *shared_gate;      /* its sigmoid weighs the shared expert; or NULL */
+} moe_weights;
+
+static inline val moe(fwd *f, val x, const moe_weights *w, const route_spec *s, const glu_spec *act)
+{
+    const val logits = linear(f, x, w->router);
+    const routes to = route(f, logits, w->bias, NULL, s);
+    const val y = experts(f, x, to, w->gate, w->up, w->down, act);
+    if (!w->shared.gate) return y;
+    val z = glu_mlp(f, x, &w->shared, act->act);
+    if (w->shared_gate) {
+        const val g = linear(f, x, w->shared_gate);
+        z = gate(f, z, g);
+    }
+    return add(f, y, z);
+}
+
 #endif

@@ -24,6 +24,7 @@ typedef struct attention {
     heads h;
     float scale, softcap; /* softcap 0: none */
     int32_t window;       /* 0: everything before */
+    const weight *sinks;  /* a score a head, or NULL */
 } attention;
 
 static inline op nn_op(const fwd *f, op_kind kind, val x, val y, val z)
@@ -104,6 +105,7 @@ static inline val attend(fwd *f, val q, val k, val v, const attention *a)
     o.u.attend.window = a->window;
     o.u.attend.scale = a->scale;
     o.u.attend.softcap = a->softcap;
+    o.w[0] = a->sinks;
     return nn_emit(f, &o, a->h.n * a->h.dim);
 }
 
@@ -139,6 +141,46 @@ static inline val softcap(fwd *f, val x, float cap)
     op o = nn_op(f, OP_SOFTCAP, x, VAL_NONE, VAL_NONE);
     o.u.map.scalar = cap;
     return nn_emit(f, &o, nn_cols(f, x));
+}
+
+/* x · sigmoid(g), g one number a row */
+static inline val gate(fwd *f, val x, val g)
+{
+    op o = nn_op(f, OP_GATE, x, g, VAL_NONE);
+    return nn_emit(f, &o, nn_cols(f, x));
+}
+
+typedef struct routes {
+    val id, weight;
+} routes;
+
+/* `bias` (of the choice) and `by` (a factor an expert) may be NULL. */
+static inline routes route(fwd *f, val logits, const weight *bias, const weight *by,
+                           const route_spec *s)
+{
+    op o = nn_op(f, OP_ROUTE, logits, VAL_NONE, VAL_NONE);
+    o.w[0] = bias;
+    o.w[1] = by;
+    o.u.route = *s;
+    const val id = prog_value(f->p, s->k);
+    const val by_rank = prog_value(f->p, s->k);
+    o.out[0] = id;
+    o.out[1] = by_rank;
+    prog_emit(f->p, &o);
+    return (routes){id, by_rank};
+}
+
+/* Σ weight · down_e(act(gate_e x) · up_e x) over a row's experts */
+static inline val experts(fwd *f, val x, routes to, const weight *gate, const weight *up,
+                          const weight *down, const glu_spec *act)
+{
+    op o = nn_op(f, OP_EXPERTS, x, to.id, to.weight);
+    o.w[0] = gate;
+    o.w[1] = up;
+    o.w[2] = down;
+    o.u.experts.glu = *act;
+    o.u.experts.k = nn_cols(f, to.id);
+    return nn_emit(f, &o, down->rows);
 }
 
 /* Hidden state number i, if somebody asked for it. */

@@ -3,7 +3,7 @@
    Matrices stay as they lie in the file; the backend adopts them later.  Vectors (norm gains,
    biases) become f32 in the model's arena, since every op wants them so.  Multimodal wrappers put
    "model." names under other prefixes; those are tried in turn. */
-#include "nn/weights.h"
+#include "nn/weights_priv.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ enum { NAME_MAX_LEN = 256, AUDIT_NAMES = 12 };
 
 cairn_status weights_init(weights *w, arena *a, const source *src, cairn_diag *dg)
 {
-    *w = (weights){.a = a, .src = src, .dim = {[DIM_ONE] = 1}};
+    *w = (weights){.a = a, .src = src, .dim = {[DIM_ONE] = 1, [DIM_UNIT] = 1}};
     w->used = arena_calloc(a, src->n_tensor + 1, 1);
     return w->used ? CAIRN_OK : diag_set(dg, CAIRN_E_NOMEM, "tensor marks");
 }
@@ -53,7 +53,7 @@ static const tensor_desc *find(const weights *w, const char *hf, const char *ggu
     return NULL;
 }
 
-static cairn_status misshapen(const tensor_desc *t, const char *expected, cairn_diag *dg)
+cairn_status weights_misshapen(const tensor_desc *t, const char *expected, cairn_diag *dg)
 {
     char found[96] = "[";
     size_t at = 1;
@@ -72,7 +72,7 @@ static cairn_status load_vector(weights *w, const tensor_desc *t, int32_t n, flo
     if (!scalar && (t->n_dim != 1 || t->dim[0] != n)) {
         char want[48];
         (void)snprintf(want, sizeof want, "[%d]", (int)n);
-        return misshapen(t, want, dg);
+        return weights_misshapen(t, want, dg);
     }
     if (!dtype_can_dequant(t->type) || n % dtype_block(t->type))
         return diag_set(dg, CAIRN_E_UNSUPPORTED, "%s: tensor %s: type is %s; expected a float type",
@@ -94,7 +94,7 @@ cairn_status weights_vector(weights *w, const char *name, int32_t n, const float
     return t ? load_vector(w, t, n, 0.0f, out, dg) : CAIRN_OK;
 }
 
-static cairn_status keep(weights *w, weight *item, cairn_diag *dg)
+cairn_status weights_keep(weights *w, weight *item, cairn_diag *dg)
 {
     if (w->n == w->cap) {
         const size_t cap = w->cap ? 2 * w->cap : 128;
@@ -110,10 +110,11 @@ static cairn_status keep(weights *w, weight *item, cairn_diag *dg)
 
 static cairn_status check_matrix(const tensor_desc *t, int32_t rows, int32_t cols, cairn_diag *dg)
 {
-    if (t->n_dim != 2 || t->dim[0] != rows || t->dim[1] != cols) {
+    const bool flat = rows == 1 && t->n_dim == 1 && t->dim[0] == cols;
+    if (!flat && (t->n_dim != 2 || t->dim[0] != rows || t->dim[1] != cols)) {
         char want[48];
         (void)snprintf(want, sizeof want, "[%d, %d]", (int)rows, (int)cols);
-        return misshapen(t, want, dg);
+        return weights_misshapen(t, want, dg);
     }
     if (!dtype_can_dequant(t->type))
         return diag_set(dg, CAIRN_E_UNSUPPORTED,
@@ -127,9 +128,10 @@ static cairn_status check_matrix(const tensor_desc *t, int32_t rows, int32_t col
     return CAIRN_OK;
 }
 
-static weight_class class_of(uint32_t flags)
+weight_class weights_class(uint32_t flags)
 {
     if (flags & W_HEAD) return WEIGHT_HEAD;
+    if (flags & W_ROUTER) return WEIGHT_ROUTER;
     if (flags & W_FFN_DOWN) return WEIGHT_FFN_DOWN;
     return flags & W_ATTN_OUT ? WEIGHT_ATTN_OUT : WEIGHT_PLAIN;
 }
@@ -151,21 +153,22 @@ static cairn_status find_bias(weights *w, const char *hf, const char *gguf, uint
 static cairn_status keep_rows(weights *w, const tensor_desc *t, int32_t first, int32_t rows,
                               uint32_t flags, const float *bias, const weight **out, cairn_diag *dg)
 {
-    const size_t row_bytes = t->size / (size_t)t->dim[0];
+    const bool flat = t->n_dim == 1; /* of one row */
+    const size_t row_bytes = flat ? t->size : t->size / (size_t)t->dim[0];
     weight *item = arena_calloc(w->a, 1, sizeof *item);
     if (!item) return diag_set(dg, CAIRN_E_NOMEM, "weight %s", t->name.ptr);
     *item = (weight){.name = t->name.ptr,
                      .type = t->type,
                      .rows = rows,
-                     .cols = (int32_t)t->dim[1],
+                     .cols = (int32_t)t->dim[flat ? 0 : 1],
                      .data = t->data + (size_t)first * row_bytes,
                      .size = (size_t)rows * row_bytes,
                      .bias = bias ? bias + first : NULL,
-                     .klass = class_of(flags),
+                     .klass = weights_class(flags),
                      .gather = (flags & W_GATHER) != 0,
                      .matmul = !(flags & W_GATHER)};
     w->used[t - w->src->tensor] = 1;
-    TRY(keep(w, item, dg));
+    TRY(weights_keep(w, item, dg));
     *out = item;
     return CAIRN_OK;
 }
@@ -183,7 +186,7 @@ static cairn_status keep_vector(weights *w, const tensor_desc *t, int32_t cols, 
                      .data = t->data,
                      .size = t->size};
     TRY(load_vector(w, t, cols, plus ? 1.0f : 0.0f, &item->f32, dg));
-    TRY(keep(w, item, dg));
+    TRY(weights_keep(w, item, dg));
     *out = item;
     return CAIRN_OK;
 }
@@ -252,6 +255,12 @@ cairn_status weights_bind(weights *w, const weight_row *table, size_t n_rows, in
         memcpy((char *)into + table[i].field, &item, sizeof item);
     }
     return CAIRN_OK;
+}
+
+void weights_skip(weights *w, const char *part)
+{
+    for (size_t i = 0; i < w->src->n_tensor; i++)
+        if (str_find(w->src->tensor[i].name, str_of(part), 0) != SIZE_MAX) w->used[i] = 1;
 }
 
 void weights_tie(weights *w, const weight *embedding)

@@ -15,6 +15,11 @@ typedef enum dim_name {
     DIM_KV, /* KV heads · head width */
     DIM_HEAD,
     DIM_FFN,
+    DIM_HEADS,      /* query heads */
+    DIM_UNIT,       /* 1, of a matrix: its file may leave the dimension out */
+    DIM_EXPERTS,    /* routed experts */
+    DIM_EXPERT_FFN, /* their width */
+    DIM_SHARED_FFN, /* width of the experts that every token meets */
     DIM_COUNT
 } dim_name;
 
@@ -29,7 +34,9 @@ enum {
     W_BIAS_QKV = 64,
     W_BIAS_OUT = 128, /* of attention */
     W_BIAS_MLP = 256,
-    W_BARE = 512 /* the name has no ".weight" */
+    W_BIAS_ROUTER = 1024,
+    W_ROUTER = 2048, /* chooses experts: f32 in every mode */
+    W_BARE = 512     /* the name has no ".weight" */
 };
 
 typedef struct weight_row {
@@ -50,11 +57,43 @@ typedef struct weight_split {
     } part[4];
 } weight_split;
 
+/* A tensor that holds an expert's matrix, or many.  Complete names: the first %d is the layer, a second
+   one the expert (a tensor each); else one tensor stacks all experts, outermost.  Of n_part equal
+   runs of rows in each expert's matrix the row wants number `part` (gate and up in one tensor). */
+typedef struct expert_name {
+    const char *name;
+    int32_t part, n_part;
+    const char *bias; /* [experts, n_part · rows]; NULL: none */
+    bool input_major; /* [experts, cols, n_part · rows], the parts interleaved: copied at load */
+} expert_name;
+
+/* Without biases: a tensor of one matrix an expert, or one of n_part. */
+#define EXPERT_WHOLE(name)                                                                         \
+    {                                                                                              \
+        name, 0, 1, NULL, false                                                                    \
+    }
+#define EXPERT_PART(name, part, n_part)                                                            \
+    {                                                                                              \
+        name, part, n_part, NULL, false                                                            \
+    }
+
+enum { EXPERT_NAMES = 3 };
+
+/* A stack of experts, [DIM_EXPERTS] matrices of rows × cols. */
+typedef struct expert_row {
+    size_t field;
+    expert_name hf[EXPERT_NAMES],
+        gguf[EXPERT_NAMES]; /* the first that the file has; name NULL ends */
+    dim_name rows, cols;
+    uint32_t flags;
+} expert_row;
+
 typedef struct weights {
     arena *a;
     const source *src;
     int32_t dim[DIM_COUNT];
-    weight **item; /* everything bound; in `a` */
+    int32_t n_expert_used; /* a token meets so many of DIM_EXPERTS */
+    weight **item;         /* everything bound; in `a` */
     size_t n, cap;
     uint32_t may_bias, need_bias; /* W_BIAS_* bits: bound where the file has them; must be there */
     uint8_t *used;                /* [src->n_tensor] */
@@ -71,8 +110,13 @@ cairn_status weights_bind_split(weights *w, const weight_split *split, int32_t l
                                 cairn_diag *dg);
 /* Whether the file has the weight of this name. */
 bool weights_has(const weights *w, const char *hf, const char *gguf, int32_t layer);
+/* The same as weights_bind for stacks of experts. */
+cairn_status weights_bind_experts(weights *w, const expert_row *table, size_t n_rows, int32_t layer,
+                                  void *into, cairn_diag *dg);
 /* The tied case: the embedding is the head too. */
 void weights_tie(weights *w, const weight *embedding);
+/* Tensors with `part` in their names are known and not part of the model. */
+void weights_skip(weights *w, const char *part);
 /* A vector of the file outside every table, as f32 [n] in the arena; *out NULL when absent. */
 cairn_status weights_vector(weights *w, const char *name, int32_t n, const float **out,
                             cairn_diag *dg);

@@ -9,7 +9,8 @@
              out0 = (d · (1/sqrtf(mean(d²) + eps))) · gain
    ROPE      out0[r] = in0[r] with each head's first 2·n_freq elements rotated by pos[r]
    ATTEND    writes in1 (keys) and in2 (values) of all rows into the cache, then
-             out0[r] = softmax(cap(scale · q·k)) · v over the window of row r; reads only the cache
+             out0[r] = softmax(cap(scale · q·k)) · v over the window of row r; reads only the cache;
+             w0, if given, has a score a head, of a position without a value (a sink)
    GLU       out0 = act(in0) · in1
    XIELU     x = in0 > 0: out0 = alpha_p·x² + beta·x;
              else out0 = alpha_n·(exp(min(x, eps)) - 1 - x) + beta·x
@@ -17,6 +18,14 @@
    SCALE     out0 = in0 · scalar
    SOFTCAP   out0 = cap · tanh(in0 / cap)
    SELECT    out0 = the rows of in0 whose logits are wanted
+   GATE      out0[r] = in0[r] · sigmoid(in1[r][0])
+   ROUTE     in0: a logit an expert.  Scores: softmax of them, or their sigmoids; ranked by score
+             (+ w0, the bias of choosing, if given), descending, then by expert, ascending; of
+             n_group > 1 groups only the n_group_used whose two best add up highest take part.
+             out0[r] = the `k` first experts by rank (whole numbers), out1[r] = their weights: the
+             scores without bias, over their sum (added by rank) + eps if normalised, · scale, · w1
+   EXPERTS   out0[r] = Σ over ranks i of in2[r][i] · down_e(act(gate_e in0[r]) · up_e in0[r]) with
+             e = in1[r][i]; w0 … w2 are the stacks gate, up, down
    TAP       copies in0 to the step's tap buffer number `tap`; no output */
 #ifndef TENSOR_OP_H
 #define TENSOR_OP_H
@@ -36,6 +45,9 @@
     X(SCALE)                                                                                       \
     X(SOFTCAP)                                                                                     \
     X(SELECT)                                                                                      \
+    X(GATE)                                                                                        \
+    X(ROUTE)                                                                                       \
+    X(EXPERTS)                                                                                     \
     X(TAP)
 
 typedef enum op_kind {
@@ -48,7 +60,29 @@ typedef enum op_kind {
 typedef int32_t val; /* index of a value of the program; VAL_NONE: absent */
 enum { VAL_NONE = -1, OP_MAX_IN = 3, OP_MAX_OUT = 3 };
 
-typedef enum glu_act { GLU_SILU, GLU_GELU_TANH, GLU_GELU_ERF } glu_act;
+/* GLU_CLAMPED, of experts only: g = min(gate, limit), u = up cut to ±limit;
+   (u + 1) · (g · sigmoid(alpha · g)) */
+typedef enum glu_act { GLU_SILU, GLU_GELU_TANH, GLU_GELU_ERF, GLU_CLAMPED } glu_act;
+
+typedef struct glu_spec {
+    glu_act act;
+    float alpha, limit; /* of GLU_CLAMPED */
+} glu_spec;
+
+typedef enum route_score {
+    ROUTE_SOFTMAX, /* over all experts */
+    ROUTE_SIGMOID,
+    ROUTE_CHOSEN /* ranked by logit, weights: softmax over the chosen */
+} route_score;
+
+/* How a router picks experts. */
+typedef struct route_spec {
+    route_score score;
+    int32_t k;
+    int32_t n_group, n_group_used; /* n_group 1: no groups */
+    bool normalise;
+    float eps, scale;
+} route_spec;
 
 /* Huang and Schlag 2024, "Deriving activation functions using integration". */
 typedef struct xielu_params {
@@ -91,6 +125,11 @@ typedef struct op {
             glu_act act;
         } glu;
         xielu_params xielu;
+        route_spec route;
+        struct {
+            glu_spec glu;
+            int32_t k;
+        } experts;
         struct {
             float scalar; /* SCALE's factor, SOFTCAP's cap */
         } map;

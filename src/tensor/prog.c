@@ -84,7 +84,8 @@ static bool check_linear(prog *p, const op *o)
 static bool check_attend(prog *p, const op *o)
 {
     const int32_t n = o->u.attend.n_head, kv = o->u.attend.n_kv_head;
-    return want(p, o, "heads over KV heads, remainder", n % kv, 0) &&
+    return (!o->w[0] || want(p, o, "number of sinks", o->w[0]->cols, n)) &&
+           want(p, o, "heads over KV heads, remainder", n % kv, 0) &&
            want(p, o, "width of the queries", cols(p, o->in[0]), n * o->u.attend.dk) &&
            want(p, o, "width of the keys", cols(p, o->in[1]), kv * o->u.attend.dk) &&
            want(p, o, "width of the values", cols(p, o->in[2]), kv * o->u.attend.dv) &&
@@ -111,6 +112,31 @@ static bool check_rope(prog *p, const op *o)
                 o->u.rope.n_head * o->u.rope.head_dim);
 }
 
+static bool check_route(prog *p, const op *o)
+{
+    const route_spec *s = &o->u.route;
+    const int32_t n = cols(p, o->in[0]);
+    if (s->k < 1 || s->k > n) {
+        fail(p, "chosen experts", o, s->k, n);
+        return false;
+    }
+    return want(p, o, "experts over groups, remainder", n % s->n_group, 0) &&
+           want(p, o, "width of the choice", cols(p, o->out[0]), s->k) &&
+           want(p, o, "width of the weights", cols(p, o->out[1]), s->k);
+}
+
+static bool check_experts(prog *p, const op *o)
+{
+    const int32_t in = cols(p, o->in[0]);
+    return want(p, o, "width of the input", in, o->w[0]->cols) &&
+           want(p, o, "width of the input", in, o->w[1]->cols) &&
+           want(p, o, "width of gate and up", o->w[0]->rows, o->w[1]->rows) &&
+           want(p, o, "width of the middle", o->w[1]->rows, o->w[2]->cols) &&
+           want(p, o, "width of the output", cols(p, o->out[0]), o->w[2]->rows) &&
+           want(p, o, "width of the choice", cols(p, o->in[1]), o->u.experts.k) &&
+           want(p, o, "width of the weights", cols(p, o->in[2]), o->u.experts.k);
+}
+
 static bool check(prog *p, const op *o)
 {
     switch (o->kind) {
@@ -133,6 +159,13 @@ static bool check(prog *p, const op *o)
     case OP_SOFTCAP:
     case OP_SELECT:
         return want(p, o, "width of the output", cols(p, o->out[0]), cols(p, o->in[0]));
+    case OP_GATE:
+        return want(p, o, "width of the gate", cols(p, o->in[1]), 1) &&
+               want(p, o, "width of the output", cols(p, o->out[0]), cols(p, o->in[0]));
+    case OP_ROUTE:
+        return check_route(p, o);
+    case OP_EXPERTS:
+        return check_experts(p, o);
     case OP_TAP:
     case OP_COUNT:
         return true;

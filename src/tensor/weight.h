@@ -10,7 +10,8 @@ typedef enum weight_class {
     WEIGHT_PLAIN,
     WEIGHT_HEAD,
     WEIGHT_FFN_DOWN,
-    WEIGHT_ATTN_OUT
+    WEIGHT_ATTN_OUT,
+    WEIGHT_ROUTER /* meets float activations in every mode: which experts run hangs on it */
 } weight_class;
 
 typedef struct weight {
@@ -25,6 +26,10 @@ typedef struct weight {
     bool gather; /* rows are looked up (embedding) */
     bool matmul; /* used by LINEAR (a tied embedding has both) */
     void *dev;   /* the backend's form, made by adopt; NULL: used in place */
+    /* A stack of experts: n_expert matrices of this shape, class and type with data, bias and dev of
+       their own; those fields are empty here.  Adopted together.  NULL: one matrix. */
+    struct weight *expert;
+    int32_t n_expert, n_expert_used; /* a row meets n_expert_used of them */
 } weight;
 
 #endif

@@ -20,21 +20,30 @@ typedef struct attend_case {
     float scale, cap;
     kv_codec codec;
     int32_t len;
+    float sinks; /* amplitude; 0: none */
 } attend_case;
 
 static const attend_case cases[] = {
-    {"smollm", 9, 3, 64, 64, 0, 0.125f, 0, KV_F16, 600},
-    {"qwen 0.5b", 14, 2, 64, 64, 0, 0.125f, 0, KV_BF16, 300},
-    {"qwen 1.5b", 12, 2, 128, 128, 0, 0.09f, 0, KV_F16, 290},
-    {"gemma 3", 4, 1, 256, 256, 70, 0.0625f, 0, KV_F16, 400},
-    {"gemma 2", 8, 4, 96, 96, 300, 0.1f, 50, KV_F16, 600},
-    {"small", 1, 1, 16, 16, 0, 0.25f, 0, KV_F32, 530},
-    {"odd", 6, 2, 17, 5, 33, 0.2f, 3, KV_F32, 300},
-    {"eight", 3, 3, 40, 24, 0, 0.2f, 0, KV_BF16, 300},
-    {"unequal", 4, 2, 32, 72, 257, 0.2f, 0, KV_F16, 650},
-    {"many heads", 64, 1, 8, 16, 0, 0.4f, 0, KV_F16, 270},
-    {"no groups", 2, 2, 32, 32, 5, 0.3f, 0, KV_F16, 300},
+    {"smollm", 9, 3, 64, 64, 0, 0.125f, 0, KV_F16, 600, 0},
+    {"qwen 0.5b", 14, 2, 64, 64, 0, 0.125f, 0, KV_BF16, 300, 0},
+    {"qwen 1.5b", 12, 2, 128, 128, 0, 0.09f, 0, KV_F16, 290, 0},
+    {"gemma 3", 4, 1, 256, 256, 70, 0.0625f, 0, KV_F16, 400, 0},
+    {"gemma 2", 8, 4, 96, 96, 300, 0.1f, 50, KV_F16, 600, 0},
+    {"small", 1, 1, 16, 16, 0, 0.25f, 0, KV_F32, 530, 0},
+    {"odd", 6, 2, 17, 5, 33, 0.2f, 3, KV_F32, 300, 0},
+    {"eight", 3, 3, 40, 24, 0, 0.2f, 0, KV_BF16, 300, 0},
+    {"unequal", 4, 2, 32, 72, 257, 0.2f, 0, KV_F16, 650, 0},
+    {"many heads", 64, 1, 8, 16, 0, 0.4f, 0, KV_F16, 270, 0},
+    {"no groups", 2, 2, 32, 32, 5, 0.3f, 0, KV_F16, 300, 0},
+    {"sinks", 8, 2, 64, 64, 128, 0.125f, 0, KV_F16, 600, 4},
+    {"heavy sinks", 4, 4, 32, 48, 0, 0.2f, 0, KV_BF16, 300, 40},
 };
+
+/* The sink of a head; some of "heavy sinks" outweigh every position. */
+static float sink_of(const attend_case *c, int32_t head)
+{
+    return c->sinks * rig_rand(77, (uint64_t)head);
+}
 
 /* Queries, keys and values of all positions of a sequence. */
 typedef struct world {
@@ -131,6 +140,10 @@ static void play(const attend_case *c, const world *w, const world *stranger, co
     o.u.attend.window = c->window;
     o.u.attend.scale = c->scale;
     o.u.attend.softcap = c->cap;
+    float sinks[64];
+    const weight sink = {.rows = 1, .cols = c->n_head, .f32 = sinks};
+    for (int32_t i = 0; i < c->n_head; i++) sinks[i] = sink_of(c, i);
+    if (c->sinks > 0) o.w[0] = &sink;
     const value v[] = {{c->n_head * c->dk, rows, false},
                        {c->n_kv * c->dk, ROWS_ALL, false},
                        {c->n_kv * c->dv, ROWS_ALL, false},
@@ -215,6 +228,7 @@ static void naive(const world *w, int32_t pos, int32_t head, double *out, double
         s[j] = exp(s[j] - m);
         sum += s[j];
     }
+    if (c->sinks > 0) sum += exp((double)sink_of(c, head) - m);
     for (int32_t d = 0; d < c->dv; d++) {
         double y = 0, mag = 0;
         for (int32_t j = lo; j <= pos; j++) {

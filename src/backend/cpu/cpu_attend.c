@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "backend/cpu/cpu_attend.h"
+#include "backend/cpu/kern/kern_math.h"
 
 enum {
     SPLIT_ROWS = 8, /* steps of at most so many query rows may run by splits: bounds the scratch */
@@ -144,7 +145,8 @@ static const float *unit_queries(const attend_job *j, const unit *u, float *pack
     return pack;
 }
 
-/* w = exp(m_c - M); L = fma(w, l_c, L); o = fma(w, o_c, o), c rising; then o / L. */
+/* w = exp(m_c - M); L = fma(w, l_c, L); o = fma(w, o_c, o), c rising; a sink s: L + exp(s - M); then
+   o / L. */
 static void merge_vector(const attend_job *j, const unit *u, const partial *part, int32_t v,
                          float *out)
 {
@@ -160,6 +162,7 @@ static void merge_vector(const attend_job *j, const unit *u, const partial *part
         j->k->axpy(&sum, w[c], &l[c], 1);
         j->k->axpy(out, w[c], part->o + ((size_t)c * vecs + (size_t)v) * dvp, dv);
     }
+    if (j->o->w[0]) sum += kern_exp(j->o->w[0]->f32[u->kvh * j->heads + v % j->heads] - max);
     j->k->divide(out, out, sum, dv);
 }
 

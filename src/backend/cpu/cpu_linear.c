@@ -37,7 +37,8 @@ typedef struct act8 {
 
 typedef struct linear_job {
     cpu_run *r;
-    const op *o;
+    const weight *const *w;
+    int32_t n_w;
     const float *x;
     const float *residual; /* or NULL */
     float *out[OP_MAX_OUT];
@@ -61,11 +62,11 @@ static size_t act_struct(int32_t group)
 static size_t plan_acts(linear_job *j, const dev *d, uint8_t *base)
 {
     size_t used = 0;
-    for (int32_t i = 0; i < j->o->n_w; i++) {
-        const weight *w = j->o->w[i];
+    for (int32_t i = 0; i < j->n_w; i++) {
+        const weight *w = j->w[i];
         tile_type t;
         j->act_of[i] = -1;
-        if (d->compute != CAIRN_COMPUTE_FAST || !tiles_type(w->type, &t)) continue;
+        if (!tiles_wanted(d, w, &t)) continue;
         act8 a = {tile_elems(t), class_terms[w->klass], 0, NULL};
         int32_t at = 0;
         while (at < j->n_act && (j->act[at].group != a.group || j->act[at].terms != a.terms)) at++;
@@ -80,18 +81,23 @@ static size_t plan_acts(linear_job *j, const dev *d, uint8_t *base)
     return used;
 }
 
-cpu_need cpu_linear_need(const dev *d, const op *o, int32_t max_rows)
+cpu_need cpu_products_need(const dev *d, const weight *const *w, int32_t n_w, int32_t max_rows)
 {
-    linear_job j = {.o = o, .n_rows = max_rows};
+    linear_job j = {.w = w, .n_w = n_w, .n_rows = max_rows};
     cpu_need need = {.shared = plan_acts(&j, d, NULL)};
     size_t sums = sizeof(float) * TILE_MAX_VEC * UNIT;
     need.thread = sums + TILE_PANEL;
-    for (int32_t i = 0; i < o->n_w; i++) {
-        size_t rows = sums + sizeof(float) * DEQUANT_ROWS * (size_t)o->w[i]->cols;
+    for (int32_t i = 0; i < n_w; i++) {
+        size_t rows = sums + sizeof(float) * DEQUANT_ROWS * (size_t)w[i]->cols;
         if (j.act_of[i] < 0 && rows > need.thread) need.thread = rows;
     }
     need.thread = round_up(need.thread, 64);
     return need;
+}
+
+cpu_need cpu_linear_need(const dev *d, const op *o, int32_t max_rows)
+{
+    return cpu_products_need(d, o->w, o->n_w, max_rows);
 }
 
 static void quant_rows(const linear_job *j, int32_t row0, int32_t n)
@@ -133,7 +139,7 @@ static void quantise(linear_job *j)
 static void finish(const linear_job *j, int32_t i_w, int32_t row0, int32_t t0, int32_t n_t,
                    const float *y)
 {
-    const weight *w = j->o->w[i_w];
+    const weight *w = j->w[i_w];
     int32_t n = min_i32(UNIT, w->rows - row0);
     for (int32_t t = 0; t < n_t; t++, y += UNIT) {
         size_t at = (size_t)(t0 + t) * (size_t)w->rows + (size_t)row0;
@@ -154,7 +160,7 @@ static void finish(const linear_job *j, int32_t i_w, int32_t row0, int32_t t0, i
 static void tile_unit(const linear_job *j, int32_t i_w, int32_t unit, int32_t t0, int32_t n_t,
                       uint8_t *scratch, float *y)
 {
-    const tiles *t = j->o->w[i_w]->dev;
+    const tiles *t = j->w[i_w]->dev;
     const act8 *a = &j->act[j->act_of[i_w]];
     j->r->x->d->k.lin.tile[t->type](t->data + (size_t)unit * t->tile_bytes, t->n_block,
                                     a->data + act_struct(a->group) * (size_t)a->terms * (size_t)t0,
@@ -173,7 +179,7 @@ static void dense_unit(const linear_job *j, int32_t i_w, int32_t unit, int32_t t
                        uint8_t *scratch, float *y)
 {
     const kern_linear *k = &j->r->x->d->k.lin;
-    const weight *w = j->o->w[i_w];
+    const weight *w = j->w[i_w];
     kern_dense_fn *dense = dense_kernel(k, w->type);
     const float *x = j->x + (size_t)t0 * (size_t)j->cols;
     size_t cols = (size_t)j->cols, row_bytes = w->size / (size_t)w->rows;
@@ -204,8 +210,8 @@ static void linear_task(void *ctx, int32_t i_task, int32_t i_thread)
     int32_t i_w = 0;
     scratch += sizeof(float) * TILE_MAX_VEC * UNIT;
     for (int32_t first = 0; unit < end; unit++) {
-        while (unit - first >= ceil_div(j->o->w[i_w]->rows, UNIT))
-            first += ceil_div(j->o->w[i_w++]->rows, UNIT);
+        while (unit - first >= ceil_div(j->w[i_w]->rows, UNIT))
+            first += ceil_div(j->w[i_w++]->rows, UNIT);
         if (j->act_of[i_w] >= 0)
             tile_unit(j, i_w, unit - first, t0, n_t, scratch, y);
         else
@@ -228,17 +234,33 @@ static void cut(linear_job *j)
     workers_run(j->r->x->d->pool, n_chunk * j->n_run, linear_task, j);
 }
 
-void cpu_linear(cpu_run *r, const op *o)
+void cpu_products_run(cpu_run *r, const cpu_products *p)
 {
-    linear_job j = {.r = r, .o = o, .x = cpu_val(r, o->in[0]), .n_rows = cpu_rows(r, o->in[0])};
+    linear_job j = {.r = r,
+                    .w = p->w,
+                    .n_w = p->n_w,
+                    .x = p->x,
+                    .residual = p->residual,
+                    .n_rows = p->n_rows,
+                    .cols = p->w[0]->cols};
     if (j.n_rows == 0) return;
-    j.cols = o->w[0]->cols;
-    if (o->in[1] != VAL_NONE) j.residual = cpu_val(r, o->in[1]);
-    for (int32_t i = 0; i < o->n_w; i++) {
-        j.out[i] = cpu_val(r, o->out[i]);
-        j.n_unit += ceil_div(o->w[i]->rows, UNIT);
+    for (int32_t i = 0; i < p->n_w; i++) {
+        j.out[i] = p->out[i];
+        j.n_unit += ceil_div(p->w[i]->rows, UNIT);
     }
-    plan_acts(&j, r->x->d, r->x->shared);
+    plan_acts(&j, r->x->d, p->shared);
     quantise(&j);
     cut(&j);
+}
+
+void cpu_linear(cpu_run *r, const op *o)
+{
+    cpu_products p = {.w = o->w,
+                      .n_w = o->n_w,
+                      .x = cpu_val(r, o->in[0]),
+                      .residual = o->in[1] == VAL_NONE ? NULL : cpu_val(r, o->in[1]),
+                      .n_rows = cpu_rows(r, o->in[0]),
+                      .shared = r->x->shared};
+    for (int32_t i = 0; i < o->n_w; i++) p.out[i] = cpu_val(r, o->out[i]);
+    cpu_products_run(r, &p);
 }

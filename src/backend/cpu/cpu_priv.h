@@ -85,11 +85,27 @@ void cpu_scale(cpu_run *r, const op *o);
 void cpu_softcap(cpu_run *r, const op *o);
 void cpu_select(cpu_run *r, const op *o);
 void cpu_tap(cpu_run *r, const op *o);
+void cpu_gate(cpu_run *r, const op *o);
+void cpu_route(cpu_run *r, const op *o);
+void cpu_experts(cpu_run *r, const op *o);
 
 /* Scratch that an op needs at most: shared bytes and bytes a thread. */
 typedef struct cpu_need {
     size_t shared, thread;
 } cpu_need;
+/* out[i][row] = w[i] · x[row] (+ bias_i) (+ residual[row]), the rows packed; `shared` has the bytes that
+   cpu_products_need says.  Forks; each row's bits are those of LINEAR. */
+typedef struct cpu_products {
+    const weight *const *w;
+    int32_t n_w, n_rows;
+    const float *x, *residual; /* residual: n_w 1, or NULL */
+    float *out[OP_MAX_OUT];
+    uint8_t *shared;
+} cpu_products;
+cpu_need cpu_products_need(const dev *d, const weight *const *w, int32_t n_w, int32_t max_rows);
+void cpu_products_run(cpu_run *r, const cpu_products *p);
+cpu_need cpu_route_need(int32_t n_expert);
+cpu_need cpu_experts_need(const dev *d, const op *o, int32_t max_rows);
 cpu_need cpu_linear_need(const dev *d, const op *o, int32_t max_rows);
 cpu_need cpu_attend_need(const dev *d, const op *o, int32_t max_rows, int32_t max_ctx);
 

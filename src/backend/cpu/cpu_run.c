@@ -53,7 +53,10 @@ void cpu_row_spans(const cpu_run *r, int32_t n_rows, int32_t cols, size_t grain,
     X(SCALE, scale)                                                                                \
     X(SOFTCAP, softcap)                                                                            \
     X(SELECT, select)                                                                              \
-    X(TAP, tap)
+    X(TAP, tap)                                                                                    \
+    X(GATE, gate)                                                                                  \
+    X(ROUTE, route)                                                                                \
+    X(EXPERTS, experts)
 
 static const cpu_op_fn run_op[OP_COUNT] = {
 #define CPU_OP(kind, name) [OP_##kind] = cpu_##name,

@@ -60,6 +60,12 @@ bool tiles_type(dtype t, tile_type *out)
     return false;
 }
 
+bool tiles_wanted(const dev *d, const weight *w, tile_type *out)
+{
+    return d->compute == CAIRN_COMPUTE_FAST && w->matmul && w->klass != WEIGHT_ROUTER &&
+           tiles_type(w->type, out);
+}
+
 /* Stored: bit j of 32 is weight j's.  In a tile: byte n has w[4s+n] at bit s, w[16+4s+n] at bit 4+s.
    Each half is a 4 × 4 matrix of bits to transpose, then the nibbles of both interleave. */
 static uint32_t fifth_bits(uint32_t x)
@@ -176,12 +182,12 @@ static cairn_status tiles_new(const weight *w, tile_type type, tiles **out, cair
     return CAIRN_OK;
 }
 
-cairn_status cpu_weight_adopt(dev *d, weight *w, cairn_diag *dg)
+static cairn_status adopt_one(dev *d, weight *w, cairn_diag *dg)
 {
     tile_type type;
     tiles *t = NULL;
     w->dev = NULL;
-    if (!w->matmul || d->compute != CAIRN_COMPUTE_FAST || !tiles_type(w->type, &type)) {
+    if (!tiles_wanted(d, w, &type)) {
         d->resident += w->size;
         return CAIRN_OK;
     }
@@ -194,7 +200,7 @@ cairn_status cpu_weight_adopt(dev *d, weight *w, cairn_diag *dg)
     return CAIRN_OK;
 }
 
-void cpu_weight_release(dev *d, weight *w)
+static void release_one(dev *d, weight *w)
 {
     tiles *t = w->dev;
     if (!t) {
@@ -205,4 +211,22 @@ void cpu_weight_release(dev *d, weight *w)
     mem_unmap(t->data, t->map_size, MEM_WEIGHTS);
     mem_free(t);
     w->dev = NULL;
+}
+
+cairn_status cpu_weight_adopt(dev *d, weight *w, cairn_diag *dg)
+{
+    if (!w->expert) return adopt_one(d, w, dg);
+    for (int32_t i = 0; i < w->n_expert; i++) {
+        cairn_status st = adopt_one(d, &w->expert[i], dg);
+        if (st == CAIRN_OK) continue;
+        while (i > 0) release_one(d, &w->expert[--i]);
+        return st;
+    }
+    return CAIRN_OK;
+}
+
+void cpu_weight_release(dev *d, weight *w)
+{
+    if (!w->expert) release_one(d, w);
+    for (int32_t i = 0; i < w->n_expert; i++) release_one(d, &w->expert[i]);
 }

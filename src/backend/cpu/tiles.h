@@ -3,7 +3,7 @@
 #define CPU_TILES_H
 
 #include "backend/cpu/kern/kern_linear.h"
-#include "tensor/weight.h"
+#include "tensor/backend.h"
 
 /* What weight.dev points to.  Immutable once made. */
 typedef struct tiles {
@@ -17,6 +17,8 @@ typedef struct tiles {
 
 /* The format with tiles of a stored type; false: it has none. */
 bool tiles_type(dtype t, tile_type *out);
+/* The device keeps this weight in tiles, and 8-bit activations meet it. */
+bool tiles_wanted(const dev *d, const weight *w, tile_type *out);
 /* Packs rows (row_bytes apart, stored form), n_row ≤ TILE_ROWS of them, into one tile; the rest of
    the tile becomes zero. */
 void tiles_pack(tile_type t, const uint8_t *rows, size_t row_bytes, int32_t n_row, int32_t n_block,

@@ -41,6 +41,9 @@ typedef struct kern_vec {
     void (*softcap)(float *y, const float *x, float cap, size_t n);
     /* y = act(g) · u */
     void (*glu[KERN_GLUS])(float *y, const float *g, const float *u, size_t n);
+    /* GLU_CLAMPED */
+    void (*glu_clamped)(float *y, const float *g, const float *u, size_t n, float alpha,
+                        float limit);
     void (*xielu)(float *y, const float *x, const xielu_params *p, size_t n);
     /* n pairs (x1, x2): y1 = fma(x1, c, -RN(x2·s)), y2 = fma(x2, c, RN(x1·s)).
        Halves: x1 = x[i], x2 = x[n + i]; pairs: x1 = x[2i], x2 = x[2i + 1]. */

@@ -62,6 +62,16 @@ static void ref_glu_silu(float *y, const float *g, const float *u, size_t n)
     for (size_t i = 0; i < n; i++) y[i] = kern_silu(g[i]) * u[i];
 }
 
+static void ref_glu_clamped(float *y, const float *g, const float *u, size_t n, float alpha,
+                            float limit)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float gate = g[i] > limit ? limit : g[i];
+        const float up = u[i] > limit ? limit : u[i] < -limit ? -limit : u[i];
+        y[i] = (up + 1.0f) * (gate * (1.0f / (1.0f + kern_exp(-(gate * alpha)))));
+    }
+}
+
 static void ref_glu_gelu_tanh(float *y, const float *g, const float *u, size_t n)
 {
     for (size_t i = 0; i < n; i++) y[i] = kern_gelu_tanh(g[i]) * u[i];
@@ -116,6 +126,7 @@ void kern_vec_ref(kern_vec *v)
     v->scale = ref_scale;
     v->softcap = ref_softcap;
     v->glu[GLU_SILU] = ref_glu_silu;
+    v->glu_clamped = ref_glu_clamped;
     v->glu[GLU_GELU_TANH] = ref_glu_gelu_tanh;
     v->glu[GLU_GELU_ERF] = ref_glu_gelu_erf;
     v->xielu = ref_xielu;

@@ -1,0 +1,92 @@
+/* Reads what a mixture of experts is made of.  Config classes have three names for the number of
+   experts; each is tried, since files of one family are written with any. */
+#include "model/config_moe.h"
+
+#include <string.h>
+
+#include "base/diag.h"
+#include "base/str.h"
+
+enum { MOST_EXPERTS = 1 << 12, MOST_WIDTH = 1 << 20 };
+
+static const char *count_key(config *c)
+{
+    static const char *const names[] = {"num_experts", "num_local_experts", "n_routed_experts"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (config_has(c, names[i], NULL)) return names[i];
+    return names[0];
+}
+
+/* llama.cpp numbers the functions: 1 softmax, 2 sigmoid, 3 softmax over the chosen. */
+static route_score gguf_score(config *c, route_score otherwise)
+{
+    static const route_score of[] = {ROUTE_SOFTMAX, ROUTE_SIGMOID, ROUTE_CHOSEN};
+    const int32_t n = config_int(c, NULL, "expert_gating_func", 0, 3, 0);
+    return n ? of[n - 1] : otherwise;
+}
+
+static void check_groups(config *c, const route_spec *s, int32_t n_expert)
+{
+    if (n_expert % s->n_group)
+        config_fail(c, "n_group", "uneven", "a divisor of the number of experts");
+    else if (s->n_group_used > s->n_group)
+        config_fail(c, "topk_group", "more than there are groups", "at most n_group");
+    else if (s->k > n_expert / s->n_group * s->n_group_used)
+        config_fail(c, "num_experts_per_tok", "more than there are experts",
+                    "at most the experts of the groups that take part");
+}
+
+void config_moe(config *c, const moe_defaults *d, weights *w, route_spec *out)
+{
+    const char *ffn = d->ffn_key ? d->ffn_key : "moe_intermediate_size";
+    w->dim[DIM_EXPERTS] = config_int(c, count_key(c), "expert_count", 1, MOST_EXPERTS, d->n_expert);
+    w->dim[DIM_EXPERT_FFN] =
+        config_int(c, ffn, "expert_feed_forward_length", 1, MOST_WIDTH, d->ffn);
+    w->dim[DIM_SHARED_FFN] =
+        config_int(c, "shared_expert_intermediate_size", "expert_shared_feed_forward_length", 1,
+                   MOST_WIDTH, d->shared_ffn ? d->shared_ffn : 1);
+    *out = (route_spec){
+        .score = c->gguf ? gguf_score(c, d->score) : d->score,
+        .k = config_int(c, "num_experts_per_tok", "expert_used_count", 1, MOST_EXPERTS, d->k),
+        .n_group = config_int(c, "n_group", "expert_group_count", 1, MOST_EXPERTS, 1),
+        .n_group_used = config_int(c, "topk_group", "expert_group_used_count", 1, MOST_EXPERTS, 1),
+        .normalise = d->normalise,
+        .eps = d->eps,
+        .scale = (float)config_num(c, "routed_scaling_factor", "expert_weights_scale", 0, 1e6, 1),
+    };
+    if (!c->gguf && d->normalise_key)
+        out->normalise = config_bool(c, d->normalise_key, d->normalise);
+    if (out->scale == 0.0f) out->scale = 1.0f; /* GGUF writes 0 for none */
+    w->n_expert_used = out->k;
+    check_groups(c, out, w->dim[DIM_EXPERTS]);
+}
+
+bool *config_sparse_from(config *c, int32_t n_layer, const char *first_key, int32_t otherwise,
+                         arena *a)
+{
+    const int32_t first =
+        config_int(c, first_key, "leading_dense_block_count", 0, 1 << 12, c->gguf ? 0 : otherwise);
+    bool *sparse = arena_calloc(a, (size_t)n_layer, sizeof *sparse);
+    if (!sparse && c->status == CAIRN_OK) c->status = diag_set(c->dg, CAIRN_E_NOMEM, "layers");
+    for (int32_t i = first; sparse && i < n_layer; i++) sparse[i] = true;
+    return sparse;
+}
+
+bool *config_sparse_step(config *c, int32_t n_layer, arena *a)
+{
+    const int32_t every = config_int(c, "decoder_sparse_step", NULL, 1, 1 << 12, 1);
+    bool *sparse = arena_calloc(a, (size_t)n_layer, sizeof *sparse);
+    meta list, m;
+    if (!sparse && c->status == CAIRN_OK) c->status = diag_set(c->dg, CAIRN_E_NOMEM, "layers");
+    for (int32_t i = 0; sparse && i < n_layer; i++) sparse[i] = c->gguf || (i + 1) % every == 0;
+    if (c->gguf || !sparse || !meta_get(&c->src->meta, "mlp_only_layers", &list)) return sparse;
+    if (list.type == META_NULL) return sparse;
+    for (size_t i = 0; list.type == META_ARR && i < list.u.n; i++) {
+        if (!meta_at(&c->src->meta, &list, i, &m) || m.type != META_INT) break;
+        if (m.u.i >= 0 && m.u.i < n_layer) sparse[m.u.i] = false;
+        if (i + 1 == list.u.n) return sparse;
+    }
+    if (list.type != META_ARR || list.u.n)
+        config_fail(c, "mlp_only_layers", "another thing", "a list of layer numbers");
+    return sparse;
+}

@@ -1,0 +1,27 @@
+/* The numbers of a mixture of experts, from either file format. */
+#ifndef MODEL_CONFIG_MOE_H
+#define MODEL_CONFIG_MOE_H
+
+#include "model/config.h"
+
+/* What the reference's config class assumes where config.json is silent. */
+typedef struct moe_defaults {
+    route_score score;
+    int32_t n_expert, k, ffn;
+    int32_t shared_ffn; /* width of the shared expert; 0: none */
+    bool normalise;
+    float eps;                 /* added to the sum that normalises */
+    const char *normalise_key; /* of config.json; NULL: not for the config to say */
+    const char *ffn_key; /* of config.json: the width of an expert; NULL: moe_intermediate_size */
+} moe_defaults;
+
+/* Fills *out and the dims and n_expert_used of `w`. */
+void config_moe(config *c, const moe_defaults *d, weights *w, route_spec *out);
+/* Which layers have experts: [n_layer] in the arena; all from `first_key`'s number on (HF; GGUF:
+   leading_dense_block_count).  NULL after a failure, which c->status tells. */
+bool *config_sparse_from(config *c, int32_t n_layer, const char *first_key, int32_t otherwise,
+                         arena *a);
+/* Those of decoder_sparse_step and mlp_only_layers (HF); GGUF: all. */
+bool *config_sparse_step(config *c, int32_t n_layer, arena *a);
+
+#endif

@@ -1,0 +1,115 @@
+/* GLM 4.5 and later with experts (GLM-4.5 Team 2025, "GLM-4.5: agentic, reasoning, and coding
+   foundation models"): a Llama block whose heads rotate in part, with norms on the heads of q and k
+   where the config says so; after the first dense layers a mixture of experts routed as DeepSeek-V3
+   does (sigmoid scores, a bias of choosing, groups) beside shared ones.
+
+   Checkpoints carry a layer more, of multi-token prediction, which is not part of the model. */
+#include <stdio.h>
+
+#include "base/diag.h"
+#include "model/config_moe.h"
+#include "model/decoder.h"
+
+static const weight_row norm_rows[] = {
+    {offsetof(decoder_layer, attn_norm), "model.layers.%d.input_layernorm", "blk.%d.attn_norm",
+     DIM_ONE, DIM_HIDDEN, 0},
+    {offsetof(decoder_layer, mlp_norm), "model.layers.%d.post_attention_layernorm",
+     "blk.%d.post_attention_norm", DIM_ONE, DIM_HIDDEN, 0},
+};
+#define L(f)  offsetof(decoder_layer, moe.f)
+#define HF(n) "model.layers.%d.mlp." n
+#define GG(n) "blk.%d." n
+static const weight_row router_rows[] = {
+    {L(router), HF("gate"), GG("ffn_gate_inp"), DIM_EXPERTS, DIM_HIDDEN, W_ROUTER},
+    {L(bias), HF("gate.e_score_correction_bias"), GG("exp_probs_b.bias"), DIM_ONE, DIM_EXPERTS,
+     W_BARE},
+};
+static const weight_row shared_rows[] = {
+    {L(shared.gate), HF("shared_experts.gate_proj"), GG("ffn_gate_shexp"), DIM_SHARED_FFN,
+     DIM_HIDDEN, 0},
+    {L(shared.up), HF("shared_experts.up_proj"), GG("ffn_up_shexp"), DIM_SHARED_FFN, DIM_HIDDEN, 0},
+    {L(shared.down), HF("shared_experts.down_proj"), GG("ffn_down_shexp"), DIM_HIDDEN,
+     DIM_SHARED_FFN, W_FFN_DOWN},
+};
+#undef L
+#undef HF
+#undef GG
+#define N(a) (sizeof(a) / sizeof((a)[0]))
+
+static const config_defaults glm_base = {
+    .n_head = 96, .n_kv_head = 8, .vocab = 151552, .ctx = 131072, .eps = 1e-5f};
+static const moe_defaults glm_experts = {.score = ROUTE_SIGMOID,
+                                         .n_expert = 128,
+                                         .k = 8,
+                                         .ffn = 1408,
+                                         .normalise = true,
+                                         .eps = 1e-20f,
+                                         .normalise_key = "norm_topk_prob"};
+
+/* Half of each head rotates unless the config says otherwise. */
+static rope_params rotary(config *c, const base_config *b, arena *a)
+{
+    rope_params r = config_rope(c, b, NULL, 10000.0, a);
+    if (!c->gguf && !config_has(c, "partial_rotary_factor", NULL) &&
+        !config_has(c, "rope_parameters.partial_rotary_factor", NULL))
+        r.dim = b->s.head_dim / 2;
+    return r;
+}
+
+/* The layers of multi-token prediction come last; GGUF counts them among its blocks. */
+static int32_t mtp_layers(config *c, base_config *b)
+{
+    const int32_t n = config_int(c, "num_nextn_predict_layers", "nextn_predict_layers", 0, 64, 0);
+    if (c->gguf && n < b->s.n_layer) b->s.n_layer -= n;
+    return n;
+}
+
+static void skip_mtp(weights *w, bool gguf, int32_t first, int32_t n)
+{
+    char part[48];
+    for (int32_t i = 0; i < n; i++) {
+        (void)snprintf(part, sizeof part, gguf ? "blk.%d." : ".layers.%d.", (int)(first + i));
+        weights_skip(w, part);
+    }
+}
+
+static bool has_head_norms(config *c)
+{
+    if (c->gguf) return source_find(c->src, "blk.0.attn_q_norm.weight") != NULL;
+    return config_bool(c, "use_qk_norm", false);
+}
+
+static cairn_status glm_moe_open(model *m, config *c, cairn_diag *dg)
+{
+    static const char *const acts[] = {"silu", NULL};
+    base_config b = config_base(c, &glm_base);
+    const rope_params rope = rotary(c, &b, &m->a);
+    const int32_t n_mtp = mtp_layers(c, &b);
+    decoder *d;
+    TRY(decoder_begin(m, c, &b, &d, dg));
+    skip_mtp(&m->w, c->gguf, b.s.n_layer, n_mtp);
+    config_only(c, "hidden_act", acts);
+    d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
+    m->w.may_bias &= W_BIAS_QKV;
+    m->w.need_bias &= W_BIAS_QKV;
+    config_moe(c, &glm_experts, &m->w, &d->route);
+    m->w.dim[DIM_SHARED_FFN] = m->w.dim[DIM_EXPERT_FFN] *
+                               config_int(c, "n_shared_experts", "expert_shared_count", 1, 256, 1);
+    const bool *sparse = config_sparse_from(c, b.s.n_layer, "first_k_dense_replace", 1, &m->a);
+    TRY(c->status);
+    const decoder_moe moe = {.sparse = sparse,
+                             .row = router_rows,
+                             .n_row = N(router_rows),
+                             .expert = decoder_expert_rows,
+                             .n_expert = DECODER_EXPERT_ROWS,
+                             .shared = shared_rows,
+                             .n_shared = N(shared_rows)};
+    TRY(decoder_bind_moe(m, c, &b, d, &rope, norm_rows, N(norm_rows), &moe, dg));
+    for (int32_t i = 0; i < b.s.n_layer && has_head_norms(c); i++)
+        TRY(weights_bind(&m->w, decoder_head_norms, DECODER_HEAD_NORMS, i, &d->layer[i], dg));
+    return CAIRN_OK;
+}
+
+static const char *const hf_types[] = {"glm4_moe", NULL};
+static const char *const gguf_archs[] = {"glm4moe", NULL};
+const family family_glm_moe = {"glm_moe", hf_types, gguf_archs, glm_moe_open, decoder_forward};

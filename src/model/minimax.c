@@ -1,0 +1,91 @@
+/* MiniMax-M2 (MiniMax 2025): a Llama block whose q and k are normed as whole vectors, over all heads,
+   and whose heads rotate in part; every MLP a mixture of experts with sigmoid scores, a bias of
+   choosing and normalised weights.  No expert is shared. */
+#include "base/diag.h"
+#include "model/config_moe.h"
+#include "model/decoder.h"
+
+static const weight_row norm_rows[] = {
+    {offsetof(decoder_layer, attn.q_norm), "model.layers.%d.self_attn.q_norm", "blk.%d.attn_q_norm",
+     DIM_ONE, DIM_Q, 0},
+    {offsetof(decoder_layer, attn.k_norm), "model.layers.%d.self_attn.k_norm", "blk.%d.attn_k_norm",
+     DIM_ONE, DIM_KV, 0},
+};
+#define L(f)  offsetof(decoder_layer, moe.f)
+#define HF(n) "model.layers.%d.block_sparse_moe." n
+#define GG(n) "blk.%d." n
+static const weight_row router_rows[] = {
+    {L(router), HF("gate"), GG("ffn_gate_inp"), DIM_EXPERTS, DIM_HIDDEN, W_ROUTER},
+    {L(bias), HF("e_score_correction_bias"), GG("exp_probs_b.bias"), DIM_ONE, DIM_EXPERTS, W_BARE},
+};
+static const expert_row expert_rows[] = {
+    {L(gate),
+     {EXPERT_WHOLE(HF("experts.%d.w1.weight")), EXPERT_WHOLE(HF("switch_mlp.gate_proj.weight"))},
+     {EXPERT_WHOLE(GG("ffn_gate_exps.weight"))},
+     DIM_EXPERT_FFN,
+     DIM_HIDDEN,
+     0},
+    {L(up),
+     {EXPERT_WHOLE(HF("experts.%d.w3.weight")), EXPERT_WHOLE(HF("switch_mlp.up_proj.weight"))},
+     {EXPERT_WHOLE(GG("ffn_up_exps.weight"))},
+     DIM_EXPERT_FFN,
+     DIM_HIDDEN,
+     0},
+    {L(down),
+     {EXPERT_WHOLE(HF("experts.%d.w2.weight")), EXPERT_WHOLE(HF("switch_mlp.down_proj.weight"))},
+     {EXPERT_WHOLE(GG("ffn_down_exps.weight"))},
+     DIM_HIDDEN,
+     DIM_EXPERT_FFN,
+     W_FFN_DOWN},
+};
+#undef L
+#undef HF
+#undef GG
+#define N(a) (sizeof(a) / sizeof((a)[0]))
+
+static const config_defaults minimax_base = {
+    .n_head = 48, .n_kv_head = 8, .head_dim = 128, .vocab = 200064, .ctx = 196608};
+static const moe_defaults minimax_experts = {.score = ROUTE_SIGMOID,
+                                             .n_expert = 256,
+                                             .k = 8,
+                                             .ffn = 1536,
+                                             .normalise = true,
+                                             .ffn_key = "intermediate_size"};
+
+/* Published configs say rotary_dim, which yields to a partial_rotary_factor beside it. */
+static rope_params rotary(config *c, const base_config *b, arena *a)
+{
+    rope_params r = config_rope(c, b, NULL, 5000000.0, a);
+    if (!c->gguf && !config_has(c, "partial_rotary_factor", NULL) &&
+        !config_has(c, "rope_parameters.partial_rotary_factor", NULL))
+        r.dim = config_int(c, "rotary_dim", NULL, 2, b->s.head_dim, r.dim);
+    return r;
+}
+
+static cairn_status minimax_open(model *m, config *c, cairn_diag *dg)
+{
+    static const char *const acts[] = {"silu", NULL};
+    const base_config b = config_base(c, &minimax_base);
+    const rope_params rope = rotary(c, &b, &m->a);
+    decoder *d;
+    TRY(decoder_begin(m, c, &b, &d, dg));
+    config_only(c, "hidden_act", acts);
+    d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
+    m->w.need_bias = 0;
+    config_moe(c, &minimax_experts, &m->w, &d->route);
+    const bool *sparse = config_sparse_from(c, b.s.n_layer, NULL, 0, &m->a);
+    TRY(c->status);
+    const decoder_moe moe = {.sparse = sparse,
+                             .row = router_rows,
+                             .n_row = N(router_rows),
+                             .expert = expert_rows,
+                             .n_expert = N(expert_rows)};
+    TRY(decoder_bind_moe(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, &moe, dg));
+    for (int32_t i = 0; i < b.s.n_layer; i++)
+        TRY(weights_bind(&m->w, norm_rows, N(norm_rows), i, &d->layer[i], dg));
+    return CAIRN_OK;
+}
+
+static const char *const hf_types[] = {"minimax_m2", NULL};
+static const char *const gguf_archs[] = {"minimax-m2", NULL};
+const family family_minimax = {"minimax", hf_types, gguf_archs, minimax_open, decoder_forward};

@@ -1,0 +1,190 @@
+/* Binds stacks of experts.  Files keep them in three ways: a tensor an expert, one tensor of all, or one
+   of all with gate and up one above the other; each becomes the same array of matrices, which lie in
+   the file as they are. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/diag.h"
+#include "nn/weights_priv.h"
+
+enum { NAME_MAX_LEN = 256 };
+
+/* Names are ours, so they fit. */
+static void spell(char out[NAME_MAX_LEN], const char *prefix, const char *name, int32_t layer,
+                  int32_t expert)
+{
+    const int32_t number[2] = {layer, expert};
+    size_t at = (size_t)snprintf(out, NAME_MAX_LEN, "%s", prefix);
+    for (int i = 0; i < 2; i++) {
+        const char *mark = strstr(name, "%d");
+        if (!mark) break;
+        at += (size_t)snprintf(out + at, NAME_MAX_LEN - at, "%.*s%d", (int)(mark - name), name,
+                               (int)number[i]);
+        name = mark + 2;
+    }
+    (void)snprintf(out + at, NAME_MAX_LEN - at, "%s", name);
+}
+
+static bool an_expert_each(const char *name)
+{
+    const char *first = strstr(name, "%d");
+    return first && strstr(first + 2, "%d");
+}
+
+static const tensor_desc *find(const weights *w, const char *name, int32_t layer, int32_t expert,
+                               char spelled[NAME_MAX_LEN])
+{
+    static const char *const prefixes[] = {"", "language_model.", "model.language_model."};
+    const size_t n = w->src->format == SOURCE_GGUF ? 1 : 3;
+    for (size_t i = 0; i < n; i++) {
+        const bool nested = i == 2 && strncmp(name, "model.", 6) == 0;
+        spell(spelled, prefixes[i], nested ? name + 6 : name, layer, expert);
+        const tensor_desc *t = source_find(w->src, spelled);
+        if (t) return t;
+    }
+    spell(spelled, "", name, layer, expert);
+    return NULL;
+}
+
+/* The shape that tensor t must have. */
+static cairn_status check_shape(const weights *w, const expert_row *r, const expert_name *e,
+                                const tensor_desc *t, cairn_diag *dg)
+{
+    const bool each = an_expert_each(e->name);
+    const int64_t tall = (int64_t)w->dim[r->rows] * e->n_part, cols = w->dim[r->cols];
+    const int64_t first = e->input_major ? cols : tall, second = e->input_major ? tall : cols;
+    const int64_t n = w->dim[DIM_EXPERTS], *dim = t->dim + (each ? 0 : 1);
+    char want[64];
+    if (t->n_dim == (each ? 2 : 3) && (each || t->dim[0] == n) && dim[0] == first &&
+        dim[1] == second)
+        return CAIRN_OK;
+    if (each)
+        (void)snprintf(want, sizeof want, "[%lld, %lld]", (long long)first, (long long)second);
+    else
+        (void)snprintf(want, sizeof want, "[%lld, %lld, %lld]", (long long)n, (long long)first,
+                       (long long)second);
+    return weights_misshapen(t, want, dg);
+}
+
+static cairn_status check_type(const tensor_desc *t, const expert_name *e, int32_t cols,
+                               cairn_diag *dg)
+{
+    const bool fits = dtype_can_dequant(t->type) && cols % dtype_block(t->type) == 0;
+    if (fits && !(e->input_major && dtype_block(t->type) != 1)) return CAIRN_OK;
+    return diag_set(
+        dg, CAIRN_E_UNSUPPORTED, "%s: tensor %s: rows of %d elements of type %s; expected %s",
+        t->file, t->name.ptr, (int)cols, dtype_name(t->type),
+        e->input_major ? "a float type" : "a float or a quantised type whose blocks fill a row");
+}
+
+/* A copy of the expert's matrix with rows of inputs. */
+static cairn_status transpose(weights *w, const expert_name *e, const uint8_t *src, weight *out,
+                              cairn_diag *dg)
+{
+    const size_t rows = (size_t)out->rows, cols = (size_t)out->cols;
+    const size_t item = (size_t)dtype_block_bytes(out->type), n_part = (size_t)e->n_part;
+    uint8_t *to = arena_alloc(w->a, rows * cols * item);
+    if (!to) return diag_set(dg, CAIRN_E_NOMEM, "a copy of %s", out->name);
+    for (size_t c = 0; c < cols; c++)
+        for (size_t r = 0; r < rows; r++)
+            memcpy(to + (r * cols + c) * item,
+                   src + ((c * rows + r) * n_part + (size_t)e->part) * item, item);
+    out->data = to;
+    return CAIRN_OK;
+}
+
+/* The matrix of one expert in tensor t. */
+static cairn_status slice(weights *w, const expert_row *r, const expert_name *e,
+                          const tensor_desc *t, int32_t expert, weight *out, cairn_diag *dg)
+{
+    const bool each = an_expert_each(e->name);
+    const size_t n_part = (size_t)e->n_part, n = each ? 1 : (size_t)w->dim[DIM_EXPERTS];
+    const size_t size = t->size / n / n_part, first = each ? 0 : (size_t)expert * n_part;
+    TRY(check_shape(w, r, e, t, dg));
+    TRY(check_type(t, e, w->dim[r->cols], dg));
+    *out = (weight){.name = t->name.ptr,
+                    .type = t->type,
+                    .rows = w->dim[r->rows],
+                    .cols = w->dim[r->cols],
+                    .data = t->data + (first + (size_t)e->part) * size,
+                    .size = size,
+                    .klass = weights_class(r->flags),
+                    .matmul = true};
+    w->used[t - w->src->tensor] = 1;
+    return e->input_major ? transpose(w, e, t->data + first * size, out, dg) : CAIRN_OK;
+}
+
+/* Biases of all experts, if the file has them. */
+static cairn_status bind_bias(weights *w, const expert_name *e, int32_t layer, weight *expert,
+                              cairn_diag *dg)
+{
+    char name[NAME_MAX_LEN], want[64];
+    const int32_t n = w->dim[DIM_EXPERTS];
+    const size_t rows = (size_t)expert->rows, n_part = (size_t)e->n_part;
+    const tensor_desc *t = e->bias ? find(w, e->bias, layer, 0, name) : NULL;
+    if (!t) return CAIRN_OK;
+    (void)snprintf(want, sizeof want, "[%d, %zu]", (int)n, rows * n_part);
+    if (t->n_dim != 2 || t->dim[0] != n || t->dim[1] != (int64_t)(rows * n_part))
+        return weights_misshapen(t, want, dg);
+    TRY(check_type(t, e, expert->rows, dg));
+    float *all = arena_alloc(w->a, (size_t)n * rows * n_part * sizeof *all);
+    float *own = arena_alloc(w->a, (size_t)n * rows * sizeof *own);
+    if (!all || !own) return diag_set(dg, CAIRN_E_NOMEM, "biases %s", name);
+    dtype_to_f32(t->type, t->data, all, (size_t)n * rows * n_part);
+    for (size_t i = 0; i < (size_t)n * rows; i++) {
+        const size_t at = e->input_major ? i * n_part + (size_t)e->part
+                                         : (i / rows * n_part + (size_t)e->part) * rows + i % rows;
+        own[i] = all[at];
+    }
+    for (size_t i = 0; i < (size_t)n; i++) expert[i].bias = own + i * rows;
+    w->used[t - w->src->tensor] = 1;
+    return CAIRN_OK;
+}
+
+static cairn_status bind_one(weights *w, const expert_row *r, int32_t layer, const weight **field,
+                             cairn_diag *dg)
+{
+    const expert_name *e = w->src->format == SOURCE_GGUF ? r->gguf : r->hf;
+    const int32_t n = w->dim[DIM_EXPERTS];
+    char name[NAME_MAX_LEN] = "";
+    int32_t at = 0;
+    while (at < EXPERT_NAMES && e[at].name && !find(w, e[at].name, layer, 0, name)) at++;
+    if (at == EXPERT_NAMES || !e[at].name) {
+        spell(name, "", e[0].name, layer, 0);
+        return diag_set(dg, CAIRN_E_CORRUPT, "%s: tensor %s is missing; expected %d experts",
+                        w->src->path, name, (int)n);
+    }
+    e += at;
+    weight *item = arena_calloc(w->a, 1, sizeof *item);
+    weight *expert = arena_calloc(w->a, (size_t)n, sizeof *expert);
+    if (!item || !expert) return diag_set(dg, CAIRN_E_NOMEM, "experts of %s", name);
+    for (int32_t i = 0; i < n; i++) {
+        const tensor_desc *t = find(w, e->name, layer, i, name);
+        if (!t)
+            return diag_set(dg, CAIRN_E_CORRUPT, "%s: tensor %s is missing; expected %d experts",
+                            w->src->path, name, (int)n);
+        TRY(slice(w, r, e, t, i, &expert[i], dg));
+    }
+    TRY(bind_bias(w, e, layer, expert, dg));
+    *item = expert[0];
+    item->bias = NULL;
+    item->data = NULL;
+    item->expert = expert;
+    item->n_expert = n;
+    item->n_expert_used = w->n_expert_used;
+    item->size = expert[0].size * (size_t)n;
+    TRY(weights_keep(w, item, dg));
+    *field = item;
+    return CAIRN_OK;
+}
+
+cairn_status weights_bind_experts(weights *w, const expert_row *table, size_t n_rows, int32_t layer,
+                                  void *into, cairn_diag *dg)
+{
+    for (size_t i = 0; i < n_rows; i++) {
+        const weight *item;
+        TRY(bind_one(w, &table[i], layer, &item, dg));
+        memcpy((char *)into + table[i].field, &item, sizeof item);
+    }
+    return CAIRN_OK;
+}
