@@ -62,6 +62,22 @@ int32_t config_int(config *c, const char *hf, const char *gguf, int32_t lo, int3
     return v;
 }
 
+int32_t config_int_at(config *c, const char *hf, const char *gguf, int32_t i, int32_t lo,
+                      int32_t hi, int32_t otherwise)
+{
+    char b[CONFIG_KEY_LEN], found[48];
+    meta list, m;
+    const char *key = config_key(c, hf, gguf, b);
+    if (!key || !meta_get(&c->src->meta, key, &list) || list.type != META_ARR)
+        return config_int(c, hf, gguf, lo, hi, otherwise);
+    if (meta_at(&c->src->meta, &list, (size_t)i, &m) && m.type == META_INT && m.u.i >= lo &&
+        m.u.i <= hi)
+        return (int32_t)m.u.i;
+    (void)snprintf(found, sizeof found, "a list without a fitting entry %d", (int)i);
+    config_fail(c, key, found, "one whole number a layer");
+    return otherwise;
+}
+
 int32_t config_need_int(config *c, const char *hf, const char *gguf, int32_t lo, int32_t hi)
 {
     char b[CONFIG_KEY_LEN];
@@ -154,8 +170,9 @@ static void read_heads(config *c, const config_defaults *d, model_shape *s)
     s->n_head = d->n_head && !c->gguf
                     ? config_int(c, "num_attention_heads", NULL, 1, MOST, d->n_head)
                     : config_need_int(c, "num_attention_heads", "attention.head_count", 1, MOST);
-    s->n_kv_head = config_int(c, "num_key_value_heads", kv, 1, MOST,
-                              d->n_kv_head && !c->gguf ? d->n_kv_head : s->n_head);
+    const int32_t kv_heads = d->n_kv_head && !c->gguf ? d->n_kv_head : s->n_head;
+    s->n_kv_head = d->by_layer ? config_int_at(c, "num_key_value_heads", kv, 0, 1, MOST, kv_heads)
+                               : config_int(c, "num_key_value_heads", kv, 1, MOST, kv_heads);
     s->head_dim = config_int(c, "head_dim", "attention.key_length", 1, MOST,
                              d->head_dim && !c->gguf ? d->head_dim : s->hidden / s->n_head);
     const int32_t dv = config_int(c, NULL, "attention.value_length", 1, MOST, s->head_dim);
@@ -173,7 +190,9 @@ base_config config_base(config *c, const config_defaults *d)
     b.s.n_layer = config_need_int(c, "num_hidden_layers", "block_count", 1, 1 << 12);
     read_heads(c, d, &b.s);
     b.s.ctx_train = config_int(c, "max_position_embeddings", "context_length", 1, 1 << 28, d->ctx);
-    b.ffn = config_need_int(c, "intermediate_size", "feed_forward_length", 1, wide);
+    b.ffn = d->by_layer
+                ? config_int_at(c, "intermediate_size", "feed_forward_length", 0, 1, wide, 1)
+                : config_need_int(c, "intermediate_size", "feed_forward_length", 1, wide);
     b.eps = (float)config_num(c, "rms_norm_eps", "attention.layer_norm_rms_epsilon", 0, 1,
                               d->eps > 0 ? (double)d->eps : 1e-6);
     b.s.vocab = vocab_size(c, d->vocab);

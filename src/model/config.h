@@ -20,6 +20,9 @@ config config_of(const source *src, cairn_diag *dg);
    no such field and `otherwise` holds.  A value of the wrong type or outside [lo, hi] is an error. */
 int32_t config_int(config *c, const char *hf, const char *gguf, int32_t lo, int32_t hi,
                    int32_t otherwise);
+/* The same of a field that may be a list: its entry i. */
+int32_t config_int_at(config *c, const char *hf, const char *gguf, int32_t i, int32_t lo,
+                      int32_t hi, int32_t otherwise);
 int32_t config_need_int(config *c, const char *hf, const char *gguf, int32_t lo, int32_t hi);
 double config_num(config *c, const char *hf, const char *gguf, double lo, double hi,
                   double otherwise);
@@ -49,7 +52,8 @@ typedef struct base_config {
 typedef struct config_defaults {
     int32_t n_head, n_kv_head, head_dim, vocab, ctx;
     bool tied;
-    float eps; /* 0: 1e-6 */
+    float eps;     /* 0: 1e-6 */
+    bool by_layer; /* KV heads and MLP widths may be lists: their first entries are taken here */
 } config_defaults;
 base_config config_base(config *c, const config_defaults *d);
 

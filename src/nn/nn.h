@@ -95,7 +95,8 @@ static inline val rope(fwd *f, val x, int32_t head_dim, const rope_spec *r)
     return nn_emit(f, &o, nn_cols(f, x));
 }
 
-static inline val attend(fwd *f, val q, val k, val v, const attention *a)
+/* k and v VAL_NONE: those that layer `from` wrote. */
+static inline val attend_cache(fwd *f, val q, val k, val v, const attention *a, int32_t from)
 {
     op o = nn_op(f, OP_ATTEND, q, k, v);
     o.u.attend.n_head = a->h.n;
@@ -105,8 +106,14 @@ static inline val attend(fwd *f, val q, val k, val v, const attention *a)
     o.u.attend.window = a->window;
     o.u.attend.scale = a->scale;
     o.u.attend.softcap = a->softcap;
+    o.u.attend.cache = from;
     o.w[0] = a->sinks;
     return nn_emit(f, &o, a->h.n * a->h.dim);
+}
+
+static inline val attend(fwd *f, val q, val k, val v, const attention *a)
+{
+    return attend_cache(f, q, k, v, a, f->layer);
 }
 
 static inline val glu(fwd *f, glu_act act, val gate, val up)
@@ -141,6 +148,14 @@ static inline val softcap(fwd *f, val x, float cap)
     op o = nn_op(f, OP_SOFTCAP, x, VAL_NONE, VAL_NONE);
     o.u.map.scalar = cap;
     return nn_emit(f, &o, nn_cols(f, x));
+}
+
+/* Columns from … from + cols - 1. */
+static inline val slice(fwd *f, val x, int32_t from, int32_t cols)
+{
+    op o = nn_op(f, OP_SLICE, x, VAL_NONE, VAL_NONE);
+    o.u.slice.from = from;
+    return nn_emit(f, &o, cols);
 }
 
 /* x · sigmoid(g), g one number a row */

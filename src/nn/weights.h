@@ -15,6 +15,8 @@ typedef enum dim_name {
     DIM_KV, /* KV heads · head width */
     DIM_HEAD,
     DIM_FFN,
+    DIM_PLE,        /* width of a layer's own input */
+    DIM_PLES,       /* of all layers' */
     DIM_HEADS,      /* query heads */
     DIM_UNIT,       /* 1, of a matrix: its file may leave the dimension out */
     DIM_EXPERTS,    /* routed experts */

@@ -9,7 +9,8 @@
              out0 = (d · (1/sqrtf(mean(d²) + eps))) · gain
    ROPE      out0[r] = in0[r] with each head's first 2·n_freq elements rotated by pos[r]
    ATTEND    writes in1 (keys) and in2 (values) of all rows into the cache, then
-             out0[r] = softmax(cap(scale · q·k)) · v over the window of row r; reads only the cache;
+             out0[r] = softmax(cap(scale · q·k)) · v over the window of row r; reads only the cache,
+             that of layer `cache`, which without in1 and in2 an op before has written this step;
              w0, if given, has a score a head, of a position without a value (a sink)
    GLU       out0 = act(in0) · in1
    XIELU     x = in0 > 0: out0 = alpha_p·x² + beta·x;
@@ -18,6 +19,7 @@
    SCALE     out0 = in0 · scalar
    SOFTCAP   out0 = cap · tanh(in0 / cap)
    SELECT    out0 = the rows of in0 whose logits are wanted
+   SLICE     out0[r] = the columns `from` … of in0[r], as many as out0 has
    GATE      out0[r] = in0[r] · sigmoid(in1[r][0])
    ROUTE     in0: a logit an expert.  Scores: softmax of them, or their sigmoids; ranked by score
              (+ w0, the bias of choosing, if given), descending, then by expert, ascending; of
@@ -45,6 +47,7 @@
     X(SCALE)                                                                                       \
     X(SOFTCAP)                                                                                     \
     X(SELECT)                                                                                      \
+    X(SLICE)                                                                                       \
     X(GATE)                                                                                        \
     X(ROUTE)                                                                                       \
     X(EXPERTS)                                                                                     \
@@ -119,12 +122,16 @@ typedef struct op {
         } rope;
         struct {
             int32_t n_head, n_kv_head, dk, dv, window; /* window 0: all */
+            int32_t cache;                             /* whose keys and values */
             float scale, softcap;                      /* softcap 0: none */
         } attend;
         struct {
             glu_act act;
         } glu;
         xielu_params xielu;
+        struct {
+            int32_t from;
+        } slice;
         route_spec route;
         struct {
             glu_spec glu;

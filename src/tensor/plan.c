@@ -33,6 +33,7 @@ static bool elementwise(op_kind k)
     case OP_LAYER_NORM:
     case OP_ATTEND:
     case OP_SELECT:
+    case OP_SLICE:
     case OP_GATE:
     case OP_ROUTE:
     case OP_EXPERTS:

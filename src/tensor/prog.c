@@ -87,8 +87,9 @@ static bool check_attend(prog *p, const op *o)
     return (!o->w[0] || want(p, o, "number of sinks", o->w[0]->cols, n)) &&
            want(p, o, "heads over KV heads, remainder", n % kv, 0) &&
            want(p, o, "width of the queries", cols(p, o->in[0]), n * o->u.attend.dk) &&
-           want(p, o, "width of the keys", cols(p, o->in[1]), kv * o->u.attend.dk) &&
-           want(p, o, "width of the values", cols(p, o->in[2]), kv * o->u.attend.dv) &&
+           (o->in[1] == VAL_NONE ||
+            (want(p, o, "width of the keys", cols(p, o->in[1]), kv * o->u.attend.dk) &&
+             want(p, o, "width of the values", cols(p, o->in[2]), kv * o->u.attend.dv))) &&
            want(p, o, "width of the output", cols(p, o->out[0]), n * o->u.attend.dv);
 }
 
@@ -159,6 +160,9 @@ static bool check(prog *p, const op *o)
     case OP_SOFTCAP:
     case OP_SELECT:
         return want(p, o, "width of the output", cols(p, o->out[0]), cols(p, o->in[0]));
+    case OP_SLICE:
+        return want(p, o, "columns past the end",
+                    max_i32(0, o->u.slice.from + cols(p, o->out[0]) - cols(p, o->in[0])), 0);
     case OP_GATE:
         return want(p, o, "width of the gate", cols(p, o->in[1]), 1) &&
                want(p, o, "width of the output", cols(p, o->out[0]), cols(p, o->in[0]));

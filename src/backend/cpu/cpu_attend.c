@@ -246,12 +246,12 @@ static void choose_tiles(attend_job *j, int32_t threads)
 void cpu_attend(cpu_run *r, const op *o)
 {
     const int32_t threads = workers_active(r->x->d->pool), rows = cpu_rows(r, o->in[0]);
-    attend_job j = {.r = r, .o = o, .kv = &r->s->kv[o->layer], .k = &r->x->d->k.vec};
+    attend_job j = {.r = r, .o = o, .kv = &r->s->kv[o->u.attend.cache], .k = &r->x->d->k.vec};
     assert(j.kv->dk == o->u.attend.dk && j.kv->dv == o->u.attend.dv &&
            j.kv->n_kv_head == o->u.attend.n_kv_head);
     j.heads = o->u.attend.n_head / o->u.attend.n_kv_head;
     j.n_split = split_room(o, r->x->max_ctx);
-    attend_encode(&j);
+    if (o->in[1] != VAL_NONE) attend_encode(&j);
     if (rows == 0) return;
     choose_tiles(&j, threads);
     const int32_t n_units = unit_count(&j);

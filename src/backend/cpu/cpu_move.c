@@ -1,4 +1,4 @@
-/* Ops that only move rows: EMBED, SELECT, TAP. */
+/* Ops that only move numbers: EMBED, SELECT, SLICE, TAP. */
 #include <string.h>
 
 #include "backend/cpu/cpu_priv.h"
@@ -48,6 +48,24 @@ void cpu_select(cpu_run *r, const op *o)
     move_job j = {r, o};
     cpu_row_spans(r, r->s->n_out, r->x->pl->p->value[o->out[0]].cols, CPU_GRAIN_MOVE, select_span,
                   &j);
+}
+
+static void slice_span(void *ctx, size_t begin, size_t end, int32_t i_thread)
+{
+    const move_job *j = ctx;
+    const value *v = j->r->x->pl->p->value;
+    const size_t from = (size_t)v[j->o->in[0]].cols, to = (size_t)v[j->o->out[0]].cols;
+    const float *x = cpu_val(j->r, j->o->in[0]) + j->o->u.slice.from;
+    float *y = cpu_val(j->r, j->o->out[0]);
+    (void)i_thread;
+    for (size_t i = begin; i < end; i++) memcpy(y + i * to, x + i * from, to * sizeof *y);
+}
+
+void cpu_slice(cpu_run *r, const op *o)
+{
+    move_job j = {r, o};
+    cpu_row_spans(r, cpu_rows(r, o->in[0]), r->x->pl->p->value[o->out[0]].cols, CPU_GRAIN_MOVE,
+                  slice_span, &j);
 }
 
 void cpu_tap(cpu_run *r, const op *o)

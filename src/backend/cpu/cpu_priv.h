@@ -85,6 +85,7 @@ void cpu_scale(cpu_run *r, const op *o);
 void cpu_softcap(cpu_run *r, const op *o);
 void cpu_select(cpu_run *r, const op *o);
 void cpu_tap(cpu_run *r, const op *o);
+void cpu_slice(cpu_run *r, const op *o);
 void cpu_gate(cpu_run *r, const op *o);
 void cpu_route(cpu_run *r, const op *o);
 void cpu_experts(cpu_run *r, const op *o);

@@ -54,6 +54,7 @@ void cpu_row_spans(const cpu_run *r, int32_t n_rows, int32_t cols, size_t grain,
     X(SOFTCAP, softcap)                                                                            \
     X(SELECT, select)                                                                              \
     X(TAP, tap)                                                                                    \
+    X(SLICE, slice)                                                                                \
     X(GATE, gate)                                                                                  \
     X(ROUTE, route)                                                                                \
     X(EXPERTS, experts)

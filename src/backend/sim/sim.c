@@ -112,7 +112,7 @@ static uint64_t long_table(const prog *p, const segment *g)
 static int32_t window_of(const prog *p, const step *s, int32_t group)
 {
     for (int32_t i = 0; i < p->n_op; i++)
-        if (p->op[i].kind == OP_ATTEND && s->kv[p->op[i].layer].group == group)
+        if (p->op[i].kind == OP_ATTEND && s->kv[p->op[i].u.attend.cache].group == group)
             return p->op[i].u.attend.window;
     return 0;
 }

@@ -1,0 +1,126 @@
+/* The layers of a Gemma 4 config: which are windowed, their heads and widths, whose keys and values they
+   read, how they rotate.  Configs come in three forms (per_layer_config, the older global_* fields,
+   GGUF's lists); each becomes the same numbers a layer. */
+#include <stdio.h>
+
+#include "base/diag.h"
+#include "model/gemma4.h"
+
+/* A field of layer i in per_layer_config, the form that newer files have. */
+static int32_t override(config *c, int32_t i, const char *field, int32_t hi, int32_t otherwise)
+{
+    char key[CONFIG_KEY_LEN];
+    (void)snprintf(key, sizeof key, "per_layer_config.%d.%s", (int)i, field);
+    return config_int(c, key, NULL, 1, hi, otherwise);
+}
+
+/* Heads of a full layer.  HF: per_layer_config, or the older global_* fields, whose KV heads count only
+   where keys are values; GGUF: key_length is theirs. */
+static void full_layer(config *c, const base_config *b, int32_t i, bool k_eq_v, gemma4_layer *l)
+{
+    enum { MOST = 1 << 14 };
+    const int32_t kv =
+        k_eq_v ? config_int(c, "num_global_key_value_heads", NULL, 1, MOST, b->s.n_kv_head)
+               : b->s.n_kv_head;
+    const bool listed = config_has(c, "per_layer_config", NULL);
+    const int32_t dim = config_int(c, "global_head_dim", "attention.key_length", 1, MOST,
+                                   listed ? b->s.head_dim : 512);
+    l->head_dim = override(c, i, "head_dim", MOST, dim);
+    l->n_kv_head = override(c, i, "num_key_value_heads", MOST, kv);
+}
+
+static void read_layer(config *c, const base_config *b, int32_t i, gemma4_layer *l)
+{
+    enum { MOST = 1 << 14 };
+    const bool k_eq_v = config_bool(c, "attention_k_eq_v", false);
+    l->head_dim = config_int(c, NULL, "attention.key_length_swa", 1, MOST, b->s.head_dim);
+    l->n_kv_head = b->s.n_kv_head;
+    l->out_scale = 1.0f;
+    if (l->window == 0) full_layer(c, b, i, k_eq_v, l);
+    if (c->gguf)
+        l->n_kv_head = config_int_at(c, NULL, "attention.head_count_kv", i, 1, MOST, l->n_kv_head);
+    l->ffn = config_int_at(c, "intermediate_size", "feed_forward_length", i, 1, 1 << 20, b->ffn);
+    if (b->s.n_head % l->n_kv_head)
+        config_fail(c, "num_key_value_heads", "uneven", "a divisor of the number of heads");
+}
+
+/* Layers from n_own_cache on read the cache of the last of their kind before it, and have an MLP twice
+   as wide where the config says so. */
+static void share_caches(config *c, gemma4 *g, int32_t n_layer)
+{
+    const int32_t shared =
+        config_int(c, "num_kv_shared_layers", "attention.shared_kv_layers", 0, n_layer - 1, 0);
+    const bool wide = config_bool(c, "use_double_wide_mlp", false);
+    int32_t last[2] = {-1, -1};
+    g->n_own_cache = n_layer - shared;
+    for (int32_t i = 0; i < n_layer; i++) {
+        gemma4_layer *l = &g->layer[i];
+        int32_t *mine = &last[l->window > 0];
+        if (i < g->n_own_cache) *mine = i;
+        if (*mine < 0) {
+            config_fail(c, "num_kv_shared_layers", "too many",
+                        "a layer of each kind with keys of its own");
+            return;
+        }
+        l->cache = *mine;
+        if (i >= g->n_own_cache && wide) l->ffn *= 2;
+    }
+}
+
+cairn_status gemma4_read_layers(model *m, config *c, const base_config *b, gemma4 *g,
+                                cairn_diag *dg)
+{
+    const int32_t n = b->s.n_layer;
+    const int32_t window =
+        config_int(c, "sliding_window", "attention.sliding_window", 1, 1 << 28, 512);
+    const int32_t *windows = config_windows(c, n, window, 6, &m->a);
+    TRY(c->status);
+    g->layer = arena_calloc(&m->a, (size_t)n, sizeof *g->layer);
+    if (!g->layer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)n);
+    for (int32_t i = 0; i < n; i++) {
+        g->layer[i].window = i == n - 1 && !c->gguf ? 0 : windows[i]; /* the last is always full */
+        read_layer(c, b, i, &g->layer[i]);
+    }
+    share_caches(c, g, n);
+    return c->status;
+}
+
+/* Full layers: pairs i, i + width/2 of the whole head, of which the first share turn. */
+static cairn_status full_rope(model *m, config *c, int32_t dim, rope_spec *out, cairn_diag *dg)
+{
+    static const char *const types[] = {"proportional", NULL};
+    const rope_params p = {.dim = dim,
+                           .ctx = m->shape.ctx_train,
+                           .theta = config_num(c, "rope_parameters.full_attention.rope_theta",
+                                               "rope.freq_base", -1e30, 1e30, 1e6)};
+    const double part =
+        config_num(c, "rope_parameters.full_attention.partial_rotary_factor", NULL, 0, 1, 0.25);
+    const double factor =
+        config_num(c, "rope_parameters.full_attention.factor", NULL, 1e-3, 1e6, 1);
+    config_only(c, "rope_parameters.full_attention.rope_type", types);
+    TRY(c->status);
+    TRY(rope_make(&p, &m->a, out, dg));
+    float *f = arena_calloc(&m->a, (size_t)dim / 2, sizeof *f);
+    if (!f) return diag_set(dg, CAIRN_E_NOMEM, "rotary frequencies");
+    const int32_t n = (int32_t)(part * dim / 2);
+    for (int32_t i = 0; i < n; i++) f[i] = out->inv_freq[i] / (float)factor;
+    out->inv_freq = f;
+    return CAIRN_OK;
+}
+
+cairn_status gemma4_read_ropes(model *m, config *c, const base_config *b, gemma4 *g, cairn_diag *dg)
+{
+    rope_params p = {.dim = b->s.head_dim, .ctx = b->s.ctx_train, .theta = 1e4};
+    int32_t full = b->s.head_dim;
+    if (c->gguf) p.theta = config_num(c, NULL, "rope.freq_base_swa", -1e30, 1e30, 1e4);
+    if (config_has(c, "rope_parameters.sliding_attention", NULL))
+        p = config_rope(c, b, "sliding_attention", 1e4, &m->a);
+    for (int32_t i = 0; i < b->s.n_layer; i++) {
+        const gemma4_layer *l = &g->layer[i];
+        if (l->window) p.dim = l->head_dim;
+        if (!l->window) full = l->head_dim;
+    }
+    TRY(c->status);
+    TRY(rope_make(&p, &m->a, &g->rope_windowed, dg));
+    return full_rope(m, c, full, &g->rope, dg);
+}
