@@ -17,7 +17,8 @@ static val forward(fwd *f, const model *m)
     for (int32_t i = 0; i < m->cache.n_layer; i++) {
         f->layer = i;
         const val q = rope(f, x, SIM_HIDDEN, &s->rope);
-        const attention a = {{1, 1, SIM_HIDDEN}, 1, 0, m->cache.layer[i].window};
+        const attention a = {
+            .h = {1, 1, SIM_HIDDEN}, .scale = 1, .window = m->cache.layer[i].window};
         const val y = attend(f, q, x, x, &a);
         x = add(f, x, y);
         tap(f, x, i + 1);
