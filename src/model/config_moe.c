@@ -2,7 +2,7 @@
    experts; each is tried, since files of one family are written with any. */
 #include "model/config_moe.h"
 
-#include <string.h>
+#include <stdio.h>
 
 #include "base/diag.h"
 #include "base/str.h"
@@ -89,4 +89,21 @@ bool *config_sparse_step(config *c, int32_t n_layer, arena *a)
     if (list.type != META_ARR || list.u.n)
         config_fail(c, "mlp_only_layers", "another thing", "a list of layer numbers");
     return sparse;
+}
+
+int32_t config_skip_mtp(config *c, base_config *b)
+{
+    const int32_t n = config_int(c, "num_nextn_predict_layers", "nextn_predict_layers", 0, 64, 0);
+    if (c->gguf && n < b->s.n_layer) b->s.n_layer -= n;
+    return n;
+}
+
+void weights_skip_mtp(weights *w, int32_t first, int32_t n)
+{
+    const bool gguf = w->src->format == SOURCE_GGUF;
+    char part[48];
+    for (int32_t i = 0; i < n; i++) {
+        (void)snprintf(part, sizeof part, gguf ? "blk.%d." : ".layers.%d.", (int)(first + i));
+        weights_skip(w, part);
+    }
 }

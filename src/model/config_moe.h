@@ -24,4 +24,9 @@ bool *config_sparse_from(config *c, int32_t n_layer, const char *first_key, int3
 /* Those of decoder_sparse_step and mlp_only_layers (HF); GGUF: all. */
 bool *config_sparse_step(config *c, int32_t n_layer, arena *a);
 
+/* Layers of multi-token prediction come last, and are not part of the model; GGUF counts them among its
+   blocks.  Takes them from b's layers and answers how many there are; the second marks their tensors. */
+int32_t config_skip_mtp(config *c, base_config *b);
+void weights_skip_mtp(weights *w, int32_t first, int32_t n);
+
 #endif

@@ -309,7 +309,7 @@ static val own_inputs(fwd *f, val x, const gemma4 *g)
 static val own_input_of(fwd *f, val x, val inputs, const gemma4 *g, const gemma4_layer *l)
 {
     const int32_t width = l->ple_gate->rows;
-    const val mine = slice(f, inputs, f->layer * width, width);
+    const val mine = slice(f, inputs, 1, f->layer * width, width);
     val h = linear(f, x, l->ple_gate);
     h = glu(f, GLU_GELU_TANH, h, mine);
     h = linear(f, h, l->ple_proj);

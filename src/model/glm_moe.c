@@ -4,8 +4,6 @@
    does (sigmoid scores, a bias of choosing, groups) beside shared ones.
 
    Checkpoints carry a layer more, of multi-token prediction, which is not part of the model. */
-#include <stdio.h>
-
 #include "base/diag.h"
 #include "model/config_moe.h"
 #include "model/decoder.h"
@@ -56,23 +54,6 @@ static rope_params rotary(config *c, const base_config *b, arena *a)
     return r;
 }
 
-/* The layers of multi-token prediction come last; GGUF counts them among its blocks. */
-static int32_t mtp_layers(config *c, base_config *b)
-{
-    const int32_t n = config_int(c, "num_nextn_predict_layers", "nextn_predict_layers", 0, 64, 0);
-    if (c->gguf && n < b->s.n_layer) b->s.n_layer -= n;
-    return n;
-}
-
-static void skip_mtp(weights *w, bool gguf, int32_t first, int32_t n)
-{
-    char part[48];
-    for (int32_t i = 0; i < n; i++) {
-        (void)snprintf(part, sizeof part, gguf ? "blk.%d." : ".layers.%d.", (int)(first + i));
-        weights_skip(w, part);
-    }
-}
-
 static bool has_head_norms(config *c)
 {
     if (c->gguf) return source_find(c->src, "blk.0.attn_q_norm.weight") != NULL;
@@ -84,10 +65,10 @@ static cairn_status glm_moe_open(model *m, config *c, cairn_diag *dg)
     static const char *const acts[] = {"silu", NULL};
     base_config b = config_base(c, &glm_base);
     const rope_params rope = rotary(c, &b, &m->a);
-    const int32_t n_mtp = mtp_layers(c, &b);
+    const int32_t n_mtp = config_skip_mtp(c, &b);
     decoder *d;
     TRY(decoder_begin(m, c, &b, &d, dg));
-    skip_mtp(&m->w, c->gguf, b.s.n_layer, n_mtp);
+    weights_skip_mtp(&m->w, b.s.n_layer, n_mtp);
     config_only(c, "hidden_act", acts);
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
     m->w.may_bias &= W_BIAS_QKV;

@@ -19,7 +19,7 @@ static const family *const families[] = {
     &family_llama,   &family_qwen,    &family_gemma,   &family_gemma1,  &family_phi,
     &family_granite, &family_olmo,    &family_cohere,  &family_smollm,  &family_glm,
     &family_ernie,   &family_seed,    &family_hunyuan, &family_apertus, &family_qwen_moe,
-    &family_glm_moe, &family_minimax, &family_gptoss,  &family_gemma4};
+    &family_glm_moe, &family_minimax, &family_gptoss,  &family_gemma4,  &family_deepseek};
 enum { N_FAMILY = sizeof families / sizeof families[0] };
 
 /* Tensors that may lie in a file and mean nothing to the forward pass. */

@@ -24,6 +24,7 @@ typedef struct attention {
     heads h;
     float scale, softcap; /* softcap 0: none */
     int32_t window;       /* 0: everything before */
+    int32_t dv;           /* width of a value; 0: of a head */
     const weight *sinks;  /* a score a head, or NULL */
 } attention;
 
@@ -102,13 +103,13 @@ static inline val attend_cache(fwd *f, val q, val k, val v, const attention *a, 
     o.u.attend.n_head = a->h.n;
     o.u.attend.n_kv_head = a->h.n_kv;
     o.u.attend.dk = a->h.dim;
-    o.u.attend.dv = a->h.dim;
+    o.u.attend.dv = a->dv ? a->dv : a->h.dim;
     o.u.attend.window = a->window;
     o.u.attend.scale = a->scale;
     o.u.attend.softcap = a->softcap;
     o.u.attend.cache = from;
     o.w[0] = a->sinks;
-    return nn_emit(f, &o, a->h.n * a->h.dim);
+    return nn_emit(f, &o, a->h.n * o.u.attend.dv);
 }
 
 static inline val attend(fwd *f, val q, val k, val v, const attention *a)
@@ -150,12 +151,29 @@ static inline val softcap(fwd *f, val x, float cap)
     return nn_emit(f, &o, nn_cols(f, x));
 }
 
-/* Columns from … from + cols - 1. */
-static inline val slice(fwd *f, val x, int32_t from, int32_t cols)
+/* Of each of n parts the columns from … from + cols - 1. */
+static inline val slice(fwd *f, val x, int32_t n, int32_t from, int32_t cols)
 {
     op o = nn_op(f, OP_SLICE, x, VAL_NONE, VAL_NONE);
-    o.u.slice.from = from;
-    return nn_emit(f, &o, cols);
+    o.u.part.n = n;
+    o.u.part.from = from;
+    return nn_emit(f, &o, n * cols);
+}
+
+/* Part by part, n of them, a's beside b's. */
+static inline val join(fwd *f, val a, val b, int32_t n)
+{
+    op o = nn_op(f, OP_JOIN, a, b, VAL_NONE);
+    o.u.part.n = n;
+    return nn_emit(f, &o, nn_cols(f, a) + nn_cols(f, b));
+}
+
+/* Each head's part of x times the head's matrix of the stack. */
+static inline val linear_heads(fwd *f, val x, const weight *w)
+{
+    op o = nn_op(f, OP_HEADS, x, VAL_NONE, VAL_NONE);
+    o.w[0] = w;
+    return nn_emit(f, &o, w->n_expert * w->rows);
 }
 
 /* x · sigmoid(g), g one number a row */

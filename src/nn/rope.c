@@ -64,7 +64,7 @@ static void fill_yarn(const rope_params *p, float *f)
     }
 }
 
-static double yarn_mscale(double factor, double mscale)
+double rope_yarn_mscale(double factor, double mscale)
 {
     return factor <= 1 ? 1.0 : 0.1 * mscale * fmath_log(factor) + 1.0;
 }
@@ -73,9 +73,9 @@ static float yarn_attention(const rope_params *p)
 {
     if (p->attention_factor > 0) return (float)p->attention_factor;
     if (p->mscale > 0 && p->mscale_all_dim > 0)
-        return (float)(yarn_mscale(p->factor, p->mscale) /
-                       yarn_mscale(p->factor, p->mscale_all_dim));
-    return (float)yarn_mscale(p->factor, 1.0);
+        return (float)(rope_yarn_mscale(p->factor, p->mscale) /
+                       rope_yarn_mscale(p->factor, p->mscale_all_dim));
+    return (float)rope_yarn_mscale(p->factor, 1.0);
 }
 
 static void fill_llama3(const rope_params *p, float *f)

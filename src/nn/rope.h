@@ -35,4 +35,7 @@ typedef struct rope_params {
 /* Fills `out`; its arrays live in `a`. */
 cairn_status rope_make(const rope_params *p, arena *a, rope_spec *out, cairn_diag *dg);
 
+/* Yarn's factor of attention for a factor of length. */
+double rope_yarn_mscale(double factor, double mscale);
+
 #endif

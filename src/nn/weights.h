@@ -15,6 +15,13 @@ typedef enum dim_name {
     DIM_KV, /* KV heads · head width */
     DIM_HEAD,
     DIM_FFN,
+    DIM_Q_LORA,
+    DIM_KV_LORA,
+    DIM_KV_A,
+    DIM_NOPE,
+    DIM_VALUE,
+    DIM_V,
+    DIM_KV_B,       /* latent attention */
     DIM_PLE,        /* width of a layer's own input */
     DIM_PLES,       /* of all layers' */
     DIM_HEADS,      /* query heads */
@@ -115,6 +122,13 @@ bool weights_has(const weights *w, const char *hf, const char *gguf, int32_t lay
 /* The same as weights_bind for stacks of experts. */
 cairn_status weights_bind_experts(weights *w, const expert_row *table, size_t n_rows, int32_t layer,
                                   void *into, cairn_diag *dg);
+/* The same for stacks of a matrix a query head, DIM_HEADS of them. */
+cairn_status weights_bind_heads(weights *w, const expert_row *table, size_t n_rows, int32_t layer,
+                                void *into, cairn_diag *dg);
+/* Of latent attention's [heads · (DIM_NOPE + DIM_VALUE), DIM_KV_LORA] (complete names): *k_b a stack of
+   [DIM_KV_LORA, DIM_NOPE], turned over, and *v_b one of [DIM_VALUE, DIM_KV_LORA]. */
+cairn_status weights_split_kv_b(weights *w, const char *hf, const char *gguf, int32_t layer,
+                                const weight **k_b, const weight **v_b, cairn_diag *dg);
 /* The tied case: the embedding is the head too. */
 void weights_tie(weights *w, const weight *embedding);
 /* Tensors with `part` in their names are known and not part of the model. */

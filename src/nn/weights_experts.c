@@ -48,12 +48,12 @@ static const tensor_desc *find(const weights *w, const char *name, int32_t layer
 
 /* The shape that tensor t must have. */
 static cairn_status check_shape(const weights *w, const expert_row *r, const expert_name *e,
-                                const tensor_desc *t, cairn_diag *dg)
+                                const tensor_desc *t, int32_t count, cairn_diag *dg)
 {
     const bool each = an_expert_each(e->name);
     const int64_t tall = (int64_t)w->dim[r->rows] * e->n_part, cols = w->dim[r->cols];
     const int64_t first = e->input_major ? cols : tall, second = e->input_major ? tall : cols;
-    const int64_t n = w->dim[DIM_EXPERTS], *dim = t->dim + (each ? 0 : 1);
+    const int64_t n = count, *dim = t->dim + (each ? 0 : 1);
     char want[64];
     if (t->n_dim == (each ? 2 : 3) && (each || t->dim[0] == n) && dim[0] == first &&
         dim[1] == second)
@@ -95,12 +95,13 @@ static cairn_status transpose(weights *w, const expert_name *e, const uint8_t *s
 
 /* The matrix of one expert in tensor t. */
 static cairn_status slice(weights *w, const expert_row *r, const expert_name *e,
-                          const tensor_desc *t, int32_t expert, weight *out, cairn_diag *dg)
+                          const tensor_desc *t, int32_t expert, int32_t count, weight *out,
+                          cairn_diag *dg)
 {
     const bool each = an_expert_each(e->name);
-    const size_t n_part = (size_t)e->n_part, n = each ? 1 : (size_t)w->dim[DIM_EXPERTS];
+    const size_t n_part = (size_t)e->n_part, n = each ? 1 : (size_t)count;
     const size_t size = t->size / n / n_part, first = each ? 0 : (size_t)expert * n_part;
-    TRY(check_shape(w, r, e, t, dg));
+    TRY(check_shape(w, r, e, t, count, dg));
     TRY(check_type(t, e, w->dim[r->cols], dg));
     *out = (weight){.name = t->name.ptr,
                     .type = t->type,
@@ -115,11 +116,10 @@ static cairn_status slice(weights *w, const expert_row *r, const expert_name *e,
 }
 
 /* Biases of all experts, if the file has them. */
-static cairn_status bind_bias(weights *w, const expert_name *e, int32_t layer, weight *expert,
-                              cairn_diag *dg)
+static cairn_status bind_bias(weights *w, const expert_name *e, int32_t layer, int32_t n,
+                              weight *expert, cairn_diag *dg)
 {
     char name[NAME_MAX_LEN], want[64];
-    const int32_t n = w->dim[DIM_EXPERTS];
     const size_t rows = (size_t)expert->rows, n_part = (size_t)e->n_part;
     const tensor_desc *t = e->bias ? find(w, e->bias, layer, 0, name) : NULL;
     if (!t) return CAIRN_OK;
@@ -141,17 +141,16 @@ static cairn_status bind_bias(weights *w, const expert_name *e, int32_t layer, w
     return CAIRN_OK;
 }
 
-static cairn_status bind_one(weights *w, const expert_row *r, int32_t layer, const weight **field,
-                             cairn_diag *dg)
+static cairn_status bind_one(weights *w, const expert_row *r, int32_t layer, int32_t n,
+                             int32_t n_used, const weight **field, cairn_diag *dg)
 {
     const expert_name *e = w->src->format == SOURCE_GGUF ? r->gguf : r->hf;
-    const int32_t n = w->dim[DIM_EXPERTS];
     char name[NAME_MAX_LEN] = "";
     int32_t at = 0;
     while (at < EXPERT_NAMES && e[at].name && !find(w, e[at].name, layer, 0, name)) at++;
     if (at == EXPERT_NAMES || !e[at].name) {
         spell(name, "", e[0].name, layer, 0);
-        return diag_set(dg, CAIRN_E_CORRUPT, "%s: tensor %s is missing; expected %d experts",
+        return diag_set(dg, CAIRN_E_CORRUPT, "%s: tensor %s is missing; expected %d matrices",
                         w->src->path, name, (int)n);
     }
     e += at;
@@ -161,30 +160,101 @@ static cairn_status bind_one(weights *w, const expert_row *r, int32_t layer, con
     for (int32_t i = 0; i < n; i++) {
         const tensor_desc *t = find(w, e->name, layer, i, name);
         if (!t)
-            return diag_set(dg, CAIRN_E_CORRUPT, "%s: tensor %s is missing; expected %d experts",
+            return diag_set(dg, CAIRN_E_CORRUPT, "%s: tensor %s is missing; expected %d matrices",
                             w->src->path, name, (int)n);
-        TRY(slice(w, r, e, t, i, &expert[i], dg));
+        TRY(slice(w, r, e, t, i, n, &expert[i], dg));
     }
-    TRY(bind_bias(w, e, layer, expert, dg));
+    TRY(bind_bias(w, e, layer, n, expert, dg));
     *item = expert[0];
     item->bias = NULL;
     item->data = NULL;
     item->expert = expert;
     item->n_expert = n;
-    item->n_expert_used = w->n_expert_used;
+    item->n_expert_used = n_used;
     item->size = expert[0].size * (size_t)n;
     TRY(weights_keep(w, item, dg));
     *field = item;
     return CAIRN_OK;
 }
 
-cairn_status weights_bind_experts(weights *w, const expert_row *table, size_t n_rows, int32_t layer,
-                                  void *into, cairn_diag *dg)
+static cairn_status bind_all(weights *w, const expert_row *table, size_t n_rows, int32_t layer,
+                             int32_t count, int32_t n_used, void *into, cairn_diag *dg)
 {
     for (size_t i = 0; i < n_rows; i++) {
         const weight *item;
-        TRY(bind_one(w, &table[i], layer, &item, dg));
+        TRY(bind_one(w, &table[i], layer, count, n_used, &item, dg));
         memcpy((char *)into + table[i].field, &item, sizeof item);
     }
+    return CAIRN_OK;
+}
+
+cairn_status weights_bind_experts(weights *w, const expert_row *table, size_t n_rows, int32_t layer,
+                                  void *into, cairn_diag *dg)
+{
+    return bind_all(w, table, n_rows, layer, w->dim[DIM_EXPERTS], w->n_expert_used, into, dg);
+}
+
+cairn_status weights_bind_heads(weights *w, const expert_row *table, size_t n_rows, int32_t layer,
+                                void *into, cairn_diag *dg)
+{
+    return bind_all(w, table, n_rows, layer, w->dim[DIM_HEADS], w->dim[DIM_HEADS], into, dg);
+}
+
+/* A stack of n matrices [rows, cols] named after t; the caller sets their data. */
+static cairn_status new_stack(weights *w, const tensor_desc *t, int32_t n, int32_t rows,
+                              int32_t cols, const weight **out, weight **each, cairn_diag *dg)
+{
+    const size_t size = t->size / (size_t)(t->dim[0] * t->dim[1]) * (size_t)rows * (size_t)cols;
+    weight *item = arena_calloc(w->a, 1, sizeof *item);
+    weight *expert = arena_calloc(w->a, (size_t)n, sizeof *expert);
+    if (!item || !expert) return diag_set(dg, CAIRN_E_NOMEM, "heads of %s", t->name.ptr);
+    for (int32_t i = 0; i < n; i++)
+        expert[i] = (weight){.name = t->name.ptr,
+                             .type = t->type,
+                             .rows = rows,
+                             .cols = cols,
+                             .size = size,
+                             .klass = WEIGHT_ROUTER,
+                             .matmul = true};
+    *item = expert[0];
+    item->size = size * (size_t)n;
+    item->expert = expert;
+    item->n_expert = item->n_expert_used = n;
+    *out = item;
+    *each = expert;
+    return weights_keep(w, item, dg);
+}
+
+cairn_status weights_split_kv_b(weights *w, const char *hf, const char *gguf, int32_t layer,
+                                const weight **k_b, const weight **v_b, cairn_diag *dg)
+{
+    char name[NAME_MAX_LEN], want[48];
+    const int32_t n = w->dim[DIM_HEADS], nope = w->dim[DIM_NOPE], v = w->dim[DIM_VALUE];
+    const int32_t lora = w->dim[DIM_KV_LORA], tall = n * (nope + v);
+    const tensor_desc *t = find(w, w->src->format == SOURCE_GGUF ? gguf : hf, layer, 0, name);
+    weight *k, *values;
+    (void)snprintf(want, sizeof want, "[%d, %d]", (int)tall, (int)lora);
+    if (!t)
+        return diag_set(dg, CAIRN_E_CORRUPT, "%s: tensor %s is missing; expected %s", w->src->path,
+                        name, want);
+    if (t->n_dim != 2 || t->dim[0] != tall || t->dim[1] != lora)
+        return weights_misshapen(t, want, dg);
+    if (!dtype_can_dequant(t->type) || dtype_block(t->type) != 1)
+        return diag_set(dg, CAIRN_E_UNSUPPORTED, "%s: tensor %s: type is %s; expected a float type",
+                        t->file, t->name.ptr, dtype_name(t->type));
+    TRY(new_stack(w, t, n, lora, nope, k_b, &k, dg));
+    TRY(new_stack(w, t, n, v, lora, v_b, &values, dg));
+    const size_t item = (size_t)dtype_block_bytes(t->type), row = item * (size_t)lora;
+    for (int32_t h = 0; h < n; h++) {
+        const uint8_t *from = t->data + (size_t)(h * (nope + v)) * row;
+        uint8_t *to = arena_alloc(w->a, (size_t)nope * row);
+        if (!to) return diag_set(dg, CAIRN_E_NOMEM, "a copy of %s", t->name.ptr);
+        for (size_t i = 0; i < (size_t)nope; i++)
+            for (size_t c = 0; c < (size_t)lora; c++)
+                memcpy(to + (c * (size_t)nope + i) * item, from + i * row + c * item, item);
+        k[h].data = to;
+        values[h].data = from + (size_t)nope * row;
+    }
+    w->used[t - w->src->tensor] = 1;
     return CAIRN_OK;
 }

@@ -19,7 +19,10 @@
    SCALE     out0 = in0 · scalar
    SOFTCAP   out0 = cap · tanh(in0 / cap)
    SELECT    out0 = the rows of in0 whose logits are wanted
-   SLICE     out0[r] = the columns `from` … of in0[r], as many as out0 has
+   SLICE     out0[r] = of each of `n` equal parts of in0[r] the columns from `from` on, as many as
+             out0 / n
+   JOIN      out0[r] = the first of `n` equal parts of in0[r], that of in1[r], the second, …
+   HEADS     out0[r] = of each head h: w0's matrix h times in0[r]'s part h; floats in every mode
    GATE      out0[r] = in0[r] · sigmoid(in1[r][0])
    ROUTE     in0: a logit an expert.  Scores: softmax of them, or their sigmoids; ranked by score
              (+ w0, the bias of choosing, if given), descending, then by expert, ascending; of
@@ -48,6 +51,8 @@
     X(SOFTCAP)                                                                                     \
     X(SELECT)                                                                                      \
     X(SLICE)                                                                                       \
+    X(JOIN)                                                                                        \
+    X(HEADS)                                                                                       \
     X(GATE)                                                                                        \
     X(ROUTE)                                                                                       \
     X(EXPERTS)                                                                                     \
@@ -130,8 +135,8 @@ typedef struct op {
         } glu;
         xielu_params xielu;
         struct {
-            int32_t from;
-        } slice;
+            int32_t n, from; /* SLICE and JOIN: parts */
+        } part;
         route_spec route;
         struct {
             glu_spec glu;

@@ -34,6 +34,8 @@ static bool elementwise(op_kind k)
     case OP_ATTEND:
     case OP_SELECT:
     case OP_SLICE:
+    case OP_JOIN:
+    case OP_HEADS:
     case OP_GATE:
     case OP_ROUTE:
     case OP_EXPERTS:

@@ -113,6 +113,14 @@ static bool check_rope(prog *p, const op *o)
                 o->u.rope.n_head * o->u.rope.head_dim);
 }
 
+static bool check_slice(prog *p, const op *o)
+{
+    const int32_t n = o->u.part.n, in = cols(p, o->in[0]) / n, out = cols(p, o->out[0]) / n;
+    return want(p, o, "width over the parts, remainder", cols(p, o->in[0]) % n, 0) &&
+           want(p, o, "width of the output over the parts, remainder", cols(p, o->out[0]) % n, 0) &&
+           want(p, o, "columns past the end", max_i32(0, o->u.part.from + out - in), 0);
+}
+
 static bool check_route(prog *p, const op *o)
 {
     const route_spec *s = &o->u.route;
@@ -161,8 +169,19 @@ static bool check(prog *p, const op *o)
     case OP_SELECT:
         return want(p, o, "width of the output", cols(p, o->out[0]), cols(p, o->in[0]));
     case OP_SLICE:
-        return want(p, o, "columns past the end",
-                    max_i32(0, o->u.slice.from + cols(p, o->out[0]) - cols(p, o->in[0])), 0);
+        return check_slice(p, o);
+    case OP_JOIN:
+        return want(p, o, "first operand over the parts, remainder",
+                    cols(p, o->in[0]) % o->u.part.n, 0) &&
+               want(p, o, "second operand over the parts, remainder",
+                    cols(p, o->in[1]) % o->u.part.n, 0) &&
+               want(p, o, "width of the output", cols(p, o->out[0]),
+                    cols(p, o->in[0]) + cols(p, o->in[1]));
+    case OP_HEADS:
+        return want(p, o, "width of the input", cols(p, o->in[0]),
+                    o->w[0]->n_expert * o->w[0]->cols) &&
+               want(p, o, "width of the output", cols(p, o->out[0]),
+                    o->w[0]->n_expert * o->w[0]->rows);
     case OP_GATE:
         return want(p, o, "width of the gate", cols(p, o->in[1]), 1) &&
                want(p, o, "width of the output", cols(p, o->out[0]), cols(p, o->in[0]));

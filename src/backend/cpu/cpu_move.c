@@ -1,4 +1,4 @@
-/* Ops that only move numbers: EMBED, SELECT, SLICE, TAP. */
+/* Ops that only move numbers: EMBED, SELECT, SLICE, JOIN, TAP. */
 #include <string.h>
 
 #include "backend/cpu/cpu_priv.h"
@@ -50,15 +50,23 @@ void cpu_select(cpu_run *r, const op *o)
                   &j);
 }
 
+/* n parts a row: `out` columns of each part of `in`, beginning at x, to parts `apart` wide at y. */
+static void move_parts(float *y, size_t apart, const float *x, size_t in, size_t out, size_t n)
+{
+    for (size_t i = 0; i < n; i++) memcpy(y + i * apart, x + i * in, out * sizeof *y);
+}
+
 static void slice_span(void *ctx, size_t begin, size_t end, int32_t i_thread)
 {
     const move_job *j = ctx;
     const value *v = j->r->x->pl->p->value;
     const size_t from = (size_t)v[j->o->in[0]].cols, to = (size_t)v[j->o->out[0]].cols;
-    const float *x = cpu_val(j->r, j->o->in[0]) + j->o->u.slice.from;
+    const size_t n = (size_t)j->o->u.part.n;
+    const float *x = cpu_val(j->r, j->o->in[0]) + j->o->u.part.from;
     float *y = cpu_val(j->r, j->o->out[0]);
     (void)i_thread;
-    for (size_t i = begin; i < end; i++) memcpy(y + i * to, x + i * from, to * sizeof *y);
+    for (size_t i = begin; i < end; i++)
+        move_parts(y + i * to, to / n, x + i * from, from / n, to / n, n);
 }
 
 void cpu_slice(cpu_run *r, const op *o)
@@ -66,6 +74,28 @@ void cpu_slice(cpu_run *r, const op *o)
     move_job j = {r, o};
     cpu_row_spans(r, cpu_rows(r, o->in[0]), r->x->pl->p->value[o->out[0]].cols, CPU_GRAIN_MOVE,
                   slice_span, &j);
+}
+
+static void join_span(void *ctx, size_t begin, size_t end, int32_t i_thread)
+{
+    const move_job *j = ctx;
+    const value *v = j->r->x->pl->p->value;
+    const size_t a = (size_t)v[j->o->in[0]].cols, b = (size_t)v[j->o->in[1]].cols;
+    const size_t n = (size_t)j->o->u.part.n, apart = (a + b) / n;
+    const float *x = cpu_val(j->r, j->o->in[0]), *z = cpu_val(j->r, j->o->in[1]);
+    float *y = cpu_val(j->r, j->o->out[0]);
+    (void)i_thread;
+    for (size_t i = begin; i < end; i++) {
+        move_parts(y + i * (a + b), apart, x + i * a, a / n, a / n, n);
+        move_parts(y + i * (a + b) + a / n, apart, z + i * b, b / n, b / n, n);
+    }
+}
+
+void cpu_join(cpu_run *r, const op *o)
+{
+    move_job j = {r, o};
+    cpu_row_spans(r, cpu_rows(r, o->in[0]), r->x->pl->p->value[o->out[0]].cols, CPU_GRAIN_MOVE,
+                  join_span, &j);
 }
 
 void cpu_tap(cpu_run *r, const op *o)

@@ -55,6 +55,8 @@ void cpu_row_spans(const cpu_run *r, int32_t n_rows, int32_t cols, size_t grain,
     X(SELECT, select)                                                                              \
     X(TAP, tap)                                                                                    \
     X(SLICE, slice)                                                                                \
+    X(JOIN, join)                                                                                  \
+    X(HEADS, heads)                                                                                \
     X(GATE, gate)                                                                                  \
     X(ROUTE, route)                                                                                \
     X(EXPERTS, experts)

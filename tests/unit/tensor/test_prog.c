@@ -130,6 +130,8 @@ static void run_row(machine *m, const op *o, int32_t r, const uint64_t *kv)
         case OP_SOFTCAP:
         case OP_SELECT:
         case OP_SLICE:
+        case OP_JOIN:
+        case OP_HEADS:
         case OP_GATE:
         case OP_ROUTE:
         case OP_EXPERTS:

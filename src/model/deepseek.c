@@ -1,0 +1,247 @@
+/* DeepSeek-V3 and models of its shape (DeepSeek-AI 2024, "DeepSeek-V3 technical report", section 2.1).
+
+   Latent attention: a position leaves one latent c and one rotated key in the cache, which all heads
+   share.  Instead of raising c to keys and values for every head, the query is lowered to the latent
+   (q·W_uk) and the result raised from it (W_uv·o): the same function, and a cache a few per cent of
+   the size.  The matrices of heads meet floats in every mode.
+
+   After the first dense layers a mixture of experts: sigmoid scores, a bias of choosing, groups,
+   shared experts.  Layers of multi-token prediction are not part of the model. */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/diag.h"
+#include "model/config_moe.h"
+#include "model/decoder.h"
+
+typedef struct mla_layer {
+    const weight *wq; /* or through a latent of its own: */
+    const weight *wq_a, *q_norm, *wq_b;
+    const weight *wkv_a, *kv_norm; /* to the latent and the rotated key */
+    const weight *k_b, *v_b;       /* a matrix a head */
+} mla_layer;
+
+typedef struct deepseek {
+    decoder d; /* first: decoder_* see it as their own */
+    mla_layer *mla;
+    int32_t nope, rot, lora, dv;
+} deepseek;
+
+#define L(f)  offsetof(mla_layer, f)
+#define HF(n) "model.layers.%d.self_attn." n
+#define GG(n) "blk.%d." n
+static const weight_row q_rows[] = {
+    {L(wq), HF("q_proj"), GG("attn_q"), DIM_Q, DIM_HIDDEN, 0},
+};
+static const weight_row q_lora_rows[] = {
+    {L(wq_a), HF("q_a_proj"), GG("attn_q_a"), DIM_Q_LORA, DIM_HIDDEN, W_BIAS_QKV},
+    {L(q_norm), HF("q_a_layernorm"), GG("attn_q_a_norm"), DIM_ONE, DIM_Q_LORA, 0},
+    {L(wq_b), HF("q_b_proj"), GG("attn_q_b"), DIM_Q, DIM_Q_LORA, 0},
+};
+static const weight_row kv_rows[] = {
+    {L(wkv_a), HF("kv_a_proj_with_mqa"), GG("attn_kv_a_mqa"), DIM_KV_A, DIM_HIDDEN, W_BIAS_QKV},
+    {L(kv_norm), HF("kv_a_layernorm"), GG("attn_kv_a_norm"), DIM_ONE, DIM_KV_LORA, 0},
+};
+static const expert_row head_rows[] = {
+    {L(k_b),
+     {EXPERT_WHOLE(HF("embed_q.weight"))},
+     {EXPERT_WHOLE(GG("attn_k_b.weight"))},
+     DIM_KV_LORA,
+     DIM_NOPE,
+     W_ROUTER},
+    {L(v_b),
+     {EXPERT_WHOLE(HF("unembed_out.weight"))},
+     {EXPERT_WHOLE(GG("attn_v_b.weight"))},
+     DIM_VALUE,
+     DIM_KV_LORA,
+     W_ROUTER},
+};
+#undef L
+#define D(f) offsetof(decoder_layer, f)
+static const weight_row out_rows[] = {
+    {D(attn.wo), HF("o_proj"), GG("attn_output"), DIM_HIDDEN, DIM_V, W_BIAS_OUT | W_ATTN_OUT},
+};
+#undef HF
+#define HF(n) "model.layers.%d.mlp." n
+static const weight_row router_rows[] = {
+    {D(moe.router), HF("gate"), GG("ffn_gate_inp"), DIM_EXPERTS, DIM_HIDDEN, W_ROUTER},
+    {D(moe.bias), HF("gate.e_score_correction_bias"), GG("exp_probs_b.bias"), DIM_ONE, DIM_EXPERTS,
+     W_BARE},
+};
+static const weight_row shared_rows[] = {
+    {D(moe.shared.gate), HF("shared_experts.gate_proj"), GG("ffn_gate_shexp"), DIM_SHARED_FFN,
+     DIM_HIDDEN, 0},
+    {D(moe.shared.up), HF("shared_experts.up_proj"), GG("ffn_up_shexp"), DIM_SHARED_FFN, DIM_HIDDEN,
+     0},
+    {D(moe.shared.down), HF("shared_experts.down_proj"), GG("ffn_down_shexp"), DIM_HIDDEN,
+     DIM_SHARED_FFN, W_FFN_DOWN},
+};
+#undef D
+#undef HF
+#undef GG
+#define N(a) (sizeof(a) / sizeof((a)[0]))
+
+static const config_defaults base = {
+    .n_head = 128, .n_kv_head = 128, .head_dim = 64, .vocab = 129280, .ctx = 4096};
+static const moe_defaults experts_of = {.score = ROUTE_SIGMOID,
+                                        .n_expert = 256,
+                                        .k = 8,
+                                        .ffn = 2048,
+                                        .normalise = true,
+                                        .eps = 1e-20f,
+                                        .normalise_key = "norm_topk_prob"};
+
+static cairn_status read_dims(model *m, config *c, deepseek *s)
+{
+    enum { WIDE = 1 << 20 };
+    int32_t *d = m->w.dim;
+    s->rot = config_int(c, "qk_rope_head_dim", "rope.dimension_count", 2, 1 << 14, 64);
+    s->lora = config_int(c, "kv_lora_rank", "attention.kv_lora_rank", 1, WIDE, 512);
+    s->dv = config_int(c, "v_head_dim", "attention.value_length_mla", 1, 1 << 14, 128);
+    s->nope =
+        c->gguf ? config_int(c, NULL, "attention.key_length_mla", s->rot + 1, 1 << 14, 192) - s->rot
+                : config_int(c, "qk_nope_head_dim", NULL, 1, 1 << 14, 128);
+    const bool direct = config_null(c, "q_lora_rank");
+    d[DIM_Q_LORA] =
+        direct ? 0
+               : config_int(c, "q_lora_rank", "attention.q_lora_rank", 1, WIDE, c->gguf ? 0 : 1536);
+    d[DIM_HEADS] = m->shape.n_head;
+    d[DIM_NOPE] = s->nope;
+    d[DIM_KV_LORA] = s->lora;
+    d[DIM_KV_A] = s->lora + s->rot;
+    d[DIM_VALUE] = s->dv;
+    d[DIM_V] = s->dv * m->shape.n_head;
+    d[DIM_Q] = (s->nope + s->rot) * m->shape.n_head;
+    return c->status;
+}
+
+/* With yarn the scores are scaled by the square of its factor for all dimensions. */
+static float score_scale(const deepseek *s, const rope_params *r)
+{
+    const float by = 1.0f / sqrtf((float)(s->nope + s->rot));
+    if (r->kind != ROPE_YARN || r->mscale_all_dim == 0) return by;
+    const float m = (float)rope_yarn_mscale(r->factor, r->mscale_all_dim);
+    return by * m * m;
+}
+
+static cairn_status one_latent(model *m, const deepseek *s, cairn_diag *dg)
+{
+    const size_t n = (size_t)m->shape.n_layer;
+    cache_layer_spec *l = arena_calloc(&m->a, n, sizeof *l);
+    if (!l) return diag_set(dg, CAIRN_E_NOMEM, "cache layout");
+    for (size_t i = 0; i < n; i++) l[i] = (cache_layer_spec){1, s->lora + s->rot, s->lora, 0};
+    m->cache = (cachespec){m->shape.n_layer, l};
+    return CAIRN_OK;
+}
+
+static cairn_status bind_mla(model *m, deepseek *s, int32_t i, cairn_diag *dg)
+{
+    mla_layer *l = &s->mla[i];
+    weights *w = &m->w;
+    TRY(w->dim[DIM_Q_LORA] ? weights_bind(w, q_lora_rows, N(q_lora_rows), i, l, dg)
+                           : weights_bind(w, q_rows, N(q_rows), i, l, dg));
+    TRY(weights_bind(w, kv_rows, N(kv_rows), i, l, dg));
+    TRY(weights_bind(w, out_rows, N(out_rows), i, &s->d.layer[i], dg));
+    if (weights_has(w, "model.layers.%d.self_attn.kv_b_proj", "blk.%d.attn_kv_b", i))
+        return weights_split_kv_b(w, "model.layers.%d.self_attn.kv_b_proj.weight",
+                                  "blk.%d.attn_kv_b.weight", i, &l->k_b, &l->v_b, dg);
+    return weights_bind_heads(w, head_rows, N(head_rows), i, l, dg);
+}
+
+static cairn_status bind_mlp(model *m, deepseek *s, int32_t i, bool sparse, cairn_diag *dg)
+{
+    decoder_layer *l = &s->d.layer[i];
+    TRY(weights_bind(&m->w, decoder_pre_norms, DECODER_PRE_NORMS, i, l, dg));
+    if (!sparse) return decoder_bind_mlp(m, l, i, dg);
+    TRY(weights_bind(&m->w, router_rows, N(router_rows), i, l, dg));
+    TRY(weights_bind(&m->w, shared_rows, N(shared_rows), i, l, dg));
+    return weights_bind_experts(&m->w, decoder_expert_rows, DECODER_EXPERT_ROWS, i, l, dg);
+}
+
+static cairn_status deepseek_open(model *m, config *c, cairn_diag *dg)
+{
+    static const char *const acts[] = {"silu", NULL};
+    base_config b = config_base(c, &base);
+    const int32_t n_mtp = config_skip_mtp(c, &b);
+    deepseek *s = arena_calloc(&m->a, 1, sizeof *s);
+    decoder *d;
+    if (!s) return diag_set(dg, CAIRN_E_NOMEM, "model");
+    TRY(decoder_begin(m, c, &b, &d, dg));
+    s->d = *d;
+    m->impl = s;
+    s->mla = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *s->mla);
+    if (!s->mla) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
+    weights_skip_mtp(&m->w, b.s.n_layer, n_mtp);
+    config_only(c, "hidden_act", acts);
+    TRY(read_dims(m, c, s));
+    b.s.head_dim = s->rot; /* what rotates */
+    rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
+    rope.dim = s->rot;
+    rope.interleaved = c->gguf || config_bool(c, "rope_interleave", true);
+    config_moe(c, &experts_of, &m->w, &s->d.route);
+    m->w.dim[DIM_SHARED_FFN] = m->w.dim[DIM_EXPERT_FFN] *
+                               config_int(c, "n_shared_experts", "expert_shared_count", 1, 256, 1);
+    const bool *sparse = config_sparse_from(c, b.s.n_layer, "first_k_dense_replace", 3, &m->a);
+    TRY(c->status);
+    s->d.score_scale = score_scale(s, &rope);
+    TRY(rope_make(&rope, &m->a, &s->d.rope, dg));
+    TRY(one_latent(m, s, dg));
+    TRY(decoder_bind_head(m, &s->d, b.tied, dg));
+    for (int32_t i = 0; i < b.s.n_layer; i++) {
+        TRY(bind_mla(m, s, i, dg));
+        TRY(bind_mlp(m, s, i, sparse[i], dg));
+    }
+    return CAIRN_OK;
+}
+
+static val latent_attention(fwd *f, val x, const deepseek *s, const mla_layer *l, const weight *wo,
+                            int32_t n_head)
+{
+    const attention a = {
+        .h = {n_head, 1, s->lora + s->rot}, .dv = s->lora, .scale = s->d.score_scale};
+    val q = linear(f, x, l->wq_a ? l->wq_a : l->wq);
+    if (l->wq_a) {
+        q = rms_norm(f, q, l->q_norm, 1e-6f);
+        q = linear(f, q, l->wq_b);
+    }
+    const val kv = linear(f, x, l->wkv_a);
+    val c = slice(f, kv, 1, 0, s->lora);
+    val k = slice(f, kv, 1, s->lora, s->rot);
+    c = rms_norm(f, c, l->kv_norm, 1e-6f);
+    k = rope(f, k, s->rot, &s->d.rope);
+    k = join(f, c, k, 1);
+    val q_rot = slice(f, q, n_head, s->nope, s->rot);
+    q = slice(f, q, n_head, 0, s->nope);
+    q = linear_heads(f, q, l->k_b);
+    q_rot = rope(f, q_rot, s->rot, &s->d.rope);
+    q = join(f, q, q_rot, n_head);
+    val o = attend(f, q, k, c, &a);
+    o = linear_heads(f, o, l->v_b);
+    return linear(f, o, wo);
+}
+
+static val deepseek_forward(fwd *f, const model *m)
+{
+    const deepseek *s = m->impl;
+    const decoder *d = &s->d;
+    val x = embed(f, d->tok_embed, 1.0f);
+    tap(f, x, 0);
+    for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
+        const decoder_layer *L = &d->layer[f->layer];
+        val h = rms_norm(f, x, L->attn_norm, d->eps);
+        h = latent_attention(f, h, s, &s->mla[f->layer], L->attn.wo, m->shape.n_head);
+        x = add(f, x, h);
+        h = rms_norm(f, x, L->mlp_norm, d->eps);
+        h = L->moe.router ? moe(f, h, &L->moe, &d->route, &d->glu)
+                          : glu_mlp(f, h, &L->mlp, GLU_SILU);
+        x = add(f, x, h);
+        tap(f, x, f->layer + 1);
+    }
+    f->layer = -1;
+    x = rms_norm(f, x, d->out_norm, d->eps);
+    return linear(f, x, d->lm_head);
+}
+
+static const char *const hf_types[] = {"deepseek_v3", NULL};
+static const char *const gguf_archs[] = {"deepseek2", NULL};
+const family family_deepseek = {"deepseek", hf_types, gguf_archs, deepseek_open, deepseek_forward};
