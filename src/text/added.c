@@ -12,6 +12,7 @@ void trie_deinit(trie *t)
 
 static cairn_status new_node(trie *t, uint8_t byte, uint32_t *out)
 {
+    if (t->n > TOK_MAX_ADDED) return CAIRN_E_LIMIT;
     if (t->n == t->cap) {
         uint32_t cap = t->cap ? t->cap * 2 : 256;
         trie_node *p = mem_realloc(t->node, cap * sizeof *p, MEM_TEXT);

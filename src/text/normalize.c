@@ -8,7 +8,14 @@
 #include "text/tok_priv.h"
 #include "text/uchar.h"
 
-enum { CODE_POINTS = 0x110000, MAX_RUN = 1 << 24 };
+enum {
+    CODE_POINTS = 0x110000,
+    MAX_RUN = 1 << 24,
+    /* How much longer the steps of one tokenizer may make a text: NFKC's longest form is 11 times its
+       character, bytes as characters double that.  Beyond is a file that wants our memory. */
+    MAX_GROWTH = 32,
+    GROWTH_BASE = 16 << 10,
+};
 
 static utf8proc_option_t form_of(norm_kind k)
 {
@@ -130,7 +137,7 @@ static void run_replace(cairn_str s, cairn_str from, cairn_str to, buf *out, boo
 {
     size_t done = 0, at;
 
-    while (from.len && (at = str_find(s, from, done)) != SIZE_MAX) {
+    while (from.len && !out->over_limit && (at = str_find(s, from, done)) != SIZE_MAX) {
         buf_put(out, s.ptr + done, at - done);
         buf_str(out, to);
         done = at + from.len;
@@ -154,6 +161,7 @@ static cairn_status run_regex(const norm_step *step, cairn_str s, buf *out, bool
         buf_str(out, step->to);
         done = to;
         *same = false;
+        st = buf_status(out);
     }
     if (!*same) buf_put(out, s.ptr + done, s.len - done);
     regex_end(&it);
@@ -271,18 +279,33 @@ static cairn_status run_step(const norm_step *step, cairn_str *s, buf *out, bool
     return CAIRN_E_INTERNAL;
 }
 
+static cairn_status failed(cairn_status st, size_t i, size_t n_in, size_t most, cairn_diag *dg)
+{
+    if (st != CAIRN_E_LIMIT)
+        return diag_set(dg, st, "no memory to normalise %zu bytes of text", n_in);
+    return diag_set(dg, st,
+                    "normalizer step %zu: found a text that grows from %zu to over %zu bytes; "
+                    "expected at most %d times its length",
+                    i, n_in, most, MAX_GROWTH);
+}
+
 cairn_status norm_run(const norm_step *step, size_t n, cairn_str s, buf *x, buf *y, cairn_str *out,
                       cairn_diag *dg)
 {
+    const size_t n_in = s.len, grown = n_in * MAX_GROWTH + GROWTH_BASE;
+    const size_t most = grown < TOK_MAX_TEXT ? grown : TOK_MAX_TEXT;
     buf *into = x, *other = y;
 
     for (size_t i = 0; i < n; i++) {
         bool same = true;
+        cairn_diag own = {0};
         buf_clear(into);
-        cairn_status st = run_step(&step[i], &s, into, &same, dg);
+        into->max = most;
+        cairn_status st = run_step(&step[i], &s, into, &same, &own);
         if (st == CAIRN_OK) st = buf_status(into);
-        if (st == CAIRN_OK && into->len > TOK_MAX_TEXT) st = CAIRN_E_LIMIT;
-        if (st != CAIRN_OK) return diag_set(dg, st, "normalising %zu bytes of text", s.len);
+        if (st != CAIRN_OK && own.message[0])
+            return diag_set(dg, st, "normalizer step %zu: %s", i, own.message);
+        if (st != CAIRN_OK) return failed(st, i, n_in, most, dg);
         if (same) continue;
         s = buf_view(into);
         buf *t = into;

@@ -3,6 +3,7 @@
    limited.  A regex is read-only once made; each search has its own region and
    parameters, which the library writes to. */
 #include <oniguruma.h>
+#include <stdio.h>
 
 #include "base/thread.h"
 #include "text/tok_priv.h"
@@ -18,6 +19,7 @@ enum {
 
 struct regex {
     regex_t *re;
+    char shown[60]; /* of the pattern, for messages */
 };
 
 static const OnigUChar *bytes_of(const char *p)
@@ -44,6 +46,7 @@ cairn_status regex_new(cairn_str pattern, const char *where, regex **out, cairn_
                         pattern.len, MAX_PATTERN);
     regex *r = mem_calloc(1, sizeof *r, MEM_TEXT);
     if (!r) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a pattern");
+    (void)snprintf(r->shown, sizeof r->shown, "%.*s", STR_ARG(pattern));
     int rc = onig_new(&r->re, bytes_of(pattern.ptr), bytes_of(pattern.ptr + pattern.len),
                       ONIG_OPTION_NONE, ONIG_ENCODING_UTF8, ONIG_SYNTAX_DEFAULT, &info);
     if (rc != ONIG_NORMAL) {
@@ -94,7 +97,9 @@ cairn_status regex_next(regex_iter *it, bool *found, size_t *from, size_t *to, c
             OnigUChar text[ONIG_MAX_ERROR_MESSAGE_LEN];
             onig_error_code_to_str(text, rc);
             return diag_set(dg, rc == ONIGERR_MEMORY ? CAIRN_E_NOMEM : CAIRN_E_LIMIT,
-                            "splitting %zu bytes of text: %s", it->s.len, text);
+                            "pattern \"%s\": found %zu bytes of text that it cannot search (%s); "
+                            "expected a pattern of fewer steps",
+                            it->re->shown, it->s.len, (const char *)text);
         }
         size_t b = (size_t)region->beg[0], e = (size_t)region->end[0];
         if (b == e && e == it->last_end) { /* empty, at the last one's end: step over a character */

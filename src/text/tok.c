@@ -125,12 +125,17 @@ cairn_status tok_index_added(tok *t, cairn_diag *dg)
         cairn_str s = a->text;
         TRY_GOTO(map_put(&t->by_spelling, s, (uint32_t)a->id), out);
         if (a->normalized) TRY_GOTO(norm_run(t->norm, t->n_norm, s, &x, &y, &s, dg), out);
-        TRY_GOTO(trie_add(a->normalized ? &t->late : &t->early, s, i), out);
+        st = trie_add(a->normalized ? &t->late : &t->early, s, i);
+        if (st == CAIRN_E_LIMIT)
+            (void)diag_set(dg, st, "added_tokens: found texts of over %d bytes; expected fewer",
+                           TOK_MAX_ADDED);
+        if (st != CAIRN_OK) goto out;
     }
 out:
     buf_deinit(&x);
     buf_deinit(&y);
-    return st == CAIRN_OK ? st : diag_set(dg, st, "indexing %u added tokens", t->n_added);
+    return st != CAIRN_E_NOMEM ? st
+                               : diag_set(dg, st, "no memory to index %u added tokens", t->n_added);
 }
 
 /* One encoding: what the steps below share. */

@@ -399,7 +399,8 @@ static cairn_status build(loader *l)
     l->t->byte_level = l->t->dec.byte_level = l->rules && !l->rules->spaced;
     TRY(read_pieces(l));
     TRY(tok_index(l->t, l->where, l->dg));
-    TRY(tok_index_added(l->t, l->dg));
+    const cairn_status st = tok_index_added(l->t, l->dg);
+    if (st != CAIRN_OK) return diag_prefix(l->dg, st, "%s", l->where);
     TRY(l->rules ? read_bpe(l) : read_spm(l));
     return read_specials(l);
 }

@@ -17,6 +17,7 @@ typedef struct loader {
     norm_step op[TOK_MAX_STEPS]; /* Replace, or Strip when from.ptr is NULL: strip[i] */
     strip_op strip[TOK_MAX_STEPS];
     size_t n_op;
+    size_t n_out;      /* bytes of what pieces became */
     bool bytes, fused; /* a ByteFallback, a Fuse came before */
     cairn_str word_prefix;
     bool cleanup;
@@ -30,7 +31,7 @@ static cairn_status misplaced(loader *l, cairn_str type)
 
 static cairn_status add_replace(loader *l, cairn_str from, cairn_str to, regex *re)
 {
-    if (l->n_op == TOK_MAX_STEPS || !to.ptr) {
+    if (l->n_op == TOK_MAX_STEPS) {
         regex_free(re);
         return diag_set(l->dg, CAIRN_E_LIMIT, "%s: over %d decoders", l->where, TOK_MAX_STEPS);
     }
@@ -40,10 +41,11 @@ static cairn_status add_replace(loader *l, cairn_str from, cairn_str to, regex *
 
 static cairn_status dec_replace(loader *l, json_val v, cairn_str type)
 {
-    cairn_str lit, pattern, to = tok_copy(l->t, json_str(json_get(v, "content")));
+    cairn_str lit, pattern, to;
     regex *re;
 
     if (l->bytes || l->fused) return misplaced(l, type);
+    TRY(hf_content(l->t, v, "content", l->where, &to, l->dg));
     TRY(hf_pattern(l->t, v, l->where, &lit, &re, &pattern, l->dg));
     return add_replace(l, lit, to, re);
 }
@@ -192,7 +194,10 @@ static cairn_status piece_out(loader *l, int32_t id, buf *x, buf *y)
                 continue;
             }
             /* A result may lie in x; the next step then writes y. */
-            TRY(norm_run(&l->op[i], 1, s, s.ptr == x->ptr ? y : x, x, &s, l->dg));
+            const cairn_status st =
+                norm_run(&l->op[i], 1, s, s.ptr == x->ptr ? y : x, x, &s, l->dg);
+            if (st != CAIRN_OK)
+                return diag_prefix(l->dg, st, "%s: decoder, of piece %d", l->where, (int)id);
         }
     }
     if (l->bytes && tok_byte_piece(s, &byte)) {
@@ -203,6 +208,11 @@ static cairn_status piece_out(loader *l, int32_t id, buf *x, buf *y)
         t->out[id] = s; /* a part of the spelling */
         return CAIRN_OK;
     }
+    l->n_out += s.len;
+    if (l->n_out > TOK_MAX_OUT)
+        return diag_set(l->dg, CAIRN_E_LIMIT,
+                        "%s: decoder: found pieces that become over %d bytes; expected fewer",
+                        l->where, TOK_MAX_OUT);
     t->out[id] = t->dec.word_piece ? s : tok_copy(t, s);
     return t->out[id].ptr ? CAIRN_OK : CAIRN_E_NOMEM;
 }

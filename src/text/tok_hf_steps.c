@@ -27,6 +27,18 @@ cairn_status hf_pattern(tok *t, json_val v, const char *where, cairn_str *lit, r
     return regex_new(*pattern, where, re, dg);
 }
 
+cairn_status hf_content(tok *t, json_val v, const char *key, const char *where, cairn_str *out,
+                        cairn_diag *dg)
+{
+    const cairn_str s = json_str(json_get(v, key));
+    if (s.len > TOK_MAX_CONTENT)
+        return diag_set(dg, CAIRN_E_LIMIT,
+                        "%s: `%s` of a step: found %zu bytes; expected at most %d", where, key,
+                        s.len, TOK_MAX_CONTENT);
+    *out = tok_copy(t, s);
+    return out->ptr ? CAIRN_OK : diag_set(dg, CAIRN_E_NOMEM, "no memory for a tokenizer");
+}
+
 static cairn_status no_memory(cairn_diag *dg)
 {
     return diag_set(dg, CAIRN_E_NOMEM, "no memory for a tokenizer");
@@ -83,13 +95,12 @@ static cairn_status one_norm(loader *l, json_val v, cairn_str type)
         return add_norm(l, s);
     }
     if (str_is(type, "Prepend")) {
-        s.to = tok_copy(l->t, json_str(json_get(v, "prepend")));
-        return s.to.ptr ? add_norm(l, s) : no_memory(l->dg);
+        TRY(hf_content(l->t, v, "prepend", l->where, &s.to, l->dg));
+        return add_norm(l, s);
     }
     if (str_is(type, "Replace")) {
         s.kind = NORM_REPLACE;
-        s.to = tok_copy(l->t, json_str(json_get(v, "content")));
-        if (!s.to.ptr) return no_memory(l->dg);
+        TRY(hf_content(l->t, v, "content", l->where, &s.to, l->dg));
         TRY(hf_pattern(l->t, v, l->where, &s.from, &s.re, &pattern, l->dg));
         return add_norm(l, s);
     }

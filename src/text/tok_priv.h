@@ -14,6 +14,9 @@ enum {
     TOK_MAX_VOCAB = 4 << 20, /* ids; the largest vocabularies known have 262,208 */
     TOK_MAX_MERGES = 16 << 20,
     TOK_MAX_PIECE = 1 << 16, /* bytes of one piece */
+    TOK_MAX_CONTENT = 1024,  /* bytes that a normalizer or decoder puts into a text at a place */
+    TOK_MAX_OUT = 32 << 20,  /* bytes of all pieces after their decoder; Gemma's have 2 MB */
+    TOK_MAX_ADDED = 2 << 20, /* bytes of all added tokens; the most known have 0.1 MB */
     TOK_MAX_STEPS = 64,      /* normalizers, pre-tokenizers, decoders of one file */
     TOK_MAX_DEPTH = 8,       /* of nested Sequences */
     TOK_MAX_TEXT = 1 << 28,  /* bytes of one text: offsets fit 32 bits after any expansion */
@@ -262,6 +265,10 @@ cairn_status hf_decoder(tok *t, json_val v, const char *where, cairn_diag *dg);
 /* pattern: {"String": …} or {"Regex": …} */
 cairn_status hf_pattern(tok *t, json_val v, const char *where, cairn_str *lit, regex **re,
                         cairn_str *pattern, cairn_diag *dg);
+
+/* A text of the step that is put in, TOK_MAX_CONTENT long at most. */
+cairn_status hf_content(tok *t, json_val v, const char *key, const char *where, cairn_str *out,
+                        cairn_diag *dg);
 
 /* tok_bpe.c */
 cairn_status bpe_init(tok *t, uint32_t n_merge, cairn_diag *dg);
