@@ -34,6 +34,15 @@ static int open_retry(const char *path, int flags, mode_t mode)
     return fd;
 }
 
+/* What the file is, when it is none of bytes. */
+static const char *odd_kind(mode_t mode)
+{
+    if (S_ISDIR(mode)) return "a directory";
+    if (S_ISFIFO(mode)) return "a pipe";
+    if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
+    return "a socket";
+}
+
 cairn_status file_map_open(const char *path, file_map *out, cairn_diag *dg)
 {
     struct stat s;
@@ -44,7 +53,8 @@ cairn_status file_map_open(const char *path, file_map *out, cairn_diag *dg)
     if (fstat(fd, &s) != 0) {
         st = io_error(dg, path, "stat");
     } else if (!S_ISREG(s.st_mode)) {
-        st = diag_set(dg, CAIRN_E_IO, "%s: not a regular file", path);
+        st = diag_set(dg, CAIRN_E_IO, "%s: found %s; expected a regular file", path,
+                      odd_kind(s.st_mode));
     } else if (s.st_size > 0) {
         p = mmap(NULL, (size_t)s.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (p == MAP_FAILED) st = io_error(dg, path, "map");
@@ -74,6 +84,13 @@ void file_map_drop(const void *p, size_t n)
     if (to > from) (void)madvise((void *)from, to - from, MADV_DONTNEED); /* advice only */
 }
 
+static cairn_status too_big(const char *path, const char *more, uint64_t n, size_t max,
+                            cairn_diag *dg)
+{
+    return diag_set(dg, CAIRN_E_LIMIT, "%s: found %s%llu bytes; expected at most %zu", path, more,
+                    (unsigned long long)n, max);
+}
+
 static cairn_status read_all(int fd, const char *path, size_t max, buf *out, cairn_diag *dg)
 {
     const size_t start = out->len;
@@ -81,25 +98,68 @@ static cairn_status read_all(int fd, const char *path, size_t max, buf *out, cai
         char *at = buf_grow(out, READ_CHUNK);
         if (!at) return diag_set(dg, buf_status(out), "%s: no room for its bytes", path);
         const ssize_t got = read(fd, at, READ_CHUNK);
-        if (got < 0 && errno != EINTR) return io_error(dg, path, "read");
+        const int e = errno;
         buf_cut(out, out->len - READ_CHUNK + (got > 0 ? (size_t)got : 0));
+        errno = e;
+        if (got < 0 && e != EINTR) return io_error(dg, path, "read");
         if (got == 0) return CAIRN_OK;
-        if (out->len - start > max)
-            return diag_set(dg, CAIRN_E_LIMIT, "%s: more than %zu bytes", path, max);
+        if (out->len - start > max) return too_big(path, "more than ", max, max, dg);
     }
+}
+
+/* A pipe without a writer must not hang: it reads as empty, which is said. */
+static cairn_status read_stream(int fd, const char *path, mode_t mode, size_t max, buf *out,
+                                cairn_diag *dg)
+{
+    const size_t start = out->len;
+    if (max > FILE_STREAM_MAX) max = FILE_STREAM_MAX;
+    (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK); /* its writer is waited for */
+    TRY(read_all(fd, path, max, out, dg));
+    if (out->len > start || !S_ISFIFO(mode)) return CAIRN_OK;
+    return diag_set(dg, CAIRN_E_IO, "%s: found an empty pipe; expected one with text in it", path);
+}
+
+static cairn_status read_opened(int fd, const char *path, bool stream, size_t max, buf *out,
+                                cairn_diag *dg)
+{
+    struct stat s;
+    if (fstat(fd, &s) != 0) return io_error(dg, path, "stat");
+    if (S_ISREG(s.st_mode)) {
+        if ((uint64_t)s.st_size > max) return too_big(path, "", (uint64_t)s.st_size, max, dg);
+        return read_all(fd, path, max, out, dg);
+    }
+    if (stream && (S_ISFIFO(s.st_mode) || S_ISCHR(s.st_mode)))
+        return read_stream(fd, path, s.st_mode, max, out, dg);
+    return diag_set(dg, CAIRN_E_IO, "%s: found %s; expected a regular file", path,
+                    odd_kind(s.st_mode));
+}
+
+static cairn_status open_and_read(const char *path, bool stream, size_t max, buf *out,
+                                  cairn_diag *dg)
+{
+    const size_t start = out->len;
+    const int fd = open_retry(path, O_RDONLY | O_NONBLOCK, 0);
+    if (fd < 0) return io_error(dg, path, "open");
+    const cairn_status st = read_opened(fd, path, stream, max, out, dg);
+    if (st != CAIRN_OK) buf_cut(out, start);
+    (void)close(fd);
+    return st;
 }
 
 cairn_status file_read(const char *path, size_t max, buf *out, cairn_diag *dg)
 {
-    const bool std = strcmp(path, "-") == 0;
+    return open_and_read(path, false, max, out, dg);
+}
+
+cairn_status file_read_input(const char *path, size_t max, buf *out, cairn_diag *dg)
+{
     const size_t start = out->len;
-    const int fd = std ? STDIN_FILENO : open_retry(path, O_RDONLY | O_NONBLOCK, 0);
-    if (fd < 0) return io_error(dg, path, "open");
-    /* A pipe without a writer reads as empty; one with a writer is waited for. */
-    if (!std) (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-    const cairn_status st = read_all(fd, std ? "standard input" : path, max, out, dg);
+    struct stat s;
+    if (strcmp(path, "-") != 0) return open_and_read(path, true, max, out, dg);
+    if (fstat(STDIN_FILENO, &s) != 0) return io_error(dg, "standard input", "stat");
+    if (!S_ISREG(s.st_mode) && max > FILE_STREAM_MAX) max = FILE_STREAM_MAX;
+    const cairn_status st = read_all(STDIN_FILENO, "standard input", max, out, dg);
     if (st != CAIRN_OK) buf_cut(out, start);
-    if (!std) (void)close(fd);
     return st;
 }
 
@@ -136,7 +196,11 @@ cairn_status file_replace(const char *path, const void *p, size_t n, cairn_diag 
     cairn_status st = CAIRN_OK;
     bool made = false;
     int fd = -1;
+    struct stat s;
     buf tmp;
+    if (stat(path, &s) == 0 && !S_ISREG(s.st_mode)) /* a device must not become a file */
+        return diag_set(dg, CAIRN_E_IO, "%s: found %s; expected a regular file or none", path,
+                        odd_kind(s.st_mode));
     buf_init(&tmp, MEM_IO);
     buf_printf(&tmp, "%s.%ld-%u.tmp", path, (long)getpid(), atomic_fetch_add(&serial, 1));
     if (buf_status(&tmp) != CAIRN_OK) {

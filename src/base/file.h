@@ -17,8 +17,14 @@ void file_map_close(file_map *m);
 /* Lets the pages wholly inside [p, p+n) leave memory; they come back from the file when touched. */
 void file_map_drop(const void *p, size_t n);
 
-/* Whole file into out (appended); E_LIMIT over max bytes.  "-" is standard input. */
+/* Whole regular file into out (appended); E_LIMIT over max bytes, before any is read.  Pipes, devices
+   and directories are refused: the files of a model are none of these. */
 cairn_status file_read(const char *path, size_t max, buf *out, cairn_diag *dg);
+/* The same for what a user names: "-" is standard input, and pipes and devices are read too, up to
+   FILE_STREAM_MAX. */
+cairn_status file_read_input(const char *path, size_t max, buf *out, cairn_diag *dg);
+/* A stream does not tell its length beforehand; an endless one must end in an error soon. */
+enum { FILE_STREAM_MAX = 64 << 20 };
 /* Writes beside, fsyncs, renames: readers see the old file or the new one. */
 cairn_status file_replace(const char *path, const void *p, size_t n, cairn_diag *dg);
 bool file_exists(const char *path);

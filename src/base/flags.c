@@ -29,12 +29,20 @@ static bool in_range(const flag *f, double v)
     return (f->lo == 0 && f->hi == 0) || (v >= f->lo && v <= f->hi);
 }
 
+/* Decimal digits from the first character on: the library's readers also take white space, hexadecimal
+   numbers and words. */
+static bool plain_number(const char *text)
+{
+    const char *p = text + (*text == '-' || *text == '+');
+    return (str_is_digit(*p) || *p == '.') && !strpbrk(text, "xX");
+}
+
 static cairn_status set_int(const flag *f, const char *text, cairn_diag *dg)
 {
     char *end;
     errno = 0;
     const long long v = strtoll(text, &end, 10);
-    if (end == text || *end || errno)
+    if (end == text || *end || errno || !plain_number(text))
         return diag_set(dg, CAIRN_E_ARG, "%s: found \"%s\"; expected an integer", f->name, text);
     if (!in_range(f, (double)v)) return bad_range(f, text, dg);
     *(int64_t *)f->out = v;
@@ -45,7 +53,7 @@ static cairn_status set_num(const flag *f, const char *text, cairn_diag *dg)
 {
     char *end;
     const double v = strtod(text, &end);
-    if (end == text || *end || !isfinite(v))
+    if (end == text || *end || !isfinite(v) || !plain_number(text))
         return diag_set(dg, CAIRN_E_ARG, "%s: found \"%s\"; expected a number", f->name, text);
     if (!in_range(f, v)) return bad_range(f, text, dg);
     *(double *)f->out = v;
@@ -66,9 +74,10 @@ static cairn_status set_size(const flag *f, const char *text, cairn_diag *dg)
         if (end[0] == 'i' && end[1] == 'B') end++;
     }
     if (*end == 'B') end++;
-    if (!digit_first || *end || !(v < 0x1p63))
+    if (!digit_first || *end || !(v < 0x1p63) || !plain_number(text))
         return diag_set(dg, CAIRN_E_ARG, "%s: found \"%s\"; expected a size such as 512M or 8G",
                         f->name, text);
+    if (!in_range(f, v)) return bad_range(f, text, dg);
     *(uint64_t *)f->out = (uint64_t)v;
     return CAIRN_OK;
 }

@@ -19,7 +19,7 @@ typedef struct flag {
     flag_type type;
     void *out;        /* bool*, int64_t*, double*, const char**, uint64_t* */
     const char *help; /* "N: what it does" */
-    double lo, hi;    /* range of INT and NUM; both 0: any */
+    double lo, hi;    /* range of INT, NUM and SIZE; both 0: any */
     bool *given;      /* set when the flag appears; may be NULL */
 } flag;
 

@@ -76,7 +76,7 @@ static void failed_replacement_leaves_nothing(void **state)
     assert_says(&dg, "no/such");
     assert_int_equal(mkdir(in_folder("dir"), 0700), 0);
     assert_int_equal(file_replace(in_folder("dir"), "x", 1, &dg), CAIRN_E_IO);
-    assert_says(&dg, "cannot replace");
+    assert_says(&dg, "expected a regular file or none");
     assert_int_equal(n_files(), 1);
     assert_int_equal(mem_used_all(), 0);
 }
@@ -116,13 +116,13 @@ static void missing_and_folders(void **state)
     assert_says(&dg, "/none: cannot open: No such file");
     assert_int_equal(m.size, 77); /* untouched */
     assert_int_equal(file_map_open(folder.path, &m, &dg), CAIRN_E_IO);
-    assert_says(&dg, "not a regular file");
+    assert_says(&dg, "expected a regular file");
     assert_int_equal(file_map_open("/dev/null", &m, &dg), CAIRN_E_IO);
     assert_ok(file_replace(in_folder("f"), "x", 1, NULL));
     assert_int_equal(file_map_open(in_folder("f/g"), &m, &dg), CAIRN_E_NOTFOUND);
     assert_int_equal(file_read(in_folder("none"), 10, &b, &dg), CAIRN_E_NOTFOUND);
     assert_int_equal(file_read(folder.path, 10, &b, &dg), CAIRN_E_IO);
-    assert_says(&dg, "cannot read");
+    assert_says(&dg, "found a directory; expected a regular file");
     assert_int_equal(b.len, 0);
     buf_deinit(&b);
     assert_true(file_exists(folder.path) && file_is_dir(folder.path));
@@ -141,7 +141,7 @@ static void reading_is_limited(void **state)
     buf_init(&b, MEM_IO);
     buf_puts(&b, "before");
     assert_int_equal(file_read(in_folder("big"), sizeof data - 1, &b, &dg), CAIRN_E_LIMIT);
-    assert_says(&dg, "more than 199999 bytes");
+    assert_says(&dg, "found 200000 bytes; expected at most 199999");
     assert_string_equal(b.ptr, "before");
     assert_ok(file_read(in_folder("big"), sizeof data, &b, &dg)); /* appended */
     assert_int_equal(b.len, 6 + sizeof data);
@@ -156,8 +156,43 @@ static void reads_standard_input(void **state)
     assert_ok(file_replace(in_folder("in"), "typed", 5, NULL));
     assert_non_null(freopen(in_folder("in"), "r", stdin));
     buf_init(&b, MEM_IO);
-    assert_ok(file_read("-", 100, &b, NULL));
+    assert_ok(file_read_input("-", 100, &b, NULL));
     assert_string_equal(b.ptr, "typed");
+    buf_deinit(&b);
+}
+
+/* Endless, unbounded and odd files end at once, each in a message that says why. */
+static void odd_files_are_refused(void **state)
+{
+    (void)state;
+    cairn_diag dg = {0};
+    buf b;
+    buf_init(&b, MEM_IO);
+    const char *pipe = in_folder("fifo");
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    assert_int_equal(file_read(pipe, 10, &b, &dg), CAIRN_E_IO);
+    assert_says(&dg, "fifo: found a pipe; expected a regular file");
+    assert_int_equal(file_read_input(pipe, 10, &b, &dg), CAIRN_E_IO);
+    assert_says(&dg, "fifo: found an empty pipe");
+    assert_int_equal(file_read("/dev/zero", 10, &b, &dg), CAIRN_E_IO);
+    assert_says(&dg, "/dev/zero: found a device; expected a regular file");
+    assert_int_equal(file_read_input("/dev/zero", 1000, &b, &dg), CAIRN_E_LIMIT);
+    assert_says(&dg, "/dev/zero: found more than 1000 bytes; expected at most 1000");
+    assert_int_equal(file_read_input("/dev/zero", SIZE_MAX, &b, &dg), CAIRN_E_LIMIT);
+    assert_says(&dg, "expected at most 67108864");
+    assert_int_equal(file_replace(pipe, "x", 1, &dg), CAIRN_E_IO);
+    assert_says(&dg, "fifo: found a pipe; expected a regular file or none");
+    assert_int_equal(file_read_input(folder.path, 10, &b, &dg), CAIRN_E_IO);
+    assert_says(&dg, "found a directory");
+    assert_int_equal(b.len, 0);
+    buf_deinit(&b);
+
+    assert_ok(file_replace(in_folder("sparse"), "", 0, NULL));
+    assert_int_equal(truncate(in_folder("sparse"), (off_t)1 << 40), 0);
+    buf_init(&b, MEM_IO);
+    assert_int_equal(file_read(in_folder("sparse"), 1000, &b, &dg), CAIRN_E_LIMIT);
+    assert_says(&dg, "found 1099511627776 bytes; expected at most 1000");
+    assert_int_equal(b.cap, 0); /* nothing was read */
     buf_deinit(&b);
 }
 
@@ -243,6 +278,7 @@ int main(void)
         IN_FOLDER(reads_standard_input),
         IN_FOLDER(makes_the_cache_folder),
         IN_FOLDER(memory_may_fail),
+        IN_FOLDER(odd_files_are_refused),
         cmocka_unit_test(joins_paths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
