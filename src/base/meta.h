@@ -47,8 +47,11 @@ static inline bool meta_at(const meta_view *v, const meta *arr, size_t i, meta *
 int64_t meta_int(const meta_view *v, const char *key, int64_t otherwise);
 bool meta_bool(const meta_view *v, const char *key, bool otherwise);
 cairn_str meta_str(const meta_view *v, const char *key, cairn_str otherwise);
-/* Checked reads.  A present key of the wrong type or range is E_CORRUPT naming it; an absent one
-   too when `required`, else *out stays. */
+/* What a message says of a value: `true`, `-5`, `NaN`, `"text"`, `an array of 3`. */
+enum { META_TEXT_LEN = 80 };
+void meta_text(const meta *m, char out[META_TEXT_LEN]);
+/* Checked reads.  A present key of the wrong type or range is E_CORRUPT "key: found …; expected …",
+   and so is a number that is not finite; an absent one too when `required`, else *out stays. */
 cairn_status meta_want_int(const meta_view *v, const char *key, bool required, int64_t lo,
                            int64_t hi, int64_t *out, cairn_diag *dg);
 cairn_status meta_want_num(const meta_view *v, const char *key, bool required, double *out,

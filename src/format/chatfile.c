@@ -153,6 +153,34 @@ out:
     return st;
 }
 
+cairn_status chatfile_in_dir(const char *dir, bool *out, cairn_diag *dg)
+{
+    cairn_str template_text = {NULL, 0};
+    json_doc *config = NULL, *doc = NULL;
+    const char *name = "tokenizer_config.json";
+    cairn_status st;
+    bool found;
+    buf raw, text;
+
+    buf_init(&raw, MEM_TEXT);
+    buf_init(&text, MEM_TEXT);
+    TRY_GOTO(chatfile_read(dir, name, CHATFILE_MAX_CONFIG, true, &raw, &found, dg), out);
+    if (found) st = json_parse(buf_view(&raw), &config, dg);
+    if (st != CAIRN_OK) {
+        (void)diag_prefix(dg, st, "%s/%s", dir, name);
+        goto out;
+    }
+    st = find_template(dir, config ? json_root(config) : (json_val){0}, &text, &doc, &template_text,
+                       &name, dg);
+    if (st == CAIRN_OK) *out = template_text.len > 0;
+out:
+    json_free(config);
+    json_free(doc);
+    buf_deinit(&raw);
+    buf_deinit(&text);
+    return st;
+}
+
 /* The piece as the file spells it; empty for no id. */
 static cairn_str gguf_piece(const meta_view *v, int32_t id)
 {

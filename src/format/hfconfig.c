@@ -68,6 +68,7 @@ static json_val lookup(json_val v, const char *path, size_t len)
 /* False for null and absent values; the type tells which. */
 static bool convert(json_val v, meta *out)
 {
+    double number;
     *out = (meta){.type = META_NONE};
     switch (json_typeof(v)) {
     case JSON_NONE:
@@ -91,6 +92,7 @@ static bool convert(json_val v, meta *out)
     case JSON_STR:
         out->type = META_STR;
         out->u.s = json_str(v);
+        if (pyjson_nonfinite(out->u.s, &number)) *out = (meta){.type = META_FLOAT, .u.f = number};
         return true;
     case JSON_ARR:
         out->type = META_ARR;

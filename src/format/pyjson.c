@@ -2,10 +2,14 @@
    numbers of any length.  Owns no grammar: it only needs to know what is inside a string. */
 #include "format/pyjson.h"
 
+#include <math.h>
+
 #include "base/str.h"
 
 /* Digits that always fit 64 bits. */
 enum { SAFE_DIGITS = 18 };
+/* How far a colon is looked for after a word. */
+enum { NAME_LOOK = 64 };
 
 /* Bytes of the string literal that begins at i, both quotes included. */
 static size_t literal_len(cairn_str s, size_t i)
@@ -30,13 +34,40 @@ static size_t number_len(cairn_str s, size_t i, bool *whole)
     return k - i;
 }
 
+static const struct {
+    const char *word;
+    double value;
+} nonfinite[] = {
+    {"NaN", (double)NAN}, {"Infinity", (double)INFINITY}, {"-Infinity", -(double)INFINITY}};
+enum { N_NONFINITE = sizeof nonfinite / sizeof nonfinite[0] };
+
+/* A member's name must not become one by our doing. */
+static bool is_name(cairn_str s, size_t i)
+{
+    const cairn_str rest = str_trim(str_sub(s, i, s.len - i < NAME_LOOK ? s.len - i : NAME_LOOK));
+    return rest.len && rest.ptr[0] == ':';
+}
+
 /* Bytes of a number that is not finite at i; 0: none. */
 static size_t nonfinite_len(cairn_str s, size_t i)
 {
-    static const char *const word[] = {"NaN", "Infinity", "-Infinity"};
-    for (size_t w = 0; w < sizeof word / sizeof *word; w++)
-        if (str_starts(str_sub(s, i, s.len - i), str_of(word[w]))) return strlen(word[w]);
+    for (size_t w = 0; w < N_NONFINITE; w++) {
+        const size_t n = strlen(nonfinite[w].word);
+        if (str_starts(str_sub(s, i, s.len - i), str_of(nonfinite[w].word)))
+            return is_name(s, i + n) ? 0 : n;
+    }
     return 0;
+}
+
+bool pyjson_nonfinite(cairn_str s, double *out)
+{
+    if (s.len < 2 || s.ptr[0] != PYJSON_MARK) return false;
+    for (size_t w = 0; w < N_NONFINITE; w++)
+        if (str_is(str_sub(s, 1, s.len - 1), nonfinite[w].word)) {
+            *out = nonfinite[w].value;
+            return true;
+        }
+    return false;
 }
 
 void pyjson_to_json(cairn_str in, buf *out)
@@ -49,7 +80,9 @@ void pyjson_to_json(cairn_str in, buf *out)
             n = literal_len(in, i);
             buf_put(out, in.ptr + i, n);
         } else if ((c == 'N' || c == 'I' || c == '-') && (n = nonfinite_len(in, i)) > 0) {
-            buf_puts(out, "null");
+            buf_puts(out, "\"\\u0000");
+            buf_put(out, in.ptr + i, n);
+            buf_byte(out, '"');
         } else if (str_is_digit(c) || c == '-') {
             n = number_len(in, i, &whole);
             buf_put(out, in.ptr + i, n);

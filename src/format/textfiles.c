@@ -9,17 +9,22 @@
 #include "format/chatfile.h"
 #include "format/format.h"
 #include "format/hfconfig.h"
+#include "format/pyjson.h"
 
-enum {
-    MAX_TOKENIZER = 256 << 20,       /* Gemma's tokenizer.json has 33 MB */
-    MAX_TOKENIZER_CONFIG = 16 << 20, /* with every added token spelt out: under 2 MB */
-};
+enum { MAX_TOKENIZER = 64 << 20 }; /* Gemma's tokenizer.json has 33 MB */
+
+static const char token_file[] = "tokenizer_config.json";
 
 /* Ids beyond the vocabulary can never be sampled: configs of cut-down models keep some. */
-static cairn_status add_eos(tok *t, const meta *m)
+static cairn_status add_eos(tok *t, const char *path, const meta *m, cairn_diag *dg)
 {
-    if (m->type != META_INT || m->u.i < 0 || m->u.i >= tok_vocab(t)) return CAIRN_OK;
-    return tok_add_eos(t, (int32_t)m->u.i);
+    char found[META_TEXT_LEN];
+    if (m->type == META_INT)
+        return m->u.i < 0 || m->u.i >= tok_vocab(t) ? CAIRN_OK : tok_add_eos(t, (int32_t)m->u.i);
+    meta_text(m, found);
+    return diag_set(dg, CAIRN_E_CORRUPT,
+                    "%s: eos_token_id: found %s; expected a token id or a list of them", path,
+                    found);
 }
 
 /* `eos_token_id` of one file: a number or a list. */
@@ -40,11 +45,11 @@ static cairn_status add_eos_of(tok *t, const char *dir, const char *name, cairn_
     const meta_view v = hfconfig_meta(c);
     if (!meta_get(&v, "eos_token_id", &m)) goto out;
     if (m.type != META_ARR) {
-        st = add_eos(t, &m);
+        st = add_eos(t, path.ptr, &m, dg);
         goto out;
     }
     for (size_t i = 0; i < m.u.n && st == CAIRN_OK; i++)
-        if (meta_at(&v, &m, i, &e)) st = add_eos(t, &e);
+        if (meta_at(&v, &m, i, &e)) st = add_eos(t, path.ptr, &e, dg);
 out:
     hfconfig_close(c);
     buf_deinit(&path);
@@ -75,6 +80,27 @@ out:
     return st;
 }
 
+/* The tokens that are read are texts, or objects that hold one. */
+static cairn_status check_tokens(const char *dir, json_val config, cairn_diag *dg)
+{
+    static const char *const key[] = {"bos_token", "eos_token", "unk_token", "pad_token"};
+    if (json_typeof(config) != JSON_OBJ)
+        return diag_set(dg, CAIRN_E_CORRUPT, "%s/%s: found %s; expected an object", dir, token_file,
+                        json_type_name(json_typeof(config)));
+    for (size_t i = 0; i < sizeof key / sizeof *key; i++) {
+        const json_val v = json_get(config, key[i]);
+        const json_type type = json_typeof(v);
+        const cairn_str text = json_str(v);
+        double number;
+        if (type == JSON_NONE || type == JSON_NULL || type == JSON_OBJ ||
+            (type == JSON_STR && !pyjson_nonfinite(text, &number)))
+            continue;
+        return diag_set(dg, CAIRN_E_CORRUPT, "%s/%s: %s: found %s; expected a text", dir,
+                        token_file, key[i], type == JSON_STR ? text.ptr + 1 : json_type_name(type));
+    }
+    return CAIRN_OK;
+}
+
 static cairn_status open_dir(const char *dir, textfiles *t, cairn_diag *dg)
 {
     json_doc *config = NULL;
@@ -83,15 +109,14 @@ static cairn_status open_dir(const char *dir, textfiles *t, cairn_diag *dg)
     buf text;
 
     buf_init(&text, MEM_TEXT);
-    TRY_GOTO(
-        chatfile_read(dir, "tokenizer_config.json", MAX_TOKENIZER_CONFIG, true, &text, &found, dg),
-        out);
+    TRY_GOTO(chatfile_read(dir, token_file, CHATFILE_MAX_CONFIG, true, &text, &found, dg), out);
     if (found) {
         st = json_parse(buf_view(&text), &config, dg);
         if (st != CAIRN_OK) {
-            (void)diag_prefix(dg, st, "%s/tokenizer_config.json", dir);
+            (void)diag_prefix(dg, st, "%s/%s", dir, token_file);
             goto out;
         }
+        TRY_GOTO(check_tokens(dir, json_root(config), dg), out);
     }
     TRY_GOTO(open_tokenizer(dir, buf_view(&text), &t->tok, dg), out);
     TRY_GOTO(add_eos_of(t->tok, dir, "config.json", dg), out);
@@ -138,6 +163,16 @@ cairn_status textfiles_open(const char *path, textfiles *out, cairn_diag *dg)
         return st;
     }
     *out = t;
+    return CAIRN_OK;
+}
+
+cairn_status textfiles_has_template(const char *path, bool *out, cairn_diag *dg)
+{
+    source *s = NULL;
+    if (file_is_dir(path)) return chatfile_in_dir(path, out, dg);
+    TRY(gguf_open(path, &s, dg));
+    *out = meta_str(&s->meta, "tokenizer.chat_template", STR_LIT("")).len > 0;
+    source_close(s);
     return CAIRN_OK;
 }
 

@@ -19,6 +19,9 @@ typedef struct textfiles {
    union of config's, generation's and tokenizer's.  E_NOTFOUND when there is no vocabulary at
    all. */
 cairn_status textfiles_open(const char *path, textfiles *out, cairn_diag *dg);
+/* Whether textfiles_open would find a chat template (that it compiles is not looked at); reads no
+   tokenizer.json. */
+cairn_status textfiles_has_template(const char *path, bool *out, cairn_diag *dg);
 void textfiles_close(textfiles *t);
 
 #endif

@@ -1,6 +1,8 @@
 /* Typed reads over a view that is a plain table here. */
 #include "test.h"
 
+#include <math.h>
+
 #include "base/meta.h"
 
 static const struct {
@@ -14,6 +16,7 @@ static const struct {
     {"part", {.type = META_FLOAT, .u = {.f = 0.5}}},
     {"huge", {.type = META_FLOAT, .u = {.f = 0x1p63}}},
     {"least", {.type = META_FLOAT, .u = {.f = -0x1p63}}},
+    {"nan", {.type = META_FLOAT, .u = {.f = (double)NAN}}},
     {"str", {.type = META_STR, .u = {.s = {"text", 4}}}},
     {"arr", {.type = META_ARR, .u = {.n = 3}}},
     {"obj", {.type = META_OBJ, .u = {.n = 0}}},
@@ -79,17 +82,17 @@ static void checked_integers(void **state)
     assert_ok(meta_want_int(&view, "absent", false, 0, 9, &i, &dg));
     assert_int_equal(i, 77);
     assert_int_equal(meta_want_int(&view, "absent", true, 0, 9, &i, &dg), CAIRN_E_CORRUPT);
-    assert_says(&dg, "`absent` is missing");
+    assert_says(&dg, "absent: found nothing; expected an integer from 0 to 9");
     assert_ok(meta_want_int(&view, "int", true, -5, -5, &i, &dg));
     assert_int_equal(i, -5);
     assert_int_equal(meta_want_int(&view, "int", false, -4, 9, &i, &dg), CAIRN_E_CORRUPT);
-    assert_says(&dg, "`int` must be from -4 to 9, found -5");
+    assert_says(&dg, "int: found -5; expected an integer from -4 to 9");
     assert_int_equal(meta_want_int(&view, "part", true, 0, 9, &i, &dg), CAIRN_E_CORRUPT);
-    assert_says(&dg, "`part` must be an integer, found a number");
+    assert_says(&dg, "part: found 0.5; expected an integer");
     static const char *const wrong[] = {"bool", "str", "arr", "obj"};
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++)
         assert_int_equal(meta_want_int(&view, wrong[k], false, 0, 9, &i, &dg), CAIRN_E_CORRUPT);
-    assert_says(&dg, "found an object");
+    assert_says(&dg, "obj: found an object; expected");
     assert_int_equal(i, -5);
     assert_ok(meta_want_int(&view, "whole", true, 0, 5000, &i, NULL));
     assert_int_equal(i, 4096);
@@ -104,21 +107,53 @@ static void checked_numbers(void **state)
     assert_true(x == 7);
     assert_int_equal(meta_want_num(&view, "absent", true, &x, &dg), CAIRN_E_CORRUPT);
     assert_int_equal(meta_want_num(&view, "str", false, &x, &dg), CAIRN_E_CORRUPT);
-    assert_says(&dg, "`str` must be a number, found a string");
+    assert_says(&dg, "expected a number");
     assert_true(x == 7);
     assert_ok(meta_want_num(&view, "int", true, &x, &dg));
     assert_true(x == -5);
     assert_ok(meta_want_num(&view, "part", true, &x, &dg));
     assert_true(x == 0.5);
+    assert_int_equal(meta_want_num(&view, "nan", false, &x, &dg), CAIRN_E_CORRUPT);
+    assert_says(&dg, "nan: found NaN; expected a finite number");
+    assert_true(x == 0.5);
+}
+
+static void values_in_words(void **state)
+{
+    (void)state;
+    static const char long_text[] =
+        "0123456789012345678901234567890123456789012345678901234567890123";
+    const struct {
+        meta m;
+        const char *want;
+    } c[] = {
+        {{.type = META_NONE}, "nothing"},
+        {{.type = META_NULL}, "null"},
+        {{.type = META_BOOL, .u.b = true}, "true"},
+        {{.type = META_INT, .u.i = INT64_MIN}, "-9223372036854775808"},
+        {{.type = META_FLOAT, .u.f = 1e-6}, "1e-06"},
+        {{.type = META_FLOAT, .u.f = (double)NAN}, "NaN"},
+        {{.type = META_FLOAT, .u.f = (double)INFINITY}, "Infinity"},
+        {{.type = META_FLOAT, .u.f = -(double)INFINITY}, "-Infinity"},
+        {{.type = META_STR, .u.s = {"a", 1}}, "\"a\""},
+        {{.type = META_STR, .u.s = {long_text, 64}},
+         "\"012345678901234567890123456789012345678901234567890123456789...\""},
+        {{.type = META_ARR, .u.n = 3}, "an array of 3"},
+        {{.type = META_OBJ}, "an object"},
+    };
+    for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+        char text[META_TEXT_LEN];
+        meta_text(&c[i].m, text);
+        assert_string_equal(text, c[i].want);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_by_type),
-        cmocka_unit_test(elements_have_bounds),
-        cmocka_unit_test(checked_integers),
-        cmocka_unit_test(checked_numbers),
+        cmocka_unit_test(reads_by_type),    cmocka_unit_test(elements_have_bounds),
+        cmocka_unit_test(checked_integers), cmocka_unit_test(checked_numbers),
+        cmocka_unit_test(values_in_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

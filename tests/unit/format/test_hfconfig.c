@@ -1,6 +1,8 @@
 /* config.json by dotted path: types, nesting, text_config, what Python writes beyond JSON, and damage. */
 #include "test.h"
 
+#include <math.h>
+
 #include "format/hfconfig.h"
 #include "format/pyjson.h"
 
@@ -44,10 +46,17 @@ static void dotted_paths(void **state)
     assert_str(need(&v, "layer_types.0", META_STR).u.s, "sliding_attention");
     assert_false(meta_get(&v, "layer_types.2", &m));
     assert_false(meta_get(&v, "layer_types.x", &m));
-    /* what is not finite counts as absent; strings stay */
-    assert_false(meta_get(&v, "nan", &m));
+    /* what is not finite stays what it is; strings stay */
+    assert_true(isnan(need(&v, "nan", META_FLOAT).u.f));
     assert_true(need(&v, "time_step_limit.0", META_FLOAT).u.f == 0.0);
-    assert_false(meta_get(&v, "time_step_limit.1", &m));
+    assert_true(need(&v, "time_step_limit.1", META_FLOAT).u.f == (double)INFINITY);
+    double number = 7;
+    assert_int_equal(meta_want_num(&v, "nan", false, &number, &dg), CAIRN_E_CORRUPT);
+    assert_says(&dg, "nan: found NaN; expected a finite number");
+    int64_t whole = 7;
+    assert_int_equal(meta_want_int(&v, "time_step_limit.1", false, 0, 9, &whole, &dg),
+                     CAIRN_E_CORRUPT);
+    assert_says(&dg, "time_step_limit.1: found Infinity; expected an integer from 0 to 9");
     assert_str(need(&v, "note", META_STR).u.s, "NaN, -Infinity and \"1234567890123456789012\"");
     /* names with dots of their own */
     assert_int_equal(need(&v, "quantization.bits", META_INT).u.i, 4);
@@ -77,7 +86,8 @@ static void python_dialect(void **state)
     static const struct {
         const char *in, *want;
     } c[] = {
-        {"[NaN, Infinity,-Infinity]", "[null, null,null]"},
+        {"[NaN, Infinity,-Infinity]", "[\"\\u0000NaN\", \"\\u0000Infinity\",\"\\u0000-Infinity\"]"},
+        {"{NaN: 1}", "{NaN: 1}"},
         {"[1000000000000000019884624838656]", "[1000000000000000019884624838656.0]"},
         {"[1234567890123456789, -1.5e300, 12345678901234567890123e2]",
          "[1234567890123456789, -1.5e300, 12345678901234567890123e2]"},

@@ -203,13 +203,61 @@ static void eos_is_a_union(void **state)
     textfiles t;
     (void)state;
     put("config.json", "{\"eos_token_id\":7,\"text_config\":{\"eos_token_id\":9}}");
-    put("generation_config.json", "{\"eos_token_id\":[1,99,100,-3,\"x\"]}");
+    put("generation_config.json", "{\"eos_token_id\":[1,99,100,-3]}");
     open_ok(&t);
     assert_int_equal(got.n_eos, 3);
     assert_int_equal(got.eos_id[0], 7);
     assert_int_equal(got.eos_id[1], 1);
     assert_int_equal(got.eos_id[2], 99); /* 100 is beyond the vocabulary */
     textfiles_close(&t);
+}
+
+static void refuses(const char *name, const char *text, const char *says)
+{
+    textfiles t;
+    cairn_diag dg = {0};
+    put(name, text);
+    assert_int_equal(textfiles_open(dir.path, &t, &dg), CAIRN_E_CORRUPT);
+    assert_says(&dg, name);
+    if (!strstr(dg.message, says)) fail_msg("%s", dg.message);
+    put(name, "{}");
+}
+
+static void odd_values_are_named(void **state)
+{
+    (void)state;
+    refuses("generation_config.json", "{\"eos_token_id\":[1,\"x\"]}",
+            "eos_token_id: found \"x\"; expected a token id");
+    refuses("config.json", "{\"eos_token_id\":NaN}", "eos_token_id: found NaN; expected");
+    refuses("tokenizer_config.json", "{\"bos_token\":-Infinity}",
+            "bos_token: found -Infinity; expected a text");
+    refuses("tokenizer_config.json", "{\"pad_token\":5}",
+            "pad_token: found an integer; expected a text");
+    refuses("tokenizer_config.json", "[]", "found an array; expected an object");
+}
+
+static bool has_template(const char *path)
+{
+    bool has = false;
+    cairn_diag dg = {0};
+    if (textfiles_has_template(path, &has, &dg) != CAIRN_OK) fail_msg("%s", dg.message);
+    return has;
+}
+
+/* Answered without a look at tokenizer.json. */
+static void knows_of_a_template(void **state)
+{
+    (void)state;
+    put("tokenizer.json", "not even JSON");
+    put("tokenizer_config.json", "{\"model_max_length\":Infinity}");
+    assert_false(has_template(dir.path));
+    put("tokenizer_config.json", "{\"chat_template\":\"X\"}");
+    assert_true(has_template(dir.path));
+    put("tokenizer_config.json", "{}");
+    put("chat_template.jinja", "X");
+    assert_true(has_template(dir.path));
+    assert_true(has_template("tests/unit/format/data/chat.gguf"));
+    assert_int_equal(got.n_open, 0);
 }
 
 static void a_bad_template_is_not_fatal(void **state)
@@ -289,9 +337,16 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(tokenizer_alone), TEST(tokens_reach_the_template),   TEST(which_template_wins),
-        TEST(eos_is_a_union),  TEST(a_bad_template_is_not_fatal), TEST(errors_name_the_file),
-        TEST(from_gguf),       TEST(every_allocation_may_fail),
+        TEST(tokenizer_alone),
+        TEST(tokens_reach_the_template),
+        TEST(which_template_wins),
+        TEST(eos_is_a_union),
+        TEST(a_bad_template_is_not_fatal),
+        TEST(errors_name_the_file),
+        TEST(odd_values_are_named),
+        TEST(knows_of_a_template),
+        TEST(from_gguf),
+        TEST(every_allocation_may_fail),
     };
 #undef TEST
     return cmocka_run_group_tests(tests, NULL, NULL);
