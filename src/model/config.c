@@ -10,14 +10,23 @@
 #include "base/diag.h"
 #include "base/str.h"
 
+enum { MOST_HEADS = 1 << 14 }; /* heads, and the width of one */
+
+/* The path of a checkpoint in several files is its folder's. */
+static const char *file_in(const config *c)
+{
+    return c->gguf ? "" : "/config.json";
+}
+
 config config_of(const source *src, cairn_diag *dg)
 {
     config c = {.src = src, .gguf = src->format == SOURCE_GGUF, .dg = dg};
     const char *key = c.gguf ? "general.architecture" : "model_type";
     const cairn_str arch = meta_str(&src->meta, key, STR_LIT(""));
-    if (arch.len == 0 || arch.len >= sizeof c.arch)
-        c.status = diag_set(dg, CAIRN_E_CORRUPT, "%s: %s is \"%.*s\"; expected a model family",
-                            src->path, key, STR_ARG(arch));
+    if (arch.len == 0 || arch.len >= sizeof c.arch || memchr(arch.ptr, 0, arch.len))
+        c.status =
+            diag_set(dg, CAIRN_E_CORRUPT, "%s%s: %s: found \"%.*s\"; expected a model family",
+                     src->path, file_in(&c), key, STR_ARG(arch));
     else
         memcpy(c.arch, arch.ptr, arch.len);
     return c;
@@ -34,8 +43,16 @@ const char *config_key(const config *c, const char *hf, const char *gguf, char o
 void config_fail(config *c, const char *key, const char *found, const char *expected)
 {
     if (c->status == CAIRN_OK)
-        c->status = diag_set(c->dg, CAIRN_E_CORRUPT, "%s: %s is %s; expected %s", c->src->path, key,
-                             found, expected);
+        c->status = diag_set(c->dg, CAIRN_E_CORRUPT, "%s%s: %s: found %s; expected %s",
+                             c->src->path, file_in(c), key, found, expected);
+}
+
+/* The same, of a value as the file spells it. */
+static void fail_meta(config *c, const char *key, const meta *m, const char *expected)
+{
+    char found[META_TEXT_LEN];
+    meta_text(m, found);
+    config_fail(c, key, found, expected);
 }
 
 static bool read_int(config *c, const char *key, int32_t lo, int32_t hi, bool required,
@@ -45,7 +62,7 @@ static bool read_int(config *c, const char *key, int32_t lo, int32_t hi, bool re
     if (c->status != CAIRN_OK) return false;
     c->status = meta_want_int(&c->src->meta, key, required, lo, hi, &v, c->dg);
     if (c->status != CAIRN_OK) {
-        (void)diag_prefix(c->dg, c->status, "%s", c->src->path);
+        (void)diag_prefix(c->dg, c->status, "%s%s", c->src->path, file_in(c));
         return false;
     }
     *out = (int32_t)v;
@@ -96,7 +113,7 @@ double config_num(config *c, const char *hf, const char *gguf, double lo, double
     if (!key || c->status != CAIRN_OK) return otherwise;
     c->status = meta_want_num(&c->src->meta, key, false, &v, c->dg);
     if (c->status != CAIRN_OK) {
-        (void)diag_prefix(c->dg, c->status, "%s", c->src->path);
+        (void)diag_prefix(c->dg, c->status, "%s%s", c->src->path, file_in(c));
         return otherwise;
     }
     if ((v >= lo && v <= hi) || !config_has(c, hf, gguf)) return v;
@@ -104,6 +121,14 @@ double config_num(config *c, const char *hf, const char *gguf, double lo, double
     (void)snprintf(expected, sizeof expected, "%g to %g", lo, hi);
     config_fail(c, key, found, expected);
     return otherwise;
+}
+
+double config_need_num(config *c, const char *hf, const char *gguf, double lo, double hi)
+{
+    char b[CONFIG_KEY_LEN];
+    const char *key = config_key(c, hf, gguf, b);
+    if (key && !config_has(c, hf, gguf)) config_fail(c, key, "nothing", "a number");
+    return config_num(c, hf, gguf, lo, hi, lo);
 }
 
 bool config_has(config *c, const char *hf, const char *gguf)
@@ -125,7 +150,7 @@ bool config_bool(config *c, const char *hf, bool otherwise)
     meta m;
     if (c->gguf || !meta_get(&c->src->meta, hf, &m)) return otherwise;
     if (m.type == META_BOOL) return m.u.b;
-    config_fail(c, hf, "another type", "true or false");
+    fail_meta(c, hf, &m, "true or false");
     return otherwise;
 }
 
@@ -136,19 +161,24 @@ cairn_str config_str(config *c, const char *hf, const char *gguf)
     meta m;
     if (!key || !meta_get(&c->src->meta, key, &m)) return STR_LIT("");
     if (m.type == META_STR) return m.u.s;
-    config_fail(c, key, "another type", "a text");
+    fail_meta(c, key, &m, "a text");
     return STR_LIT("");
 }
 
 void config_only(config *c, const char *hf, const char *const *allowed)
 {
-    char found[80];
-    if (c->gguf || !config_has(c, hf, NULL)) return;
-    const cairn_str v = config_str(c, hf, NULL);
-    for (size_t i = 0; allowed[i]; i++)
-        if (str_is(v, allowed[i])) return;
-    (void)snprintf(found, sizeof found, "\"%.*s\"", (int)(v.len > 60 ? 60 : v.len), v.ptr);
-    config_fail(c, hf, found, allowed[0]);
+    char expected[CONFIG_KEY_LEN];
+    size_t n = 0;
+    meta m;
+    if (c->gguf || !meta_get(&c->src->meta, hf, &m)) return;
+    expected[0] = '\0';
+    for (size_t i = 0; allowed[i]; i++) {
+        if (m.type == META_STR && str_is(m.u.s, allowed[i])) return;
+        if (n < sizeof expected)
+            n += (size_t)snprintf(expected + n, sizeof expected - n, "%s%s", i ? " or " : "",
+                                  allowed[i]);
+    }
+    fail_meta(c, hf, &m, expected);
 }
 
 /* GGUF writes no vocabulary size for most families: the embedding tells. */
@@ -159,27 +189,52 @@ static int32_t vocab_size(config *c, int32_t otherwise)
     if (!c->gguf) return config_need_int(c, "vocab_size", NULL, 1, MOST);
     const tensor_desc *t = source_find(c->src, "token_embd.weight");
     if (t && t->n_dim == 2 && t->dim[0] > 0 && t->dim[0] <= MOST) return (int32_t)t->dim[0];
-    config_fail(c, "tensor token_embd.weight", "missing or misshapen", "[vocabulary, hidden]");
+    config_fail(c, "tensor token_embd.weight", "none of that shape", "[vocabulary, hidden]");
     return 1;
+}
+
+/* Without a width of its own a head has an equal share of the hidden state. */
+static int32_t head_share(config *c, const model_shape *s)
+{
+    char b[CONFIG_KEY_LEN], found[META_TEXT_LEN], expected[CONFIG_KEY_LEN];
+    if (s->n_head > 0 && s->hidden % s->n_head == 0) return s->hidden / s->n_head;
+    (void)snprintf(found, sizeof found, "%d", (int)s->hidden);
+    (void)snprintf(expected, sizeof expected, "a multiple of the %d heads", (int)s->n_head);
+    config_fail(c, config_key(c, "hidden_size", "embedding_length", b), found, expected);
+    return 1;
+}
+
+static void check_heads(config *c, const model_shape *s)
+{
+    char b[CONFIG_KEY_LEN], found[META_TEXT_LEN], expected[CONFIG_KEY_LEN];
+    const int32_t dv = config_int(c, NULL, "attention.value_length", 1, MOST_HEADS, s->head_dim);
+    if (dv != s->head_dim) {
+        (void)snprintf(found, sizeof found, "%d", (int)dv);
+        (void)snprintf(expected, sizeof expected, "%d as attention.key_length", (int)s->head_dim);
+        config_fail(c, config_key(c, NULL, "attention.value_length", b), found, expected);
+    }
+    if (c->status != CAIRN_OK || s->n_head % s->n_kv_head == 0) return;
+    (void)snprintf(found, sizeof found, "%d", (int)s->n_kv_head);
+    (void)snprintf(expected, sizeof expected, "a divisor of the %d heads", (int)s->n_head);
+    config_fail(c, config_key(c, "num_key_value_heads", "attention.head_count_kv", b), found,
+                expected);
 }
 
 static void read_heads(config *c, const config_defaults *d, model_shape *s)
 {
-    enum { MOST = 1 << 14 };
-    static const char kv[] = "attention.head_count_kv";
-    s->n_head = d->n_head && !c->gguf
-                    ? config_int(c, "num_attention_heads", NULL, 1, MOST, d->n_head)
-                    : config_need_int(c, "num_attention_heads", "attention.head_count", 1, MOST);
-    const int32_t kv_heads = d->n_kv_head && !c->gguf ? d->n_kv_head : s->n_head;
-    s->n_kv_head = d->by_layer ? config_int_at(c, "num_key_value_heads", kv, 0, 1, MOST, kv_heads)
-                               : config_int(c, "num_key_value_heads", kv, 1, MOST, kv_heads);
-    s->head_dim = config_int(c, "head_dim", "attention.key_length", 1, MOST,
-                             d->head_dim && !c->gguf ? d->head_dim : s->hidden / s->n_head);
-    const int32_t dv = config_int(c, NULL, "attention.value_length", 1, MOST, s->head_dim);
-    if (dv != s->head_dim)
-        config_fail(c, "attention.value_length", "another width", "attention.key_length");
-    if (s->head_dim < 1 || s->n_head % s->n_kv_head)
-        config_fail(c, "the number of heads", "uneven", "a multiple of the number of KV heads");
+    static const char n[] = "num_attention_heads", gguf_n[] = "attention.head_count";
+    static const char kv[] = "attention.head_count_kv", width[] = "attention.key_length";
+    const bool defaults = !c->gguf;
+    s->n_head = d->n_head && defaults ? config_int(c, n, NULL, 1, MOST_HEADS, d->n_head)
+                                      : config_need_int(c, n, gguf_n, 1, MOST_HEADS);
+    const int32_t n_kv = d->n_kv_head && defaults ? d->n_kv_head : s->n_head;
+    s->n_kv_head = d->by_layer ? config_int_at(c, "num_key_value_heads", kv, 0, 1, MOST_HEADS, n_kv)
+                               : config_int(c, "num_key_value_heads", kv, 1, MOST_HEADS, n_kv);
+    if (config_has(c, "head_dim", width))
+        s->head_dim = config_need_int(c, "head_dim", width, 1, MOST_HEADS);
+    else
+        s->head_dim = d->head_dim && defaults ? d->head_dim : head_share(c, s);
+    check_heads(c, s);
 }
 
 base_config config_base(config *c, const config_defaults *d)
@@ -198,47 +253,51 @@ base_config config_base(config *c, const config_defaults *d)
     b.s.vocab = vocab_size(c, d->vocab);
     b.tied = c->gguf ? source_find(c->src, "output.weight") == NULL
                      : config_bool(c, "tie_word_embeddings", d->tied);
-    if (!c->gguf && config_has(c, "quantization_config", NULL))
-        config_fail(c, "quantization_config", "present", "unquantised weights (for now)");
-    if (!c->gguf && config_has(c, "quantization", NULL))
-        config_fail(c, "quantization", "present", "unquantised weights (for now)");
+    for (size_t i = 0; !c->gguf && i < 2; i++) {
+        const char *key = i ? "quantization" : "quantization_config";
+        if (config_has(c, key, NULL)) config_fail(c, key, "one", "unquantised weights (for now)");
+    }
     return b;
 }
 
 static bool layer_is_windowed(config *c, const meta *types, int32_t i)
 {
-    meta m;
-    char found[80];
-    if (!meta_at(&c->src->meta, types, (size_t)i, &m) || m.type != META_STR) {
-        config_fail(c, "layer_types", "a list with other things than texts",
-                    "the name of a layer type");
-        return false;
-    }
-    if (str_is(m.u.s, "sliding_attention")) return true;
-    if (str_is(m.u.s, "full_attention")) return false;
-    (void)snprintf(found, sizeof found, "\"%.*s\"", (int)(m.u.s.len > 60 ? 60 : m.u.s.len),
-                   m.u.s.ptr);
-    config_fail(c, "layer_types", found, "full_attention or sliding_attention");
+    meta m = {0};
+    char key[CONFIG_KEY_LEN];
+    if (!meta_at(&c->src->meta, types, (size_t)i, &m)) m.type = META_NULL;
+    if (m.type == META_STR && str_is(m.u.s, "sliding_attention")) return true;
+    if (m.type == META_STR && str_is(m.u.s, "full_attention")) return false;
+    (void)snprintf(key, sizeof key, "layer_types.%d", (int)i);
+    fail_meta(c, key, &m, "full_attention or sliding_attention");
     return false;
 }
 
-/* GGUF: a period, or one truth a layer. */
-static bool gguf_windowed(config *c, const meta *pattern, int32_t i, int32_t period)
+/* GGUF: a period (0: all layers), or one truth a layer. */
+static bool gguf_windowed(config *c, const char *key, const meta *pattern, int32_t i,
+                          int32_t period)
 {
-    meta m;
-    if (pattern->type == META_INT) period = pattern->u.i > 0 ? (int32_t)pattern->u.i : 0;
+    meta m = {0};
+    if (pattern->type == META_INT) period = (int32_t)pattern->u.i;
     if (pattern->type != META_ARR) return !(period > 0 && (i + 1) % period == 0);
-    if (!meta_at(&c->src->meta, pattern, (size_t)i, &m) || m.type != META_BOOL) {
-        config_fail(c, "attention.sliding_window_pattern", "another list",
-                    "one truth value a layer");
-        return false;
-    }
-    return m.u.b;
+    if (meta_at(&c->src->meta, pattern, (size_t)i, &m) && m.type == META_BOOL) return m.u.b;
+    fail_meta(c, key, &m, "a truth value for each layer");
+    return false;
+}
+
+static void check_pattern(config *c, const char *key, const meta *m, int32_t n_layer)
+{
+    enum { LONGEST = 1 << 12 };
+    char expected[META_TEXT_LEN];
+    const bool listed = m->type == META_ARR && m->u.n == (size_t)n_layer;
+    const bool period = c->gguf && m->type == META_INT && m->u.i >= 0 && m->u.i <= LONGEST;
+    (void)snprintf(expected, sizeof expected, "%sone entry for each of %d layers",
+                   c->gguf ? "a period, or " : "", (int)n_layer);
+    if (!listed && !period) fail_meta(c, key, m, expected);
 }
 
 const int32_t *config_windows(config *c, int32_t n_layer, int32_t window, int32_t period, arena *a)
 {
-    char key[CONFIG_KEY_LEN];
+    char b[CONFIG_KEY_LEN];
     meta types = {0};
     int32_t *w = arena_calloc(a, (size_t)n_layer, sizeof *w);
     if (!w) {
@@ -246,17 +305,14 @@ const int32_t *config_windows(config *c, int32_t n_layer, int32_t window, int32_
         return NULL;
     }
     if (c->status != CAIRN_OK) return w;
-    const char *named = config_key(c, "layer_types", "attention.sliding_window_pattern", key);
-    const bool listed = meta_get(&c->src->meta, named, &types);
-    if (listed && !c->gguf && (types.type != META_ARR || types.u.n < (size_t)n_layer)) {
-        config_fail(c, "layer_types", "another thing", "a list with one entry a layer");
-        return w;
-    }
+    const char *key = config_key(c, "layer_types", "attention.sliding_window_pattern", b);
+    const bool listed = meta_get(&c->src->meta, key, &types);
+    if (listed) check_pattern(c, key, &types, n_layer);
     for (int32_t i = 0; i < n_layer && c->status == CAIRN_OK; i++) {
-        const bool windowed = c->gguf || !listed ? gguf_windowed(c, &types, i, period)
+        const bool windowed = c->gguf || !listed ? gguf_windowed(c, key, &types, i, period)
                                                  : layer_is_windowed(c, &types, i);
         if (windowed && listed && !c->gguf && window == 0)
-            config_fail(c, "sliding_window", "missing", "the window of the sliding layers");
+            config_fail(c, "sliding_window", "nothing", "the window of the sliding layers");
         w[i] = windowed ? window : 0;
     }
     return w;

@@ -26,6 +26,7 @@ int32_t config_int_at(config *c, const char *hf, const char *gguf, int32_t i, in
 int32_t config_need_int(config *c, const char *hf, const char *gguf, int32_t lo, int32_t hi);
 double config_num(config *c, const char *hf, const char *gguf, double lo, double hi,
                   double otherwise);
+double config_need_num(config *c, const char *hf, const char *gguf, double lo, double hi);
 bool config_bool(config *c, const char *hf, bool otherwise);
 /* Found string, or "" . */
 cairn_str config_str(config *c, const char *hf, const char *gguf);
@@ -37,7 +38,7 @@ void config_only(config *c, const char *hf, const char *const *allowed);
 
 /* The key of this format for the two names, or NULL when it has none. */
 const char *config_key(const config *c, const char *hf, const char *gguf, char out[CONFIG_KEY_LEN]);
-/* The first failure sticks: "FILE: key is found; expected …". */
+/* The first failure sticks: "FILE: key: found …; expected …". */
 void config_fail(config *c, const char *key, const char *found, const char *expected);
 
 /* The fields that every family of this vocabulary shares. */

@@ -130,7 +130,7 @@ cairn_status decoder_prepare(model *m, config *c, decoder *d, const rope_params 
     rope_params p = *rope;
     TRY(c->status);
     TRY(rope_tables(m, &p, dg));
-    TRY(rope_make(&p, &m->a, &d->rope, dg));
+    TRY(family_rope(m, &p, &d->rope, dg));
     TRY(family_cache(m, d->window, dg));
     for (int32_t i = 0; i < m->shape.n_layer; i++) d->layer[i].rope = &d->rope;
     return CAIRN_OK;

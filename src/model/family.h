@@ -21,6 +21,8 @@ extern const family family_deepseek, family_gemma4, family_glm_moe, family_gptos
 
 /* Every layer of the same heads, layer i seeing `window[i]` positions (0: all). */
 cairn_status family_cache(model *m, const int32_t *window, cairn_diag *dg);
+/* rope_make in the model's arena; messages name the file. */
+cairn_status family_rope(model *m, const rope_params *p, rope_spec *out, cairn_diag *dg);
 /* Sets the dims that weight tables name, and starts m->w. */
 cairn_status family_weights(model *m, const base_config *b, cairn_diag *dg);
 

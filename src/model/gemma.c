@@ -90,7 +90,7 @@ static void read_rope(config *c, const base_config *b, bool third, arena *a, rop
     *windowed = *full;
     if (!third) return;
     const double local =
-        config_num(c, "rope_local_base_freq", "rope.freq_base_swa", -1e30, 1e30, 1e4);
+        config_num(c, "rope_local_base_freq", "rope.freq_base_swa", 1.01, 1e12, 1e4);
     if (config_has(c, "rope_parameters.sliding_attention", NULL))
         *windowed = config_rope(c, b, "sliding_attention", local, a);
     else
@@ -106,7 +106,7 @@ static const config_defaults gemma3_defaults = {
 static float cap_of(config *c, const char *key, double otherwise)
 {
     if (config_null(c, key)) return 0;
-    return (float)config_num(c, key, key, 0, 1e6, otherwise);
+    return (float)config_num(c, key, key, 1e-3, 1e6, otherwise);
 }
 
 /* A Gemma 3 GGUF without the key has no windows; everywhere else it means 4,096. */
@@ -138,19 +138,16 @@ static cairn_status gemma_open(model *m, config *c, cairn_diag *dg)
     g->window = config_windows(c, b.s.n_layer, window_of(c, third), period, &m->a);
     read_rope(c, &b, third, &m->a, &full, &windowed);
     if (config_bool(c, "attention_bias", false)) biased = W_BIAS_QKV | W_BIAS_OUT;
-    TRY(c->status);
     if (config_bool(c, "use_bidirectional_attention", false))
-        return diag_set(dg, CAIRN_E_UNSUPPORTED,
-                        "%s: use_bidirectional_attention is true; expected a causal model",
-                        m->src->path);
+        config_fail(c, "use_bidirectional_attention", "true", "a causal model");
     if (!b.tied)
-        return diag_set(dg, CAIRN_E_UNSUPPORTED,
-                        "%s: a head of its own (untied); expected tied embeddings in this family",
-                        m->src->path);
+        config_fail(c, c->gguf ? "tensor output.weight" : "tie_word_embeddings",
+                    c->gguf ? "one" : "false", "embeddings that are the head too in this family");
+    TRY(c->status);
     TRY(family_weights(m, &b, dg));
     m->w.need_bias = biased;
-    TRY(rope_make(&full, &m->a, &g->rope, dg));
-    TRY(rope_make(&windowed, &m->a, &g->rope_windowed, dg));
+    TRY(family_rope(m, &full, &g->rope, dg));
+    TRY(family_rope(m, &windowed, &g->rope_windowed, dg));
     TRY(family_cache(m, g->window, dg));
     g->layer = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *g->layer);
     if (!g->layer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);

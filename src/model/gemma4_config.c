@@ -99,7 +99,7 @@ static cairn_status full_rope(model *m, config *c, int32_t dim, rope_spec *out, 
         config_num(c, "rope_parameters.full_attention.factor", NULL, 1e-3, 1e6, 1);
     config_only(c, "rope_parameters.full_attention.rope_type", types);
     TRY(c->status);
-    TRY(rope_make(&p, &m->a, out, dg));
+    TRY(family_rope(m, &p, out, dg));
     float *f = arena_calloc(&m->a, (size_t)dim / 2, sizeof *f);
     if (!f) return diag_set(dg, CAIRN_E_NOMEM, "rotary frequencies");
     const int32_t n = (int32_t)(part * dim / 2);
@@ -121,6 +121,6 @@ cairn_status gemma4_read_ropes(model *m, config *c, const base_config *b, gemma4
         if (!l->window) full = l->head_dim;
     }
     TRY(c->status);
-    TRY(rope_make(&p, &m->a, &g->rope_windowed, dg));
+    TRY(family_rope(m, &p, &g->rope_windowed, dg));
     return full_rope(m, c, full, &g->rope, dg);
 }

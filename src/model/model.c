@@ -34,8 +34,10 @@ static cairn_status unknown(const source *src, const char *arch, cairn_diag *dg)
         const char *const *names = src->format == SOURCE_GGUF ? families[i]->gguf : families[i]->hf;
         for (; *names; names++) buf_printf(&b, "%s%s", b.len ? ", " : "", *names);
     }
-    (void)diag_set(dg, CAIRN_E_UNSUPPORTED, "%s: model family is \"%s\"; expected one of: %s",
-                   src->path, arch, b.ptr ? b.ptr : "");
+    (void)diag_set(dg, CAIRN_E_UNSUPPORTED, "%s%s: found \"%s\"; expected one of: %s", src->path,
+                   src->format == SOURCE_GGUF ? ": general.architecture"
+                                              : "/config.json: model_type",
+                   arch, b.ptr ? b.ptr : "");
     buf_deinit(&b);
     return CAIRN_E_UNSUPPORTED;
 }
@@ -64,6 +66,12 @@ cairn_status family_cache(model *m, const int32_t *window, cairn_diag *dg)
             (cache_layer_spec){m->shape.n_kv_head, m->shape.head_dim, m->shape.head_dim, window[i]};
     m->cache = (cachespec){m->shape.n_layer, l};
     return CAIRN_OK;
+}
+
+cairn_status family_rope(model *m, const rope_params *p, rope_spec *out, cairn_diag *dg)
+{
+    const cairn_status st = rope_make(p, &m->a, out, dg);
+    return st == CAIRN_OK ? st : diag_prefix(dg, st, "%s", m->src->path);
 }
 
 cairn_status family_weights(model *m, const base_config *b, cairn_diag *dg)

@@ -40,7 +40,7 @@ static cairn_status windowed_rope(model *m, config *c, const base_config *b,
     if (config_has(c, "rope_parameters.sliding_attention", NULL))
         p = config_rope(c, b, "sliding_attention", 500000.0, &m->a);
     TRY(c->status);
-    return rope_make(&p, &m->a, out, dg);
+    return family_rope(m, &p, out, dg);
 }
 
 static cairn_status olmo_open(model *m, config *c, cairn_diag *dg)
