@@ -54,6 +54,34 @@ size_t jsonsplit_count(cairn_str text)
     return n;
 }
 
+static cairn_status no_end(cairn_diag *dg)
+{
+    return diag_set(dg, CAIRN_E_CORRUPT, "the object that begins at byte 0 does not end");
+}
+
+/* Moves past the comma or bracket at `end`, which closes a member that begins at `start`. */
+static cairn_status step_over(jsonsplit *s, size_t start, size_t end, cairn_diag *dg)
+{
+    s->done = s->text.ptr[end] != ',';
+    s->at = end + 1;
+    if (s->text.ptr[end] == ']')
+        return diag_set(dg, CAIRN_E_CORRUPT, "byte %zu: expected }, found ]", end);
+    if (s->done && !is_blank(str_sub(s->text, s->at, s->text.len - s->at)))
+        return diag_set(dg, CAIRN_E_CORRUPT, "byte %zu: expected nothing after the object", s->at);
+    if (is_blank(str_sub(s->text, start, end - start)) && !(s->done && start == 1))
+        return diag_set(dg, CAIRN_E_CORRUPT, "byte %zu: expected a member", start);
+    return CAIRN_OK;
+}
+
+cairn_status jsonsplit_member(jsonsplit *s, cairn_str *member, cairn_diag *dg)
+{
+    const size_t start = s->at ? s->at : 1, end = member_end(s->text, start);
+    if (end >= s->text.len) return no_end(dg);
+    TRY(step_over(s, start, end, dg));
+    *member = str_sub(s->text, start, end - start);
+    return CAIRN_OK;
+}
+
 cairn_status jsonsplit_next(jsonsplit *s, buf *piece, cairn_diag *dg)
 {
     const size_t start = s->at ? s->at : 1;
@@ -61,25 +89,16 @@ cairn_status jsonsplit_next(jsonsplit *s, buf *piece, cairn_diag *dg)
 
     for (;; member = end + 1) {
         end = member_end(s->text, member);
-        if (end >= s->text.len)
-            return diag_set(dg, CAIRN_E_CORRUPT, "the object that begins at byte 0 does not end");
+        if (end >= s->text.len) return no_end(dg);
         if (end - member > MAX_MEMBER)
             return diag_set(dg, CAIRN_E_LIMIT, "a member of %zu bytes at byte %zu; at most %d",
                             end - member, member, MAX_MEMBER);
         if (s->text.ptr[end] != ',' || end - start >= PIECE) break;
     }
-    const cairn_str inside = str_sub(s->text, start, end - start);
-    s->done = s->text.ptr[end] != ',';
-    s->at = end + 1;
-    if (s->text.ptr[end] == ']')
-        return diag_set(dg, CAIRN_E_CORRUPT, "byte %zu: expected }, found ]", end);
-    if (s->done && !is_blank(str_sub(s->text, s->at, s->text.len - s->at)))
-        return diag_set(dg, CAIRN_E_CORRUPT, "byte %zu: expected nothing after the object", s->at);
-    if (is_blank(inside) && !(s->done && start == 1))
-        return diag_set(dg, CAIRN_E_CORRUPT, "byte %zu: expected a member", start);
+    TRY(step_over(s, start, end, dg));
     buf_clear(piece);
     buf_byte(piece, '{');
-    buf_str(piece, inside);
+    buf_str(piece, str_sub(s->text, start, end - start));
     buf_byte(piece, '}');
     return buf_status(piece) == CAIRN_OK ? CAIRN_OK
                                          : diag_set(dg, CAIRN_E_NOMEM, "a piece of JSON");

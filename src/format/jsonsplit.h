@@ -10,6 +10,8 @@ typedef struct jsonsplit {
     bool done;
 } jsonsplit;
 
+/* The next member's text, of any length; empty for an empty object.  E_CORRUPT as below. */
+cairn_status jsonsplit_member(jsonsplit *s, cairn_str *member, cairn_diag *dg);
 /* Members of the object as its commas say; an upper bound where the text is malformed. */
 size_t jsonsplit_count(cairn_str text);
 /* Puts the next members into `piece` (cleared first) as an object of their own.  E_CORRUPT where the

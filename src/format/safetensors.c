@@ -1,19 +1,14 @@
 /* Safetensors as a source: a directory with config.json beside one file or shards with their index,
    or one file alone.  Parsing a file is safetensors_parse.c's, config.json hfconfig.c's. */
-#include <string.h>
-
 #include "base/diag.h"
-#include "base/json.h"
 #include "base/str.h"
 #include "format/format.h"
 #include "format/format_priv.h"
 #include "format/hfconfig.h"
 #include "format/safetensors_priv.h"
+#include "format/shardindex.h"
 
-enum {
-    MAX_INDEX_BYTES = 24 << 20, /* that of 140,000 tensors has 16 MB */
-    MAX_SHARDS = 1000,          /* the largest public set has 163 */
-};
+enum { MAX_INDEX_BYTES = 24 << 20 }; /* that of 140,000 tensors has 16 MB */
 
 typedef struct st_source {
     hfconfig *config;
@@ -66,77 +61,6 @@ static cairn_status st_add_all(source_build *b, const safetensors_file *f, cairn
     return CAIRN_OK;
 }
 
-/* What an index file says: which shard holds which tensor. */
-typedef struct shard_set {
-    const char *path; /* of the index */
-    json_doc *doc;
-    json_val weight_map;
-    map where;   /* tensor → place in `name` */
-    map by_name; /* the same for shards */
-    cairn_str *name;
-    size_t n_shard;
-} shard_set;
-
-static void shard_set_deinit(shard_set *s)
-{
-    map_deinit(&s->where);
-    map_deinit(&s->by_name);
-    mem_free(s->name);
-    if (s->doc) json_free(s->doc);
-}
-
-/* A shard lies beside its index: no way out of the directory. */
-static bool is_plain_name(cairn_str s)
-{
-    return s.len > 0 && s.len < 256 && s.ptr[0] != '.' && !memchr(s.ptr, '/', s.len) &&
-           !memchr(s.ptr, 0, s.len);
-}
-
-static cairn_status shard_add(shard_set *s, cairn_str tensor, json_val v, cairn_diag *dg)
-{
-    const cairn_str file = json_str(v);
-    uint32_t i;
-
-    if (json_typeof(v) != JSON_STR || !is_plain_name(file))
-        return diag_set(dg, CAIRN_E_CORRUPT,
-                        "%s: weight_map: %.*s: expected the name of a file beside it", s->path,
-                        STR_ARG(tensor));
-    if (!map_get(&s->by_name, file, &i)) {
-        i = (uint32_t)s->n_shard;
-        if (i == MAX_SHARDS)
-            return diag_set(dg, CAIRN_E_LIMIT, "%s: weight_map: over %d files", s->path,
-                            MAX_SHARDS);
-        s->name[s->n_shard++] = file;
-        if (map_put(&s->by_name, file, i) != CAIRN_OK)
-            return diag_set(dg, CAIRN_E_NOMEM, "%s: no memory to read it", s->path);
-    }
-    if (map_put(&s->where, tensor, i) != CAIRN_OK)
-        return diag_set(dg, CAIRN_E_NOMEM, "%s: no memory to read it", s->path);
-    return CAIRN_OK;
-}
-
-static cairn_status shard_set_parse(shard_set *s, cairn_str text, cairn_diag *dg)
-{
-    const cairn_status st = json_parse(text, &s->doc, dg);
-    json_iter it;
-    cairn_str key;
-    json_val v;
-
-    if (st != CAIRN_OK) return diag_prefix(dg, st, "%s", s->path);
-    s->weight_map = json_get(json_root(s->doc), "weight_map");
-    if (json_typeof(s->weight_map) != JSON_OBJ)
-        return diag_set(dg, CAIRN_E_CORRUPT, "%s: weight_map: expected an object, found %s",
-                        s->path, json_type_name(json_typeof(s->weight_map)));
-    if (json_size(s->weight_map) > FORMAT_MAX_TENSORS)
-        return diag_set(dg, CAIRN_E_LIMIT, "%s: weight_map: over %d tensors", s->path,
-                        FORMAT_MAX_TENSORS);
-    s->name = mem_calloc(MAX_SHARDS, sizeof *s->name, MEM_SCRATCH);
-    if (!s->name) return diag_set(dg, CAIRN_E_NOMEM, "%s: no memory to read it", s->path);
-    it = json_each(s->weight_map);
-    while (json_next_member(&it, &key, &v)) TRY(shard_add(s, key, v, dg));
-    return CAIRN_OK;
-}
-
 static cairn_status shard_path(buf *b, const char *dir, cairn_str file, cairn_diag *dg)
 {
     buf_clear(b);
@@ -145,7 +69,7 @@ static cairn_status shard_path(buf *b, const char *dir, cairn_str file, cairn_di
     return buf_status(b) == CAIRN_OK ? CAIRN_OK : diag_set(dg, CAIRN_E_NOMEM, "%s: path", dir);
 }
 
-static cairn_status check_shards(const shard_set *s, const char *dir, cairn_diag *dg)
+static cairn_status check_shards(const shard_index *s, const char *dir, cairn_diag *dg)
 {
     cairn_status st = CAIRN_OK;
     size_t missing = 0;
@@ -154,10 +78,10 @@ static cairn_status check_shards(const shard_set *s, const char *dir, cairn_diag
     buf_init(&path, MEM_SCRATCH);
     buf_init(&list, MEM_SCRATCH);
     for (size_t i = 0; i < s->n_shard; i++) {
-        TRY_GOTO(shard_path(&path, dir, s->name[i], dg), out);
+        TRY_GOTO(shard_path(&path, dir, s->shard[i], dg), out);
         if (file_exists(path.ptr)) continue;
         if (missing++ < 3)
-            buf_printf(&list, "%s%.*s", missing > 1 ? ", " : "", STR_ARG(s->name[i]));
+            buf_printf(&list, "%s%.*s", missing > 1 ? ", " : "", STR_ARG(s->shard[i]));
     }
     if (missing > 3) buf_printf(&list, " and %zu more", missing - 3);
     if (missing)
@@ -171,7 +95,7 @@ out:
 
 /* The index decides which of two tensors of one name counts; one that it does not list counts
    too. */
-static cairn_status add_shard(source_build *b, const shard_set *s, size_t i, const char *path,
+static cairn_status add_shard(source_build *b, const shard_index *s, size_t i, const char *path,
                               cairn_diag *dg)
 {
     safetensors_file f;
@@ -185,42 +109,49 @@ static cairn_status add_shard(source_build *b, const shard_set *s, size_t i, con
     return CAIRN_OK;
 }
 
-static cairn_status check_index(const source_build *b, const shard_set *s, cairn_diag *dg)
+static cairn_status check_index(const source_build *b, const shard_index *s, cairn_diag *dg)
 {
-    json_iter it = json_each(s->weight_map);
-    cairn_str key;
-    json_val v;
     uint32_t i;
-
-    while (json_next_member(&it, &key, &v))
-        if (!map_get(&b->src.index, key, &i))
+    for (size_t k = 0; k < s->n_tensor; k++)
+        if (!map_get(&b->src.index, s->tensor[k].name, &i))
             return diag_set(dg, CAIRN_E_CORRUPT,
                             "%s: weight_map: tensor %.*s: expected in %.*s, which does not hold it",
-                            s->path, STR_ARG(key), STR_ARG(json_str(v)));
+                            s->path, STR_ARG(s->tensor[k].name),
+                            STR_ARG(s->shard[s->tensor[k].shard]));
     return CAIRN_OK;
+}
+
+static cairn_status read_index(const char *path, shard_index *out, cairn_diag *dg)
+{
+    file_map m;
+    cairn_status st = file_map_open(path, &m, dg);
+    *out = (shard_index){.path = path};
+    if (st != CAIRN_OK) return st;
+    if (m.size > MAX_INDEX_BYTES)
+        st = diag_set(dg, CAIRN_E_LIMIT, "%s: found %zu bytes; expected at most %d", path, m.size,
+                      MAX_INDEX_BYTES);
+    else
+        st = shard_index_parse(path, (cairn_str){(const char *)m.ptr, m.size}, out, dg);
+    file_map_close(&m);
+    return st;
 }
 
 static cairn_status add_sharded(source_build *b, const char *dir, const char *index, cairn_diag *dg)
 {
-    shard_set s = {.path = index};
+    shard_index s;
     cairn_status st;
-    buf text, path;
+    buf path;
 
-    buf_init(&text, MEM_SCRATCH);
     buf_init(&path, MEM_SCRATCH);
-    map_init(&s.where, MEM_SCRATCH);
-    map_init(&s.by_name, MEM_SCRATCH);
-    TRY_GOTO(file_read(index, MAX_INDEX_BYTES, &text, dg), out);
-    TRY_GOTO(shard_set_parse(&s, buf_view(&text), dg), out);
+    TRY_GOTO(read_index(index, &s, dg), out);
     TRY_GOTO(check_shards(&s, dir, dg), out);
     for (size_t i = 0; i < s.n_shard; i++) {
-        TRY_GOTO(shard_path(&path, dir, s.name[i], dg), out);
+        TRY_GOTO(shard_path(&path, dir, s.shard[i], dg), out);
         TRY_GOTO(add_shard(b, &s, i, path.ptr, dg), out);
     }
     st = check_index(b, &s, dg);
 out:
-    shard_set_deinit(&s);
-    buf_deinit(&text);
+    shard_index_deinit(&s);
     buf_deinit(&path);
     return st;
 }

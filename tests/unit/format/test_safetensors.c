@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "format/format.h"
 #include "format/safetensors_priv.h"
+#include "format/shardindex.h"
 
 #define SMALL   "tests/fuzz/corpus/safetensors/small.safetensors"
 #define SHARDED "tests/unit/format/data/sharded"
@@ -89,11 +90,21 @@ static void bad_directories(void **state)
     } c[] = {
         {"{\"weight_map\":{\"a\":\"y.safetensors\",\"b\":\"z.safetensors\"}}",
          "2 of 2 files missing: y.safetensors, z.safetensors", CAIRN_E_NOTFOUND},
-        {"{\"weight_map\":{\"a\":\"../y.safetensors\"}}", "a: expected the name of a file beside",
+        {"{\"weight_map\":{\"a\":\"../y.safetensors\"}}",
+         "a: found ../y.safetensors; expected the name of a file beside", CAIRN_E_CORRUPT},
+        {"{\"weight_map\":{\"a\":7}}", "a: found an integer; expected the name of a file",
          CAIRN_E_CORRUPT},
-        {"{\"weight_map\":{\"a\":7}}", "a: expected the name of a file", CAIRN_E_CORRUPT},
-        {"{\"weight_map\":[]}", "weight_map: expected an object", CAIRN_E_CORRUPT},
-        {"{", "JSON", CAIRN_E_CORRUPT},
+        {"{\"weight_map\":[]}", "weight_map: found an array; expected an object", CAIRN_E_CORRUPT},
+        {"{", "does not end", CAIRN_E_CORRUPT},
+        {"", "expected a JSON object", CAIRN_E_CORRUPT},
+        {"[1]", "expected a JSON object", CAIRN_E_CORRUPT},
+        {"{}", "weight_map: found nothing; expected an object", CAIRN_E_CORRUPT},
+        {"{\"metadata\":{\"a\":},\"weight_map\":{}}", "without its weight_map: JSON",
+         CAIRN_E_CORRUPT},
+        {"{\"weight_map\":{\"a\":}}", "weight_map from byte 0: JSON", CAIRN_E_CORRUPT},
+        {"{\"weight_map\":{\"a\":\"x\" \"b\"}}", "weight_map from byte 0: JSON", CAIRN_E_CORRUPT},
+        {"{\"weight_map\":{}]", "expected }, found ]", CAIRN_E_CORRUPT},
+        {"{\"weight_map\":{}}x", "nothing after the object", CAIRN_E_CORRUPT},
         {"{\"weight_map\":{\"nix\":\"x.safetensors\"}}",
          "tensor nix: expected in x.safetensors, which does not hold it", CAIRN_E_CORRUPT},
     };
@@ -123,6 +134,44 @@ static void bad_directories(void **state)
     }
     assert_true(tmp_drop(&dir));
     buf_deinit(&one);
+}
+
+/* The index of a model of 10^12 parameters: its memory is that of its names. */
+static void big_index(void **state)
+{
+    (void)state;
+    enum { TENSORS = 140000, MOST = 60 << 20 };
+    cairn_diag dg = {0};
+    shard_index x;
+    uint32_t at;
+    buf b;
+    buf_init(&b, MEM_MISC);
+    buf_puts(&b, "{\"metadata\":{\"total_size\":1},\"weight_map\":{");
+    for (int i = 0; i < TENSORS; i++)
+        buf_printf(
+            &b,
+            "%s\n    \"language_model.model.layers.%d.mlp.experts.%d.down_proj.weight_packed\":"
+            " \"model-%05d-of-00163.safetensors\"",
+            i ? "," : "", i / 2000, i, i % 163);
+    buf_puts(&b, "\n  }\n}\n");
+    assert_true(b.len > 15 << 20 && b.len < 24 << 20);
+    assert_ok(shard_index_parse("i.json", buf_view(&b), &x, &dg));
+    assert_int_equal(x.n_tensor, TENSORS);
+    assert_int_equal(x.n_shard, 163);
+    assert_true(map_get(&x.where,
+                        STR_LIT("language_model.model.layers.69.mlp.experts.139999.down_proj."
+                                "weight_packed"),
+                        &at));
+    assert_str(x.shard[at], "model-00145-of-00163.safetensors");
+    assert_true(mem_used_all() - b.cap < MOST);
+    shard_index_deinit(&x);
+    /* cut short anywhere it is refused, soon */
+    b.ptr[b.len / 2] = '\0';
+    assert_int_equal(shard_index_parse("i.json", (cairn_str){b.ptr, b.len / 2}, &x, &dg),
+                     CAIRN_E_CORRUPT);
+    assert_says(&dg, "i.json: the object that begins at byte 0 does not end");
+    shard_index_deinit(&x);
+    buf_deinit(&b);
 }
 
 static void parse(const char *header, size_t n_data, cairn_status want, const char *says)
@@ -242,6 +291,7 @@ int main(void)
         cmocka_unit_test(reads_what_the_reference_writes),
         cmocka_unit_test(shards),
         cmocka_unit_test(bad_directories),
+        cmocka_unit_test(big_index),
         cmocka_unit_test(bad_headers),
         cmocka_unit_test(lying_lengths),
         cmocka_unit_test(every_allocation_may_fail),
