@@ -194,10 +194,12 @@ static cairn_status piece_out(loader *l, int32_t id, buf *x, buf *y)
                 continue;
             }
             /* A result may lie in x; the next step then writes y. */
-            const cairn_status st =
-                norm_run(&l->op[i], 1, s, s.ptr == x->ptr ? y : x, x, &s, l->dg);
-            if (st != CAIRN_OK)
-                return diag_prefix(l->dg, st, "%s: decoder, of piece %d", l->where, (int)id);
+            TRY(norm_run(&l->op[i], 1, s, s.ptr == x->ptr ? y : x, x, &s, l->dg));
+            if (s.len > TOK_MAX_PIECE)
+                return diag_set(l->dg, CAIRN_E_LIMIT,
+                                "%s: decoder: found piece %d to grow to %zu bytes; expected at "
+                                "most %d",
+                                l->where, (int)id, s.len, TOK_MAX_PIECE);
         }
     }
     if (l->bytes && tok_byte_piece(s, &byte)) {
