@@ -24,32 +24,43 @@ static const command commands[] = {
      cmd_score},
     {"check-numerics", "MODEL [--ids IDS.json]",
      "Compare logits bit by bit across chunks, batches and threads.", cmd_check_numerics},
-    {"pull", "NAME | ls [--json] | rm NAME",
-     "Fetch a model and check it; list or remove what is there.", cmd_pull},
+    {"pull", "NAME | ls [--json] | rm NAME | gc [--yes] [--force]",
+     "Fetch a model and check it; list or remove what is there, or what no name leads to.",
+     cmd_pull},
 };
 
-static void print_usage(FILE *to)
+static void put_usage(buf *b)
 {
-    fputs("usage: cairn COMMAND ...   (cairn COMMAND --help)\n\n", to);
+    buf_puts(b, "usage: cairn COMMAND ...   (cairn COMMAND --help)\n\n");
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
-        fprintf(to, "  %-15s %s\n", commands[i].name, commands[i].help);
+        buf_printf(b, "  %-15s %s\n", commands[i].name, commands[i].help);
+}
+
+static int print(buf *b)
+{
+    cairn_diag dg = {0};
+    return cli_print(b, &dg) == CAIRN_OK ? EXIT_OK : cli_failed(&dg);
 }
 
 int main(int argc, char **argv)
 {
     (void)signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error from write, not the end */
+    buf b;
+    buf_init(&b, MEM_MISC);
     if (argc < 2) {
-        print_usage(stderr);
+        put_usage(&b);
+        fputs(b.ptr ? b.ptr : "usage: cairn COMMAND ...\n", stderr);
+        buf_deinit(&b);
         return EXIT_USAGE;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0) {
-        print_usage(stdout);
-        return EXIT_OK;
+        put_usage(&b);
+        return print(&b);
     }
     if (strcmp(argv[1], "--version") == 0) {
-        printf("cairn %s\n", cairn_version());
-        return EXIT_OK;
+        buf_printf(&b, "cairn %s\n", cairn_version());
+        return print(&b);
     }
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (strcmp(argv[1], commands[i].name) == 0)
