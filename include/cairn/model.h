@@ -26,6 +26,7 @@ typedef struct cairn_model_opts {
     cairn_compute compute;
     int32_t n_threads; /* at most CAIRN_MAX_THREADS; 0: one for each core this process may use */
     bool no_weights;   /* open headers only: shapes, tensors, text; no engine can be made */
+    bool no_text;      /* neither tokenizer nor chat template: cairn_model_text is NULL */
     uint64_t memory_limit; /* bytes; 0: what the machine (and its cgroup) has available */
 } cairn_model_opts;
 

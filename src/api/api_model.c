@@ -47,7 +47,7 @@ cairn_status cairn_model_open(const char *path, const cairn_model_opts *o, cairn
     cairn_model *m = mem_calloc(1, sizeof *m, MEM_MODEL);
     if (!m) return diag_set(dg, CAIRN_E_NOMEM, "model");
     TRY_GOTO(model_open(path, &opts, &m->m, dg), out);
-    TRY_GOTO(open_text(path, &m->text, dg), out);
+    if (!opts.no_text) TRY_GOTO(open_text(path, &m->text, dg), out);
     *out = m;
     m = NULL;
 out:

@@ -1,9 +1,10 @@
-/* Helpers of the commands; the only place that prints errors.
+/* Helpers of the commands; the only place that prints errors and writes to standard output.
 
    Every error is one line on standard error, "cairn: WHERE: what was found; what was expected". */
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 #include "base/file.h"
 #include "base/json.h"
 
-enum { IDS_FILE_MAX = 256 << 20 };
+enum { IDS_FILE_MAX = 64 << 20 }; /* some ten million ids */
 
 int cli_failed(const cairn_diag *dg)
 {
@@ -32,14 +33,15 @@ int cli_usage(const command *c, const char *fmt, ...)
     return EXIT_USAGE;
 }
 
-static void print_help(const command *c, const flag *table, size_t n)
+static int print_help(const command *c, const flag *table, size_t n)
 {
     buf b;
+    cairn_diag dg = {0};
     buf_init(&b, MEM_MISC);
     buf_printf(&b, "usage: cairn %s %s\n\n%s\n", c->name, c->words, c->help);
     if (n) buf_puts(&b, "\n");
     flags_help(table, n, &b);
-    (void)cli_print(&b, NULL);
+    return cli_print(&b, &dg) == CAIRN_OK ? EXIT_OK : cli_failed(&dg);
 }
 
 bool cli_flags(const command *c, const flag *table, size_t n_flags, int argc, char **argv,
@@ -48,8 +50,7 @@ bool cli_flags(const command *c, const flag *table, size_t n_flags, int argc, ch
     cairn_diag dg = {0};
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            print_help(c, table, n_flags);
-            *exit_code = EXIT_OK;
+            *exit_code = print_help(c, table, n_flags);
             return false;
         }
     if (flags_parse(table, n_flags, argc, argv, out->word, max_words, &out->n, &dg) != CAIRN_OK) {
@@ -121,7 +122,7 @@ cairn_status cli_read_ids(const char *path, cairn_ids *out, cairn_diag *dg)
     cairn_bytes bytes = {0};
     buf_init(&text, MEM_MISC);
     buf_init(&ids, MEM_MISC);
-    TRY_GOTO(file_read(path, IDS_FILE_MAX, &text, dg), out);
+    TRY_GOTO(file_read_input(path, IDS_FILE_MAX, &text, dg), out);
     st = json_parse(buf_view(&text), &doc, dg);
     if (st != CAIRN_OK) {
         (void)diag_prefix(dg, st, "%s", path);
@@ -138,12 +139,20 @@ out:
     return st;
 }
 
+/* Whoever read has enough: end as a program does that never heard of the signal, without a word. */
+static void end_by_pipe(void)
+{
+    (void)signal(SIGPIPE, SIG_DFL);
+    (void)raise(SIGPIPE);
+}
+
 cairn_status cli_write_out(const void *p, size_t n, cairn_diag *dg)
 {
     const char *at = p;
     while (n > 0) {
         const ssize_t done = write(STDOUT_FILENO, at, n);
         if (done < 0 && errno == EINTR) continue;
+        if (done < 0 && errno == EPIPE) end_by_pipe();
         if (done < 0) {
             char why[64];
             return diag_set(dg, CAIRN_E_IO, "standard output: %s",

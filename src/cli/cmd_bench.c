@@ -157,6 +157,7 @@ int cmd_bench(const command *c, int argc, char **argv)
     cairn_bench_opts_init(&bo);
     cairn_model_info_init(&info);
     o.n_threads = (int32_t)threads;
+    o.no_text = true;
     bo.n_prompt = (int32_t)n_prompt;
     bo.n_decode = (int32_t)n_decode;
     bo.depth = (int32_t)depth;
@@ -230,6 +231,7 @@ int cmd_check_numerics(const command *c, int argc, char **argv)
     cairn_model_opts_init(&o);
     cairn_model_info_init(&info);
     o.n_threads = (int32_t)threads;
+    o.no_text = true;
     if (cli_compute(compute, &o.compute, &dg) != CAIRN_OK) return cli_usage(c, "%s", dg.message);
     TRY_GOTO(cli_open_model(words.n ? words.word[0] : NULL, &o, &m, &dg), out);
     cairn_model_get_info(m, &info);
@@ -239,9 +241,12 @@ int cmd_check_numerics(const command *c, int argc, char **argv)
     TRY_GOTO(cairn_check_numerics(m, ids.ptr, ids.len, (int32_t)threads, verbose ? say : NULL, NULL,
                                   &r, &dg),
              out);
-    printf("%llu comparisons, %llu different bits\n", (unsigned long long)r.n_comparisons,
-           (unsigned long long)r.n_different);
-    if (r.n_different) printf("first: %s\n", r.first);
+    buf b;
+    buf_init(&b, MEM_MISC);
+    buf_printf(&b, "%llu comparisons, %llu different bits\n", (unsigned long long)r.n_comparisons,
+               (unsigned long long)r.n_different);
+    if (r.n_different) buf_printf(&b, "first: %s\n", r.first);
+    st = cli_print(&b, &dg);
 out:
     cairn_ids_free(&ids);
     cairn_model_close(m);

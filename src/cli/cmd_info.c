@@ -1,4 +1,4 @@
-/* info: what a model is made of, without reading its weights. */
+/* info: what a model is made of, without reading its weights or its vocabulary. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "format/format.h"
+#include "format/textfiles.h"
 
 static const int32_t ctx_steps[] = {2048, 4096, 8192, 16384, 32768, 65536, 131072};
 enum { N_CTX = sizeof ctx_steps / sizeof ctx_steps[0], MAX_TYPES = 64 };
@@ -40,7 +41,7 @@ static uint64_t needed_bytes(const cairn_model *m, const cairn_model_info *i, in
     return i->file_bytes + cairn_model_cache_bytes(m, ctx);
 }
 
-static void json_info(const cairn_model *m, const cairn_model_info *i, buf *b)
+static void json_info(const cairn_model *m, const cairn_model_info *i, bool has_template, buf *b)
 {
     type_sum sums[MAX_TYPES];
     const size_t n = sum_types(m, sums);
@@ -63,8 +64,7 @@ static void json_info(const cairn_model *m, const cairn_model_info *i, buf *b)
     json_w_kint(&w, "cache_per_token_bytes", (int64_t)i->cache_bytes_token);
     json_w_kint(&w, "cache_windowed_bytes", (int64_t)i->cache_bytes_window);
     json_w_kint(&w, "tensors", (int64_t)cairn_model_n_tensors(m));
-    json_w_kbool(&w, "has_chat_template",
-                 cairn_model_text(m) && cairn_text_has_template(cairn_model_text(m)));
+    json_w_kbool(&w, "has_chat_template", has_template);
     json_w_key(&w, "tensor_types");
     json_w_arr(&w);
     for (size_t k = 0; k < n; k++) {
@@ -112,15 +112,26 @@ static void text_info(const cairn_model *m, const cairn_model_info *i, buf *b)
     }
 }
 
-static cairn_status print_info(const cairn_model *m, bool json, cairn_diag *dg)
+static cairn_status has_template(const char *word, bool *out, cairn_diag *dg)
+{
+    cairn_bytes path = {0};
+    TRY(cairn_model_resolve(word, &path, dg));
+    const cairn_status st = textfiles_has_template(path.ptr, out, dg);
+    cairn_bytes_free(&path);
+    return st;
+}
+
+static cairn_status print_info(const cairn_model *m, const char *word, bool json, cairn_diag *dg)
 {
     cairn_model_info i;
+    bool templated = false;
     buf b;
+    if (json) TRY(has_template(word, &templated, dg));
     cairn_model_info_init(&i);
     cairn_model_get_info(m, &i);
     buf_init(&b, MEM_MISC);
     if (json)
-        json_info(m, &i, &b);
+        json_info(m, &i, templated, &b);
     else
         text_info(m, &i, &b);
     return cli_print(&b, dg);
@@ -170,10 +181,11 @@ int cmd_info(const command *c, int argc, char **argv)
     cairn_model_opts o;
     cairn_model *m = NULL;
     cairn_model_opts_init(&o);
-    o.no_weights = true;
+    o.no_weights = o.no_text = true;
     cairn_status st = cli_open_model(words.word[0], &o, &m, &dg);
     if (st == CAIRN_OK)
-        st = tensor ? write_tensor(m, tensor, out_path, &dg) : print_info(m, json, &dg);
+        st = tensor ? write_tensor(m, tensor, out_path, &dg)
+                    : print_info(m, words.word[0], json, &dg);
     cairn_model_close(m);
     return st == CAIRN_OK ? EXIT_OK : cli_failed(&dg);
 }

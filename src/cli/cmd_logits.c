@@ -13,7 +13,7 @@
 #include "cli/cli.h"
 #include "format/format.h"
 
-enum { SCORE_TEXT_MAX = 1 << 30 };
+enum { SCORE_TEXT_MAX = 256 << 20 }; /* what the tokenizer takes at once */
 
 /* log of the sum of exp, in double around the maximum. */
 static double log_sum_exp(const float *x, int32_t n)
@@ -145,6 +145,7 @@ int cmd_logits(const command *c, int argc, char **argv)
     cairn_model_opts_init(&o);
     cairn_score_opts_init(&so);
     o.n_threads = (int32_t)threads;
+    o.no_text = true;
     so.chunk = (int32_t)chunk;
     if (cli_compute(compute, &o.compute, &dg) != CAIRN_OK) return cli_usage(c, "%s", dg.message);
     TRY_GOTO(cli_read_ids(ids_path, &ids, &dg), out);
@@ -227,7 +228,7 @@ static cairn_status tokenize_file(const cairn_model *m, const char *path, cairn_
     const cairn_text *t = cairn_model_text(m);
     if (!t) return diag_set(dg, CAIRN_E_NOTFOUND, "the model has no tokenizer");
     buf_init(&text, MEM_MISC);
-    cairn_status st = file_read(path, SCORE_TEXT_MAX, &text, dg);
+    cairn_status st = file_read_input(path, SCORE_TEXT_MAX, &text, dg);
     if (st == CAIRN_OK)
         st = cairn_text_tokenize(t, buf_view(&text), CAIRN_TOK_ADD_SPECIAL, ids, dg);
     buf_deinit(&text);

@@ -12,7 +12,7 @@
 #include "cli/chat_loop.h"
 #include "cli/cli.h"
 
-enum { PROMPT_MAX = 256 << 20 };
+enum { PROMPT_MAX = 64 << 20 }; /* four bytes for each position that any context may have */
 
 typedef struct run_flags {
     const char *prompt, *file, *system, *compute;
@@ -41,7 +41,7 @@ static cairn_status read_prompt(const run_flags *f, buf *text, cairn_diag *dg)
         buf_puts(text, f->prompt);
         return buf_status(text);
     }
-    TRY(file_read(f->file ? f->file : "-", PROMPT_MAX, text, dg));
+    TRY(file_read_input(f->file ? f->file : "-", PROMPT_MAX, text, dg));
     if (text->len && text->ptr[text->len - 1] == '\n') buf_cut(text, text->len - 1);
     return CAIRN_OK;
 }
@@ -75,7 +75,7 @@ static cairn_status answer_once(cairn_engine *e, const cairn_text *t, const run_
     r.ids = ids.ptr;
     r.n_ids = ids.len;
     answer_catch_interrupt();
-    TRY_GOTO(answer_stream(e, &r, NULL, &res, dg), out);
+    if (f->n != 0) TRY_GOTO(answer_stream(e, &r, NULL, &res, dg), out);
     *finish = res.finish;
     TRY_GOTO(cli_write_out("\n", 1, dg), out);
     if (f->verbose) chat_loop_speeds(&res);
@@ -130,12 +130,12 @@ out:
 
 int cmd_run(const command *c, int argc, char **argv)
 {
-    run_flags f = {.temp = 0.7, .top_p = 1, .repetition = 1};
+    run_flags f = {.n = -1, .temp = 0.7, .top_p = 1, .repetition = 1};
     const flag table[] = {
         {"--prompt", "-p", FLAG_STR, &f.prompt, "TEXT: what to answer", 0, 0, NULL},
         {"--file", "-f", FLAG_STR, &f.file, "FILE: likewise ('-': standard input)", 0, 0, NULL},
-        {"--tokens", "-n", FLAG_INT, &f.n, "N: at most so many (-1, default: the context)", -1,
-         CAIRN_MAX_CTX, NULL},
+        {"--tokens", "-n", FLAG_INT, &f.n,
+         "N: at most so many; 0: none, -1: what the context holds (-1)", -1, CAIRN_MAX_CTX, NULL},
         {"--temp", NULL, FLAG_NUM, &f.temp, "T: temperature, 0: greedy (0.7)", 0, 100, NULL},
         {"--top-k", NULL, FLAG_INT, &f.top_k, "K: only the K likeliest, 0: all", 0, 1 << 24, NULL},
         {"--top-p", NULL, FLAG_NUM, &f.top_p, "P: only the likeliest that reach P, 1: all (1)", 0,
@@ -159,6 +159,8 @@ int cmd_run(const command *c, int argc, char **argv)
     int code;
     if (!cli_flags(c, table, sizeof table / sizeof table[0], argc, argv, 0, 1, &words, &code))
         return code;
+    if (f.n == 0 && !f.prompt && !f.file && isatty(STDIN_FILENO))
+        return cli_usage(c, "-n: found \"0\" for a conversation; expected -1 or more than 0");
     if (f.prompt && f.file) return cli_usage(c, "run: expected one of -p PROMPT and -f FILE");
     cairn_diag dg = {0};
     cairn_compute compute;

@@ -47,7 +47,7 @@ static void on_stop(int sig)
 static cairn_status read_keys(const char *path, served *s, cairn_diag *dg)
 {
     if (!path) return CAIRN_OK;
-    TRY(file_read(path, KEY_FILE_MAX, &s->keys, dg));
+    TRY(file_read_input(path, KEY_FILE_MAX, &s->keys, dg));
     for (char *p = s->keys.ptr; p && *p;) {
         char *end = strchr(p, '\n');
         if (end) *end = '\0';
@@ -112,9 +112,11 @@ static cairn_status listen_and_serve(const serve_flags *f, const served *s, cair
     TRY(cairn_server_open(&o, &running, dg));
     (void)sigaction(SIGTERM, &stop, NULL);
     (void)sigaction(SIGINT, &stop, NULL);
-    printf("listening on http://%s:%d\n", f->host, (int)cairn_server_port(running));
-    fflush(stdout);
-    const cairn_status st = cairn_server_run(running, (int32_t)f->drain_s * 1000, dg);
+    buf line;
+    buf_init(&line, MEM_SERVE);
+    buf_printf(&line, "listening on http://%s:%d\n", f->host, (int)cairn_server_port(running));
+    cairn_status st = cli_print(&line, dg);
+    if (st == CAIRN_OK) st = cairn_server_run(running, (int32_t)f->drain_s * 1000, dg);
     cairn_server_close(running);
     return st;
 }
@@ -128,7 +130,7 @@ int cmd_serve(const command *c, int argc, char **argv)
         {"--api-key-file", NULL, FLAG_STR, &f.key_file, "F: accepted keys, one a line", 0, 0, NULL},
         {"--ctx", NULL, FLAG_INT, &f.ctx, "N: context of a request (default: what fits)", 1,
          CAIRN_MAX_CTX, NULL},
-        {"--memory", NULL, FLAG_SIZE, &f.memory, "BYTES: for weights and caches", 0, 0, NULL},
+        {"--memory", NULL, FLAG_SIZE, &f.memory, "BYTES: for weights and caches", 1, 0x1p62, NULL},
         {"--kv-cache", NULL, FLAG_STR, &f.kv, "SPEC: f16, bf16 or f32", 0, 0, NULL},
         {"--parallel", NULL, FLAG_INT, &f.parallel, "N: requests decoded at once (4)", 1,
          CAIRN_MAX_SEQS, NULL},

@@ -8,7 +8,10 @@
 #include "base/str.h"
 #include "cli/cli.h"
 
-enum { TEXT_FILE_MAX = 1 << 30, JSON_FILE_MAX = 256 << 20 };
+enum {
+    TEXT_FILE_MAX = 256 << 20, /* what the tokenizer takes at once */
+    JSON_FILE_MAX = 64 << 20,  /* messages with images in them */
+};
 
 static cairn_status print_ids(const cairn_ids *ids, cairn_diag *dg)
 {
@@ -46,7 +49,7 @@ int cmd_tokenize(const command *c, int argc, char **argv)
     buf b;
     buf_init(&b, MEM_MISC);
     TRY_GOTO(cli_open_text(words.word[0], &t, &dg), out);
-    if (file) TRY_GOTO(file_read(file, TEXT_FILE_MAX, &b, &dg), out);
+    if (file) TRY_GOTO(file_read_input(file, TEXT_FILE_MAX, &b, &dg), out);
     const uint32_t flags =
         (no_special ? 0u : CAIRN_TOK_ADD_SPECIAL) | (no_parse ? 0u : CAIRN_TOK_PARSE_SPECIAL);
     TRY_GOTO(cairn_text_tokenize(t, file ? buf_view(&b) : str_of(text), flags, &ids, &dg), out);
@@ -91,7 +94,7 @@ static cairn_status slurp(const char *path, buf *b, cairn_str *out, cairn_diag *
 {
     *out = (cairn_str){0};
     if (!path) return CAIRN_OK;
-    TRY(file_read(path, JSON_FILE_MAX, b, dg));
+    TRY(file_read_input(path, JSON_FILE_MAX, b, dg));
     *out = buf_view(b);
     return CAIRN_OK;
 }

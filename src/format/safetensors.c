@@ -196,6 +196,12 @@ cairn_status safetensors_open_dir(const char *dir, source **out, cairn_diag *dg)
         st = diag_set(dg, CAIRN_E_NOMEM, "%s: path", dir);
         goto out;
     }
+    if (!file_exists(path.ptr)) {
+        st = diag_set(dg, CAIRN_E_NOTFOUND,
+                      "%s: no such file; expected the folder of a checkpoint, or a .gguf file",
+                      path.ptr);
+        goto out;
+    }
     TRY_GOTO(hfconfig_open(path.ptr, &d->config, dg), out);
     TRY_GOTO(add_weights(d->build, dir, dg), out);
     d->build->src.meta = hfconfig_meta(d->config);

@@ -1,0 +1,79 @@
+"""Every flag that takes a number, at and beyond its edges: wrong usage is status 2 and one line."""
+import os
+import re
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from tiny import CAIRN, make, refused, run  # noqa: E402
+
+# verb, words before, flag, values that are refused beside the usual ones, values that are fine
+FLAGS = [
+    ("run", "-n", ["-2", "16777217"], ["0", "-1", "1"]),
+    ("run", "--temp", ["-0.1", "101"], ["0"]),
+    ("run", "--top-k", ["-1"], ["0", "1"]),
+    ("run", "--top-p", ["-0.1", "1.1"], ["0", "1"]),
+    ("run", "--min-p", ["-0.1", "1.1"], ["0", "1"]),
+    ("run", "--repetition-penalty", ["0", "-1", "101"], ["1"]),
+    ("run", "--seed", ["99999999999999999999"], ["0", "-1"]),
+    ("run", "--ctx", ["0", "-1", "16777217"], ["64"]),
+    ("run", "-t", ["0", "-1", "1024"], ["1"]),
+    ("serve", "--port", ["-1", "65536"], []),
+    ("serve", "--ctx", ["0", "-1"], []),
+    ("serve", "--memory", ["0", "-1", "1X", "G", "9999999T"], []),
+    ("serve", "--parallel", ["0", "-1", "100000000"], []),
+    ("serve", "--queue", ["0", "-1", "100000000000"], []),
+    ("serve", "--drain", ["-1", "86401"], []),
+    ("serve", "-t", ["0", "-1"], []),
+    ("logits", "--top", ["0", "-1"], []),
+    ("logits", "--chunk", ["0", "-1"], []),
+    ("logits", "-t", ["0", "-1"], []),
+    ("bench", "-p", ["-1", "16777217"], ["0", "4"]),
+    ("bench", "-n", ["-1", "16777217"], ["0", "2"]),
+    ("bench", "-d", ["-1", "16777217"], ["0"]),
+    ("bench", "-b", ["0", "-1"], ["1"]),
+    ("bench", "-r", ["0", "-1", "100000"], ["1"]),
+    ("bench", "-t", ["0", "-1"], ["1"]),
+    ("score", "--ctx", ["0", "1", "-1"], []),
+    ("score", "-t", ["0", "-1"], []),
+    ("check-numerics", "-t", ["0", "-1"], []),
+]
+ALWAYS = ["", "x", "1x", " 1", "0x1", "1e99", "nan", "inf", "--"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return make(tmp_path_factory.mktemp("m"))
+
+
+@pytest.mark.parametrize("verb,flag,bad,fine", FLAGS, ids=[f[0] + f[1] for f in FLAGS])
+def test_values(model, verb, flag, bad, fine):
+    for value in ALWAYS + bad:
+        line = refused(run(verb, model, flag, value), code=2)
+        assert re.search(r'cairn: -\S+: found "%s"; expected ' % re.escape(value), line), line
+    refused(run(verb, model, flag), "needs a value", code=2)
+    small = {"run": ["-p", "w1", "-n", 1, "--raw", "-t", 1],
+             "bench": ["-p", 4, "-n", 2, "-r", 1, "-t", 1]}
+    for value in fine:
+        r = run(verb, model, *small[verb], flag, value)
+        assert r.code == 0 and "nan" not in r.out.decode().lower(), (value, r.err, r.out)
+
+
+def test_no_tokens_are_none(model):
+    r = run("run", model, "-p", "w1 w2", "-n", 0, "--raw")
+    assert (r.code, r.out) == (0, b"\n")
+    assert b"0: none, -1: what the context holds" in run("run", "--help").out
+    some = run("run", model, "-p", "w1 w2", "-n", 3, "--raw", "--temp", 0)
+    assert len(some.out) > 1
+
+
+def test_every_number_is_in_the_table(model):
+    """A flag that takes a number and is not tried above fails here."""
+    tried = {(v, f) for v, f, _, _ in FLAGS}
+    for verb in {v for v, _, _, _ in FLAGS}:
+        for line in run(verb, "--help").out.decode().split("\n"):
+            m = re.match(r"  (--[a-z-]+)(?:, (-[a-z]))? (N|T|K|P|R|S|BYTES) ", line)
+            if m:
+                assert (verb, m[1]) in tried or (verb, m[2]) in tried, line
+    assert os.path.exists(CAIRN)
