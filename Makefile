@@ -1,5 +1,5 @@
 # One non-recursive makefile.  New files under src/ and tests/ are found by name: no edit needed.
-#   make                 $(B)/libcairn.a and $(B)/cairn
+#   make                 $(B)/libcairn.a, $(B)/cairn.pc and $(B)/cairn
 #   make examples        the programs under examples/, linked as a user would
 #   make run             installs, builds, fetches the default model and answers PROMPT="…"
 #   make test            installs, builds and runs every test program
@@ -101,7 +101,7 @@ say = $(if $(filter 0,$(V)),@printf '  %-4s %s\n' '$(1)' '$@';)
 .PHONY: all print-libs examples run kern-bench test test-build test-side test-asan test-tsan fuzz fuzz-long fuzz-build check clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
-all: $(B)/libcairn.a $(B)/cairn
+all: $(B)/libcairn.a $(B)/cairn.pc $(B)/cairn
 
 # Everything, plain: what tests and the program link.
 $(B)/internal.a: $(obj_lib)
@@ -137,10 +137,20 @@ $(B)/flags: FORCE
 $(B)/tests/%: $(B)/tests/%.o $$(call help_of,tests/%.c) $(B)/internal.a
 	$(call say,LINK)$(LINK) -o $@ $^ $(LIBS) -lcmocka
 
-# What a user has: the public headers, libcairn.a, the system's libraries.
+# How to link libcairn.a, for pkg-config; the library is static, so all that it needs is in Libs.
+$(B)/cairn.pc: Makefile src/base/status.c
+	@mkdir -p $(@D)
+	$(call say,GEN)printf '%s\n' 'prefix=$(CURDIR)' 'libdir=$(abspath $(B))' 'Name: cairn' \
+	    'Description: local AI inference' 'Cflags: -I$${prefix}/include' \
+	    'Version: $(shell sed -n 's/.*return "\([0-9.]*\)";.*/\1/p' src/base/status.c)' \
+	    'Libs: -L$${libdir} -lcairn $(strip $(LIBS)) -pthread' > $@
+
+# As a user builds: the public headers, libcairn.a, and what pkg-config says.
 examples: $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
-$(B)/examples/%: $(B)/examples/%.o $(B)/libcairn.a
-	$(call say,LINK)$(LINK) -o $@ $^ $(LIBS)
+$(B)/examples/%: examples/%.c $(B)/libcairn.a $(B)/cairn.pc
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) -std=c17 -Wall -Wextra -Werror $(HARD) -O2 -MMD -MT $@ -MF $@.d -o $@ $< \
+	    $$(PKG_CONFIG_PATH=$(B) pkg-config --cflags --libs cairn) $(LDFLAGS)
 
 # Programs under bench/ measure; kern-bench: the kernels, on one thread and on two.
 $(B)/bench/%: $(B)/bench/%.o $(B)/internal.a
