@@ -96,10 +96,19 @@ simdjson::error_code parse_into(json_doc *d, const char *padded, size_t n)
 
 extern "C" {
 
+/* Whether JSON may begin so: what may not is refused before it is copied. */
+static bool may_be_json(cairn_str text)
+{
+    size_t i = 0;
+    while (i < text.len && std::strchr(" \t\r\n", text.ptr[i]) && text.ptr[i]) i++;
+    return i < text.len && text.ptr[i] && std::strchr("{[\"-0123456789tfn", text.ptr[i]);
+}
+
 static cairn_status parse(cairn_str text, bool widened, json_doc **out, cairn_diag *dg)
 {
     if (text.len > SIZE_MAX - simdjson::SIMDJSON_PADDING)
         return diag_set(dg, CAIRN_E_LIMIT, "JSON of %zu bytes is too big", text.len);
+    if (!may_be_json(text)) return refuse(simdjson::TAPE_ERROR, text, dg);
     void *home = mem_alloc(sizeof(json_doc), MEM_JSON);
     char *padded = static_cast<char *>(mem_alloc(text.len + simdjson::SIMDJSON_PADDING, MEM_JSON));
     if (!home || !padded) {

@@ -229,8 +229,10 @@ static cairn_status tokenize_file(const cairn_model *m, const char *path, cairn_
     if (!t) return diag_set(dg, CAIRN_E_NOTFOUND, "the model has no tokenizer");
     buf_init(&text, MEM_MISC);
     cairn_status st = file_read_input(path, SCORE_TEXT_MAX, &text, dg);
-    if (st == CAIRN_OK)
+    if (st == CAIRN_OK) {
         st = cairn_text_tokenize(t, buf_view(&text), CAIRN_TOK_ADD_SPECIAL, ids, dg);
+        if (st != CAIRN_OK) (void)diag_prefix(dg, st, "%s", path);
+    }
     buf_deinit(&text);
     if (st == CAIRN_OK && ids->len < 2)
         st = diag_set(dg, CAIRN_E_ARG, "%s: %zu tokens; expected at least 2", path, ids->len);

@@ -15,7 +15,7 @@
 enum { PROMPT_MAX = 64 << 20 }; /* four bytes for each position that any context may have */
 
 typedef struct run_flags {
-    const char *prompt, *file, *system, *compute;
+    const char *model, *prompt, *file, *system, *compute;
     int64_t n, top_k, seed, threads, ctx;
     double temp, top_p, min_p, repetition;
     bool raw, verbose, seed_given;
@@ -46,10 +46,23 @@ static cairn_status read_prompt(const run_flags *f, buf *text, cairn_diag *dg)
     return CAIRN_OK;
 }
 
-static cairn_status raw_ids(const cairn_text *t, const buf *text, cairn_ids *out, cairn_diag *dg)
+/* The prompt as the model gets it; a failure is said of the model. */
+static cairn_status prompt_ids(const cairn_text *t, const run_flags *f, const buf *text,
+                               cairn_ids *ids, cairn_diag *dg)
 {
-    return cairn_text_tokenize(t, buf_view(text), CAIRN_TOK_ADD_SPECIAL | CAIRN_TOK_PARSE_SPECIAL,
-                               out, dg);
+    cairn_status st;
+    buf conversation;
+    buf_init(&conversation, MEM_MISC);
+    if (f->raw || !cairn_text_has_template(t)) {
+        st = cairn_text_tokenize(t, buf_view(text), CAIRN_TOK_ADD_SPECIAL | CAIRN_TOK_PARSE_SPECIAL,
+                                 ids, dg);
+    } else {
+        chat_loop_begin(&conversation, f->system);
+        chat_loop_say(&conversation, "user", buf_view(text));
+        st = chat_loop_ids(t, &conversation, ids, dg);
+    }
+    buf_deinit(&conversation);
+    return st == CAIRN_OK ? st : diag_prefix(dg, st, "%s", f->model);
 }
 
 static cairn_status answer_once(cairn_engine *e, const cairn_text *t, const run_flags *f,
@@ -59,19 +72,11 @@ static cairn_status answer_once(cairn_engine *e, const cairn_text *t, const run_
     cairn_ids ids = {0};
     cairn_request r;
     answer_result res = {0};
-    buf conversation;
-    buf_init(&conversation, MEM_MISC);
     cairn_request_init(&r);
     read_sampling(f, &r);
     if (!f->raw && !cairn_text_has_template(t))
         fputs("cairn: the model has no chat template: completing the text as it is\n", stderr);
-    if (f->raw || !cairn_text_has_template(t)) {
-        TRY_GOTO(raw_ids(t, text, &ids, dg), out);
-    } else {
-        chat_loop_begin(&conversation, f->system);
-        chat_loop_say(&conversation, "user", buf_view(text));
-        TRY_GOTO(chat_loop_ids(t, &conversation, &ids, dg), out);
-    }
+    TRY_GOTO(prompt_ids(t, f, text, &ids, dg), out);
     r.ids = ids.ptr;
     r.n_ids = ids.len;
     answer_catch_interrupt();
@@ -81,12 +86,11 @@ static cairn_status answer_once(cairn_engine *e, const cairn_text *t, const run_
     if (f->verbose) chat_loop_speeds(&res);
 out:
     cairn_ids_free(&ids);
-    buf_deinit(&conversation);
     return st;
 }
 
-static cairn_status run_model(const char *word, cairn_compute compute, const run_flags *f,
-                              const buf *text, cairn_finish *finish, cairn_diag *dg)
+static cairn_status run_model(cairn_compute compute, const run_flags *f, const buf *text,
+                              cairn_finish *finish, cairn_diag *dg)
 {
     cairn_status st;
     cairn_model *m = NULL;
@@ -99,17 +103,16 @@ static cairn_status run_model(const char *word, cairn_compute compute, const run
     o.compute = compute;
     eo.max_seqs = 1;
     eo.ctx_len = (int32_t)f->ctx;
-    TRY_GOTO(cli_open_model(word, &o, &m, dg), out);
+    TRY_GOTO(cli_open_model(f->model, &o, &m, dg), out);
     const cairn_text *t = cairn_model_text(m);
     if (!t) {
-        st = diag_set(dg, CAIRN_E_NOTFOUND, "%s: no tokenizer beside the weights",
-                      word ? word : CLI_DEFAULT_MODEL);
+        st = diag_set(dg, CAIRN_E_NOTFOUND, "%s: no tokenizer beside the weights", f->model);
         goto out;
     }
     if (!f->raw && !cairn_text_has_template(t)) {
         st = cairn_text_check_template(t, dg);
         if (st != CAIRN_E_NOTFOUND) { /* its own is broken: going on without it would be a guess */
-            st = diag_prefix(dg, st, "chat template (--raw goes without)");
+            st = diag_prefix(dg, st, "%s: chat template (--raw goes without)", f->model);
             goto out;
         }
     }
@@ -168,15 +171,14 @@ int cmd_run(const command *c, int argc, char **argv)
     buf text;
     if (cli_compute(f.compute, &compute, &dg) != CAIRN_OK) return cli_usage(c, "%s", dg.message);
     buf_init(&text, MEM_MISC);
+    f.model = words.n ? words.word[0] : CLI_DEFAULT_MODEL;
     const bool chat = !f.prompt && !f.file && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     cairn_status st = chat ? CAIRN_OK : read_prompt(&f, &text, &dg);
     if (st == CAIRN_OK && !chat && !f.file && text.len == 0 && !f.prompt) {
         buf_deinit(&text);
         return cli_usage(c, "standard input: found nothing; expected a prompt there or -p PROMPT");
     }
-    if (st == CAIRN_OK)
-        st = run_model(words.n ? words.word[0] : NULL, compute, &f, chat ? NULL : &text, &finish,
-                       &dg);
+    if (st == CAIRN_OK) st = run_model(compute, &f, chat ? NULL : &text, &finish, &dg);
     buf_deinit(&text);
     if (st != CAIRN_OK) return cli_failed(&dg);
     return finish == CAIRN_FINISH_CANCELLED ? EXIT_INTERRUPTED : EXIT_OK;

@@ -52,7 +52,11 @@ int cmd_tokenize(const command *c, int argc, char **argv)
     if (file) TRY_GOTO(file_read_input(file, TEXT_FILE_MAX, &b, &dg), out);
     const uint32_t flags =
         (no_special ? 0u : CAIRN_TOK_ADD_SPECIAL) | (no_parse ? 0u : CAIRN_TOK_PARSE_SPECIAL);
-    TRY_GOTO(cairn_text_tokenize(t, file ? buf_view(&b) : str_of(text), flags, &ids, &dg), out);
+    st = cairn_text_tokenize(t, file ? buf_view(&b) : str_of(text), flags, &ids, &dg);
+    if (st != CAIRN_OK) {
+        (void)diag_prefix(&dg, st, "%s", words.word[0]);
+        goto out;
+    }
     st = print_ids(&ids, &dg);
 out:
     cairn_ids_free(&ids);

@@ -138,6 +138,12 @@ out:
                                : diag_set(dg, st, "no memory to index %u added tokens", t->n_added);
 }
 
+cairn_status tok_opened(cairn_status st, const char *where, cairn_diag *dg)
+{
+    if (st == CAIRN_OK || !dg || strncmp(dg->message, where, strlen(where)) == 0) return st;
+    return diag_prefix(dg, st, "%s", where);
+}
+
 /* One encoding: what the steps below share. */
 typedef struct call {
     const tok *t;

@@ -399,8 +399,7 @@ static cairn_status build(loader *l)
     l->t->byte_level = l->t->dec.byte_level = l->rules && !l->rules->spaced;
     TRY(read_pieces(l));
     TRY(tok_index(l->t, l->where, l->dg));
-    const cairn_status st = tok_index_added(l->t, l->dg);
-    if (st != CAIRN_OK) return diag_prefix(l->dg, st, "%s", l->where);
+    TRY(tok_index_added(l->t, l->dg));
     TRY(l->rules ? read_bpe(l) : read_spm(l));
     return read_specials(l);
 }
@@ -414,5 +413,5 @@ cairn_status tok_open_gguf(const meta_view *gguf, const char *where, tok **out, 
         *out = l.t;
     else
         tok_close(l.t);
-    return st;
+    return tok_opened(st, where, dg);
 }

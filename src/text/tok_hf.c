@@ -263,8 +263,7 @@ static cairn_status build(loader *l, json_val config)
         t->n_pre--;
     }
     TRY(tok_index(t, l->where, l->dg));
-    const cairn_status st = tok_index_added(t, l->dg);
-    if (st != CAIRN_OK) return diag_prefix(l->dg, st, "%s", l->where);
+    TRY(tok_index_added(t, l->dg));
     TRY(read_model(l, type));
     TRY(hf_post_processor(t, json_get(l->root, "post_processor"), l->where, l->dg));
     read_config(t, config);
@@ -296,5 +295,5 @@ out:
         *out = l.t;
     else
         tok_close(l.t);
-    return st;
+    return tok_opened(st, where, dg);
 }

@@ -253,6 +253,8 @@ cairn_str tok_copy(tok *t, cairn_str s); /* ptr NULL: no memory */
 /* After text[], flag[], dec and byte_level are set: keys, out[], longest. */
 cairn_status tok_index(tok *t, const char *where, cairn_diag *dg);
 cairn_status tok_index_added(tok *t, cairn_diag *dg);
+/* The status of opening; what below knows no file is said of `where`. */
+cairn_status tok_opened(cairn_status st, const char *where, cairn_diag *dg);
 bool tok_byte_piece(cairn_str s, uint8_t *byte); /* <0x0A> */
 
 /* tok_hf_steps.c: the normalizer, pre_tokenizer and decoder objects of tokenizer.json */

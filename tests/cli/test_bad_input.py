@@ -157,6 +157,19 @@ def test_hostile_tokenizers(model, tokenizer, says):
     refused(run("run", model, "--raw", "-f", text), says)
 
 
+def test_great_tokenizers_of_nothing(model):
+    path = model / "tokenizer.json"
+    with open(path, "wb") as f:
+        f.truncate(40 << 20)
+    refused(run("tokenize", model, "-p", "x"), "tokenizer.json: JSON, byte 0")
+    path.write_bytes(b'{"a":"' + b"x" * (40 << 20))
+    refused(run("tokenize", model, "-p", "x"), "tokenizer.json: JSON, byte", "string without an end")
+    with open(path, "wb") as f:
+        f.truncate(45 << 20)
+    refused(run("tokenize", model, "-p", "x"),
+            "tokenizer.json: found 47185920 bytes; expected at most 46137344")
+
+
 def test_weights_of_a_wrong_kind(model):
     whole = safetensors()
     n = struct.unpack("<Q", whole[:8])[0]

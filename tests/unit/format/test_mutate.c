@@ -10,6 +10,7 @@
 #include "format/gguf_priv.h"
 #include "format/hfconfig.h"
 #include "format/safetensors_priv.h"
+#include "format/shardindex.h"
 
 enum { ROUNDS = 2000, TIME_LIMIT_S = 120 };
 static const uint64_t parse_ns_max = UINT64_C(2000000000);
@@ -78,6 +79,15 @@ static void parse_config(const uint8_t *p, size_t n)
     }
     assert_true(mem_used_all() < parse_bytes_max);
     hfconfig_close(c);
+}
+
+static void parse_index(const uint8_t *p, size_t n)
+{
+    shard_index x;
+    if (shard_index_parse("i.json", (cairn_str){(const char *)p, n}, &x, NULL) == CAIRN_OK)
+        for (size_t i = 0; i < x.n_tensor; i++) assert_true(x.tensor[i].shard < x.n_shard);
+    assert_true(mem_used_all() < parse_bytes_max);
+    shard_index_deinit(&x);
 }
 
 /* One to eight small wounds; the length may shrink but never grow. */
@@ -154,12 +164,19 @@ static void config_survives(void **state)
     run("tests/fuzz/corpus/hfconfig/multi.json", parse_config);
 }
 
+static void index_survives(void **state)
+{
+    (void)state;
+    run("tests/fuzz/corpus/shardindex/two.json", parse_index);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gguf_survives),
         cmocka_unit_test(safetensors_survives),
         cmocka_unit_test(config_survives),
+        cmocka_unit_test(index_survives),
     };
     alarm(TIME_LIMIT_S); /* a hang ends the program, which is a failure */
     return cmocka_run_group_tests(tests, NULL, NULL);
