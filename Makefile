@@ -89,7 +89,7 @@ opt = $(if $(filter src/backend/cpu/%,$(1)),$(OPT_KERN),$(OPT)) \
 conv = $(if $(filter src/backend/cpu/kern/% tests/%,$(1)),,$(WARN_CONV))
 
 # --- libraries ---
-LIBS := -lsimdjson -lstdc++ -lxxhash -lonig -lutf8proc -lmicrohttpd -lcurl -lzip -lpthread -lm
+LIBS := -lsimdjson -lstdc++ -lxxhash -lonig -lutf8proc -lcurl -lzip -lpthread -lm
 LIBS_CLI := -ledit
 LINK = $(CC) $(HARD) -pthread -Wl,--as-needed $(LDFLAGS)
 

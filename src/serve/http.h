@@ -23,15 +23,15 @@ typedef struct http_app {
     void (*head)(void *ctx, http_req *rq);
     /* The body is in.  Replies, starts a stream, or keeps rq to do so later. */
     void (*serve)(void *ctx, http_req *rq);
-    void (*refuse)(void *ctx, http_req *rq, int status); /* replies to what the limits forbid */
-    void (*woken)(void *ctx);                            /* after http_wake; calls may coalesce */
-    void (*tick)(void *ctx, uint64_t now_ms);            /* every HTTP_TICK_MS */
+    /* Replies to what the limits or the protocol forbid; `why` may be NULL. */
+    void (*refuse)(void *ctx, http_req *rq, int status, const char *why);
+    void (*woken)(void *ctx);                 /* after http_wake; calls may coalesce */
+    void (*tick)(void *ctx, uint64_t now_ms); /* every HTTP_TICK_MS */
 } http_app;
 
 enum {
-    HTTP_TICK_MS = 100,           /* the grain of every deadline */
-    HTTP_MAX_REPLY_HEADERS = 4,   /* set by http_set_header for one reply */
-    HTTP_MAX_HEADER_BYTES = 32768 /* request line and headers; over it: 431 */
+    HTTP_TICK_MS = 100,        /* the grain of every deadline */
+    HTTP_MAX_REPLY_HEADERS = 4 /* set by http_set_header for one reply */
 };
 
 /* Binds and listens.  `host` is a numeric address or a name; port 0 picks one. */
@@ -55,6 +55,8 @@ void http_close(http_server *h);
 const char *http_method(const http_req *rq);
 const char *http_path(const http_req *rq); /* percent-decoded, without the query */
 cairn_str http_body(const http_req *rq);
+void http_take_body(http_req *rq,
+                    buf *out); /* moves it to the caller (buf_deinit), any old *out lost */
 const char *http_header(const http_req *rq, const char *name); /* NULL if absent */
 /* Called once if the client leaves (or is cut) before the reply is ended; not after. */
 void http_on_gone(http_req *rq, void (*fn)(void *user), void *user);

@@ -1,13 +1,16 @@
-/* Shared by http.c (requests, replies) and http_loop.c (sockets, deadlines).  Nobody else's. */
+/* Shared by http.c (requests, replies), http_conn.c (bytes of a connection) and http_loop.c (sockets,
+   deadlines).  Nobody else's. */
 #ifndef SERVE_HTTP_PRIV_H
 #define SERVE_HTTP_PRIV_H
 
-#include <microhttpd.h>
-
 #include "base/thread.h"
 #include "serve/http.h"
+#include "serve/http_head.h"
 
-enum { HTTP_HALF_CLOSED_MS = 500 }; /* after a FIN: to read what came before it */
+/* For what must be said without memory or a request. */
+#define HTTP_RAW(status, type, message)                                                            \
+    "HTTP/1.1 " status "\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"           \
+    "{\"error\":{\"message\":\"" message "\",\"type\":\"" type "\",\"param\":null,\"code\":null}}"
 
 typedef enum conn_state {
     CONN_IDLE,    /* kept alive, no byte of a request yet */
@@ -15,7 +18,8 @@ typedef enum conn_state {
     CONN_BODY,
     CONN_PENDING, /* the app has the request */
     CONN_REPLY,   /* a whole reply is being sent */
-    CONN_STREAM
+    CONN_STREAM,
+    CONN_LINGER /* all is said; what still comes is dropped, as closing on unread bytes resets */
 } conn_state;
 
 typedef struct http_header_out {
@@ -25,14 +29,13 @@ typedef struct http_header_out {
 
 struct http_req {
     struct http_conn *conn;
-    char method[16];
-    char *path;
+    http_head head;
+    buf head_bytes; /* what `head` points into */
+    http_chunks chunks;
     buf body;
     uint64_t n_received; /* body bytes, kept or dropped */
     bool drop_body;
-    bool expects;                  /* the client waits for 100 Continue */
-    struct MHD_Response *response; /* set by http_reply or http_stream, until queued */
-    int status;
+    bool replied; /* the reply, or a stream's head, is in conn->out */
     bool streaming;
     http_header_out header[HTTP_MAX_REPLY_HEADERS];
     int n_header;
@@ -42,21 +45,28 @@ struct http_req {
 
 typedef struct http_conn { /* I/O thread */
     struct http_conn *prev, *next;
+    struct http_conn *next_dirty; /* of http_server.dirty */
     http_server *h;
-    struct MHD_Connection *mhd;
-    int fd; /* libmicrohttpd's; open as long as this struct lives */
+    int fd;
+    uint32_t interest; /* what our epoll set watches it for */
     conn_state state;
     uint64_t deadline_ms; /* 0: none */
-    bool suspended;
-    bool gone;        /* cut, or left while a request was in progress: say no to libmicrohttpd */
+    bool dirty;
+    bool gone;        /* cut: freed at the end of the loop's turn */
     bool half_closed; /* its FIN has come */
     bool over_limit;  /* accepted only to be told 503 */
+    bool close;       /* after the reply */
+    bool hasty;       /* a reply made before the body is in is sent at once, and closes */
+    bool unread;      /* closing: input may still be on its way */
     http_req rq;
-    buf out; /* a stream's bytes not yet taken, from out_at */
+    buf in; /* bytes not used yet, from in_at */
+    size_t in_at;
+    buf out; /* bytes that the kernel has not taken, from out_at */
     size_t out_at;
-    bool ended;
-    uint64_t taken_ms;   /* when bytes were last taken from out, or out was last empty */
-    uint64_t written_ms; /* when bytes were last put into out */
+    bool ended;               /* a stream's last bytes are in `out` */
+    uint64_t n_sent, n_taken; /* bytes given to the kernel; of these, acknowledged by the client */
+    uint64_t taken_ms;        /* when n_taken last grew, or nothing was waiting */
+    uint64_t written_ms;      /* when bytes were last put into out */
     const char *beat;
     uint64_t beat_ms;
 } http_conn;
@@ -64,24 +74,31 @@ typedef struct http_conn { /* I/O thread */
 struct http_server { /* I/O thread, but for wake */
     http_app app;
     http_limits lim;
-    struct MHD_Daemon *daemon;
     wake wake;
     int epoll, listener;
     int32_t port;
     bool listening; /* the listener is in the epoll set */
     bool draining, quit;
     http_conn *conns;
+    http_conn *dirty; /* have something to send, or a request to end */
+    bool has_gone;    /* some connection is to be freed */
     size_t n_conns;
     size_t body_bytes; /* of all requests in progress */
     uint64_t next_tick_ms;
+    char block[65536]; /* what one read takes */
 };
 
 /* http.c */
-struct MHD_Daemon *http_daemon_start(http_server *h);
-void conn_cut(http_conn *c); /* tells on_gone, shuts the socket; libmicrohttpd then closes it */
-void conn_send_raw(const http_conn *c, const char *bytes); /* only while no reply has begun */
+void conn_refuse(http_conn *c, int status, const char *why); /* then closes; no reply has begun */
+void conn_begin_send(http_conn *c);                          /* the reply that is in out */
+/* http_conn.c */
+void conn_cut(http_conn *c);    /* tells on_gone, closes at the end of the turn */
+void conn_input(http_conn *c);  /* reads and uses what came */
+void conn_output(http_conn *c); /* sends, and goes on to the next request when all is sent */
+void conn_touch(http_conn *c);  /* conn_output follows at the end of the turn */
+void conn_free(http_conn *c);   /* not in any list */
 /* http_loop.c */
-void conn_watch(http_conn *c);
+void conn_want(http_conn *c, uint32_t events, bool on);
 void conn_set_deadline(http_conn *c, uint64_t in_ms); /* 0: none */
 
 #endif

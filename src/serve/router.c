@@ -90,17 +90,19 @@ void router_serve(void *server, http_req *rq)
     r->fn(s, rq); /* router_head found one */
 }
 
-void router_refuse(void *server, http_req *rq, int status)
+void router_refuse(void *server, http_req *rq, int status, const char *why)
 {
     const cairn_server *s = server;
 
     if (status == 413) {
         openai_error(rq, 413, NULL, "request_too_large",
                      "the body is over the limit of this server");
-        return;
+    } else if (status == 503) {
+        http_set_header(rq, "Retry-After", "1");
+        openai_error(rq, status, NULL, "server_busy",
+                     http_draining(s->http) ? "the server is shutting down"
+                                            : "too many connections or bytes at once");
+    } else {
+        openai_error(rq, status, NULL, status == 408 ? "request_timeout" : "bad_http", "%s", why);
     }
-    http_set_header(rq, "Retry-After", "1");
-    openai_error(rq, status, NULL, "server_busy",
-                 http_draining(s->http) ? "the server is shutting down"
-                                        : "too many connections or bytes at once");
 }

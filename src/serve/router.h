@@ -9,6 +9,6 @@ typedef void (*route_fn)(cairn_server *s, http_req *rq);
 /* Both are the HTTP app's: replies at once to what cannot be served (404, 405, 401, OPTIONS). */
 void router_head(void *server, http_req *rq);
 void router_serve(void *server, http_req *rq);
-void router_refuse(void *server, http_req *rq, int status);
+void router_refuse(void *server, http_req *rq, int status, const char *why);
 
 #endif
