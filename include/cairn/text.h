@@ -46,6 +46,12 @@ CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_render(const cairn_text *t,
 CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_prompt(const cairn_text *t,
                                                         const cairn_render_opts *o, cairn_ids *out,
                                                         cairn_diag *dg);
+/* The second half of it: a rendered text → ids. */
+CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_encode_prompt(const cairn_text *t, cairn_str text,
+                                                               cairn_ids *out, cairn_diag *dg);
+/* No text of these bytes makes fewer ids than this; 0 where that cannot be told without encoding.  One
+   look at each byte. */
+CAIRN_API size_t cairn_text_least_ids(const cairn_text *t, cairn_str text);
 CAIRN_API bool cairn_text_has_template(const cairn_text *t); /* false for NULL */
 /* E_NOTFOUND: there is none (or no `t`); another failure: why the model's own does not compile. */
 CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_check_template(const cairn_text *t,

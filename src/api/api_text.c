@@ -160,10 +160,21 @@ cairn_status cairn_text_prompt(const cairn_text *t, const cairn_render_opts *o, 
     if (!t) return diag_set(dg, CAIRN_E_ARG, "the model has no tokenizer");
     buf_init(&b, MEM_TEXT);
     cairn_status st = render_into(t, o, &b, dg);
-    if (st == CAIRN_OK)
-        st = cairn_text_tokenize(t, buf_view(&b), prompt_flags(t, buf_view(&b)), out, dg);
+    if (st == CAIRN_OK) st = cairn_text_encode_prompt(t, buf_view(&b), out, dg);
     buf_deinit(&b);
     return st;
+}
+
+cairn_status cairn_text_encode_prompt(const cairn_text *t, cairn_str text, cairn_ids *out,
+                                      cairn_diag *dg)
+{
+    if (!t) return diag_set(dg, CAIRN_E_ARG, "the model has no tokenizer");
+    return cairn_text_tokenize(t, text, prompt_flags(t, text), out, dg);
+}
+
+size_t cairn_text_least_ids(const cairn_text *t, cairn_str text)
+{
+    return t ? tok_least_ids(t->f.tok, text) : 0;
 }
 
 bool cairn_text_has_template(const cairn_text *t)

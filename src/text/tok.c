@@ -130,6 +130,7 @@ cairn_status tok_index_added(tok *t, cairn_diag *dg)
             (void)diag_set(dg, st, "added_tokens: found texts of over %d bytes; expected fewer",
                            TOK_MAX_ADDED);
         if (st != CAIRN_OK) goto out;
+        if (s.len > t->max_added) t->max_added = s.len;
     }
 out:
     buf_deinit(&x);

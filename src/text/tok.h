@@ -20,6 +20,9 @@ void tok_close(tok *t);
 enum { TOK_ADD_SPECIAL = 1, TOK_PARSE_SPECIAL = 2 };
 /* Appends ids (int32_t) to `ids`.  E_LIMIT when a limit of the algorithm is hit. */
 cairn_status tok_encode(const tok *t, cairn_str s, uint32_t flags, buf *ids, cairn_diag *dg);
+/* tok_encode makes at least so many ids of s, whatever the flags; 0 where that cannot be told from s and
+   the vocabulary alone. */
+size_t tok_least_ids(const tok *t, cairn_str s);
 /* Appends the text of n ids: the tokenizer's own decoder over all of them at once.  An id outside
    the vocabulary is E_ARG. */
 cairn_status tok_decode(const tok *t, const int32_t *ids, size_t n, bool keep_special, buf *out,

@@ -219,6 +219,7 @@ struct tok {
     cairn_str *out;  /* the bytes it contributes */
     uint8_t *flag;
     size_t max_text, max_out; /* longest of each */
+    size_t max_added;         /* longest added token, as it is looked for */
 
     map by_key;      /* the model's pieces: raw bytes if byte_level, else as spelt */
     map by_spelling; /* added pieces, and byte-level ones that no text can reach */

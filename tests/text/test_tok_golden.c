@@ -26,6 +26,11 @@ static void check_ids(const char *name, const tok *t, cairn_str s, uint32_t flag
     const int32_t *got = (const int32_t *)(const void *)ids.ptr;
     bool same = st == CAIRN_OK && json_size(want) == ids.len / sizeof *got;
     while (same && json_next(&it, &v)) same = json_int(v, -1) == got[n++];
+    if (same && tok_least_ids(t, s) > n) {
+        print_error("%s: \"%.*s\": at least %zu ids promised, %zu made\n", name, STR_ARG(s),
+                    tok_least_ids(t, s), n);
+        bad++;
+    }
     if (!same) {
         bad++;
         print_error("%s: \"%.*s\" flags %u: %s\n", name, STR_ARG(s), flags, dg.message);
