@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,6 +29,11 @@ void thread_join(thread *t)
     assert(rc == 0);
     (void)rc;
     t->started = false;
+}
+
+void thread_be_nice(int nice)
+{
+    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), nice); /* fails for no value we are given */
 }
 
 static void must(int rc)

@@ -12,6 +12,8 @@ typedef struct thread {
 } thread;
 cairn_status thread_start(thread *t, const char *name, void *(*fn)(void *), void *ctx);
 void thread_join(thread *t); /* not started is fine */
+/* The calling thread gives way to others: its nice value, 0 to 19. */
+void thread_be_nice(int nice);
 
 typedef struct mutex {
     pthread_mutex_t m;

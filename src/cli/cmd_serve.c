@@ -1,7 +1,8 @@
-/* serve: models behind HTTP until SIGTERM or SIGINT, then a drain. */
+/* serve: models behind HTTP until SIGTERM or SIGINT, then a drain, which a second one cuts short. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/diag.h"
 #include "base/file.h"
@@ -38,9 +39,12 @@ static void on_event(void *ctx, log_level level, const char *event, const char *
 
 static cairn_server *running; /* for the signal handler; set before the handler is */
 
+/* The first asks for a drain; whoever asks again does not want to wait for it. */
 static void on_stop(int sig)
 {
-    (void)sig;
+    static volatile sig_atomic_t asked;
+    if (asked) _exit(128 + sig);
+    asked = 1;
     cairn_server_stop(running);
 }
 

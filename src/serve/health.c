@@ -53,6 +53,7 @@ void stats_serve(cairn_server *s, http_req *rq)
     json_w_kint(&w, "uptime_seconds", clock_unix_s() - s->started_unix_s);
     json_w_kint(&w, "connections", (int64_t)http_connections(s->http));
     json_w_kuint(&w, "requests", s->n_requests);
+    json_w_kuint(&w, "pending_prompts", jobs_live(&s->jobs));
     json_w_end_obj(&w);
     json_w_key(&w, "models");
     json_w_arr(&w);

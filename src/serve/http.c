@@ -1,9 +1,8 @@
 /* Requests and replies as the app sees them: whole replies and streams, written as HTTP/1.1 into the
    connection's buffer.  The bytes of a connection are http_conn.c's, sockets and time http_loop.c's.
 
-   Invariant: nothing here sends; a reply made while the body is still coming waits in the buffer, and
-   one made later is sent at the end of the loop's turn, so that a callback never ends its own request
-   under its feet. */
+   Invariant: a reply made while the body is still coming waits in the buffer, and one made later is sent
+   at the end of the loop's turn, so that a callback never ends its own request under its feet. */
 #include "serve/http.h"
 
 #include <stdio.h>
@@ -152,6 +151,9 @@ bool http_stream_write(http_req *rq, cairn_str bytes)
 
     if (c->gone) return false;
     if (bytes.len == 0) return true; /* an empty chunk would be the end */
+    /* A burst of one turn is not the client's fault. */
+    if (c->out.len - c->out_at > STREAM_BACKLOG / 2 && c->state == CONN_STREAM) (void)conn_flush(c);
+    if (c->gone) return false;
     if (c->out_at > STREAM_BACKLOG / 2) drop_sent(c);
     if (!rq->head.old) buf_printf(&c->out, "%zx\r\n", bytes.len);
     buf_str(&c->out, bytes);

@@ -258,8 +258,7 @@ void conn_input(http_conn *c)
     }
 }
 
-/* What the kernel takes now; false: it is full, or the connection is gone. */
-static bool flush(http_conn *c)
+bool conn_flush(http_conn *c)
 {
     while (c->out_at < c->out.len) {
         const ssize_t n = send(c->fd, c->out.ptr + c->out_at, c->out.len - c->out_at,
@@ -308,7 +307,7 @@ static void request_end(http_conn *c)
 
 void conn_output(http_conn *c)
 {
-    if (c->gone || (c->state != CONN_REPLY && c->state != CONN_STREAM) || !flush(c)) return;
+    if (c->gone || (c->state != CONN_REPLY && c->state != CONN_STREAM) || !conn_flush(c)) return;
     if (c->state == CONN_STREAM && !c->ended) return;
     request_end(c);
     /* The next of a pipeline may be here already; its reply comes back through conn_touch. */

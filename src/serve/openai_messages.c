@@ -7,7 +7,8 @@
      (templates iterate over it); a string that does not stays as it is, since models do write
      broken arguments and a conversation must survive them;
    - reasoning_effort becomes the template variables reasoning_effort and enable_thinking, unless
-     chat_template_kwargs sets them.
+     chat_template_kwargs sets them.  It may not set what the body's own fields say, nor what would
+     replace the template: vLLM refuses the latter, and a Python call the former.
 
    Every other member is passed through unchanged.  Tools go to the template; calls in the answer are
    not parsed out of its text yet. */
@@ -217,6 +218,28 @@ static bool thinks(cairn_str effort)
     return !str_is(effort, "none");
 }
 
+static const char *const reserved[] = {
+    "messages",      "conversation", "tools", "add_generation_prompt", "continue_final_message",
+    "chat_template", "tokenize",
+};
+
+static cairn_status check_kwargs(json_val kwargs, chat_fault *f)
+{
+    json_iter it = json_each(kwargs);
+    char param[64];
+    cairn_str k;
+    json_val v;
+
+    while (json_next_member(&it, &k, &v))
+        for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++) {
+            if (!str_is(k, reserved[i])) continue;
+            (void)snprintf(param, sizeof param, "chat_template_kwargs.%s", reserved[i]);
+            return chat_fault_set(f, CAIRN_E_ARG, param, "`%s` may not be set: it is reserved",
+                                  param);
+        }
+    return CAIRN_OK;
+}
+
 cairn_status chat_kwargs_read(json_val root, buf *out, chat_fault *f)
 {
     json_val kwargs = json_get(root, "chat_template_kwargs"), v;
@@ -230,6 +253,7 @@ cairn_status chat_kwargs_read(json_val root, buf *out, chat_fault *f)
         return chat_fault_set(f, CAIRN_E_ARG, "chat_template_kwargs",
                               "`chat_template_kwargs` must be an object, found %s",
                               json_type_name(json_typeof(kwargs)));
+    if (json_typeof(kwargs) == JSON_OBJ) TRY(check_kwargs(kwargs, f));
     if (effort.len == 0 && json_size(kwargs) == 0) return CAIRN_OK;
     json_w_obj(&w);
     if (effort.len && json_typeof(json_get(kwargs, "reasoning_effort")) == JSON_NONE)

@@ -1,6 +1,7 @@
 /* cairn_server_*: puts the parts together, and the end of a server's life: asked to stop, it accepts
    nothing new, lets running requests finish for drain_ms, then cancels them and waits until the
-   engines have said DONE for each, as their callbacks point into this server. */
+   engines have said DONE for each, as their callbacks point into this server, and until the prompts
+   that are being made are. */
 #include "cairn/server.h"
 
 #include <poll.h>
@@ -21,6 +22,7 @@ static void on_woken(void *ctx)
 {
     cairn_server *s = ctx;
 
+    jobs_deliver(&s->jobs);
     mailbox_deliver(&s->mail);
 }
 
@@ -35,7 +37,9 @@ static void drain_tick(cairn_server *s, uint64_t now)
     } else if (idle || (s->flush_until_ms && now >= s->flush_until_ms && !s->mail.n_live)) {
         http_quit(s->http);
     } else if (now >= s->drain_until_ms && !s->flush_until_ms) {
-        log_event(LOG_WARN, "server_cancel", "requests=%zu", s->mail.n_live);
+        log_event(LOG_WARN, "server_cancel", "requests=%zu prompts=%zu", s->mail.n_live,
+                  jobs_live(&s->jobs));
+        jobs_cancel(&s->jobs);
         mailbox_cancel(&s->mail);
         s->flush_until_ms = now + FLUSH_MS;
     }
@@ -48,7 +52,7 @@ static void on_tick(void *ctx, uint64_t now_ms)
     if (atomic_get(&s->stop_asked)) drain_tick(s, now_ms);
 }
 
-/* Engine threads. */
+/* Engine threads, and those of jobs. */
 static void on_mail(void *ctx)
 {
     const cairn_server *s = ctx;
@@ -81,6 +85,11 @@ cairn_status cairn_server_open(const cairn_server_opts *o, cairn_server **out, c
     s = mem_calloc(1, sizeof *s, MEM_SERVE);
     if (!s) return diag_set(dg, CAIRN_E_NOMEM, "no memory for the server");
     mailbox_init(&s->mail, on_mail, s);
+    st = jobs_init(&s->jobs, on_mail, s);
+    if (st != CAIRN_OK) {
+        (void)diag_set(dg, st, "the server's threads could not be started");
+        goto out;
+    }
     s->started_unix_s = clock_unix_s();
     TRY_GOTO(models_init(&s->models, o->models, o->n_models, dg), out);
     TRY_GOTO(auth_init(&s->auth, o->api_keys, o->n_api_keys, dg), out);
@@ -129,7 +138,9 @@ void cairn_server_stop(cairn_server *s)
 void cairn_server_close(cairn_server *s)
 {
     if (!s) return;
-    http_close(s->http);
+    jobs_stop(&s->jobs);
+    http_close(s->http); /* lets go of requests whose prompts were not made */
+    jobs_deinit(&s->jobs);
     auth_deinit(&s->auth);
     models_deinit(&s->models);
     mailbox_deinit(&s->mail);

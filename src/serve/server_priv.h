@@ -7,11 +7,13 @@
 #include "serve/auth.h"
 #include "serve/gen.h"
 #include "serve/http.h"
+#include "serve/jobs.h"
 #include "serve/models.h"
 
 struct cairn_server { /* I/O thread, but for stop_asked and http_wake */
     http_server *http;
     mailbox mail;
+    jobs jobs;     /* prompts being made */
     models models; /* immutable */
     auth auth;     /* immutable */
     int64_t started_unix_s;

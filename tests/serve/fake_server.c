@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/flags.h"
@@ -12,9 +13,13 @@
 
 static cairn_server *the_server;
 
+/* As cmd_serve.c has it. */
 static void on_signal(int sig)
 {
-    (void)sig;
+    static volatile sig_atomic_t asked;
+
+    if (asked) _exit(128 + sig);
+    asked = 1;
     cairn_server_stop(the_server);
 }
 

@@ -104,11 +104,19 @@ def test_tools_and_kwargs(server):
     assert prompt_of(server, messages=one, add_generation_prompt=False) == "user: x\n"
 
 
+@pytest.mark.parametrize("name", ["messages", "conversation", "tools", "add_generation_prompt",
+                                  "continue_final_message", "chat_template", "tokenize"])
+def test_reserved_kwargs(server, name):
+    status, _, body = server.chat(chat_template_kwargs={"fine": 1, name: None})
+    e = json.loads(body)["error"]
+    assert status == 400 and e["param"] == "chat_template_kwargs." + name and name in e["message"]
+
+
 def test_template_refuses(server):
     status, _, body = server.chat("@template-error")
     e = json.loads(body)["error"]
-    assert status == 400 and "roles must alternate" in e["message"]
-    assert e["message"].startswith("prompt build failed: ")
+    assert status == 400 and e["code"] == "prompt_build_failed"
+    assert e["message"] == "prompt build failed: chat_template.jinja, line 3: use and/or: roles must alternate"
 
 
 def test_bias_outside_vocabulary(server):
@@ -134,6 +142,10 @@ def test_context_too_long():
         e = json.loads(body)["error"]
         assert (status, e["code"]) == (400, "context_length_exceeded")
         assert "5018 tokens" in e["message"] and "1000" in e["message"]
+        status, _, body = s.chat("x" * 20000)  # seen without encoding it
+        e = json.loads(body)["error"]
+        assert (status, e["code"]) == (400, "context_length_exceeded")
+        assert "at least 2001 tokens" in e["message"] and "1000" in e["message"]
         status, _, body = s.chat("@n=5000")
         assert json.loads(body)["choices"][0]["finish_reason"] == "length"
 

@@ -106,3 +106,38 @@ def test_slow_reader():
         got = util.read_all(c)
         assert b"[DONE]" not in got
         c.close()
+
+
+def test_never_reading():
+    """A client that reads nothing at all: its stream is cut once its own receive buffer, ours in the
+    kernel (256 KiB) and the backlog (1 MiB) are full.  What got out is what the kernels held."""
+    with util.serving("--seqs", 8) as s:
+        c = socket.socket()
+        c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        c.settimeout(20)
+        c.connect(("127.0.0.1", s.port))
+        c.sendall(util.chat_bytes("@n=60000 @pace=1", stream=True, logprobs=True,
+                                  top_logprobs=20))
+        s.wait_rows(1, 0)
+        s.wait_rows(timeout=20 * util.SLOW)
+        got = util.read_all(c)
+        print("%d bytes in the kernels' buffers" % len(got))
+        assert 1000 < len(got) < (256 << 10) + (64 << 10) and b"[DONE]" not in got
+        c.close()
+        assert s.chat()[0] == 200
+
+
+@pytest.mark.skipif(util.SLOW > 1, reason="takes half a minute")
+def test_stalled_reader():
+    """Little is sent, all of it stays with us: cut after 30 s without an acknowledgement.  Until the
+    client's buffer is full its system acknowledges; then the stream waits in our kernel."""
+    with util.serving("--seqs", 1) as s:
+        c = socket.socket()
+        c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        c.connect(("127.0.0.1", s.port))
+        c.sendall(util.chat_bytes("@n=60000 @pace=20", stream=True))  # some 10 KB a second
+        start = time.monotonic()
+        took = s.wait_rows(1, 0) + s.wait_rows(timeout=40)
+        print("cut after %.1f s" % took)
+        assert 29 < time.monotonic() - start < 33
+        c.close()

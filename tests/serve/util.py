@@ -21,6 +21,7 @@ class Server:
     def __init__(self, *flags):
         self.proc = subprocess.Popen([PROGRAM, *map(str, flags)], stdout=subprocess.PIPE,
                                      stderr=subprocess.PIPE, text=True)
+        self.asked = False
         line = self.proc.stdout.readline()
         found = re.search(r"http://127.0.0.1:(\d+)", line)
         if not found:
@@ -28,10 +29,15 @@ class Server:
         self.port = int(found.group(1))
         self.url = "http://127.0.0.1:%d" % self.port
 
+    def term(self):
+        """SIGTERM, once: a second one would end a drain."""
+        if self.proc.poll() is None and not self.asked:
+            self.proc.send_signal(signal.SIGTERM)
+        self.asked = True
+
     def stop(self):
         """SIGTERM, wait; the exit status and stderr, which sanitizers write to."""
-        if self.proc.poll() is None:
-            self.proc.send_signal(signal.SIGTERM)
+        self.term()
         try:
             err = self.proc.communicate(timeout=20)[1]
         except subprocess.TimeoutExpired:
@@ -66,6 +72,17 @@ class Server:
                 return time.monotonic() - start
             time.sleep(0.002)
         raise AssertionError("rows: %r" % m)
+
+
+    def wait_prompts(self, n=0, timeout=5.0):
+        """Seconds until so many prompts wait or are being made."""
+        start = time.monotonic()
+        while time.monotonic() - start < timeout:
+            found = self.stats()["server"]["pending_prompts"]
+            if found == n:
+                return time.monotonic() - start
+            time.sleep(0.002)
+        raise AssertionError("prompts: %d" % found)
 
 
 def ask(text="hi", **fields):

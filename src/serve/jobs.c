@@ -1,0 +1,221 @@
+/* Two lanes, a queue and a thread each: short jobs and long ones.  A short prompt thus never waits
+   behind a long one, however many of those there are, which neither two workers on one queue (two long
+   ones fill them) nor shortest-first (a stream of short ones starves the long) would give; and since
+   only one long job runs at a time, so does only one need its many times the body in memory.  Within a
+   lane the order is that of arrival.
+
+   Long work runs at a lower priority: it takes seconds as it is, and the engine's threads, which wait
+   for each other at every step, must not wait for it. */
+#include "serve/jobs.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { LONG_NICE = 10 }; /* a tenth of the share of a thread at 0 */
+
+static void list_init(job_list *l)
+{
+    *l = (job_list){NULL, &l->first};
+}
+
+static void list_put(job_list *l, job *j)
+{
+    j->next = NULL;
+    *l->end = j;
+    l->end = &j->next;
+}
+
+static job *list_take(job_list *l)
+{
+    job *j = l->first;
+
+    if (!j) return NULL;
+    l->first = j->next;
+    if (!l->first) l->end = &l->first;
+    return j;
+}
+
+static bool list_cut(job_list *l, const job *j)
+{
+    for (job **p = &l->first; *p; p = &(*p)->next) {
+        if (*p != j) continue;
+        *p = j->next;
+        if (!*p) l->end = p;
+        return true;
+    }
+    return false;
+}
+
+/* Under the lock: what a lane's thread takes next; NULL: the end. */
+static job *next_of(job_lane *l)
+{
+    job *j;
+
+    while (!l->waiting.first && !l->of->closing) cond_wait(&l->news, &l->of->mu);
+    if (l->of->closing) return NULL;
+    j = list_take(&l->waiting);
+    l->of->n_waiting--;
+    l->of->bytes_waiting -= j->bytes;
+    l->running = j;
+    j->running = true;
+    return j;
+}
+
+/* Under the lock, which it lets go. */
+static void run(job_lane *l, job *j)
+{
+    jobs *q = l->of;
+    bool first;
+
+    mutex_unlock(&q->mu);
+    j->kind->work(j);
+    mutex_lock(&q->mu);
+    l->running = NULL;
+    j->running = false;
+    if (j->dropped) {
+        mutex_unlock(&q->mu);
+        j->kind->release(j);
+        mutex_lock(&q->mu);
+        return;
+    }
+    first = !q->finished.first;
+    list_put(&q->finished, j);
+    if (first) q->notify(q->ctx); /* inside the lock: after it, the server may be gone */
+}
+
+static void *lane_main(void *ctx)
+{
+    job_lane *l = ctx;
+    job *j;
+
+    if (l != &l->of->lane[0]) thread_be_nice(LONG_NICE);
+    mutex_lock(&l->of->mu);
+    while ((j = next_of(l))) run(l, j);
+    mutex_unlock(&l->of->mu);
+    return NULL;
+}
+
+cairn_status jobs_init(jobs *q, void (*notify)(void *ctx), void *ctx)
+{
+    static const char *const names[JOBS_LANES] = {"cairn-short", "cairn-long"};
+    cairn_status st = CAIRN_OK;
+
+    *q = (jobs){.notify = notify, .ctx = ctx};
+    mutex_init(&q->mu);
+    list_init(&q->finished);
+    for (int i = 0; i < JOBS_LANES; i++) {
+        q->lane[i].of = q;
+        cond_init(&q->lane[i].news);
+        list_init(&q->lane[i].waiting);
+    }
+    for (int i = 0; i < JOBS_LANES && st == CAIRN_OK; i++)
+        st = thread_start(&q->lane[i].worker, names[i], lane_main, &q->lane[i]);
+    return st;
+}
+
+cairn_status jobs_put(jobs *q, job *j)
+{
+    job_lane *l = &q->lane[j->bytes > JOBS_SHORT_BYTES];
+    bool room;
+
+    mutex_lock(&q->mu);
+    /* A body over the limit all by itself has its turn when nothing waits. */
+    room = q->n_waiting < JOBS_MAX &&
+           (q->bytes_waiting == 0 || q->bytes_waiting + j->bytes <= JOBS_MAX_BYTES);
+    if (room) {
+        j->running = j->dropped = false;
+        list_put(&l->waiting, j);
+        q->n_waiting++;
+        q->bytes_waiting += j->bytes;
+        cond_signal(&l->news);
+    }
+    mutex_unlock(&q->mu);
+    return room ? CAIRN_OK : CAIRN_E_BUSY;
+}
+
+void jobs_drop(jobs *q, job *j)
+{
+    bool mine;
+
+    mutex_lock(&q->mu);
+    assert(!j->dropped);
+    j->dropped = true;
+    mine = !j->running;
+    if (mine && !list_cut(&q->finished, j)) {
+        /* Waiting; a job that is being delivered is in no list and may not be dropped. */
+        const bool cut = list_cut(&q->lane[j->bytes > JOBS_SHORT_BYTES].waiting, j);
+        assert(cut);
+        (void)cut;
+        q->n_waiting--;
+        q->bytes_waiting -= j->bytes;
+    }
+    mutex_unlock(&q->mu);
+    if (mine) j->kind->release(j);
+}
+
+void jobs_deliver(jobs *q)
+{
+    for (;;) {
+        mutex_lock(&q->mu);
+        job *j = list_take(&q->finished);
+        mutex_unlock(&q->mu);
+        if (!j) return;
+        j->kind->done(j);
+        j->kind->release(j);
+    }
+}
+
+/* Under the lock: one that jobs_cancel has yet to see. */
+static job *any(const jobs *q)
+{
+    for (int i = 0; i < JOBS_LANES; i++) {
+        if (q->lane[i].running && !q->lane[i].running->dropped) return q->lane[i].running;
+        if (q->lane[i].waiting.first) return q->lane[i].waiting.first;
+    }
+    return q->finished.first;
+}
+
+void jobs_cancel(jobs *q)
+{
+    for (;;) {
+        mutex_lock(&q->mu);
+        job *j = any(q);
+        mutex_unlock(&q->mu);
+        if (!j) return;
+        j->kind->refuse(j);
+        jobs_drop(q, j);
+    }
+}
+
+size_t jobs_live(jobs *q)
+{
+    size_t n;
+
+    mutex_lock(&q->mu);
+    n = q->n_waiting;
+    for (int i = 0; i < JOBS_LANES; i++) n += q->lane[i].running && !q->lane[i].running->dropped;
+    for (const job *j = q->finished.first; j; j = j->next) n++;
+    mutex_unlock(&q->mu);
+    return n;
+}
+
+void jobs_stop(jobs *q)
+{
+    mutex_lock(&q->mu);
+    q->closing = true;
+    for (int i = 0; i < JOBS_LANES; i++) cond_signal(&q->lane[i].news);
+    mutex_unlock(&q->mu);
+    for (int i = 0; i < JOBS_LANES; i++) thread_join(&q->lane[i].worker);
+}
+
+void jobs_deinit(jobs *q)
+{
+    job *j;
+
+    for (int i = 0; i < JOBS_LANES; i++) {
+        while ((j = list_take(&q->lane[i].waiting))) j->kind->release(j);
+        cond_deinit(&q->lane[i].news);
+    }
+    while ((j = list_take(&q->finished))) j->kind->release(j);
+    mutex_deinit(&q->mu);
+}

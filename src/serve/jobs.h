@@ -1,0 +1,67 @@
+/* Work too long for the I/O thread: done by a few threads of a server's own, the results brought back.
+   Every function is for the I/O thread. */
+#ifndef SERVE_JOBS_H
+#define SERVE_JOBS_H
+
+#include "base/thread.h"
+
+enum {
+    JOBS_MAX = 1024,              /* waiting: as many as connections, which have one each at most */
+    JOBS_MAX_BYTES = 128 << 20,   /* waiting: four bodies of the default limit */
+    JOBS_SHORT_BYTES = 256 << 10, /* up to this, a job goes to the lane for short ones */
+    JOBS_LANES = 2
+};
+
+typedef struct job job;
+
+typedef struct job_kind {
+    void (*work)(job *j); /* a worker thread */
+    void (*done)(job *j); /* after work; not of dropped ones */
+    /* Instead of done, when the server ends first; work may be running: touch nothing of its. */
+    void (*refuse)(job *j);
+    void (*release)(job *j); /* the last call for each accepted job; any thread */
+} job_kind;
+
+/* The first member of what a kind works on. */
+struct job {
+    const job_kind *kind; /* set before jobs_put, like bytes */
+    size_t bytes;         /* what it works on: its lane, and its share of the limit */
+    job *next;            /* guarded by jobs.mu, like the rest */
+    bool running, dropped;
+};
+
+typedef struct job_list {
+    job *first, **end;
+} job_list;
+
+typedef struct job_lane {
+    struct jobs *of;
+    thread worker;
+    cond news;
+    job_list waiting; /* guarded by jobs.mu, like the next */
+    job *running;
+} job_lane;
+
+typedef struct jobs {
+    mutex mu;
+    job_lane lane[JOBS_LANES]; /* short, long */
+    job_list finished;         /* guarded by mu, like the rest */
+    size_t n_waiting, bytes_waiting;
+    bool closing;
+    void (*notify)(void *ctx); /* on worker threads, when jobs_deliver has work */
+    void *ctx;
+} jobs;
+
+/* Always followed by jobs_stop and jobs_deinit, also after a failure. */
+cairn_status jobs_init(jobs *q, void (*notify)(void *ctx), void *ctx);
+/* E_BUSY: too many, or too many bytes, wait; the job is the caller's again. */
+cairn_status jobs_put(jobs *q, job *j);
+/* Its result is not wanted: released at once, or when its worker is through with it. */
+void jobs_drop(jobs *q, job *j);
+void jobs_deliver(jobs *q); /* done, then release, in the order of their ends */
+void jobs_cancel(jobs *q);  /* refuse, then drop, every one */
+size_t jobs_live(jobs *q);  /* neither delivered nor dropped */
+void jobs_stop(jobs *q); /* waits for running work; what is left is dropped or delivered no more */
+void jobs_deinit(jobs *q); /* releases what is left */
+
+#endif
