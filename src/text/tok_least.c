@@ -55,21 +55,37 @@ static kept kept_by_pre(const pre_step *p)
     return p->kind == PRE_SPACE ? KEPT_VISIBLE : KEPT_NOTHING;
 }
 
-/* Does the model turn each byte into ids, whatever it is, and none into an id for many? */
-static bool counts_bytes(const tok *t)
+/* What the model's bytes allow, where bytes that no piece has are left out.  Some vocabularies lack the
+   control bytes, or lead bytes of characters that nobody writes; none of these stands for a visible
+   character or for one composed with it, which begins with C2 to EF. */
+static kept kept_by_bytes(const tok *t)
 {
-    bool bytes = true;
+    kept k = KEPT_ALL;
 
-    for (int i = 0; i < 256; i++) bytes = bytes && t->bpe.byte_id[i] >= 0;
-    if (t->word == spm_word) return bytes || t->unk >= 0;
-    if (t->word == unigram_word) return bytes && t->bpe.byte_fallback;
-    return t->word == bpe_word && bytes && (t->byte_level || t->bpe.byte_fallback) &&
-           !t->bpe.prefix.len && !t->bpe.suffix.len;
+    for (int i = 0; i < 256; i++) {
+        const bool never = i == 0xC0 || i == 0xC1 || i >= 0xF5; /* in UTF-8 */
+        const bool needed = (i >= 0x21 && i <= 0x7E) || (i >= 0xC2 && i <= 0xEF);
+        if (t->bpe.byte_id[i] < 0 && !never) k = least_of(k, needed ? KEPT_NOTHING : KEPT_VISIBLE);
+    }
+    return k;
+}
+
+/* What the model itself keeps: every byte becomes ids, and no id stands for many unknown ones. */
+static kept kept_by_model(const tok *t)
+{
+    const kept k = kept_by_bytes(t);
+    const bool affixed = t->bpe.prefix.len || t->bpe.suffix.len;
+
+    if (t->word == spm_word || (t->word == bpe_word && t->byte_level && !affixed))
+        return t->unk >= 0 ? KEPT_ALL : k; /* an unknown byte is one id */
+    if (t->word == unigram_word || (t->word == bpe_word && !affixed))
+        return t->bpe.byte_fallback && k == KEPT_ALL ? KEPT_ALL : KEPT_NOTHING;
+    return KEPT_NOTHING;
 }
 
 static kept kept_by(const tok *t)
 {
-    kept k = counts_bytes(t) ? KEPT_ALL : KEPT_NOTHING;
+    kept k = kept_by_model(t);
 
     for (size_t i = 0; i < t->n_norm; i++) k = least_of(k, kept_by_norm(&t->norm[i]));
     for (size_t i = 0; i < t->n_pre; i++) k = least_of(k, kept_by_pre(&t->pre[i]));

@@ -115,6 +115,7 @@ static void test_use(void **state)
     assert_true(least_of("bytes_llama3", space) > 1000);
     assert_true(least_of("bytes_qwen2", a) > 1000); /* NFC: what is visible counts */
     assert_int_equal(least_of("bytes_qwen2", space), 0);
+    assert_true(least_of("bytes_smollm", a) > 500); /* lacks control bytes */
     assert_true(least_of("fallback_gemma", a) > 1000);
     assert_true(least_of("fallback_llama2", a) > 1000);
     assert_int_equal(least_of("wordpiece", a), 0); /* one unknown word */
