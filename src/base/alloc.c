@@ -6,7 +6,6 @@
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "base/num.h"

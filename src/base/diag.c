@@ -16,7 +16,7 @@ static void clean(char *z)
     z[n - utf8_tail((cairn_str){z, n})] = '\0';
 }
 
-cairn_status diag_set(cairn_diag *dg, cairn_status st, const char *fmt, ...)
+cairn_status(diag_set)(cairn_diag *dg, cairn_status st, const char *fmt, ...)
 {
     if (!dg) return st;
     char text[sizeof dg->message]; /* an argument may be the old message */
@@ -30,7 +30,7 @@ cairn_status diag_set(cairn_diag *dg, cairn_status st, const char *fmt, ...)
     return st;
 }
 
-cairn_status diag_prefix(cairn_diag *dg, cairn_status st, const char *fmt, ...)
+cairn_status(diag_prefix)(cairn_diag *dg, cairn_status st, const char *fmt, ...)
 {
     if (!dg) return st;
     char text[sizeof dg->message];

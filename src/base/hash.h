@@ -2,7 +2,8 @@
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
 
-#include "cairn/status.h"
+#include <stddef.h>
+#include <stdint.h>
 
 uint64_t hash64(const void *p, size_t n, uint64_t seed);
 

@@ -2,7 +2,9 @@
 #ifndef BASE_READER_H
 #define BASE_READER_H
 
-#include "cairn/status.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 typedef struct reader {
     const uint8_t *ptr;
