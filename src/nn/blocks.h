@@ -2,7 +2,7 @@
 #ifndef NN_BLOCKS_H
 #define NN_BLOCKS_H
 
-#include "nn/nn.h"
+#include "nn/nn.h" /* IWYU pragma: export */
 
 /* The matrices of grouped-query attention (Ainslie et al. 2023, "GQA"). */
 typedef struct gqa_weights {

@@ -5,9 +5,9 @@
 #ifndef NN_NN_H
 #define NN_NN_H
 
-#include "nn/rope.h"
-#include "nn/weights.h"
-#include "tensor/prog.h"
+#include "nn/rope.h"     /* IWYU pragma: export */
+#include "nn/weights.h"  /* IWYU pragma: export */
+#include "tensor/prog.h" /* IWYU pragma: export */
 
 /* A forward pass being recorded. */
 typedef struct fwd {

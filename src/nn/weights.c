@@ -11,7 +11,6 @@
 
 #include "base/buf.h"
 #include "base/diag.h"
-#include "base/num.h"
 #include "base/str.h"
 
 enum { NAME_MAX_LEN = 256, AUDIT_NAMES = 12 };

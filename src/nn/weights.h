@@ -4,6 +4,7 @@
 #define NN_WEIGHTS_H
 
 #include "base/arena.h"
+#include "tensor/source.h"
 #include "tensor/weight.h"
 
 /* Shape words of a table, resolved against the model's numbers. */

@@ -5,6 +5,7 @@
 #include "cairn/model.h"
 #include "tensor/batch.h"
 #include "tensor/plan.h"
+#include "tensor/weight.h"
 
 typedef struct dev dev;   /* one device; each backend defines its own */
 typedef struct exec exec; /* one compiled program */

@@ -4,7 +4,6 @@
 #define TENSOR_DEQUANT_H
 
 #include "base/half.h"
-#include "tensor/dtype.h"
 
 /* b: dtype_block_bytes bytes, any alignment.  y: dtype_block floats. */
 typedef void dequant_block(const uint8_t *b, float *y);

@@ -4,6 +4,7 @@
 #include "tensor/dtype.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/num.h"
 #include "tensor/dequant.h"

@@ -2,7 +2,9 @@
 #ifndef TENSOR_DTYPE_H
 #define TENSOR_DTYPE_H
 
-#include "cairn/status.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /* name, GGUF type number (-1: none), elements a block, bytes a block */
 #define DTYPE_LIST(X)                                                                              \

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "base/num.h"
 
 /* Readers of each value. */
 typedef struct uses {

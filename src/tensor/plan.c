@@ -7,7 +7,6 @@
 
 #include <assert.h>
 
-#include "base/diag.h"
 #include "base/num.h"
 
 enum { PLAN_ALIGN = 64 };

@@ -3,9 +3,9 @@
 #ifndef TENSOR_PROG_H
 #define TENSOR_PROG_H
 
-#include "base/arena.h"
+#include "base/arena.h" /* IWYU pragma: export */
 #include "base/buf.h"
-#include "tensor/op.h"
+#include "tensor/op.h" /* IWYU pragma: export */
 
 /* Which rows a value has: all rows of the step, or only those whose logits are wanted. */
 typedef enum rowset { ROWS_ALL, ROWS_OUT } rowset;
