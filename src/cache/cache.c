@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/diag.h"
 #include "base/num.h"
 
 typedef struct group {

@@ -4,7 +4,7 @@
 #ifndef CACHE_CACHE_H
 #define CACHE_CACHE_H
 
-#include "base/diag.h"
+#include "cairn/status.h"
 #include "tensor/cachespec.h"
 #include "tensor/kvview.h"
 

@@ -11,8 +11,6 @@
 #include <time.h>
 
 #include "base/diag.h"
-#include "base/num.h"
-#include "base/str.h"
 
 enum {
     MAX_REDIRECTS = 8,

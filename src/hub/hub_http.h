@@ -2,6 +2,8 @@
 #ifndef HUB_HUB_HTTP_H
 #define HUB_HUB_HTTP_H
 
+#include "base/buf.h"
+#include "cairn/status.h"
 #include "hub/hub_part.h"
 
 typedef struct hub_http hub_http;

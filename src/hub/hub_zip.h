@@ -2,6 +2,7 @@
 #ifndef HUB_HUB_ZIP_H
 #define HUB_HUB_ZIP_H
 
+#include "cairn/status.h"
 #include "hub/hub_part.h"
 
 /* Appends the member, or where it is NULL the only big file, of the zip file to p, inflated piece by

@@ -2,7 +2,9 @@
 #ifndef MODEL_CONFIG_H
 #define MODEL_CONFIG_H
 
+#include "cairn/status.h"
 #include "model/model.h"
+#include "tensor/source.h"
 
 enum { CONFIG_KEY_LEN = 128 };
 

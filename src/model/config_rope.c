@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "base/diag.h"
+#include "base/meta.h"
 #include "base/str.h"
 #include "model/config.h"
+#include "nn/nn.h"
 
 /* Ranges in which the arithmetic of nn/rope.c is sound. */
 static const double least = 1e-3, most = 1e6, theta_lo = 1.01, theta_hi = 1e12, scale_hi = 1e3;

@@ -3,8 +3,8 @@
 #ifndef MODEL_DECODER_H
 #define MODEL_DECODER_H
 
-#include "model/family.h"
-#include "nn/blocks.h"
+#include "model/family.h" /* IWYU pragma: export */
+#include "nn/blocks.h"    /* IWYU pragma: export */
 
 typedef struct decoder_layer {
     const weight *attn_norm, *attn_post, *mlp_norm, *mlp_post; /* those that the family has */

@@ -2,8 +2,8 @@
 #ifndef MODEL_FAMILY_H
 #define MODEL_FAMILY_H
 
-#include "model/config.h"
-#include "model/model.h"
+#include "model/config.h" /* IWYU pragma: export */
+#include "model/model.h"  /* IWYU pragma: export */
 
 typedef struct family {
     const char *name;

@@ -9,8 +9,6 @@
 #include "base/clock.h"
 #include "base/diag.h"
 #include "base/machine.h"
-#include "base/num.h"
-#include "base/str.h"
 #include "format/format.h"
 #include "model/family.h"
 #include "tensor/fuse.h"

@@ -8,6 +8,7 @@
 #include "nn/nn.h"
 #include "tensor/backend.h"
 #include "tensor/cachespec.h"
+#include "tensor/source.h"
 
 typedef struct model_shape {
     int32_t n_layer, hidden, n_head, n_kv_head, head_dim, vocab, ctx_train;

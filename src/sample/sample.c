@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/alloc.h"
+#include "base/diag.h"
 #include "base/fmath.h"
 #include "base/num.h"
 #include "base/rng.h"

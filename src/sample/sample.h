@@ -11,8 +11,8 @@
 #ifndef SAMPLE_SAMPLE_H
 #define SAMPLE_SAMPLE_H
 
-#include "base/diag.h"
 #include "cairn/engine.h"
+#include "cairn/status.h"
 
 typedef struct sampler sampler; /* scratch for one vocabulary; one thread */
 
