@@ -5,7 +5,7 @@
 #define CAIRN_ENGINE_H
 
 #include "cairn/model.h"
-#include "cairn/text.h"
+#include "cairn/text.h" /* IWYU pragma: export */
 
 #ifdef __cplusplus
 extern "C" {

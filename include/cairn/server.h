@@ -4,6 +4,7 @@
 #define CAIRN_SERVER_H
 
 #include "cairn/engine.h"
+#include "cairn/status.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,11 +1,14 @@
 /* The public engine: checks arguments, hands over to engine/. */
 #include "api/api_model.h"
+#include "api/api_text.h"
 
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/diag.h"
 #include "cairn/engine.h"
 #include "engine/engine.h"
+#include "format/textfiles.h"
 
 struct cairn_engine {
     const cairn_model *m;

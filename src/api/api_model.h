@@ -2,8 +2,7 @@
 #ifndef API_MODEL_H
 #define API_MODEL_H
 
-#include "api/api_text.h"
-#include "cairn/model.h"
+#include "cairn/text.h"
 #include "model/model.h"
 
 struct cairn_model {

@@ -6,6 +6,7 @@
 #include "base/diag.h"
 #include "cairn/score.h"
 #include "engine/forward.h"
+#include "tensor/backend.h"
 
 static cairn_status bad_size(cairn_diag *dg, const char *what)
 {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/diag.h"
 #include "base/machine.h"
 #include "base/num.h"
 #include "engine/guard.h"

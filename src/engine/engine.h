@@ -4,7 +4,7 @@
 #define ENGINE_ENGINE_H
 
 #include "cairn/engine.h"
-#include "engine/step.h"
+#include "model/model.h"
 #include "text/tok.h"
 
 typedef struct engine engine;

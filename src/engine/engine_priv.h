@@ -6,6 +6,7 @@
 #include "engine/engine.h"
 #include "engine/request.h"
 #include "engine/sched.h"
+#include "engine/step.h"
 #include "sample/sample.h"
 
 struct engine {

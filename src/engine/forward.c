@@ -4,10 +4,11 @@
 
 #include "engine/guard.h"
 
-#include <assert.h>
 #include <string.h>
 
+#include "base/diag.h"
 #include "base/num.h"
+#include "engine/step.h"
 
 /* Of one step, where the caller leaves the chunk to us. */
 enum { LOGITS_BYTES = 128 << 20 };

@@ -3,9 +3,9 @@
 #ifndef ENGINE_FORWARD_H
 #define ENGINE_FORWARD_H
 
-#include "cairn/engine.h"
 #include "cairn/score.h"
-#include "engine/step.h"
+#include "cairn/status.h"
+#include "model/model.h"
 
 /* As cairn_score and cairn_score_hidden. */
 cairn_status forward_score(const model *m, const int32_t *ids, size_t n, const cairn_score_opts *o,

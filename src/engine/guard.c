@@ -5,6 +5,7 @@
 
 #include "base/diag.h"
 #include "base/num.h"
+#include "cache/cache.h"
 
 enum {
     LEAST_CTX = 64,    /* in less there is no room for a chat's frame and an answer */

@@ -2,8 +2,9 @@
 #ifndef ENGINE_GUARD_H
 #define ENGINE_GUARD_H
 
-#include "cache/cache.h"
+#include "cairn/status.h"
 #include "model/model.h"
+#include "tensor/kvview.h"
 
 typedef struct guard_in {
     const model *m;

@@ -2,9 +2,13 @@
    that the figures are those of the model and the machine. */
 #include "engine/forward.h"
 
+#include "base/alloc.h"
 #include "base/clock.h"
+#include "base/diag.h"
 #include "base/num.h"
 #include "base/rng.h"
+#include "cairn/engine.h"
+#include "engine/step.h"
 
 typedef struct bench {
     const model *m;

@@ -8,8 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/diag.h"
+#include "base/half.h"
 #include "base/num.h"
 #include "base/rng.h"
+#include "cairn/model.h"
+#include "engine/step.h"
+#include "tensor/backend.h"
 
 enum {
     REFERENCE_BYTES = 512 << 20, /* longer prompts are compared at their last positions */
@@ -42,7 +48,12 @@ static const variant variants[] = {
 };
 
 /* Rows of each stranger in each step: odd, so that they reach every offset. */
-static const int32_t stranger_rows[MAX_STRANGERS] = {1, 3, 17};
+static int32_t stranger_rows(int32_t i)
+{
+    static const int32_t rows[MAX_STRANGERS] = {1, 3, 17};
+    assert(i >= 0 && i < MAX_STRANGERS);
+    return rows[i];
+}
 
 typedef struct check {
     const model *m;
@@ -65,12 +76,9 @@ typedef struct stranger {
 static void note_difference(check *c, const variant *v, int32_t pos, size_t i, float found,
                             float expected)
 {
-    uint32_t a, b;
-    memcpy(&a, &found, sizeof a);
-    memcpy(&b, &expected, sizeof b);
     (void)snprintf(c->report->first, sizeof c->report->first,
                    "%s: position %d, logit %zu: %.9g (%08x); alone and whole %.9g (%08x)", v->name,
-                   pos, i, (double)found, a, (double)expected, b);
+                   pos, i, (double)found, f32_bits(found), (double)expected, f32_bits(expected));
 }
 
 static void compare_row(check *c, const variant *v, int32_t pos, const float *row)
@@ -80,7 +88,7 @@ static void compare_row(check *c, const variant *v, int32_t pos, const float *ro
     c->report->n_comparisons += vocab;
     if (memcmp(row, ref, vocab * sizeof *row) == 0) return;
     for (size_t i = 0; i < vocab; i++) {
-        if (memcmp(&row[i], &ref[i], sizeof *row) == 0) continue;
+        if (f32_bits(row[i]) == f32_bits(ref[i])) continue;
         if (c->report->n_different++ == 0) note_difference(c, v, pos, i, row[i], ref[i]);
     }
 }
@@ -117,10 +125,10 @@ static void walk(check *c, const variant *v, stepper *s, seq_id q, stranger *x)
         int32_t outs = max_i32(0, min_i32(rows, at + rows - c->first));
         if (v->few_outputs) outs = min_i32(outs, 1);
         stepper_begin(s);
-        for (int32_t i = 0; i < v->before; i++) add_stranger(c, s, &x[i], stranger_rows[i]);
+        for (int32_t i = 0; i < v->before; i++) add_stranger(c, s, &x[i], stranger_rows(i));
         const int32_t out0 = stepper_add(s, q, c->ids + at, rows, outs, c->n);
         for (int32_t i = v->before; i < v->n_strangers; i++)
-            add_stranger(c, s, &x[i], stranger_rows[i]);
+            add_stranger(c, s, &x[i], stranger_rows(i));
         stepper_run(s);
         for (int32_t i = 0; i < outs; i++)
             compare_row(c, v, at + rows - outs + i, stepper_logits(s, out0 + i));
@@ -136,7 +144,7 @@ static stepper_opts opts_of(const check *c, const variant *v)
                       .ctx_len = c->n,
                       .codec = stepper_codec(c->m)};
     for (int32_t i = 0; i < v->n_strangers; i++) {
-        o.max_rows += stranger_rows[i];
+        o.max_rows += stranger_rows(i);
         o.max_out++;
     }
     return o;
@@ -147,7 +155,7 @@ static cairn_status try_variant(check *c, const variant *v, cairn_diag *dg)
     cairn_status st = CAIRN_OK;
     const model *m = c->m;
     stepper *s = NULL;
-    seq_id q;
+    seq_id q = 0;
     const cairn_numerics_report before = *c->report;
     stranger *x = mem_calloc(MAX_STRANGERS, sizeof *x, MEM_ENGINE);
     if (!x) return diag_set(dg, CAIRN_E_NOMEM, "no memory for strangers");

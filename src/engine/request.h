@@ -5,6 +5,7 @@
 
 #include "cache/cache.h"
 #include "engine/stream.h"
+#include "text/tok.h"
 
 typedef enum request_state {
     REQ_QUEUED,  /* no sequence yet */

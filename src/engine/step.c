@@ -6,6 +6,7 @@
 #include <assert.h>
 
 #include "base/arena.h"
+#include "base/diag.h"
 #include "base/num.h"
 #include "tensor/fuse.h"
 

@@ -3,6 +3,7 @@
 #define ENGINE_STREAM_H
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "cairn/engine.h"
 #include "text/detok.h"
 

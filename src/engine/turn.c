@@ -5,6 +5,7 @@
    admission to DONE a turn allocates nothing. */
 #include <assert.h>
 
+#include "base/diag.h"
 #include "base/num.h"
 #include "engine/engine_priv.h"
 

@@ -4,6 +4,7 @@
 #include "test.h"
 
 #include "base/rng.h"
+#include "engine/step.h"
 #include "model/family.h"
 
 static const cache_layer_spec layers[] = {

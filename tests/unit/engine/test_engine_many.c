@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/num.h"
 #include "base/rng.h"
+#include "cache/cache.h"
 #include "engine/sched.h"
 #include "sim_model.h"
 #include "watch.h"

@@ -1,6 +1,7 @@
 /* Scoring, the numerics check and the guard on the simulated backend: each must notice a flaw. */
 #include "test.h"
 
+#include "cache/cache.h"
 #include "engine/guard.h"
 #include "sim_model.h"
 
