@@ -2,6 +2,10 @@
 #ifndef FORMAT_CHATFILE_H
 #define FORMAT_CHATFILE_H
 
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/meta.h"
+#include "cairn/status.h"
 #include "format/textfiles.h"
 
 /* Of tokenizer_config.json: with every added token spelt out it has under 2 MB. */

@@ -2,6 +2,7 @@
 #ifndef FORMAT_FORMAT_H
 #define FORMAT_FORMAT_H
 
+#include "cairn/status.h"
 #include "tensor/source.h"
 
 /* A directory with config.json beside safetensors (single, or sharded with an index), or a .gguf

@@ -57,7 +57,7 @@ static bool parse_suffix(cairn_str path, unsigned n, unsigned *i_part)
     if (path.len <= SUFFIX_LEN) return false;
     const char *end = path.ptr + path.len - SUFFIX_LEN;
     if (sscanf(end, "-%5u-of-", i_part) != 1) return false;
-    snprintf(want, sizeof want, "-%05u-of-%05u.gguf", *i_part, n);
+    (void)snprintf(want, sizeof want, "-%05u-of-%05u.gguf", *i_part, n);
     return strcmp(end, want) == 0 && *i_part >= 1 && *i_part <= n;
 }
 

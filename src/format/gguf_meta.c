@@ -111,18 +111,6 @@ static bool get(const void *self, const char *key, meta *out)
     return true;
 }
 
-static size_t fixed_bytes(gguf_type t)
-{
-    switch (t) {
-#define GGUF_TYPE_BYTES(name, number, bytes)                                                       \
-    case GGUF_##name:                                                                              \
-        return bytes;
-        GGUF_TYPE_LIST(GGUF_TYPE_BYTES)
-#undef GGUF_TYPE_BYTES
-    }
-    return 0;
-}
-
 static bool at(const void *self, const meta *arr, size_t i, meta *out)
 {
     const gguf_array *a = arr->impl[0];
@@ -132,7 +120,8 @@ static bool at(const void *self, const meta *arr, size_t i, meta *out)
     if (a->elem == GGUF_ARR)
         put_array(out, &a->sub[i]);
     else
-        decode(a->elem, a->data + (a->elem == GGUF_STR ? a->at[i] : i * fixed_bytes(a->elem)), out);
+        decode(a->elem, a->data + (a->elem == GGUF_STR ? a->at[i] : i * gguf_type_bytes(a->elem)),
+               out);
     return true;
 }
 

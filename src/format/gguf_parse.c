@@ -6,11 +6,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/diag.h"
 #include "base/num.h"
 #include "base/reader.h"
-#include "base/str.h"
 #include "format/format_priv.h"
 
 enum {
@@ -48,18 +48,6 @@ static cairn_status no_memory(parser *p, const char *what, size_t n)
 static bool type_known(uint32_t t)
 {
     return t <= GGUF_F64;
-}
-
-static size_t type_bytes(gguf_type t)
-{
-    switch (t) {
-#define GGUF_TYPE_BYTES(name, number, bytes)                                                       \
-    case GGUF_##name:                                                                              \
-        return bytes;
-        GGUF_TYPE_LIST(GGUF_TYPE_BYTES)
-#undef GGUF_TYPE_BYTES
-    }
-    return 0;
 }
 
 /* A length and as many bytes. */
@@ -147,7 +135,7 @@ static cairn_status read_array(parser *p, const char *field, int depth, gguf_arr
     a->data = p->r.ptr + p->r.at;
     const size_t bytes_min = a->elem == GGUF_STR   ? 8
                              : a->elem == GGUF_ARR ? 12
-                                                   : type_bytes(a->elem);
+                                                   : gguf_type_bytes(a->elem);
     TRY(check_elems(p, field, n, bytes_min));
     a->n = (size_t)n;
     if (a->elem == GGUF_STR) return read_str_array(p, field, a);
@@ -163,7 +151,7 @@ static cairn_status read_value(parser *p, const char *field, gguf_kv *kv)
     kv->value = p->r.ptr + p->r.at;
     if (kv->type == GGUF_ARR) return read_array(p, field, 1, &kv->array);
     if (kv->type == GGUF_STR) return read_str(p, field, &s);
-    if (!reader_bytes(&p->r, type_bytes(kv->type))) return cut(p, field);
+    if (!reader_bytes(&p->r, gguf_type_bytes(kv->type))) return cut(p, field);
     if (kv->type == GGUF_BOOL && kv->value[0] > 1)
         return diag_set(p->dg, CAIRN_E_CORRUPT, "%s: %s: a bool of value %d; expected 0 or 1",
                         p->f->path, field, kv->value[0]);
@@ -176,13 +164,13 @@ static cairn_status read_kv(parser *p, size_t i)
     char field[160]; /* for messages: the key, or its number while that is not known */
     uint32_t type, seen;
 
-    snprintf(field, sizeof field, "metadata key %zu", i);
+    (void)snprintf(field, sizeof field, "metadata key %zu", i);
     TRY(read_str(p, field, &kv->key));
     if (kv->key.len == 0 || kv->key.len > MAX_KEY)
         return diag_set(p->dg, CAIRN_E_CORRUPT, "%s: %s: its name has %zu bytes; expected 1 to %d",
                         p->f->path, field, kv->key.len, MAX_KEY);
-    snprintf(field, sizeof field, "%.*s", (int)(kv->key.len > 120 ? 120 : kv->key.len),
-             kv->key.ptr);
+    (void)snprintf(field, sizeof field, "%.*s", (int)(kv->key.len > 120 ? 120 : kv->key.len),
+                   kv->key.ptr);
     if (map_get(&p->f->kv_index, kv->key, &seen))
         return diag_set(p->dg, CAIRN_E_CORRUPT, "%s: %s: second metadata key of that name",
                         p->f->path, field);
@@ -302,7 +290,7 @@ static cairn_status read_tensor(parser *p, size_t i, byte_range *r)
     char field[32];
     uint64_t n_elem = 0;
 
-    snprintf(field, sizeof field, "tensor %zu", i);
+    (void)snprintf(field, sizeof field, "tensor %zu", i);
     TRY(read_str(p, field, &t->name));
     if (t->name.len == 0 || t->name.len > FORMAT_MAX_NAME || memchr(t->name.ptr, 0, t->name.len))
         return diag_set(p->dg, CAIRN_E_CORRUPT,

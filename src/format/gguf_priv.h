@@ -23,10 +23,19 @@
     X(F64, 12, 8)
 
 typedef enum gguf_type {
-#define GGUF_TYPE_ENUM(name, number, bytes) GGUF_##name = number,
+#define GGUF_TYPE_ENUM(name, number, bytes) GGUF_##name = (number),
     GGUF_TYPE_LIST(GGUF_TYPE_ENUM)
 #undef GGUF_TYPE_ENUM
 } gguf_type;
+
+/* Of one value; 0: it brings its own length. */
+static inline size_t gguf_type_bytes(gguf_type t)
+{
+#define GGUF_TYPE_BYTES(name, number, bytes) [GGUF_##name] = (bytes),
+    static const uint8_t of[] = {GGUF_TYPE_LIST(GGUF_TYPE_BYTES)};
+#undef GGUF_TYPE_BYTES
+    return of[t];
+}
 
 /* An array value.  Elements of fixed size lie at `data`; strings are found through `at`, arrays are
    in `sub`. */

@@ -9,7 +9,6 @@
 #include "base/diag.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "base/str.h"
 #include "format/pyjson.h"
 
 enum {

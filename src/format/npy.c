@@ -45,7 +45,7 @@ static cairn_status finish(FILE *f, const char *path, bool ok, cairn_diag *dg)
     if (fclose(f) == 0 && ok) return CAIRN_OK;
     const int why = err ? err : errno;
     if (regular) (void)unlink(path);
-    return diag_set(dg, CAIRN_E_IO, "%s: writing: %s", path, strerror(why));
+    return diag_set(dg, CAIRN_E_IO, "%s: writing: %s", path, strerrordesc_np(why));
 }
 
 static bool put(FILE *f, const void *p, size_t n)
@@ -74,7 +74,7 @@ cairn_status npy_write_f32(const char *path, const float *p, const size_t *dim, 
     }
     f = fopen(path, "wb");
     if (!f) {
-        st = diag_set(dg, CAIRN_E_IO, "%s: opening for writing: %s", path, strerror(errno));
+        st = diag_set(dg, CAIRN_E_IO, "%s: opening for writing: %s", path, strerrordesc_np(errno));
         goto out;
     }
     st = finish(f, path, put(f, head.ptr, head.len) && put(f, p, size), dg);
@@ -211,7 +211,9 @@ cairn_status npz_write_top(const char *path, const int32_t *ids, const float *lo
         {.name = "lse.npy", .descr = "<f4", .data = lse, .size = 4 * n, .dim = {n}, .n_dim = 1},
     };
     f = fopen(path, "wb");
-    if (!f) return diag_set(dg, CAIRN_E_IO, "%s: opening for writing: %s", path, strerror(errno));
+    if (!f)
+        return diag_set(dg, CAIRN_E_IO, "%s: opening for writing: %s", path,
+                        strerrordesc_np(errno));
     errno = ENOMEM; /* what it was when no write failed */
     return finish(f, path, npz_put_all(f, e, sizeof e / sizeof *e), dg);
 }

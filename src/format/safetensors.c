@@ -1,6 +1,7 @@
 /* Safetensors as a source: a directory with config.json beside one file or shards with their index,
    or one file alone.  Parsing a file is safetensors_parse.c's, config.json hfconfig.c's. */
 #include "base/diag.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "format/format.h"
 #include "format/format_priv.h"

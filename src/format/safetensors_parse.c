@@ -7,7 +7,6 @@
 
 #include "base/diag.h"
 #include "base/json.h"
-#include "base/num.h"
 #include "base/reader.h"
 #include "base/str.h"
 #include "format/format_priv.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/diag.h"
-#include "base/num.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "format/format_priv.h"
 

@@ -3,6 +3,7 @@
 #ifndef FORMAT_TEXTFILES_H
 #define FORMAT_TEXTFILES_H
 
+#include "cairn/status.h"
 #include "text/chat.h"
 #include "text/tok.h"
 
