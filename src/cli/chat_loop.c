@@ -54,8 +54,8 @@ void chat_loop_speeds(const answer_result *r)
 {
     const double pre = r->prefill_seconds > 0 ? r->n_prompt / r->prefill_seconds : 0;
     const double dec = r->decode_seconds > 0 ? r->n_generated / r->decode_seconds : 0;
-    fprintf(stderr, "[prompt %d tokens, %.1f t/s; answer %d tokens, %.1f t/s]\n", (int)r->n_prompt,
-            pre, (int)r->n_generated, dec);
+    (void)fprintf(stderr, "[prompt %d tokens, %.1f t/s; answer %d tokens, %.1f t/s]\n",
+                  (int)r->n_prompt, pre, (int)r->n_generated, dec);
 }
 
 /* One question and its answer; the conversation keeps what was said, even if cut short. */
@@ -77,7 +77,7 @@ static cairn_status turn(cairn_engine *e, const cairn_text *t, const cairn_reque
     TRY_GOTO(cli_write_out("\n\n", 2, dg), out);
     chat_loop_say(conversation, "assistant", buf_view(&said));
     if (res.finish == CAIRN_FINISH_LENGTH)
-        fputs("[the context is full; /clear starts anew]\n", stderr);
+        (void)fputs("[the context is full; /clear starts anew]\n", stderr);
     if (verbose) chat_loop_speeds(&res);
 out:
     if (st != CAIRN_OK) buf_cut(conversation, before);
@@ -119,9 +119,9 @@ static bool command_line(const char *line, buf *conversation, const char *system
     if (strcmp(line, "/exit") == 0 || strcmp(line, "/quit") == 0) return false;
     if (strcmp(line, "/clear") == 0) {
         chat_loop_begin(conversation, system);
-        fputs("[a new conversation]\n", stderr);
+        (void)fputs("[a new conversation]\n", stderr);
     } else
-        fputs("commands: /clear, /exit; Ctrl-C stops an answer, Ctrl-D ends\n", stderr);
+        (void)fputs("commands: /clear, /exit; Ctrl-C stops an answer, Ctrl-D ends\n", stderr);
     return true;
 }
 
@@ -135,7 +135,7 @@ cairn_status chat_loop(cairn_engine *e, const cairn_text *t, const cairn_request
     buf_init(&path, MEM_MISC);
     const char *history = history_path(&path);
     chat_loop_begin(&conversation, system);
-    fputs("/clear starts anew, /exit or Ctrl-D leaves, Ctrl-C stops an answer\n", stderr);
+    (void)fputs("/clear starts anew, /exit or Ctrl-D leaves, Ctrl-C stops an answer\n", stderr);
     using_history();
     if (history) (void)read_history(history);
     answer_catch_interrupt();

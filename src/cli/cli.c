@@ -18,18 +18,19 @@ enum { IDS_FILE_MAX = 64 << 20 }; /* some ten million ids */
 
 int cli_failed(const cairn_diag *dg)
 {
-    fprintf(stderr, "cairn: %s\n", dg->message[0] ? dg->message : cairn_status_text(dg->status));
+    (void)fprintf(stderr, "cairn: %s\n",
+                  dg->message[0] ? dg->message : cairn_status_text(dg->status));
     return EXIT_FAILED;
 }
 
 int cli_usage(const command *c, const char *fmt, ...)
 {
     va_list ap;
-    fputs("cairn: ", stderr);
+    (void)fputs("cairn: ", stderr);
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    (void)vfprintf(stderr, fmt, ap);
     va_end(ap);
-    fprintf(stderr, "; usage: cairn %s %s\n", c->name, c->words);
+    (void)fprintf(stderr, "; usage: cairn %s %s\n", c->name, c->words);
     return EXIT_USAGE;
 }
 
@@ -44,6 +45,9 @@ static int print_help(const command *c, const flag *table, size_t n)
     return cli_print(&b, &dg) == CAIRN_OK ? EXIT_OK : cli_failed(&dg);
 }
 
+/* Each command calls this first, with what argc, argv and its table say: a struct would only rename
+   them. */
+// NOLINTNEXTLINE(readability-function-size)
 bool cli_flags(const command *c, const flag *table, size_t n_flags, int argc, char **argv,
                size_t min_words, size_t max_words, cli_words *out, int *exit_code)
 {

@@ -2,9 +2,9 @@
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
-#include "base/buf.h"
-#include "base/flags.h"
-#include "cairn/cairn.h"
+#include "base/buf.h"    /* IWYU pragma: export */
+#include "base/flags.h"  /* IWYU pragma: export */
+#include "cairn/cairn.h" /* IWYU pragma: export */
 
 #define CLI_DEFAULT_MODEL "smollm2"
 

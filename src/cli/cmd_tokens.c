@@ -1,6 +1,5 @@
 /* tokenize, detokenize, render: a model's text files, no weights. */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/diag.h"
 #include "base/file.h"
