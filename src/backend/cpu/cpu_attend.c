@@ -90,6 +90,7 @@ static int32_t unit_count(const attend_job *j)
 
 static void unit_bounds(const attend_job *j, unit *u)
 {
+    assert(u->n_rows > 0 && u->n_rows <= TILE_VECS);
     for (int32_t i = 0; i < u->n_rows; i++) {
         int32_t pos = j->r->s->pos[cpu_step_row(j->r, j->o->in[0], u->row0 + i)];
         int32_t window = j->o->u.attend.window;

@@ -3,6 +3,9 @@
 #include <string.h>
 
 #include "backend/cpu/cpu_attend.h"
+#include "backend/cpu/kern/kern_vec.h"
+#include "tensor/kvview.h"
+#include "tensor/op.h"
 
 enum { DIRECT_VECS = 12 }; /* up to here keys are widened in registers */
 

@@ -2,6 +2,11 @@
    layout of tensor/kvview.h.  Nothing is read here but the step's own rows. */
 #include "backend/cpu/cpu_attend.h"
 
+#include "backend/cpu/kern/kern_vec.h"
+#include "tensor/batch.h"
+#include "tensor/kvview.h"
+#include "tensor/op.h"
+
 enum { ENCODE_GRAIN = 4096 };
 
 /* Keys lie position fastest: element d of a position is KV_TILE elements after element d - 1. */

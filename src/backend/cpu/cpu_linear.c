@@ -186,6 +186,7 @@ static void float_rows(const kern_linear *k, const weight *w, int32_t row0, int3
         dense(w->data + (size_t)row0 * row_bytes, row_bytes, n, x, ldx, n_t, w->cols, y, ldy);
         return;
     }
+    assert(k->dense_f32);
     for (int32_t i = 0; i < n; i += DEQUANT_ROWS) {
         int32_t m = min_i32(DEQUANT_ROWS, n - i);
         float *rows = (float *)(void *)scratch;

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "backend/cpu/cpu_priv.h"
-#include "base/num.h"
 
 typedef struct move_job {
     const cpu_run *r;

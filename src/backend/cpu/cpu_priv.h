@@ -7,6 +7,8 @@
 #include "backend/cpu/kern/kern.h"
 #include "base/workers.h"
 #include "tensor/backend.h"
+#include "tensor/prog.h"
+#include "tensor/weight.h"
 
 struct dev {
     kern k;

@@ -1,5 +1,4 @@
 /* LINEAR at the level of Icelake: the table, and the peak of vpdpbusd. */
-#include <immintrin.h>
 
 #include "backend/cpu/kern/x86/linear_x86.h"
 
