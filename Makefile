@@ -23,7 +23,7 @@ OBJCOPY := objcopy
 MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 
 # --- sources ---
-not_here := $(if $(filter x86_64,$(MACHINE)),,src/backend/cpu/kern/x86/%) \
+not_here := $(if $(filter x86_64,$(MACHINE)),,src/backend/cpu/kern/x86/% tests/kern/emulated_%) \
             $(if $(filter aarch64,$(MACHINE)),,src/backend/cpu/kern/arm/%)
 src_all := $(sort $(shell find src -name '*.c' -o -name '*.cc'))
 src_all := $(filter-out $(not_here),$(src_all))
@@ -35,11 +35,12 @@ obj_cli := $(call obj,$(src_cli))
 
 # A test program is a file under tests/ with a main; other files there help the programs of their
 # folder, and those directly in tests/ help all.  tests/fuzz holds libFuzzer targets, fuzz_*.c.
-test_c := $(sort $(shell find tests -name '*.c' -not -path 'tests/fuzz/*'))
+test_c := $(filter-out $(not_here),$(sort $(shell find tests -name '*.c' -not -path 'tests/fuzz/*')))
 test_main := $(if $(test_c),$(shell grep -lE '^int main\b' $(test_c)))
-# Programs that Python tests start and that are no tests themselves.
+# Programs that Python tests and .ci/run start and that are no tests themselves.
 test_side := $(filter tests/serve/fake_server.c tests/text/tok_driver.c \
-                      tests/golden/print_programs.c,$(test_main))
+                      tests/golden/print_programs.c tests/golden/hot_paths.c \
+                      tests/kern/print_bits.c,$(test_main))
 test_main := $(filter-out $(test_side),$(test_main))
 test_help := $(filter-out $(test_main) $(test_side),$(test_c))
 TESTS ?= $(test_main)
@@ -91,6 +92,16 @@ conv = $(if $(filter src/backend/cpu/kern/% tests/%,$(1)),,$(WARN_CONV))
 # --- libraries ---
 LIBS := -lsimdjson -lstdc++ -lxxhash -lonig -lutf8proc -lcurl -lzip -lpthread -lm
 LIBS_CLI := -ledit
+LIBS_TEST := -lcmocka
+# BARE=1: no library but C's, so that another machine's compiler suffices for the tests of the kernels
+# (tests/bare stands for cmocka): make BARE=1 B=build-arm64 CC=aarch64-linux-gnu-gcc kern-tests
+ifneq ($(BARE),)
+obj_lib := $(filter $(B)/src/tensor/% $(B)/src/backend/cpu/% $(addprefix $(B)/src/base/,alloc.o arena.o \
+    buf.o clock.o diag.o file.o half.o machine.o num.o rng.o status.o str.o thread.o utf8.o workers.o),$(obj_lib))
+LIBS := -lpthread -lm
+LIBS_TEST :=
+COMMON += -Itests/bare
+endif
 LINK = $(CC) $(HARD) -pthread -Wl,--as-needed $(LDFLAGS)
 
 # Commands are shown short, unless V=1.
@@ -98,7 +109,7 @@ V ?= 0
 say = $(if $(filter 0,$(V)),@printf '  %-4s %s\n' '$(1)' '$@';)
 
 # --- targets ---
-.PHONY: all print-libs examples run kern-bench test test-build test-side test-asan test-tsan fuzz fuzz-long fuzz-build check clean FORCE
+.PHONY: all print-libs examples run kern-bench kern-tests test test-build test-side test-asan test-tsan fuzz fuzz-long fuzz-build check clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 all: $(B)/libcairn.a $(B)/cairn.pc $(B)/cairn
@@ -135,7 +146,7 @@ $(B)/flags: FORCE
 
 .SECONDEXPANSION:
 $(B)/tests/%: $(B)/tests/%.o $$(call help_of,tests/%.c) $(B)/internal.a
-	$(call say,LINK)$(LINK) -o $@ $^ $(LIBS) -lcmocka
+	$(call say,LINK)$(LINK) -o $@ $^ $(LIBS) $(LIBS_TEST)
 
 # How to link libcairn.a, for pkg-config; the library is static, so all that it needs is in Libs.
 $(B)/cairn.pc: Makefile src/base/status.c
@@ -178,6 +189,7 @@ test:
 	@tools/install-deps
 	$(MAKE_MORE) test-build
 	@tools/run-tests $(run_py) $(test_bin)
+kern-tests: $(patsubst %.c,$(B)/%,$(filter tests/kern/% tests/ops/%,$(test_main) $(test_side)))
 # Real models take too long here; the tiny ones of tests/golden run the same code.
 test-asan:
 	$(MAKE_MORE) B=$(B)-asan SAN=address,undefined PY_TESTS='$(filter-out tests/real/,$(wildcard tests/*/))' test
@@ -206,7 +218,8 @@ check:
 	@python3 tools/layers.py
 
 compile_commands.json: FORCE
-	@python3 tools/compile-commands "$(CC) $(CFLAGS_ALL) $(WARN_CONV)" $(src_all) > $@
+	@printf '%s\n' $(foreach f,$(filter %.c,$(src_all)),'$(f) $(strip $(call conv,$(f)) $(call isa,$(f)))') | \
+	    python3 tools/compile-commands "$(CC) $(CFLAGS_ALL)" > $@
 
 # What a program that links libcairn.a needs besides.
 print-libs:

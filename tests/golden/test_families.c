@@ -210,7 +210,8 @@ static void check_family(void **state)
     mkweights_remove(made);
 }
 
-int main(void)
+/* usage: test_families [NAME]: all checkpoints, or those whose folder begins with NAME */
+int main(int argc, char **argv)
 {
     static const char root[] = "tests/golden/hf";
     static char path[MAX_FOLDERS][300];
@@ -219,6 +220,7 @@ int main(void)
     DIR *d = opendir(root);
     for (struct dirent *e = d ? readdir(d) : NULL; e && n < MAX_FOLDERS; e = readdir(d)) {
         if (e->d_name[0] == '.') continue;
+        if (argc > 1 && strncmp(e->d_name, argv[1], strlen(argv[1])) != 0) continue;
         (void)snprintf(path[n], sizeof path[n], "%s/%s", root, e->d_name);
         tests[n] = (struct CMUnitTest){path[n], check_family, NULL, NULL, path[n]};
         n++;

@@ -125,6 +125,7 @@ static const int32_t row_counts[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,
 static void check_op(cairn_compute compute, int32_t cols, const shape *s, int32_t n_w,
                      bool residual)
 {
+    if (left_out()) return;
     rig g;
     kern_linear k;
     float *want[MAX_W];

@@ -1,0 +1,194 @@
+/* Six hot paths, each once in a function of its own, after their set-up: tools/budgets counts their
+   instructions under callgrind and holds them against tools/budgets.txt.  (Valgrind has AVX2 and no
+   AVX-512, so the kernels are AVX2's; the level is named.)  Prints a checksum a path, so that nothing
+   can be left out.
+
+   usage: hot_paths    from the top of the repository */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/cpu/kern/kern.h"
+#include "backend/cpu/tiles.h"
+#include "base/file.h"
+#include "base/rng.h"
+#include "base/str.h"
+#include "engine/step.h"
+#include "golden/mkweights.h"
+#include "sample/sample.h"
+#include "text/chat.h"
+#include "text/tok.h"
+
+#define HOT __attribute__((noinline))
+
+static cairn_diag dg;
+
+static void must(cairn_status st)
+{
+    if (st == CAIRN_OK) return;
+    fprintf(stderr, "hot_paths: %s\n", dg.message);
+    exit(1);
+}
+
+static json_doc *parsed(cairn_str s)
+{
+    json_doc *d = NULL;
+    must(json_parse(s, &d, &dg));
+    return d;
+}
+
+HOT static void hot_json(cairn_str s, json_doc **out)
+{
+    must(json_parse(s, out, &dg));
+}
+
+HOT static void hot_tokenize(const tok *t, cairn_str s, buf *ids)
+{
+    must(tok_encode(t, s, 0, ids, &dg));
+}
+
+HOT static void hot_render(const chat *c, json_val messages, buf *out)
+{
+    must(chat_render(c, messages, (json_val){0}, (json_val){0}, true, out, &dg));
+}
+
+static void fill_words(buf *b, size_t size)
+{
+    static const char *const word[] = {"the ", "engine ", "reads ",   "a file, ", "counts 1024 ",
+                                       "and ", "says: ",  "\"ok\"\n", "for(i=0;", "größer "};
+    for (uint64_t i = 0; b->len < size; i++) buf_puts(b, word[rng_u64(1, 1, i) % 10]);
+    b->len = size;
+}
+
+static void text_paths(void)
+{
+    buf file, text, out;
+    tok *t = NULL;
+    chat *c = NULL;
+    json_doc *vocab, *talk, *again = NULL;
+    buf_init(&file, MEM_MISC), buf_init(&text, MEM_MISC), buf_init(&out, MEM_MISC);
+    must(file_read("tests/text/data/bytes_smollm.json", 64 << 20, &file, &dg));
+    vocab = parsed(buf_view(&file));
+    json_writer w = json_write(&text);
+    json_w_val(&w, json_get(json_root(vocab), "tokenizer"));
+    must(tok_open_hf(buf_view(&text), STR_LIT(""), "smollm", &t, &dg));
+    hot_json(buf_view(&text), &again);
+    printf("json      %zu bytes, %zu members\n", text.len, json_size(json_root(again)));
+    text.len = 0;
+    fill_words(&text, 64 << 10);
+    hot_tokenize(t, buf_view(&text), &out);
+    printf("tokenize  %zu bytes, %zu ids\n", text.len, out.len / sizeof(int32_t));
+    text.len = out.len = 0;
+    buf_puts(&text, "[");
+    for (int i = 0; i < 50; i++)
+        buf_printf(&text, "%s{\"role\":\"%s\",\"content\":\" Turn %d of a talk. \"}", i ? "," : "",
+                   i % 2 ? "assistant" : "user", i);
+    buf_puts(&text, "]");
+    talk = parsed(buf_view(&text));
+    must(chat_open(
+        STR_LIT("{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' }}"
+                "{% if m['content'] is string %}{{ m['content'] | trim }}{% endif %}"
+                "{{ '<|im_end|>' + '\n' }}{% endfor %}"
+                "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"),
+        STR_LIT("<s>"), STR_LIT("</s>"), (json_val){0}, "template", &c, &dg));
+    hot_render(c, json_root(talk), &out);
+    printf("render    %zu bytes\n", out.len);
+    chat_close(c), tok_close(t), json_free(vocab), json_free(talk), json_free(again);
+    buf_deinit(&file), buf_deinit(&text), buf_deinit(&out);
+}
+
+HOT static void hot_decode(stepper *s, seq_id q, const int32_t *id, int32_t known)
+{
+    stepper_begin(s);
+    (void)stepper_add(s, q, id, 1, 1, known);
+    stepper_run(s);
+}
+
+static void decode_path(void)
+{
+    enum { PROMPT = 40, CTX = 64 };
+    char dir[MKWEIGHTS_PATH];
+    const cairn_model_opts mo = {
+        .struct_size = sizeof mo, .compute = CAIRN_COMPUTE_FAST, .n_threads = 1};
+    model *m = NULL;
+    stepper *s = NULL;
+    seq_id q;
+    int32_t ids[PROMPT + 1];
+    must(mkweights_temp("tests/golden/hf/llama", dir, &dg));
+    must(model_open(dir, &mo, &m, &dg));
+    mkweights_remove(dir);
+    const stepper_opts so = {
+        .max_rows = PROMPT, .max_out = 1, .max_seqs = 1, .ctx_len = CTX, .codec = stepper_codec(m)};
+    must(stepper_new(m, &so, &s, &dg));
+    must(stepper_add_cache(s, CTX, 0, &dg));
+    must(cache_open(stepper_cache(s), CTX, &q));
+    for (int32_t i = 0; i <= PROMPT; i++) ids[i] = (7 * i + 1) % m->shape.vocab;
+    stepper_begin(s);
+    (void)stepper_add(s, q, ids, PROMPT, 1, PROMPT);
+    stepper_run(s);
+    hot_decode(s, q, &ids[PROMPT], PROMPT + 1);
+    printf("decode    logit %a\n", (double)stepper_logits(s, 0)[0]);
+    stepper_free(s);
+    model_close(m);
+}
+
+HOT static void hot_tile(kern_tile_fn *f, const uint8_t *tile, int32_t n_block, const void *act,
+                         size_t stride, float *y, void *panel)
+{
+    f(tile, n_block, act, stride, 1, 1, y, panel);
+}
+
+static void tile_path(void)
+{
+    enum { N_BLOCK = 8 };
+    static const size_t block = 144; /* bytes of a Q4_K block */
+    static _Alignas(64) uint8_t tile[N_BLOCK * TILE_ROWS * 144 + TILE_SLACK], panel[TILE_PANEL];
+    static _Alignas(64) float y[TILE_ROWS];
+    static uint8_t rows[N_BLOCK * TILE_ROWS * 144];
+    static float x[N_BLOCK * 256];
+    static a8_256 act[N_BLOCK];
+    kern k;
+    kern_init(&k, ISA_HASWELL);
+    for (size_t i = 0; i < sizeof rows; i++)
+        rows[i] = i % block < 4 ? (i % 2 ? 0x20 : 0) : (uint8_t)rng_u64(3, 1, i);
+    for (size_t i = 0; i < N_BLOCK * 256; i++) x[i] = (float)rng_unit(3, 2, i) - 0.5f;
+    tiles_pack(TILE_Q4_K, rows, N_BLOCK * block, TILE_ROWS, N_BLOCK, tile);
+    k.lin.quant256(x, N_BLOCK, 1, act, sizeof *act);
+    hot_tile(k.lin.tile[TILE_Q4_K], tile, N_BLOCK, act, sizeof *act, y, panel);
+    printf("tile      %a at level %s\n", (double)y[0], isa_name(k.level));
+}
+
+HOT static void hot_sample(sampler *s, float *logits, const sample_in *in, sample_out *out)
+{
+    must(sample_step(s, logits, in, out, &dg));
+}
+
+static void sample_path(void)
+{
+    enum { VOCAB = 32768 };
+    static float logits[VOCAB];
+    static const int32_t ids[] = {1, 2, 3};
+    sampler *s = NULL;
+    sample_out out;
+    cairn_request r;
+    cairn_request_init(&r);
+    r.sampling.temperature = 0.8f;
+    r.sampling.top_k = 40;
+    r.sampling.top_p = 0.95f;
+    r.sampling.seed = 9;
+    for (size_t i = 0; i < VOCAB; i++) logits[i] = 12.0f * (float)rng_unit(4, 1, i);
+    const sample_in in = {&r.sampling, 0, ids, 3, 3, -1};
+    must(sampler_new(VOCAB, &s));
+    hot_sample(s, logits, &in, &out);
+    printf("sample    id %d\n", (int)out.id);
+    sampler_free(s);
+}
+
+int main(void)
+{
+    text_paths();
+    decode_path();
+    tile_path();
+    sample_path();
+    return 0;
+}
