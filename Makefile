@@ -3,7 +3,7 @@
 #   make examples        the programs under examples/, linked as a user would
 #   make run             installs, builds, fetches the default model and answers PROMPT="…"
 #   make test            installs, builds and runs every test program
-#   make test-asan test-tsan fuzz fuzz-long check compile_commands.json clean
+#   make test-asan test-tsan fuzz fuzz-long check check-all budgets compile_commands.json clean
 # Knobs: B=folder  CC=gcc|clang  SAN=address,undefined|thread  TESTS="tests/unit/base/test_map.c …"
 #        FUZZ_SECONDS=N of fresh fuzzing a target  V=1 shows whole commands
 
@@ -109,7 +109,7 @@ V ?= 0
 say = $(if $(filter 0,$(V)),@printf '  %-4s %s\n' '$(1)' '$@';)
 
 # --- targets ---
-.PHONY: all print-libs examples run kern-bench kern-tests test test-build test-side test-asan test-tsan fuzz fuzz-long fuzz-build check clean FORCE
+.PHONY: all print-libs examples run kern-bench kern-tests test test-build test-side test-asan test-tsan fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 all: $(B)/libcairn.a $(B)/cairn.pc $(B)/cairn
@@ -217,6 +217,15 @@ check:
 	@python3 tools/layers.py --self-test
 	@python3 tools/layers.py
 
+# The checks that .ci/run makes of the touched files alone, on the whole tree: once a week.
+check-all:
+	@TIDY=all IWYU=all .ci/run check clang-tidy iwyu cppcheck
+
+# Instructions of the hot paths, by callgrind, become tools/budgets.txt.
+budgets:
+	$(MAKE_MORE) $(B)/tests/golden/hot_paths
+	@tools/budgets --write $(B)/tests/golden/hot_paths
+
 compile_commands.json: FORCE
 	@printf '%s\n' $(foreach f,$(filter %.c,$(src_all)),'$(f) $(strip $(call conv,$(f)) $(call isa,$(f)))') | \
 	    python3 tools/compile-commands "$(CC) $(CFLAGS_ALL)" > $@
@@ -226,6 +235,6 @@ print-libs:
 	@echo '$(strip $(LIBS))'
 
 clean:
-	rm -rf $(B) $(B)-asan $(B)-tsan $(B)-fuzz $(B)-clang
+	rm -rf $(B) $(B)-asan $(B)-tsan $(B)-fuzz $(B)-clang $(B)-arm64
 
 -include $(patsubst %.o,%.d,$(obj_lib) $(obj_cli) $(call obj,$(test_c) $(fuzz_all) $(wildcard examples/*.c)))

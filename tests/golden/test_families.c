@@ -143,13 +143,14 @@ static void check_greedy(const model *m, const golden *g, double tolerance)
     for (int32_t i = 0; i < g->n_greedy; i++) {
         int32_t best[2] = {0, g->vocab};
         const int32_t n = g->n + i;
+        seq[n] = g->greedy[i];
+        if (left_out()) continue;
         o.first = n - 1;
         if (forward_score(m, seq, (size_t)n, &o, best_of, best, &dg) != CAIRN_OK)
             fail_msg("%s", dg.message);
         if ((double)g->margin[i] > 2 * tolerance && best[0] != g->greedy[i])
             fail_msg("greedy token %d is %d; expected %d (margin %g)", (int)i, (int)best[0],
                      (int)g->greedy[i], (double)g->margin[i]);
-        seq[n] = g->greedy[i];
     }
 }
 
@@ -168,6 +169,7 @@ static void check_numerics(const model *m, const golden *g)
 {
     cairn_diag dg = {0};
     cairn_numerics_report r = {.struct_size = sizeof r};
+    if (test_part() > 1) return; /* thirteen runs of the model */
     if (numerics_check(m, g->ids, (size_t)g->n, 2, NULL, NULL, &r, &dg) != CAIRN_OK)
         fail_msg("%s", dg.message);
     if (r.n_different) fail_msg("one numerics: %s", r.first);

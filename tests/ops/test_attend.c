@@ -277,8 +277,9 @@ static void test_attend(void **state)
     (void)state;
     const int32_t levels = rig_levels();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        if (left_out()) continue;
         const attend_case *c = &cases[i];
+        const bool small = c->n_head * c->dk < 130 && c->len <= 300;
+        if (test_part() > 1 && !small) continue;
         const size_t n = (size_t)(c->len * c->n_head * c->dv);
         float *want = malloc(n * sizeof *want), *got = malloc(n * sizeof *got);
         world w, stranger;
