@@ -5,6 +5,7 @@
 
 #include "base/diag.h"
 #include "base/file.h"
+#include "base/str.h"
 #include "format/chatfile.h"
 #include "format/format.h"
 #include "format/hfconfig.h"
