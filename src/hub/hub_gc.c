@@ -62,15 +62,26 @@ static const char *path_of(repo_gc *g, const char *a, const char *b)
     return g->st == CAIRN_OK ? g->path.ptr : "";
 }
 
-/* Every file and link below; `name` is its path from `root` on. */
+/* What cannot be looked through may hold a link: then nothing of the repository is judged. */
+static void unread(repo_gc *g)
+{
+    if (g->st == CAIRN_OK) g->st = CAIRN_E_IO;
+}
+
+/* Every file and link below; `name` is its path from `root` on.  A root that is absent holds none. */
 static void each_file(repo_gc *g, const char *root, file_fn fn)
 {
     char *roots[2] = {(char *)(uintptr_t)root, NULL}; /* not written to */
     const size_t skip = strlen(root) + 1;
     FTS *f = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-    for (FTSENT *e = f ? fts_read(f) : NULL; e; e = fts_read(f))
+    if (!f) unread(g);
+    for (FTSENT *e = f ? fts_read(f) : NULL; e; e = fts_read(f)) {
         if (e->fts_info == FTS_F || e->fts_info == FTS_SL || e->fts_info == FTS_SLNONE)
             fn(g, e, e->fts_path + skip);
+        const bool absent = e->fts_level == 0 && e->fts_errno == ENOENT;
+        if (e->fts_info == FTS_DNR || e->fts_info == FTS_ERR || (e->fts_info == FTS_NS && !absent))
+            unread(g);
+    }
     if (f) (void)fts_close(f);
 }
 
@@ -101,7 +112,11 @@ static void on_link(repo_gc *g, const FTSENT *e, const char *name)
     char to[512];
     (void)name;
     const ssize_t n = readlink(e->fts_path, to, sizeof to - 1);
-    if (n <= 0 || (size_t)n == sizeof to - 1) return; /* a file itself: nothing to keep for it */
+    if (n < 0 && errno == EINVAL) return; /* a file itself: nothing to keep for it */
+    if (n <= 0 || (size_t)n == sizeof to - 1) {
+        unread(g);
+        return;
+    }
     to[n] = '\0';
     const char *slash = strrchr(to, '/');
     keep_key(g, &g->blobs, str_of(slash ? slash + 1 : to));
@@ -179,6 +194,7 @@ static void each_name(repo_gc *g, const char *what, void (*fn)(repo_gc *, const 
     buf names;
     buf_init(&names, MEM_IO);
     DIR *d = opendir(path_of(g, what, NULL));
+    if (!d && errno != ENOENT) unread(g);
     for (const char *e = hub_next_name(d); e; e = hub_next_name(d))
         if (e[0] != '.') buf_put(&names, e, strlen(e) + 1);
     if (d) (void)closedir(d);
