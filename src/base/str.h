@@ -39,6 +39,13 @@ static inline bool str_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
+/* Value of a hexadecimal digit, or -1. */
+static inline int str_hex_digit(char c)
+{
+    if (str_is_digit(c)) return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
 /* Byte order; negative, 0, positive. */
 int str_cmp(cairn_str a, cairn_str b);
 /* Index of the first occurrence at or after `from`; SIZE_MAX if none. */

@@ -34,7 +34,8 @@ enum {
     HTTP_MAX_REPLY_HEADERS = 4 /* set by http_set_header for one reply */
 };
 
-/* Binds and listens.  `host` is a numeric address or a name; port 0 picks one. */
+/* Binds and listens.  `host` is a numeric address or a name; port 0 picks one.  *out ends in
+   http_close; NULL after a failure. */
 cairn_status http_open(const char *host, int32_t port, const http_limits *lim, const http_app *app,
                        http_server **out, cairn_diag *dg);
 int32_t http_port(const http_server *h);
@@ -55,8 +56,8 @@ void http_close(http_server *h);
 const char *http_method(const http_req *rq);
 const char *http_path(const http_req *rq); /* percent-decoded, without the query */
 cairn_str http_body(const http_req *rq);
-void http_take_body(http_req *rq,
-                    buf *out); /* moves it to the caller (buf_deinit), any old *out lost */
+/* Moves it to the caller, who ends it with buf_deinit; *out holds nothing before. */
+void http_take_body(http_req *rq, buf *out);
 const char *http_header(const http_req *rq, const char *name); /* NULL if absent */
 /* Called once if the client leaves (or is cut) before the reply is ended; not after. */
 void http_on_gone(http_req *rq, void (*fn)(void *user), void *user);

@@ -1,5 +1,6 @@
 /* The framing of a chunked body.  Strict, for http_head.c's reason: sizes are hexadecimal digits and
    nothing else, at most 16 of them; extensions and trailers are read past, within limits. */
+#include "base/str.h"
 #include "serve/http_head.h"
 
 enum {
@@ -7,14 +8,6 @@ enum {
     MAX_EXT = 256,      /* of one chunk; nobody is known to send any */
     MAX_TRAILERS = 8192 /* all of them together */
 };
-
-static int hex_of(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
 
 static bool is_text(char c)
 {
@@ -25,7 +18,7 @@ static bool is_text(char c)
 
 static chunk_state after_size(http_chunks *k, char c)
 {
-    const int digit = hex_of(c);
+    const int digit = str_hex_digit(c);
 
     if (digit >= 0 && k->n_digits < MAX_DIGITS) {
         k->left = k->left << 4 | (uint64_t)digit;

@@ -29,14 +29,6 @@ static bool is_token(char c)
            (c && strchr("!#$%&'*+-.^_`|~", c));
 }
 
-static int hex_of(char c)
-{
-    if (str_is_digit(c)) return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
-
 /* In place; false: a malformed escape, or a NUL. */
 static bool percent_decode(char *s)
 {
@@ -45,7 +37,7 @@ static bool percent_decode(char *s)
     for (; *s; s++) {
         char c = *s;
         if (c == '%') {
-            const int hi = hex_of(s[1]), lo = hi < 0 ? -1 : hex_of(s[2]);
+            const int hi = str_hex_digit(s[1]), lo = hi < 0 ? -1 : str_hex_digit(s[2]);
             if (lo < 0 || (hi == 0 && lo == 0)) return false;
             c = (char)(hi * 16 + lo);
             s += 2;

@@ -318,8 +318,7 @@ int32_t http_port(const http_server *h)
     return h->port;
 }
 
-/* The usual soft limit of 1,024 is less than the
-   connections we promise. */
+/* The usual soft limit of 1,024 is less than the connections we promise. */
 static void raise_fd_limit(int32_t max_connections)
 {
     struct rlimit r;

@@ -89,8 +89,9 @@ struct http_server { /* I/O thread, but for wake */
 };
 
 /* http.c */
-void conn_refuse(http_conn *c, int status, const char *why); /* then closes; no reply has begun */
-void conn_begin_send(http_conn *c);                          /* the reply that is in out */
+/* Answers so unless a reply has begun, and closes either way. */
+void conn_refuse(http_conn *c, int status, const char *why);
+void conn_begin_send(http_conn *c); /* the reply that is in out */
 /* http_conn.c */
 void conn_cut(http_conn *c);    /* tells on_gone, closes at the end of the turn */
 void conn_input(http_conn *c);  /* reads and uses what came */

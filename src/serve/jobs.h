@@ -61,7 +61,8 @@ void jobs_drop(jobs *q, job *j);
 void jobs_deliver(jobs *q); /* done, then release, in the order of their ends */
 void jobs_cancel(jobs *q);  /* refuse, then drop, every one */
 size_t jobs_live(jobs *q);  /* neither delivered nor dropped */
-void jobs_stop(jobs *q); /* waits for running work; what is left is dropped or delivered no more */
+/* Waits for running work.  Nothing is delivered after it: jobs_deinit releases what is left. */
+void jobs_stop(jobs *q);
 void jobs_deinit(jobs *q); /* releases what is left */
 
 #endif
