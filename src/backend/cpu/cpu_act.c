@@ -1,5 +1,6 @@
 /* Elementwise ops: GLU, XIELU, ADD, SCALE, SOFTCAP.  A value is one run of rows · cols elements here. */
 #include "backend/cpu/cpu_priv.h"
+#include "backend/cpu/kern/kern_math.h"
 
 enum { ACT_ALIGN = 16 }; /* elements a cache line: no two tasks write the same one */
 
@@ -87,4 +88,13 @@ void cpu_softcap(cpu_run *r, const op *o)
 {
     act_job j = act_start(r, o);
     cpu_spans(r, act_size(r, o), CPU_GRAIN_MATH, ACT_ALIGN, softcap_span, &j);
+}
+
+void cpu_gate(cpu_run *r, const op *o)
+{
+    const size_t n = (size_t)r->x->pl->p->value[o->in[0]].cols;
+    const float *x = cpu_val(r, o->in[0]), *g = cpu_val(r, o->in[1]);
+    float *y = cpu_val(r, o->out[0]);
+    for (size_t i = 0; i < (size_t)cpu_rows(r, o->in[0]); i++)
+        r->x->d->k.vec.scale(y + i * n, x + i * n, 1.0f / (1.0f + kern_exp(-g[i])), n);
 }
