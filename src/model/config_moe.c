@@ -25,19 +25,20 @@ static route_score gguf_score(config *c, route_score otherwise)
     return n ? of[n - 1] : otherwise;
 }
 
-static void check_groups(config *c, const route_spec *s, int32_t n_expert)
+static void check_groups(config *c, const route_spec *s, const char *k_key, int32_t n_expert)
 {
     if (n_expert % s->n_group)
         config_fail(c, "n_group", "uneven", "a divisor of the number of experts");
     else if (s->n_group_used > s->n_group)
         config_fail(c, "topk_group", "more than there are groups", "at most n_group");
     else if (s->k > n_expert / s->n_group * s->n_group_used)
-        config_fail(c, "num_experts_per_tok", "more than there are experts",
+        config_fail(c, k_key, "more than there are experts",
                     "at most the experts of the groups that take part");
 }
 
 void config_moe(config *c, const moe_defaults *d, weights *w, route_spec *out)
 {
+    const char *k = d->k_key ? d->k_key : "num_experts_per_tok";
     const char *ffn = d->ffn_key ? d->ffn_key : "moe_intermediate_size";
     w->dim[DIM_EXPERTS] = config_int(c, count_key(c), "expert_count", 1, MOST_EXPERTS, d->n_expert);
     w->dim[DIM_EXPERT_FFN] =
@@ -47,18 +48,21 @@ void config_moe(config *c, const moe_defaults *d, weights *w, route_spec *out)
                    MOST_WIDTH, d->shared_ffn ? d->shared_ffn : 1);
     *out = (route_spec){
         .score = c->gguf ? gguf_score(c, d->score) : d->score,
-        .k = config_int(c, "num_experts_per_tok", "expert_used_count", 1, MOST_EXPERTS, d->k),
-        .n_group = config_int(c, "n_group", "expert_group_count", 1, MOST_EXPERTS, 1),
-        .n_group_used = config_int(c, "topk_group", "expert_group_used_count", 1, MOST_EXPERTS, 1),
+        .k = config_int(c, k, "expert_used_count", 1, MOST_EXPERTS, d->k),
+        .n_group = config_int(c, "n_group", "expert_group_count", 1, MOST_EXPERTS,
+                              !c->gguf && d->n_group ? d->n_group : 1),
+        .n_group_used = config_int(c, "topk_group", "expert_group_used_count", 1, MOST_EXPERTS,
+                                   !c->gguf && d->n_group_used ? d->n_group_used : 1),
         .normalise = d->normalise,
         .eps = d->eps,
-        .scale = (float)config_num(c, "routed_scaling_factor", "expert_weights_scale", 0, 1e6, 1),
+        .scale = (float)config_num(c, "routed_scaling_factor", "expert_weights_scale", 0, 1e6,
+                                   !c->gguf && d->scale > 0 ? (double)d->scale : 1),
     };
     if (!c->gguf && d->normalise_key)
         out->normalise = config_bool(c, d->normalise_key, d->normalise);
-    if (out->scale == 0.0f) out->scale = 1.0f; /* GGUF writes 0 for none */
+    if (c->gguf && out->scale == 0.0f) out->scale = 1.0f; /* GGUF writes 0 for none */
     w->n_expert_used = out->k;
-    check_groups(c, out, w->dim[DIM_EXPERTS]);
+    check_groups(c, out, k, w->dim[DIM_EXPERTS]);
 }
 
 bool *config_sparse_from(config *c, int32_t n_layer, const char *first_key, int32_t otherwise,
@@ -94,7 +98,11 @@ bool *config_sparse_step(config *c, int32_t n_layer, arena *a)
 int32_t config_skip_mtp(config *c, base_config *b)
 {
     const int32_t n = config_int(c, "num_nextn_predict_layers", "nextn_predict_layers", 0, 64, 0);
-    if (c->gguf && n < b->s.n_layer) b->s.n_layer -= n;
+    if (c->gguf && n >= b->s.n_layer)
+        config_fail(c, "nextn_predict_layers", "as many as there are blocks",
+                    "fewer than block_count");
+    else if (c->gguf)
+        b->s.n_layer -= n;
     return n;
 }
 

@@ -89,6 +89,9 @@ static const moe_defaults experts_of = {.score = ROUTE_SIGMOID,
                                         .ffn = 2048,
                                         .normalise = true,
                                         .eps = 1e-20f,
+                                        .n_group = 8,
+                                        .n_group_used = 4,
+                                        .scale = 2.5f,
                                         .normalise_key = "norm_topk_prob"};
 
 static cairn_status read_dims(model *m, config *c, deepseek *s)

@@ -92,7 +92,7 @@ static cairn_status full_rope(model *m, config *c, int32_t dim, rope_spec *out, 
     const rope_params p = {.dim = dim,
                            .ctx = m->shape.ctx_train,
                            .theta = config_num(c, "rope_parameters.full_attention.rope_theta",
-                                               "rope.freq_base", -1e30, 1e30, 1e6)};
+                                               "rope.freq_base", 1.01, 1e12, 1e6)};
     const double part =
         config_num(c, "rope_parameters.full_attention.partial_rotary_factor", NULL, 0, 1, 0.25);
     const double factor =
@@ -111,16 +111,19 @@ static cairn_status full_rope(model *m, config *c, int32_t dim, rope_spec *out, 
 cairn_status gemma4_read_ropes(model *m, config *c, const base_config *b, gemma4 *g, cairn_diag *dg)
 {
     rope_params p = {.dim = b->s.head_dim, .ctx = b->s.ctx_train, .theta = 1e4};
-    int32_t full = b->s.head_dim;
-    if (c->gguf) p.theta = config_num(c, NULL, "rope.freq_base_swa", -1e30, 1e30, 1e4);
+    int32_t dim[2] = {0, 0}; /* of full layers, of windowed ones */
+    if (c->gguf) p.theta = config_num(c, NULL, "rope.freq_base_swa", 1.01, 1e12, 1e4);
     if (config_has(c, "rope_parameters.sliding_attention", NULL))
         p = config_rope(c, b, "sliding_attention", 1e4, &m->a);
     for (int32_t i = 0; i < b->s.n_layer; i++) {
         const gemma4_layer *l = &g->layer[i];
-        if (l->window) p.dim = l->head_dim;
-        if (!l->window) full = l->head_dim;
+        int32_t *d = &dim[l->window > 0];
+        if (*d && *d != l->head_dim)
+            config_fail(c, "head_dim", "several in layers of one kind", "one a kind of layer");
+        *d = l->head_dim;
     }
+    if (dim[1]) p.dim = dim[1];
     TRY(c->status);
     TRY(family_rope(m, &p, &g->rope_windowed, dg));
-    return full_rope(m, c, full, &g->rope, dg);
+    return full_rope(m, c, dim[0] ? dim[0] : b->s.head_dim, &g->rope, dg);
 }
