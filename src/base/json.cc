@@ -16,6 +16,9 @@ extern "C" {
 
 struct json_doc {
     simdjson::dom::document dom;
+    char *text;       /* what `longs` point into; NULL: no integer is long */
+    json_long *longs; /* by place; in the block of `text` */
+    size_t n_longs;
 };
 
 namespace
@@ -104,6 +107,33 @@ static bool may_be_json(cairn_str text)
     return i < text.len && text.ptr[i] && std::strchr("{[\"-0123456789tfn", text.ptr[i]);
 }
 
+/* Numbers of the tape are in the order of the text. */
+static void place_longs(json_doc *d, uint64_t n_words)
+{
+    uint64_t ordinal = 0;
+    size_t k = 0;
+    for (uint64_t i = 1; i < n_words && k < d->n_longs; i++) {
+        const char t = static_cast<char>(d->dom.tape[i] >> 56);
+        if (t != 'l' && t != 'u' && t != 'd') continue;
+        if (d->longs[k].at == ordinal++) d->longs[k++].at = i;
+        i++;
+    }
+}
+
+static bool keep_longs(json_doc *d, cairn_str text, const buf *longs)
+{
+    if (!longs->len) return true;
+    char *p = static_cast<char *>(mem_alloc(longs->len + text.len, MEM_JSON));
+    if (!p) return false;
+    std::memcpy(p, longs->ptr, longs->len);
+    std::memcpy(p + longs->len, text.ptr, text.len);
+    d->longs = reinterpret_cast<json_long *>(p);
+    d->text = p + longs->len;
+    d->n_longs = longs->len / sizeof(json_long);
+    place_longs(d, d->dom.tape[0] & 0x00ffffffffffffffULL);
+    return true;
+}
+
 static cairn_status parse(cairn_str text, bool widened, json_doc **out, cairn_diag *dg)
 {
     if (text.len > SIZE_MAX - simdjson::SIMDJSON_PADDING)
@@ -119,6 +149,8 @@ static cairn_status parse(cairn_str text, bool widened, json_doc **out, cairn_di
     if (text.len) std::memcpy(padded, text.ptr, text.len);
     std::memset(padded + text.len, 0, simdjson::SIMDJSON_PADDING);
     json_doc *d = new (home) json_doc();
+    d->text = nullptr;
+    d->n_longs = 0;
     const simdjson::error_code e = parse_into(d, padded, text.len);
     mem_free(padded);
     if (!e) {
@@ -127,13 +159,25 @@ static cairn_status parse(cairn_str text, bool widened, json_doc **out, cairn_di
     }
     json_free(d);
     if (widened || e != simdjson::NUMBER_ERROR) return refuse(e, text, dg);
-    buf wide;
+    buf wide, longs;
     buf_init(&wide, MEM_JSON);
-    json_widen(text, &wide);
+    buf_init(&longs, MEM_JSON);
+    json_widen(text, &wide, &longs);
     cairn_status st = buf_status(&wide);
-    if (st == CAIRN_OK) st = parse(buf_view(&wide), true, out, dg);
-    if (st != CAIRN_OK) (void)refuse(e, text, dg); /* places in the text as it was given */
+    if (st == CAIRN_OK) st = buf_status(&longs);
+    if (st == CAIRN_OK) st = parse(buf_view(&wide), true, &d, dg);
+    if (st == CAIRN_OK && !keep_longs(d, text, &longs)) {
+        json_free(d);
+        st = CAIRN_E_NOMEM;
+    }
+    if (st == CAIRN_OK)
+        *out = d;
+    else if (st == CAIRN_E_NOMEM)
+        (void)diag_set(dg, st, "JSON of %zu bytes", text.len);
+    else
+        (void)refuse(e, text, dg); /* places in the text as it was given */
     buf_deinit(&wide);
+    buf_deinit(&longs);
     return st;
 }
 
@@ -145,6 +189,7 @@ cairn_status json_parse(cairn_str text, json_doc **out, cairn_diag *dg)
 void json_free(json_doc *d)
 {
     if (!d) return;
+    if (d->text) mem_free(d->longs);
     d->~json_doc();
     mem_free(d);
 }
@@ -238,6 +283,22 @@ double json_num(json_val v, double otherwise)
 cairn_str json_str(json_val v)
 {
     return tape_type(v) == '"' ? string_at(v) : cairn_str{"", 0};
+}
+
+cairn_str json_digits(json_val v)
+{
+    if (tape_type(v) != 'd') return cairn_str{"", 0};
+    const json_doc *d = doc_of(v);
+    size_t lo = 0, hi = d->n_longs;
+    while (lo < hi) {
+        const size_t mid = lo + (hi - lo) / 2;
+        if (d->longs[mid].at < v.at)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    if (lo == d->n_longs || d->longs[lo].at != v.at) return cairn_str{"", 0};
+    return cairn_str{d->text + d->longs[lo].from, d->longs[lo].len};
 }
 
 /* The exact bits of an integer past INT64_MAX, for the writer. */

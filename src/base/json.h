@@ -59,9 +59,13 @@ bool json_next_member(json_iter *it, cairn_str *key, json_val *v);
 
 /* Untyped reads: the value if it has the type, else `otherwise`. */
 bool json_bool(json_val v, bool otherwise);
-int64_t json_int(json_val v, int64_t otherwise); /* a float without fraction counts */
-double json_num(json_val v, double otherwise);   /* ints too */
-cairn_str json_str(json_val v);                  /* empty if not a string */
+int64_t json_int(json_val v, int64_t otherwise);    /* a float without fraction counts */
+uint64_t json_uint(json_val v, uint64_t otherwise); /* an integer of 0 or more */
+double json_num(json_val v, double otherwise);      /* ints too */
+cairn_str json_str(json_val v);                     /* empty if not a string */
+/* The digits, as written, of an integer that fits no 64 bits (it is a JSON_FLOAT otherwise); empty
+   for everything else. */
+cairn_str json_digits(json_val v);
 
 /* Checked reads: an absent or null member leaves *out alone and is fine; a wrong type or range is
    E_ARG "`key` must be …, found …". */

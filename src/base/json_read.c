@@ -3,6 +3,7 @@
 
 #include "base/diag.h"
 #include "base/json.h"
+#include "base/json_priv.h"
 #include "base/str.h"
 
 const char *json_type_name(json_type t)
@@ -11,6 +12,13 @@ const char *json_type_name(json_type t)
                                        "an integer", "an integer", "a number",
                                        "a string",   "an array",   "an object"};
     return name[t];
+}
+
+uint64_t json_uint(json_val v, uint64_t otherwise)
+{
+    if (json_typeof(v) == JSON_UINT) return json_uint_bits(v);
+    return json_typeof(v) == JSON_INT && json_int(v, -1) >= 0 ? (uint64_t)json_int(v, 0)
+                                                              : otherwise;
 }
 
 static json_val get(json_val obj, cairn_str name)

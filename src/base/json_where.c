@@ -215,9 +215,29 @@ static bool over_64_bits(const char *p, size_t n, bool negative)
     return n > len || (n == len && memcmp(p, limit, n) > 0);
 }
 
-void json_widen(cairn_str text, buf *out)
+/* Bytes of the number that begins at s[i]; 0: none begins there. */
+static size_t number_len(cairn_str text, size_t i)
+{
+    size_t end = i;
+    if (text.ptr[i] != '-' && !str_is_digit(text.ptr[i])) return 0;
+    while (end < text.len && (str_is_digit(text.ptr[end]) || strchr("+-.eE", text.ptr[end])) &&
+           text.ptr[end])
+        end++;
+    return end - i;
+}
+
+static bool is_long_integer(const char *p, size_t n)
+{
+    const bool minus = n && *p == '-';
+    size_t i = minus;
+    while (i < n && str_is_digit(p[i])) i++;
+    return i == n && over_64_bits(p + minus, n - minus, minus);
+}
+
+void json_widen(cairn_str text, buf *out, buf *longs)
 {
     size_t done = 0, i = 0;
+    uint64_t ordinal = 0;
     bool in_string = false;
 
     while (i < text.len) {
@@ -228,17 +248,16 @@ void json_widen(cairn_str text, buf *out)
             i++;
             continue;
         }
-        size_t end = i;
-        while (end < text.len && str_is_digit(text.ptr[end])) end++;
-        const char before = i ? text.ptr[i - 1] : ' ';
-        const char after = end < text.len ? text.ptr[end] : ' ';
-        if (over_64_bits(text.ptr + i, end - i, before == '-') && !strchr(".eE+", before) &&
-            !strchr(".eE", after)) {
-            buf_put(out, text.ptr + done, end - done);
+        const size_t n = number_len(text, i);
+        if (is_long_integer(text.ptr + i, n)) {
+            const json_long l = {.at = ordinal, .from = i, .len = n};
+            buf_put(out, text.ptr + done, i + n - done);
             buf_puts(out, "e0");
-            done = end;
+            buf_put(longs, &l, sizeof l);
+            done = i + n;
         }
-        i = end > i ? end : i + 1;
+        ordinal += n > 0;
+        i += n ? n : 1;
     }
     if (done < text.len) buf_put(out, text.ptr + done, text.len - done);
 }

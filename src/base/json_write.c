@@ -191,7 +191,10 @@ void json_w_val(json_writer *w, json_val v)
         json_w_uint(w, json_uint_bits(v));
         return;
     case JSON_FLOAT:
-        json_w_num(w, json_num(v, 0));
+        if (json_digits(v).len)
+            json_w_raw(w, json_digits(v));
+        else
+            json_w_num(w, json_num(v, 0));
         return;
     case JSON_STR:
         json_w_str(w, json_str(v));

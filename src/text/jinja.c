@@ -2,6 +2,7 @@
    of the render's own.  Owns the way from JSON to values; a compiled template is never written. */
 #include "base/diag.h"
 #include "base/utf8.h"
+#include "text/jinja_big.h"
 #include "text/jinja_run.h"
 
 cairn_status jinja_compile(cairn_str text, const char *where, jinja **out, cairn_diag *dg)
@@ -46,6 +47,26 @@ void jinja_free(jinja *t)
 
 static bool from_json(jrun *r, json_val v, jv *out);
 
+static bool from_word(jrun *r, uint64_t u, jv *out)
+{
+    char z[24];
+    size_t n = sizeof z;
+    for (; u; u /= 10) z[--n] = (char)('0' + u % 10);
+    const jbig *x = jbig_read(&r->a, (cairn_str){z + n, sizeof z - n}, 10, false);
+    if (x) *out = jbig_value(x);
+    return x || jfail_as(r, CAIRN_E_NOMEM, "a long integer");
+}
+
+static bool from_long(jrun *r, cairn_str s, jv *out)
+{
+    const bool neg = s.len && s.ptr[0] == '-';
+    if (s.len > JBIG_MAX_DIGITS)
+        return jfail_as(r, CAIRN_E_LIMIT, "integer of more than %d digits", JBIG_MAX_DIGITS);
+    const jbig *x = jbig_read(&r->a, str_sub(s, neg, s.len - neg), 10, neg);
+    if (x) *out = jbig_value(x);
+    return x || jfail_as(r, CAIRN_E_NOMEM, "a long integer");
+}
+
 static bool from_array(jrun *r, json_val v, jv *out)
 {
     json_iter it = json_each(v);
@@ -89,8 +110,9 @@ static bool from_json(jrun *r, json_val v, jv *out)
         *out = jv_int(json_int(v, 0));
         return true;
     case JSON_UINT:
-        return jfail_as(r, CAIRN_E_LIMIT, "integer over 2^63 in the context");
+        return from_word(r, json_uint(v, 0), out);
     case JSON_FLOAT:
+        if (json_digits(v).len) return from_long(r, json_digits(v), out);
         *out = jv_float(json_num(v, 0));
         return true;
     case JSON_STR:

@@ -1,5 +1,6 @@
 /* Attributes, subscripts and slices, as the sandbox resolves them: `x.y` is a Python attribute first
    and an item second, `x["y"]` the other way round; what is missing is undefined. */
+#include "text/jinja_big.h"
 #include "text/jinja_run.h"
 
 static const jfn *in_table(const jfn *t, cairn_str name)
@@ -15,7 +16,8 @@ const jfn *jmethod_find(uint8_t t, cairn_str name)
     switch (t) {
     case J_STR:
         fn = in_table(jmethods_str_cut, name);
-        return fn ? fn : in_table(jmethods_str_form, name);
+        if (!fn) fn = in_table(jmethods_str_form, name);
+        return fn ? fn : in_table(jmethods_str_ask, name);
     case J_LIST:
         return in_table(jmethods_list, name);
     case J_TUPLE: /* index and count */
@@ -136,10 +138,16 @@ static bool attribute(jrun *r, jv obj, cairn_str name, const jfn *method, jv *ou
         fn = method;
         break;
     case J_INT:
+    case J_BIG:
     case J_BOOL:
-        if (str_is(name, "real") || str_is(name, "numerator")) *out = jv_int(jv_as_int(obj));
+        if (str_is(name, "real") || str_is(name, "numerator"))
+            *out = obj.t == J_BIG ? obj : jv_int(jv_as_int(obj));
         if (str_is(name, "imag")) *out = jv_int(0);
         if (str_is(name, "denominator")) *out = jv_int(1);
+        return true;
+    case J_FLOAT:
+        if (str_is(name, "real")) *out = obj;
+        if (str_is(name, "imag")) *out = jv_float(0);
         return true;
     case J_RANGE:
         if (str_is(name, "start")) *out = jv_int(obj.u.range->start);
@@ -267,6 +275,10 @@ static bool slice_part(jrun *r, jv v, int64_t otherwise, int64_t *out)
 {
     *out = otherwise;
     if (v.t == J_NONE) return true;
+    if (v.t == J_BIG) { /* clamped like every index that is too large */
+        *out = v.u.big->neg ? INT64_MIN / 2 : INT64_MAX / 2;
+        return true;
+    }
     if (!jv_is_int(v)) return jfail(r, "slice indices must be integers, not %s", jv_type_name(v));
     *out = jv_as_int(v);
     return true;
@@ -280,7 +292,7 @@ static int64_t clamp(int64_t i, int64_t n, bool down)
 }
 
 typedef struct span {
-    int64_t start, step, n;
+    int64_t start, step, n, stop;
 } span;
 
 static bool slice_span(jrun *r, int64_t len, jv lo, jv hi, jv step, span *s)
@@ -297,7 +309,8 @@ static bool slice_span(jrun *r, int64_t len, jv lo, jv hi, jv step, span *s)
     start = lo.t == J_NONE ? start : clamp(start, len, down);
     stop = hi.t == J_NONE ? (down ? -1 : len) : clamp(stop, len, down);
     int64_t gap = down ? start - stop : stop - start, width = down ? -by : by;
-    *s = (span){.start = start, .step = by, .n = gap > 0 ? (gap + width - 1) / width : 0};
+    *s = (span){
+        .start = start, .stop = stop, .step = by, .n = gap > 0 ? (gap + width - 1) / width : 0};
     return true;
 }
 
@@ -328,14 +341,18 @@ static bool slice_text(jrun *r, jv obj, span s, bool ascii, jv *out)
     return jsteps(r, n / 4);
 }
 
+bool jv_can_slice(jv v)
+{
+    return v.t == J_STR || v.t == J_LIST || v.t == J_TUPLE || v.t == J_RANGE;
+}
+
 bool jv_slice(jrun *r, jv obj, jv lo, jv hi, jv step, jv *out)
 {
     int64_t len;
     span s = {0};
 
     if (obj.t == J_UNDEF) return jfail_undef(r, obj);
-    if (obj.t != J_STR && obj.t != J_LIST && obj.t != J_TUPLE && obj.t != J_RANGE)
-        return jfail(r, "'%s' object cannot be sliced", jv_type_name(obj));
+    if (!jv_can_slice(obj)) return jfail(r, "'%s' object cannot be sliced", jv_type_name(obj));
     if (!jv_len(r, obj, &len) || !slice_span(r, len, lo, hi, step, &s)) return false;
     if (obj.t == J_STR) return slice_text(r, obj, s, len == (int64_t)obj.len, out);
     if (obj.t == J_RANGE) {
@@ -343,7 +360,7 @@ bool jv_slice(jrun *r, jv obj, jv lo, jv hi, jv step, jv *out)
         jrange *made = jalloc(r, sizeof *made);
         if (!made) return false;
         *made = (jrange){.start = g->start + g->step * s.start, .step = g->step * s.step, .n = s.n};
-        made->stop = made->start + made->step * s.n;
+        made->stop = g->start + g->step * s.stop;
         *out = (jv){.t = J_RANGE, .u.range = made};
         return true;
     }

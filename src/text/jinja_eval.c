@@ -120,6 +120,48 @@ static bool eval_compare(jrun *r, const jnode *n, jv *out)
     return true;
 }
 
+/* What the reference computes while it compiles, if all that is printed is of this kind; slices are
+   subscripts then, which do not fail. */
+static bool is_constant(const jnode *n)
+{
+    bool all = true;
+    switch (n->kind) {
+    case N_CONST:
+        return true;
+    case N_GETITEM:
+    case N_GETATTR:
+        return is_constant(n->a) && (!n->b || is_constant(n->b));
+    case N_SLICE:
+        return (!n->a || is_constant(n->a)) && (!n->b || is_constant(n->b)) &&
+               (!n->c || is_constant(n->c));
+    case N_TUPLE:
+    case N_LIST:
+    case N_DICT:
+    case N_CONCAT:
+        for (uint32_t i = 0; i < n->n && all; i++) all = is_constant(n->v[i]);
+        return all;
+    case N_COMPARE:
+        for (uint32_t i = 0; i < n->n && all; i++) all = is_constant(n->v[i]->a);
+        return all && is_constant(n->a);
+    case N_UNARY:
+    case N_NOT:
+        return is_constant(n->a);
+    case N_BINARY:
+    case N_AND:
+    case N_OR:
+        return is_constant(n->a) && is_constant(n->b);
+    case N_COND:
+        return is_constant(n->a) && is_constant(n->b) && n->c && is_constant(n->c);
+    case N_FILTER:
+    case N_TEST:
+        for (uint32_t i = 0; n->a && i < n->x.args->n_pos && all; i++)
+            all = is_constant(n->x.args->pos[i]);
+        return all && n->a && is_constant(n->a);
+    default:
+        return false;
+    }
+}
+
 static bool eval_item(jrun *r, const jnode *n, jv *out)
 {
     const jnode *k = n->b;
@@ -131,7 +173,7 @@ static bool eval_item(jrun *r, const jnode *n, jv *out)
     if ((k->a && !jeval(r, k->a, &lo)) || (k->b && !jeval(r, k->b, &hi)) ||
         (k->c && !jeval(r, k->c, &step)))
         return false;
-    if (obj.t == J_NONE && n->a->kind == N_CONST) /* folded by the reference, as a subscript */
+    if (!jv_can_slice(obj) && obj.t != J_UNDEF && r->printing && is_constant(r->printing))
         return jv_undef(r, obj, jv_lit("slice"), out);
     return jv_slice(r, obj, lo, hi, step, out);
 }

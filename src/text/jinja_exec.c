@@ -135,6 +135,8 @@ static int exec_capture(jrun *r, const jnode *n)
     jv v;
     int e = captured(r, n, &v);
     if (e != EXEC_OK) return e;
+    if (n->kind == N_FILTERBLOCK && v.t != J_STR) /* the reference joins its output's parts */
+        return jfail(r, "a filter block gave %s, not a string", jv_type_name(v)), EXEC_FAILED;
     bool ok = n->kind == N_SETBLOCK ? check_targets(r, n->a) && assign(r, n->a, v) : print(r, v);
     return ok ? EXEC_OK : EXEC_FAILED;
 }
@@ -352,7 +354,10 @@ static int exec_if(jrun *r, const jnode *n)
 static bool exec_print(jrun *r, const jnode *n)
 {
     jv v;
-    return jeval(r, n->a, &v) && print(r, v);
+    r->printing = n->a;
+    bool ok = jeval(r, n->a, &v);
+    r->printing = NULL;
+    return ok && print(r, v);
 }
 
 static int exec_one(jrun *r, const jnode *n)

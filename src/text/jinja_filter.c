@@ -215,15 +215,18 @@ static bool f_truncate(jrun *r, jv in, const jv *arg, jv *out)
 {
     jv len = OPT(0, jv_int(255)), end = OPT(2, jv_lit("...")), leeway = OPT(3, jv_int(5)), joined;
     if (leeway.t == J_NONE) leeway = jv_int(5);
-    if (in.t != J_STR || !jv_is_int(len) || end.t != J_STR || !jv_is_int(leeway))
-        return in.t == J_UNDEF ? jfail_undef(r, in) : jfail(r, "truncate: wrong kind of argument");
-    cairn_str s = jv_text(in);
-    int64_t n_end = (int64_t)jtext_count(jv_text(end)), n = jv_as_int(len);
+    int64_t n_end, n_in;
+    if (!jv_is_int(len) || !jv_is_int(leeway)) return jfail(r, "truncate: expected integers");
+    const int64_t n = jv_as_int(len);
+    if (!jv_len(r, end, &n_end)) return false;
     if (n < n_end || jv_as_int(leeway) < 0) return jfail(r, "truncate: length or leeway too small");
-    if ((int64_t)jtext_count(s) - jv_as_int(leeway) <= n) {
+    if (!jv_len(r, in, &n_in)) return false;
+    if (n_in - jv_as_int(leeway) <= n) { /* whatever has a length */
         *out = in;
         return true;
     }
+    if (in.t != J_STR || end.t != J_STR) return jfail(r, "truncate: expected a string");
+    cairn_str s = jv_text(in);
     s.len = jtext_offset(s, (size_t)(n - n_end));
     if (!jv_truth(arg[1])) {
         size_t cut = s.len;
@@ -346,16 +349,14 @@ const jfn jfilters_text[] = {
     {"attr", f_attr, NULL, "name"},
     {"tojson", jv_tojson, NULL, "ensure_ascii? indent? separators? sort_keys?"},
     {"pprint", NULL, NULL, NULL},
-    {"random", NULL, NULL, NULL},
-    {"striptags", NULL, NULL, NULL},
     {"urlize", NULL, NULL, NULL},
     {"wordwrap", NULL, NULL, NULL},
-    {"xmlattr", NULL, NULL, NULL},
     {0}};
 
 const jfn *jfilter_find(cairn_str name)
 {
-    const jfn *const tables[] = {jfilters_text, jfilters_seq, jfilters_gen, jfilters_num};
+    const jfn *const tables[] = {jfilters_text, jfilters_seq, jfilters_gen, jfilters_num,
+                                 jfilters_html};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const jfn *f = tables[i]; f->name; f++)
             if (str_is(name, f->name)) return f;

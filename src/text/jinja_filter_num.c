@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "text/jinja_big.h"
 #include "text/jinja_run.h"
 
 static bool f_abs(jrun *r, jv in, const jv *arg, jv *out)
@@ -14,15 +15,17 @@ static bool f_abs(jrun *r, jv in, const jv *arg, jv *out)
         *out = jv_float(fabs(in.u.f));
         return true;
     }
-    return jv_unary(r, jv_as_int(in) < 0 ? TK_SUB : TK_ADD, in, out);
+    const bool minus = in.t == J_BIG ? in.u.big->neg : jv_as_int(in) < 0;
+    return jv_unary(r, minus ? TK_SUB : TK_ADD, in, out);
 }
 
 /* Python's int(text, base): blanks around, a sign, single underscores between digits. */
-static bool parse_int(jrun *r, cairn_str s, int64_t base, bool *valid, int64_t *out)
+static bool parse_int(jrun *r, cairn_str s, int64_t base, bool *valid, jv *out)
 {
-    size_t i = 0;
+    size_t i = 0, from;
     bool negative = false, digit = false;
     int64_t v = 0;
+    bool over = false;
 
     s = jtext_strip(s, NULL, true, true);
     *valid = false;
@@ -33,20 +36,27 @@ static bool parse_int(jrun *r, cairn_str s, int64_t base, bool *valid, int64_t *
         if (is && (base == is || base == 0)) base = is, i += 2;
     }
     if (base == 0) base = 10;
+    from = i;
     for (; i < s.len; i++) {
         char c = s.ptr[i], low = (char)(c | 32);
         if (c == '_' && digit && i + 1 < s.len && s.ptr[i + 1] != '_') continue;
         int64_t d = str_is_digit(c) ? c - '0' : low >= 'a' && low <= 'z' ? low - 'a' + 10 : 99;
         if (d >= base) return true;
         digit = true;
-        if (__builtin_mul_overflow(v, base, &v) || __builtin_sub_overflow(v, d, &v))
-            return jfail_as(r, CAIRN_E_LIMIT, "integer does not fit 64 bits");
+        over = over || __builtin_mul_overflow(v, base, &v) || __builtin_sub_overflow(v, d, &v);
     }
-    if (!negative && v == INT64_MIN)
-        return jfail_as(r, CAIRN_E_LIMIT, "integer does not fit 64 bits");
     *valid = digit;
-    *out = negative ? v : -v;
-    return true;
+    if (!over && (negative || v != INT64_MIN)) {
+        *out = jv_int(negative ? v : -v);
+        return true;
+    }
+    if (s.len - from > JBIG_MAX_DIGITS) return jfail(r, "exceeds the limit for integer conversion");
+    const jbig *big =
+        jsteps(r, s.len * s.len / 64)
+            ? jbig_read(&r->a, str_sub(s, from, s.len - from), (unsigned)base, negative)
+            : NULL;
+    if (big) *out = jbig_value(big);
+    return big || jfail_as(r, CAIRN_E_NOMEM, "a long integer");
 }
 
 /* Python's float(text); false: not a number. */
@@ -78,7 +88,7 @@ static bool from_float(jrun *r, double x, jv otherwise, bool inf_fails, jv *out)
         *out = otherwise;
         return true;
     }
-    if (fabs(x) >= 9.2e18) return jfail_as(r, CAIRN_E_LIMIT, "integer does not fit 64 bits");
+    if (fabs(x) >= 9.2e18) return jbig_from_num(r, x, out);
     *out = jv_int((int64_t)x);
     return true;
 }
@@ -86,23 +96,29 @@ static bool from_float(jrun *r, double x, jv otherwise, bool inf_fails, jv *out)
 static bool f_int(jrun *r, jv in, const jv *arg, jv *out)
 {
     jv otherwise = arg[0].t == J_MISSING ? jv_int(0) : arg[0];
-    int64_t base = arg[1].t == J_MISSING ? 10 : jv_as_int(arg[1]), v;
+    int64_t base = arg[1].t == J_MISSING ? 10 : jv_as_int(arg[1]);
     double x;
+    jv v;
     bool valid;
 
-    if (arg[1].t != J_MISSING && (!jv_is_int(arg[1]) || base < 0 || base > 36 || base == 1))
-        return jfail(r, "int: base must be 0 or between 2 and 36");
+    const bool bad_base =
+        arg[1].t != J_MISSING && (!jv_is_int(arg[1]) || base < 0 || base > 36 || base == 1);
     if (in.t == J_UNDEF) return jfail_undef(r, in);
     if (jv_is_int(in)) {
         *out = jv_int(jv_as_int(in));
         return true;
     }
+    if (in.t == J_BIG) {
+        *out = in;
+        return true;
+    }
     if (in.t == J_FLOAT) return from_float(r, in.u.f, otherwise, false, out);
     *out = otherwise;
     if (in.t != J_STR) return true;
-    if (!parse_int(r, jv_text(in), base, &valid, &v)) return false;
+    valid = false;
+    if (!bad_base && !parse_int(r, jv_text(in), base, &valid, &v)) return false;
     if (valid)
-        *out = jv_int(v);
+        *out = v;
     else if (parse_float(jv_text(in), &x))
         return from_float(r, x, otherwise, false, out);
     return true;
@@ -112,6 +128,7 @@ static bool f_float(jrun *r, jv in, const jv *arg, jv *out)
 {
     double x;
     if (in.t == J_UNDEF) return jfail_undef(r, in);
+    if (in.t == J_BIG && isinf(jv_as_num(in))) return jfail(r, "int too large to convert to float");
     if (jv_is_num(in))
         *out = jv_float(jv_as_num(in));
     else if (in.t == J_STR && parse_float(jv_text(in), &x))
@@ -137,10 +154,29 @@ static bool round_int(int64_t v, int64_t digits, jv *out)
     return true;
 }
 
+static bool round_big(jrun *r, jv in, int64_t digits, jv *out)
+{
+    jv unit, half, down, rest, odd;
+    if (digits < -JBIG_MAX_DIGITS) digits = -JBIG_MAX_DIGITS;
+    if (!jv_binary(r, TK_POW, jv_int(10), jv_int(-digits), &unit) ||
+        !jv_binary(r, TK_FLOORDIV, in, unit, &down) || !jv_binary(r, TK_MOD, in, unit, &rest) ||
+        !jv_binary(r, TK_MUL, rest, jv_int(2), &half) ||
+        !jv_binary(r, TK_MOD, down, jv_int(2), &odd))
+        return false;
+    const int c = jbig_cmp(half, unit);
+    if ((c > 0 || (c == 0 && jv_truth(odd))) && !jv_binary(r, TK_ADD, down, jv_int(1), &down))
+        return false;
+    return jv_binary(r, TK_MUL, down, unit, out);
+}
+
 static bool round_half(jrun *r, jv in, int64_t digits, jv *out)
 {
     char z[700];
 
+    if (in.t == J_BIG) {
+        *out = in;
+        return digits >= 0 || round_big(r, in, digits, out);
+    }
     if (jv_is_int(in)) return round_int(jv_as_int(in), digits, out);
     double x = in.u.f;
     if (digits > 300 || isnan(x) || isinf(x)) {
@@ -197,7 +233,7 @@ static bool f_filesizeformat(jrun *r, jv in, const jv *arg, jv *out)
     if (x >= 1 && x <= 1)
         snprintf(z, sizeof z, "1 Byte");
     else if (x < base)
-        snprintf(z, sizeof z, "%.0f Bytes", trunc(x));
+        snprintf(z, sizeof z, "%.0f Bytes", trunc(x) + 0.0);
     else
         snprintf(z, sizeof z, "%.1f %s%s", base * x / unit, binary && !i ? "K" : prefix[i],
                  binary ? "iB" : "B");

@@ -307,7 +307,7 @@ static bool f_join(jrun *r, jv in, const jv *arg, jv *out)
 }
 
 /* Cuts into lists of n; `fill` completes the last one. */
-static bool f_batch(jrun *r, jv in, const jv *arg, jv *out)
+static bool batch_now(jrun *r, jv in, const jv *arg, jv *out)
 {
     jv all, one;
     uint32_t cap = 0, cap_one = 0;
@@ -329,7 +329,7 @@ static bool f_batch(jrun *r, jv in, const jv *arg, jv *out)
     return jv_generator(r, all, &like, out);
 }
 
-static bool f_slice(jrun *r, jv in, const jv *arg, jv *out)
+static bool slice_now(jrun *r, jv in, const jv *arg, jv *out)
 {
     enum { MAX_SLICES = 100000 };
     jv all, one;
@@ -354,6 +354,31 @@ static bool f_slice(jrun *r, jv in, const jv *arg, jv *out)
     }
     jiter like = {.kind = IT_FORWARD};
     return jv_generator(r, all, &like, out);
+}
+
+static const jfn now[] = {{"batch", batch_now, NULL, NULL}, {"slice", slice_now, NULL, NULL}};
+
+/* Generators in Jinja2: what is wrong with them is said when they are consumed. */
+static bool later(jrun *r, const jfn *fn, jv in, const jv *arg, jv *out)
+{
+    jiter *it = jalloc(r, sizeof *it);
+    jv *kept = jalloc(r, 2 * sizeof *kept);
+    if (!it || !kept) return false;
+    kept[0] = arg[0];
+    kept[1] = arg[1];
+    *it = (jiter){.kind = IT_LATER, .src = in, .fn = fn, .call = {.pos = kept}};
+    *out = (jv){.t = J_ITER, .u.iter = it};
+    return true;
+}
+
+static bool f_batch(jrun *r, jv in, const jv *arg, jv *out)
+{
+    return later(r, &now[0], in, arg, out);
+}
+
+static bool f_slice(jrun *r, jv in, const jv *arg, jv *out)
+{
+    return later(r, &now[1], in, arg, out);
 }
 
 const jfn jfilters_seq[] = {{"sort", f_sort, NULL, "reverse? case_sensitive? attribute?"},

@@ -4,12 +4,14 @@
 #include <math.h>
 #include <stdio.h>
 
-static void group_digits(const char *s, size_t n, bool comma, buf *b)
+#include "text/jinja_big.h"
+
+static void group_digits(const char *s, size_t n, char comma, size_t every, buf *b)
 {
     size_t whole = 0;
-    while (whole < n && str_is_digit(s[whole])) whole++;
+    while (whole < n && (every == 4 || str_is_digit(s[whole]))) whole++;
     for (size_t i = 0; i < n; i++) {
-        if (comma && i && i < whole && (whole - i) % 3 == 0) buf_byte(b, ',');
+        if (comma && i && i < whole && (whole - i) % every == 0) buf_byte(b, comma);
         buf_byte(b, s[i]);
     }
 }
@@ -47,14 +49,16 @@ void jformat_number(const jspec *sp, bool negative, const char *prefix, cairn_st
         buf_byte(&n, sp->sign);
     buf_puts(&n, prefix);
     size_t n_sign = n.len;
-    group_digits(digits.ptr, digits.len, sp->comma, &n);
+    group_digits(digits.ptr, digits.len, sp->comma, sp->type && strchr("xXob", sp->type) ? 4 : 3,
+                 &n);
     pad(sp, buf_view(&n), n_sign, sp->align ? sp->align : sp->zero ? '=' : '>', b);
     jformat_drop(&n, b);
 }
 
-void jformat_int(const jspec *sp, int64_t v, buf *b)
+bool jformat_int(jrun *r, const jspec *sp, jv v, buf *b)
 {
-    uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+    const int64_t i = v.t == J_BIG ? 0 : jv_as_int(v);
+    uint64_t u = i < 0 ? 0 - (uint64_t)i : (uint64_t)i;
     char z[72];
     size_t n = sizeof z;
     unsigned base = sp->type == 'x' || sp->type == 'X' ? 16
@@ -68,11 +72,20 @@ void jformat_int(const jspec *sp, int64_t v, buf *b)
                          : base == 8            ? "0o"
                                                 : "0b";
 
+    if (v.t == J_BIG) {
+        buf d;
+        buf_init(&d, MEM_TEXT);
+        const bool ok = jbig_digits(r, v.u.big, base, sp->type == 'X', &d);
+        if (ok) jformat_number(sp, v.u.big->neg, prefix, buf_view(&d), b);
+        jformat_drop(&d, b);
+        return ok;
+    }
     do {
         z[--n] = digit[u % base];
         u /= base;
     } while (u);
-    jformat_number(sp, v < 0, prefix, (cairn_str){z + n, sizeof z - n}, b);
+    jformat_number(sp, i < 0, prefix, (cairn_str){z + n, sizeof z - n}, b);
+    return true;
 }
 
 void jformat_float(const jspec *sp, double x, buf *b)

@@ -13,13 +13,14 @@ enum {
 typedef struct jspec {
     char type, sign, align, fill[4];
     size_t fill_len;
-    bool alt, zero, comma;
+    bool alt, zero;
+    char comma;          /* what stands between groups; 0: nothing */
     int64_t width, prec; /* prec -1: none */
 } jspec;
 
 /* Appended to b, whose own flag says whether memory sufficed. */
 void jformat_number(const jspec *sp, bool negative, const char *prefix, cairn_str digits, buf *b);
-void jformat_int(const jspec *sp, int64_t v, buf *b);
+bool jformat_int(jrun *r, const jspec *sp, jv v, buf *b); /* v: whole */
 void jformat_float(const jspec *sp, double x, buf *b);
 void jformat_text(const jspec *sp, cairn_str s, char align, buf *b);
 /* Ends a part that went into b: a failure of the part is one of the whole. */

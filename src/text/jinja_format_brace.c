@@ -24,7 +24,7 @@ static bool brace_spec(jrun *r, cairn_str f, jspec *s)
         i++;
     }
     if (!jformat_digits(f, &i, JFORMAT_MAX_WIDTH, &s->width)) return jformat_too_large(r);
-    if (i < f.len && f.ptr[i] == ',') s->comma = true, i++;
+    if (i < f.len && (f.ptr[i] == ',' || f.ptr[i] == '_')) s->comma = f.ptr[i++];
     if (i + 1 < f.len && f.ptr[i] == '.') {
         i++;
         if (!jformat_digits(f, &i, JFORMAT_MAX_PRECISION, &s->prec)) return jformat_too_large(r);
@@ -40,7 +40,9 @@ static bool brace_float(jrun *r, const jspec *s, jv v, buf *b)
     if (s->type && !strchr("eEfFgGn%", s->type))
         return jfail(r, "unknown format code '%c'", s->type);
     if (s->type || s->prec >= 0 || v.t != J_FLOAT) {
-        jformat_float(s, jv_as_num(v), b);
+        double x;
+        if (!jv_to_num(r, v, &x)) return false;
+        jformat_float(s, x, b);
         return true;
     }
     buf_init(&t, MEM_TEXT);
@@ -57,17 +59,16 @@ static bool brace_put(jrun *r, jv v, cairn_str f, buf *b)
 
     if (!f.len) return jv_print(r, v, b);
     if (!brace_spec(r, f, &s)) return false;
-    if (v.t == J_STR || (v.t == J_BOOL && (!s.type || s.type == 's'))) {
+    if (v.t == J_STR) {
         if (s.type && s.type != 's')
             return jfail(r, "unknown format code '%c' for a string", s.type);
         if (!jv_to_text(r, v, &text)) return false;
         jformat_text(&s, text, s.align && s.align != '=' ? s.align : '<', b);
         return true;
     }
-    if (jv_is_int(v) && (!s.type || strchr("dxXobn", s.type))) {
+    if (jv_is_whole(v) && (!s.type || strchr("dxXobn", s.type))) {
         if (s.prec >= 0) return jfail(r, "precision not allowed in integer format");
-        jformat_int(&s, jv_as_int(v), b);
-        return true;
+        return jformat_int(r, &s, v, b);
     }
     if (jv_is_num(v)) return brace_float(r, &s, v, b);
     return jfail(r, "unsupported format string for %s", jv_type_name(v));

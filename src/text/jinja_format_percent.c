@@ -1,6 +1,7 @@
 /* "…" % values: the older formatting of Python's str. */
 #include <math.h>
 
+#include "text/jinja_big.h"
 #include "text/jinja_format.h"
 
 typedef struct percent {
@@ -83,6 +84,8 @@ static bool percent_char(jrun *r, const jspec *s, jv v, buf *b)
 
 static bool percent_put(jrun *r, jspec *s, jv v, buf *b)
 {
+    double x;
+
     switch (s->type) {
     case 's':
     case 'r':
@@ -98,12 +101,12 @@ static bool percent_put(jrun *r, jspec *s, jv v, buf *b)
     case 'o':
         if (s->align == '<') s->zero = false;
         if (s->zero) s->fill[0] = '0';
-        if (v.t == J_FLOAT && fabs(v.u.f) < 9e18 && strchr("diu", s->type))
-            v = jv_int((int64_t)v.u.f);
-        if (!jv_is_int(v))
+        if (v.t == J_FLOAT && isfinite(v.u.f) && strchr("diu", s->type) &&
+            !jbig_from_num(r, v.u.f, &v))
+            return false;
+        if (!jv_is_whole(v))
             return jfail(r, "%%%c format: a number is required, not %s", s->type, jv_type_name(v));
-        jformat_int(s, jv_as_int(v), b);
-        return true;
+        return jformat_int(r, s, v, b);
     case 'e':
     case 'E':
     case 'f':
@@ -113,7 +116,8 @@ static bool percent_put(jrun *r, jspec *s, jv v, buf *b)
         if (s->align == '<') s->zero = false;
         if (s->zero) s->fill[0] = '0';
         if (!jv_is_num(v)) return jfail(r, "must be real number, not %s", jv_type_name(v));
-        jformat_float(s, jv_as_num(v), b);
+        if (!jv_to_num(r, v, &x)) return false;
+        jformat_float(s, x, b);
         return true;
     default:
         return jfail(r, "unsupported format character '%c'", s->type);
@@ -161,7 +165,9 @@ bool jformat_percent(jrun *r, cairn_str f, jv args, jv *out)
             ok = jsteps(r, 1) && percent_one(r, &p, f, &i, &b);
         if (b.len > JINJA_MAX_OUTPUT) ok = jfail_as(r, CAIRN_E_LIMIT, "formatted text too long");
     }
-    bool all = p.list ? p.used >= p.list->n : p.used || args.t == J_DICT || args.t == J_LIST;
+    bool all = p.list ? p.used >= p.list->n
+                      : p.used || args.t == J_DICT || args.t == J_LIST || args.t == J_UNDEF ||
+                            args.t == J_RANGE;
     if (ok && !all) ok = jfail(r, "not all arguments converted during string formatting");
     return jformat_finish(r, ok, &b, out);
 }

@@ -39,6 +39,7 @@ static bool g_range(jrun *r, jv self, const jv *arg, jv *out)
 static bool fill_dict(jrun *r, const jcall *c, jdict *d)
 {
     if (c->n_pos > 1) return jfail(r, "dict() takes at most one positional argument");
+    if (c->n_pos && c->pos[0].t == J_UNDEF) return jfail_undef(r, c->pos[0]);
     if (c->n_pos && (c->pos[0].t == J_DICT)) {
         const jdict *from = c->pos[0].u.dict;
         for (uint32_t i = 0; i < from->n; i++)

@@ -129,6 +129,13 @@ static int next_of(jrun *r, jiter *it, jv *out)
         return jiter_next(r, it->in, out);
     case IT_LOOP:
         return jloop_next(r, it->src.u.loop, out);
+    case IT_LATER:
+        if (!it->set_up && !it->fn->fn(r, it->src, it->call.pos, &it->key)) return -1;
+        it->set_up = true;
+        return jiter_next(r, it->key.u.iter, out);
+    case IT_BAD:
+        jfail(r, "'%s' object is not iterable", jv_type_name(it->src));
+        return -1;
     case IT_GEN:
         return gen_next(r, it, out);
     default:
@@ -172,7 +179,10 @@ bool jv_generator(jrun *r, jv src, const jiter *like, jv *out)
     if (!it) return false;
     *it = *like;
     it->in = it + 1;
-    if (!jiter_init(r, src, it->in)) return false;
+    if (!jv_can_iter(src))
+        *it->in = (jiter){.kind = IT_BAD, .src = src};
+    else if (!jiter_init(r, src, it->in))
+        return false;
     *out = (jv){.t = J_ITER, .u.iter = it};
     return true;
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/utf8.h"
+#include "text/jinja_big.h"
 #include "text/jinja_run.h"
 
 typedef struct dumper {
@@ -79,6 +80,11 @@ static bool dump_key(jrun *r, dumper *d, jv k)
         return true;
     case J_INT:
         buf_printf(&d->b, "\"%lld\"", (long long)k.u.i);
+        return true;
+    case J_BIG:
+        buf_byte(&d->b, '"');
+        if (!jv_repr(r, k, &d->b, 0)) return false;
+        buf_byte(&d->b, '"');
         return true;
     case J_BOOL:
         buf_puts(&d->b, k.u.b ? "\"true\"" : "\"false\"");
@@ -172,6 +178,8 @@ static bool dump(jrun *r, dumper *d, jv v, uint32_t depth)
     case J_INT:
         buf_printf(&d->b, "%lld", (long long)v.u.i);
         return true;
+    case J_BIG:
+        return jv_repr(r, v, &d->b, 0);
     case J_FLOAT:
         json_float(d, v.u.f);
         return true;

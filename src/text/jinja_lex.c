@@ -6,6 +6,7 @@
 #include "base/diag.h"
 #include "base/utf8.h"
 #include "text/jinja_ast.h"
+#include "text/jinja_big.h"
 
 typedef struct lexer {
     jparse *p;
@@ -287,6 +288,23 @@ static size_t float_end(const lexer *x, size_t i)
     return end > whole ? end : 0;
 }
 
+static bool long_integer(lexer *x, size_t from, size_t end, unsigned base)
+{
+    if (end - from > JBIG_MAX_DIGITS) {
+        jparse_fail(x->p, CAIRN_E_LIMIT, x->line, "integer of more than %d digits",
+                    JBIG_MAX_DIGITS);
+        return false;
+    }
+    const jbig *v = jbig_read(x->p->a, (cairn_str){x->s + from, end - from}, base, false);
+    if (!v) {
+        jparse_fail(x->p, CAIRN_E_NOMEM, x->line, "no memory for an integer");
+        return false;
+    }
+    if (!add(x, TK_INT, x->line, jbig_value(v))) return false;
+    advance(x, end);
+    return true;
+}
+
 static bool integer(lexer *x, size_t i)
 {
     char next = i + 1 < x->n ? (char)(x->s[i + 1] | 32) : 0;
@@ -302,10 +320,8 @@ static bool integer(lexer *x, size_t i)
     for (size_t k = from; k < end; k++) {
         if (x->s[k] == '_') continue;
         if (__builtin_mul_overflow(v, (int64_t)base, &v) ||
-            __builtin_add_overflow(v, (int64_t)hex_value(x->s[k]), &v)) {
-            jparse_fail(x->p, CAIRN_E_LIMIT, x->line, "integer does not fit 64 bits");
-            return false;
-        }
+            __builtin_add_overflow(v, (int64_t)hex_value(x->s[k]), &v))
+            return long_integer(x, from, end, base);
     }
     if (!add(x, TK_INT, x->line, jv_int(v))) return false;
     advance(x, end);

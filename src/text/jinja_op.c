@@ -1,7 +1,8 @@
-/* Operators with Python's meaning: equality, order, membership, arithmetic.  Integers have 64 bits
-   and an overflow is an error. */
+/* Operators with Python's meaning: equality, order, membership, arithmetic.  What does
+   not fit 64 bits is jinja_big.c's. */
 #include <math.h>
 
+#include "text/jinja_big.h"
 #include "text/jinja_run.h"
 
 static bool seq_eq(jrun *r, const jlist *a, const jlist *b, bool *out)
@@ -41,6 +42,9 @@ static bool range_eq(const jrange *a, const jrange *b)
 static bool num_eq(jv a, jv b)
 {
     if (jv_is_int(a) && jv_is_int(b)) return jv_as_int(a) == jv_as_int(b);
+    if (jv_is_whole(a) && jv_is_whole(b)) return jbig_cmp(a, b) == 0;
+    if (a.t != b.t && isfinite(jv_as_num(a.t == J_FLOAT ? a : b)))
+        return jbig_cmp_num(a.t == J_FLOAT ? b : a, a.t == J_FLOAT ? a.u.f : b.u.f) == 0;
     return !(jv_as_num(a) < jv_as_num(b)) && !(jv_as_num(a) > jv_as_num(b)) &&
            !isnan(jv_as_num(a)) && !isnan(jv_as_num(b));
 }
@@ -97,6 +101,7 @@ bool jv_is_same(jv a, jv b)
         return a.u.b == b.u.b;
     case J_INT:
         return a.u.i == b.u.i;
+    case J_BIG:
     case J_FLOAT:
         return num_eq(a, b);
     case J_STR:
@@ -117,6 +122,9 @@ static bool num_ordered(int op, jv a, jv b)
         int64_t x = jv_as_int(a), y = jv_as_int(b);
         return ordered(op, x < y ? -1 : x > y);
     }
+    if (jv_is_whole(a) && jv_is_whole(b)) return ordered(op, jbig_cmp(a, b));
+    if (a.t != b.t && isfinite(a.t == J_FLOAT ? a.u.f : b.u.f)) /* exact, as in Python */
+        return ordered(op, a.t == J_FLOAT ? -jbig_cmp_num(b, a.u.f) : jbig_cmp_num(a, b.u.f));
     double x = jv_as_num(a), y = jv_as_num(b);
     return op == TK_LT ? x < y : op == TK_LE ? x <= y : op == TK_GT ? x > y : x >= y;
 }
@@ -204,14 +212,10 @@ bool jv_contains(jrun *r, jv item, jv in, bool *out)
     return got == 0;
 }
 
-static bool overflow(jrun *r)
-{
-    return jfail_as(r, CAIRN_E_LIMIT, "integer does not fit 64 bits");
-}
-
 static bool int_pow(jrun *r, int64_t base, int64_t e, jv *out)
 {
     int64_t v = 1;
+    const jv x = jv_int(base), y = jv_int(e);
     if (e < 0) {
         if (!base) return jfail(r, "zero cannot be raised to a negative power");
         *out = jv_float(pow((double)base, (double)e));
@@ -219,7 +223,7 @@ static bool int_pow(jrun *r, int64_t base, int64_t e, jv *out)
     }
     if (base == 0 || base == 1 || base == -1) e = e > 2 ? 2 + (e & 1) : e;
     for (int64_t i = 0; i < e; i++)
-        if (__builtin_mul_overflow(v, base, &v)) return overflow(r);
+        if (__builtin_mul_overflow(v, base, &v)) return jbig_op(r, TK_POW, x, y, out);
     *out = jv_int(v);
     return true;
 }
@@ -229,7 +233,7 @@ static bool int_divmod(jrun *r, int op, int64_t a, int64_t b, jv *out)
 {
     if (!b) return jfail(r, "integer division or modulo by zero");
     if (b == -1) {
-        if (op == TK_FLOORDIV && a == INT64_MIN) return overflow(r);
+        if (op == TK_FLOORDIV && a == INT64_MIN) return jbig_neg(r, jv_int(a), out);
         *out = jv_int(op == TK_FLOORDIV ? -a : 0);
         return true;
     }
@@ -258,12 +262,15 @@ static bool int_op(jrun *r, int op, int64_t a, int64_t b, jv *out)
         return int_pow(r, a, b, out);
     case TK_DIV:
         if (!b) return jfail(r, "division by zero");
-        *out = jv_float((double)((long double)a / (long double)b));
+        if (a > INT64_C(1) << 53 || a < -(INT64_C(1) << 53) || b > INT64_C(1) << 53 ||
+            b < -(INT64_C(1) << 53))
+            return jbig_op(r, op, jv_int(a), jv_int(b), out);
+        *out = jv_float((double)a / (double)b);
         return true;
     default:
         return int_divmod(r, op, a, b, out);
     }
-    if (over) return overflow(r);
+    if (over) return jbig_op(r, op, jv_int(a), jv_int(b), out);
     *out = jv_int(v);
     return true;
 }
@@ -373,7 +380,12 @@ static bool can_repeat(jv v)
 bool jv_binary(jrun *r, int op, jv a, jv b, jv *out)
 {
     if (jv_is_int(a) && jv_is_int(b)) return int_op(r, op, jv_as_int(a), jv_as_int(b), out);
-    if (jv_is_num(a) && jv_is_num(b)) return float_op(r, op, jv_as_num(a), jv_as_num(b), out);
+    if (jv_is_whole(a) && jv_is_whole(b) && (op != TK_POW || jbig_cmp(b, jv_int(0)) >= 0))
+        return jbig_op(r, op, a, b, out);
+    if (jv_is_num(a) && jv_is_num(b)) {
+        double x, y;
+        return jv_to_num(r, a, &x) && jv_to_num(r, b, &y) && float_op(r, op, x, y, out);
+    }
     if (op == TK_MOD && a.t == J_STR) return jformat_percent(r, jv_text(a), b, out);
     if (a.t == J_UNDEF || b.t == J_UNDEF) return jfail_undef(r, a.t == J_UNDEF ? a : b);
     if (op == TK_ADD && a.t == b.t) {
@@ -391,9 +403,13 @@ bool jv_unary(jrun *r, int op, jv a, jv *out)
     if (a.t == J_UNDEF) return jfail_undef(r, a);
     if (jv_is_int(a)) {
         int64_t v = jv_as_int(a);
-        if (op == TK_SUB && v == INT64_MIN) return overflow(r);
+        if (op == TK_SUB && v == INT64_MIN) return jbig_neg(r, a, out);
         *out = jv_int(op == TK_SUB ? -v : v);
         return true;
+    }
+    if (a.t == J_BIG) {
+        *out = a;
+        return op != TK_SUB || jbig_neg(r, a, out);
     }
     if (a.t != J_FLOAT)
         return jfail(r, "bad operand type for unary %s: '%s'", jtoken_name(op), jv_type_name(a));

@@ -47,6 +47,7 @@ struct jrun {
     jv *ctx;
     jv captured; /* output that a filter block or filtered set block is about to change */
     jact *act;
+    const jnode *printing; /* the expression of the print statement under way */
 };
 
 /* Records the first error as E_ARG with template and line; answers false. */

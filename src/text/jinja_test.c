@@ -43,7 +43,7 @@ TEST(t_false)
 TEST(t_integer)
 {
     UNUSED();
-    *out = jv_bool(in.t == J_INT);
+    *out = jv_bool(in.t == J_INT || in.t == J_BIG);
     return true;
 }
 TEST(t_float)
@@ -154,17 +154,15 @@ TEST(t_in)
 }
 TEST(t_filter)
 {
-    (void)r;
     (void)arg;
     *out = jv_bool(in.t == J_STR && jfilter_find(jv_text(in)));
-    return true;
+    return jv_hashable(r, in);
 }
 TEST(t_test)
 {
-    (void)r;
     (void)arg;
     *out = jv_bool(in.t == J_STR && jtest_find(jv_text(in)));
-    return true;
+    return jv_hashable(r, in);
 }
 
 static bool compare(jrun *r, jv a, jv b, int op, jv *out)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/utf8.h"
+#include "text/jinja_big.h"
 #include "text/jinja_run.h"
 
 void *jalloc(jrun *r, size_t size)
@@ -163,9 +164,9 @@ bool jfail_undef(jrun *r, jv v)
 const char *jv_type_name(jv v)
 {
     static const char *const names[] = {
-        "missing", "Undefined", "None",        "bool",      "int",    "float",     "str",
-        "list",    "tuple",     "dict",        "dict view", "range",  "Namespace", "function",
-        "method",  "Macro",     "LoopContext", "generator", "Cycler", "Joiner"};
+        "missing",  "Undefined", "None",  "bool",        "int",       "int",    "float",
+        "str",      "list",      "tuple", "dict",        "dict view", "range",  "Namespace",
+        "function", "method",    "Macro", "LoopContext", "generator", "Cycler", "Joiner"};
     return names[v.t];
 }
 
@@ -195,6 +196,17 @@ bool jv_truth(jv v)
     default:
         return true;
     }
+}
+
+double jv_as_num(jv v)
+{
+    return v.t == J_FLOAT ? v.u.f : v.t == J_BIG ? jbig_num(v.u.big) : (double)jv_as_int(v);
+}
+
+bool jv_to_num(jrun *r, jv v, double *out)
+{
+    *out = jv_as_num(v);
+    return v.t != J_BIG || !isinf(*out) || jfail(r, "int too large to convert to float");
 }
 
 bool jv_len(jrun *r, jv v, int64_t *out)
@@ -367,6 +379,9 @@ bool jv_repr(jrun *r, jv v, buf *b, uint32_t depth)
     case J_INT:
         buf_printf(b, "%lld", (long long)v.u.i);
         return true;
+    case J_BIG:
+        if (v.u.big->neg) buf_byte(b, '-');
+        return jbig_digits(r, v.u.big, 10, false, b);
     case J_FLOAT:
         jnum_repr(v.u.f, b);
         return true;

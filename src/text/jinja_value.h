@@ -18,6 +18,7 @@ enum {
     J_NONE,
     J_BOOL,
     J_INT,
+    J_BIG, /* an integer past 64 bits */
     J_FLOAT,
     J_STR,
     J_LIST,
@@ -50,6 +51,7 @@ typedef struct jv {
         double f;
         bool b;
         const char *s;
+        const struct jbig *big;
         struct jundef *undef;
         struct jlist *list;
         struct jdict *dict;
@@ -155,7 +157,7 @@ static inline bool jv_is_seq(jv v) /* has a jlist */
 {
     return v.t == J_LIST || v.t == J_TUPLE || v.t == J_VIEW;
 }
-static inline bool jv_is_int(jv v) /* bool is an int */
+static inline bool jv_is_int(jv v) /* bool is an int; of those that fit 64 bits */
 {
     return v.t == J_INT || v.t == J_BOOL;
 }
@@ -163,14 +165,17 @@ static inline int64_t jv_as_int(jv v)
 {
     return v.t == J_BOOL ? (int64_t)v.u.b : v.u.i;
 }
+static inline bool jv_is_whole(jv v)
+{
+    return jv_is_int(v) || v.t == J_BIG;
+}
 static inline bool jv_is_num(jv v)
 {
-    return jv_is_int(v) || v.t == J_FLOAT;
+    return jv_is_whole(v) || v.t == J_FLOAT;
 }
-static inline double jv_as_num(jv v)
-{
-    return v.t == J_FLOAT ? v.u.f : (double)jv_as_int(v);
-}
+double jv_as_num(jv v); /* of a number; infinity for an integer beyond every float */
+/* The same, where such an integer is Python's OverflowError. */
+bool jv_to_num(jrun *r, jv v, double *out);
 
 /* Making (jinja_value.c). */
 void *jalloc(jrun *r, size_t size); /* NULL: the run has failed */
@@ -206,12 +211,25 @@ bool jv_is_same(jv a, jv b); /* Python's `is` */
 /* Parts (jinja_attr.c). */
 bool jv_getattr(jrun *r, jv obj, jv name, const jfn *const *known, jv *out);
 bool jv_getitem(jrun *r, jv obj, jv key, jv *out);
+bool jv_can_slice(jv v);
 bool jv_slice(jrun *r, jv obj, jv lo, jv hi, jv step, jv *out);
 /* The method of that name for a value's type; *known false: no such attribute. */
 const jfn *jmethod_find(uint8_t t, cairn_str name);
 
 /* Iterating (jinja_iter.c). */
-enum { IT_END, IT_SEQ, IT_STR, IT_DICT, IT_RANGE, IT_REVERSE, IT_FORWARD, IT_LOOP, IT_GEN };
+enum {
+    IT_END,
+    IT_BAD /* not iterable: an error when pulled */,
+    IT_SEQ,
+    IT_STR,
+    IT_DICT,
+    IT_RANGE,
+    IT_REVERSE,
+    IT_FORWARD,
+    IT_LATER, /* fn makes the iterator */
+    IT_LOOP,
+    IT_GEN
+};
 typedef struct jiter {
     uint8_t kind;
     bool done;
@@ -260,8 +278,9 @@ bool jkey_fold(jrun *r, jv *k); /* texts to lower case */
 const jfn *jfilter_find(cairn_str name); /* jinja_filter.c */
 const jfn *jtest_find(cairn_str name);   /* jinja_test.c */
 const jfn *jglobal_find(cairn_str name); /* jinja_global.c */
-extern const jfn jfilters_text[], jfilters_seq[], jfilters_gen[], jfilters_num[];
-extern const jfn jmethods_str_cut[], jmethods_str_form[], jmethods_list[], jmethods_dict[];
+extern const jfn jfilters_text[], jfilters_seq[], jfilters_gen[], jfilters_num[], jfilters_html[];
+extern const jfn jmethods_str_cut[], jmethods_str_form[], jmethods_str_ask[], jmethods_list[],
+    jmethods_dict[];
 bool jfn_call(jrun *r, const jfn *fn, const char *what, jv self, const jcall *c, jv *out);
 
 #endif

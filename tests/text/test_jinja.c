@@ -1,7 +1,7 @@
 /* Replays recorded cases of the template language (tests/text/jinja_cases.json, made by
    tools/golden/make_jinja.py with the reference), then limits and allocation failures.
-   `test_jinja --batch FILE` renders [{"template", "context"}, …] and prints one JSON line a case,
-   for compare_templates.py. */
+   `test_jinja --batch FILE` renders [{"template", "context"}, …], or {"context", "templates": […]},
+   and prints one JSON line a case, for the scripts beside this file. */
 #include <stdio.h>
 
 #include "base/file.h"
@@ -195,6 +195,24 @@ static void chat_has_its_variables(void **state)
     json_free(d);
 }
 
+static void batch_one(cairn_str text, json_val context)
+{
+    cairn_diag dg = {0};
+    buf out, line;
+
+    buf_init(&out, MEM_TEXT);
+    buf_init(&line, MEM_TEXT);
+    cairn_status st = render(text, context, &out, &dg);
+    json_writer w = json_write(&line);
+    json_w_obj(&w);
+    json_w_kstr(&w, st == CAIRN_OK ? "result" : "error",
+                st == CAIRN_OK ? buf_view(&out) : str_of(dg.message));
+    json_w_end_obj(&w);
+    printf("%.*s\n", (int)line.len, line.ptr);
+    buf_deinit(&out);
+    buf_deinit(&line);
+}
+
 static int batch(const char *path)
 {
     json_doc *d = load(path);
@@ -202,23 +220,12 @@ static int batch(const char *path)
     json_val c;
 
     if (!d) return 1;
-    it = json_each(json_root(d));
-    while (json_next(&it, &c)) {
-        cairn_diag dg = {0};
-        buf out, line;
-        buf_init(&out, MEM_TEXT);
-        buf_init(&line, MEM_TEXT);
-        cairn_status st =
-            render(json_str(json_get(c, "template")), json_get(c, "context"), &out, &dg);
-        json_writer w = json_write(&line);
-        json_w_obj(&w);
-        json_w_kstr(&w, st == CAIRN_OK ? "result" : "error",
-                    st == CAIRN_OK ? buf_view(&out) : str_of(dg.message));
-        json_w_end_obj(&w);
-        printf("%.*s\n", (int)line.len, line.ptr);
-        buf_deinit(&out);
-        buf_deinit(&line);
-    }
+    const json_val root = json_root(d);
+    const bool shared = json_typeof(root) == JSON_OBJ;
+    it = json_each(shared ? json_get(root, "templates") : root);
+    while (json_next(&it, &c))
+        batch_one(json_str(shared ? c : json_get(c, "template")),
+                  json_get(shared ? root : c, "context"));
     json_free(d);
     return 0;
 }
