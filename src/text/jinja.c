@@ -117,8 +117,9 @@ static bool from_json(jrun *r, json_val v, jv *out)
         return true;
     case JSON_STR:
         s = json_str(v);
-        if (s.len > JINJA_MAX_OUTPUT)
+        if (s.len > INT32_MAX) /* an image in base64 may be longer than every output */
             return jfail_as(r, CAIRN_E_LIMIT, "string of %zu bytes", s.len);
+        r->max_steps += s.len; /* work is bounded by what was sent */
         *out = jv_str(s.ptr ? s : STR_LIT(""));
         return true;
     case JSON_ARR:
@@ -156,7 +157,12 @@ static bool fill_context(jrun *r, const jinja_var *vars, size_t n_vars)
 cairn_status jinja_render(const jinja *t, const jinja_var *vars, size_t n_vars, buf *out,
                           cairn_diag *dg)
 {
-    jrun r = {.t = t, .out = out, .out_base = out->len, .dg = dg, .line = 1};
+    jrun r = {.t = t,
+              .out = out,
+              .out_base = out->len,
+              .dg = dg,
+              .line = 1,
+              .max_steps = JINJA_MAX_STEPS};
 
     arena_init(&r.a, MEM_TEXT);
     if (fill_context(&r, vars, n_vars) && (r.act = jact_new(&r, NULL, t->top.n_slots))) {

@@ -241,7 +241,7 @@ static bool item(jrun *r, jv obj, jv key, jv *out)
     case J_TUPLE:
         return jv_is_int(key) && seq_at(obj.u.list, jv_as_int(key), out);
     case J_STR:
-        return jv_is_int(key) && jsteps(r, obj.len / 64) &&
+        return jv_is_int(key) && jsteps(r, obj.len / 8) &&
                char_at(jv_text(obj), jv_as_int(key), out);
     case J_RANGE:
         if (!jv_is_int(key)) return false;
@@ -318,6 +318,7 @@ static bool slice_text(jrun *r, jv obj, span s, bool ascii, jv *out)
 {
     cairn_str t = jv_text(obj);
 
+    if (!jsteps(r, t.len / 16)) return false;
     if (s.step == 1) {
         size_t from = ascii ? (size_t)s.start : jtext_offset(t, (size_t)s.start);
         cairn_str rest = str_sub(t, s.n ? from : 0, s.n ? t.len - from : 0);

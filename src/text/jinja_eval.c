@@ -38,8 +38,8 @@ bool jfail_as(jrun *r, cairn_status st, const char *fmt, ...)
 bool jsteps(jrun *r, uint64_t n)
 {
     r->steps += n;
-    return r->steps <= JINJA_MAX_STEPS ||
-           jfail_as(r, CAIRN_E_LIMIT, "more than %d steps", JINJA_MAX_STEPS);
+    return r->steps <= r->max_steps ||
+           jfail_as(r, CAIRN_E_LIMIT, "more than %llu steps", (unsigned long long)r->max_steps);
 }
 
 bool jenter(jrun *r)
@@ -173,7 +173,8 @@ static bool eval_item(jrun *r, const jnode *n, jv *out)
     if ((k->a && !jeval(r, k->a, &lo)) || (k->b && !jeval(r, k->b, &hi)) ||
         (k->c && !jeval(r, k->c, &step)))
         return false;
-    if (!jv_can_slice(obj) && obj.t != J_UNDEF && r->printing && is_constant(r->printing))
+    if (!jv_can_slice(obj) && obj.t != J_UNDEF && obj.t != J_ITER && r->printing &&
+        is_constant(r->printing))
         return jv_undef(r, obj, jv_lit("slice"), out);
     return jv_slice(r, obj, lo, hi, step, out);
 }

@@ -56,6 +56,7 @@ static bool print(jrun *r, jv v)
 {
     cairn_str s;
     if (v.t == J_STR) return emit(r, jv_text(v));
+    if (v.t == J_INT) return jv_repr(r, v, r->out, 0) && emit(r, (cairn_str){0});
     return jv_to_text(r, v, &s) && emit(r, s);
 }
 

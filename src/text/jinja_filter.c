@@ -17,7 +17,7 @@ static bool cased(jrun *r, jv in, int how, jv *out)
 {
     cairn_str s;
     buf b;
-    if (!jv_to_text(r, in, &s) || !jsteps(r, s.len / 16)) return false;
+    if (!jv_to_text(r, in, &s) || !jbytes(r, s.len)) return false;
     buf_init(&b, MEM_TEXT);
     jtext_case(s, how, &b);
     return give(r, &b, true, out);
@@ -48,7 +48,7 @@ static bool f_title(jrun *r, jv in, const jv *arg, jv *out)
     buf b;
 
     (void)arg;
-    if (!jv_to_text(r, in, &s)) return false;
+    if (!jv_to_text(r, in, &s) || !jbytes(r, s.len)) return false;
     buf_init(&b, MEM_TEXT);
     for (size_t i = 0; i < s.len;) {
         size_t k = jtext_space(s.ptr + i, s.len - i);
@@ -82,7 +82,7 @@ static bool f_trim(jrun *r, jv in, const jv *arg, jv *out)
         set = &chars;
     }
     *out = jv_str(jtext_strip(s, set, true, true));
-    return true;
+    return jbytes(r, s.len - out->len);
 }
 
 static bool f_string(jrun *r, jv in, const jv *arg, jv *out)
@@ -112,7 +112,7 @@ static bool f_escape(jrun *r, jv in, const jv *arg, jv *out)
         *out = in;
         return true;
     }
-    if (!jv_to_text(r, in, &s)) return false;
+    if (!jv_to_text(r, in, &s) || !jbytes(r, s.len)) return false;
     buf_init(&b, MEM_TEXT);
     jtext_escape(s, &b);
     if (!give(r, &b, true, out)) return false;
@@ -159,7 +159,7 @@ static bool indent_lines(jrun *r, cairn_str s, cairn_str by, bool first, bool bl
         if (n) buf_byte(b, '\n');
         if (n && (blank || line.len)) buf_str(b, by);
         buf_str(b, line);
-        if (!jsteps(r, 1)) return false;
+        if (!jsteps(r, 1 + line.len / 4 + by.len / 16)) return false;
         if (b->len > JINJA_MAX_OUTPUT) return jfail_as(r, CAIRN_E_LIMIT, "indent: too much text");
     }
     return true;
@@ -198,7 +198,7 @@ static bool f_wordcount(jrun *r, jv in, const jv *arg, jv *out)
     bool inside = false;
 
     (void)arg;
-    if (!jv_to_text(r, in, &s)) return false;
+    if (!jv_to_text(r, in, &s) || !jsteps(r, s.len / 2)) return false;
     for (size_t i = 0; i < s.len;) {
         size_t k = 1;
         while (i + k < s.len && ((unsigned char)s.ptr[i + k] & 0xc0) == 0x80) k++;
@@ -293,7 +293,8 @@ static bool f_urlencode(jrun *r, jv in, const jv *arg, jv *out)
     if (!pairs && !jv_to_text(r, in, &s)) return false;
     if (pairs && !jiter_init(r, in, &it)) return false;
     buf_init(&b, MEM_TEXT);
-    if (!pairs) url_quote(s, false, &b);
+    ok = pairs || jsteps(r, s.len);
+    if (!pairs && ok) url_quote(s, false, &b);
     while (pairs && ok && (got = jiter_next(r, &it, &x)) > 0) {
         ok =
             jv_to_list(r, x, J_LIST, &x) && (x.u.list->n == 2 || jfail(r, "urlencode needs pairs"));
@@ -301,6 +302,7 @@ static bool f_urlencode(jrun *r, jv in, const jv *arg, jv *out)
         for (uint32_t i = 0; ok && i < 2; i++) {
             if (i) buf_byte(&b, '=');
             ok = jv_to_text(r, x.u.list->v[i], &s);
+            ok = ok && jsteps(r, s.len);
             if (ok) url_quote(s, true, &b);
         }
     }

@@ -77,7 +77,7 @@ static bool f_striptags(jrun *r, jv in, const jv *arg, jv *out)
     bool gap = false;
 
     (void)arg;
-    if (!jv_to_text(r, in, &s) || !jsteps(r, s.len / 8)) return false;
+    if (!jv_to_text(r, in, &s) || !jsteps(r, s.len)) return false;
     buf_init(&plain, MEM_TEXT);
     buf_init(&tidy, MEM_TEXT);
     drop_tags(s, &plain);

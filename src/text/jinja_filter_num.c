@@ -29,6 +29,7 @@ static bool parse_int(jrun *r, cairn_str s, int64_t base, bool *valid, jv *out)
 
     s = jtext_strip(s, NULL, true, true);
     *valid = false;
+    if (!jtext_digits(r, &s)) return false;
     if (i < s.len && (s.ptr[i] == '-' || s.ptr[i] == '+')) negative = s.ptr[i++] == '-';
     if (i + 1 < s.len && s.ptr[i] == '0') {
         char c = (char)(s.ptr[i + 1] | 32);
@@ -60,12 +61,13 @@ static bool parse_int(jrun *r, cairn_str s, int64_t base, bool *valid, jv *out)
 }
 
 /* Python's float(text); false: not a number. */
-static bool parse_float(cairn_str s, double *out)
+static bool parse_float(jrun *r, cairn_str s, double *out)
 {
     char z[512];
     size_t n = 0;
 
     s = jtext_strip(s, NULL, true, true);
+    if (!jtext_digits(r, &s)) return false;
     if (!s.len || s.len >= sizeof z) return false;
     for (size_t i = 0; i < s.len; i++) {
         char c = s.ptr[i];
@@ -119,7 +121,7 @@ static bool f_int(jrun *r, jv in, const jv *arg, jv *out)
     if (!bad_base && !parse_int(r, jv_text(in), base, &valid, &v)) return false;
     if (valid)
         *out = v;
-    else if (parse_float(jv_text(in), &x))
+    else if (parse_float(r, jv_text(in), &x))
         return from_float(r, x, otherwise, false, out);
     return true;
 }
@@ -131,7 +133,7 @@ static bool f_float(jrun *r, jv in, const jv *arg, jv *out)
     if (in.t == J_BIG && isinf(jv_as_num(in))) return jfail(r, "int too large to convert to float");
     if (jv_is_num(in))
         *out = jv_float(jv_as_num(in));
-    else if (in.t == J_STR && parse_float(jv_text(in), &x))
+    else if (in.t == J_STR && parse_float(r, jv_text(in), &x))
         *out = jv_float(x);
     else
         *out = arg[0].t == J_MISSING ? jv_float(0) : arg[0];
@@ -227,7 +229,7 @@ static bool f_filesizeformat(jrun *r, jv in, const jv *arg, jv *out)
     if (in.t == J_UNDEF) return jfail_undef(r, in);
     if (jv_is_num(in))
         x = jv_as_num(in);
-    else if (in.t != J_STR || !parse_float(jv_text(in), &x))
+    else if (in.t != J_STR || !parse_float(r, jv_text(in), &x))
         return jfail(r, "filesizeformat: not a number");
     for (; i < 7 && x >= unit; i++) unit *= base;
     if (x >= 1 && x <= 1)

@@ -284,7 +284,7 @@ static bool f_join(jrun *r, jv in, const jv *arg, jv *out)
 {
     jv parts, x;
     jiter it;
-    cairn_str d = {0}, s;
+    cairn_str d = {0};
     int got;
     bool first = true, ok = true;
     buf b;
@@ -293,11 +293,11 @@ static bool f_join(jrun *r, jv in, const jv *arg, jv *out)
     if (!jattr_prepare(r, arg[1], &parts) || !jiter_init(r, in, &it)) return false;
     buf_init(&b, MEM_TEXT);
     while (ok && (got = jiter_next(r, &it, &x)) != 0) {
-        ok = got > 0 && jattr_get(r, x, parts, jv_none(), &x) && jv_to_text(r, x, &s);
+        ok = got > 0 && jattr_get(r, x, parts, jv_none(), &x);
         if (!ok) break;
         if (!first) buf_str(&b, d);
         first = false;
-        buf_str(&b, s);
+        ok = jsteps(r, 1 + (uint64_t)(x.t == J_STR ? x.len : 0) / 64) && jv_print(r, x, &b);
         if (b.len > JINJA_MAX_OUTPUT) ok = jfail_as(r, CAIRN_E_LIMIT, "join: too much text");
     }
     if (ok && buf_status(&b) != CAIRN_OK) ok = jfail_as(r, CAIRN_E_NOMEM, "join");
@@ -312,19 +312,21 @@ static bool batch_now(jrun *r, jv in, const jv *arg, jv *out)
     jv all, one;
     uint32_t cap = 0, cap_one = 0;
 
-    if (!jv_is_int(arg[0])) return jfail(r, "batch: the size must be an integer");
-    int64_t n = jv_as_int(arg[0]);
+    if (arg[0].t == J_UNDEF) return jfail_undef(r, arg[0]);
+    int64_t n = jv_is_int(arg[0]) ? jv_as_int(arg[0]) : -1; /* no other value equals a length */
+    const bool fill = arg[1].t != J_MISSING && arg[1].t != J_NONE;
     if (!jv_to_list(r, in, J_LIST, &in) || !jv_new_list(r, J_LIST, 0, &all)) return false;
+    if (!jv_new_list(r, J_LIST, 0, &one)) return false;
     for (uint32_t i = 0; i < in.u.list->n; i++) {
-        if (!i || one.u.list->n == n) {
+        if (one.u.list->n == n) { /* a size of 0 gives an empty list first */
             cap_one = 0;
-            if (!jv_new_list(r, J_LIST, 0, &one) || !jlist_push(r, &all, &cap, one)) return false;
+            if (!jlist_push(r, &all, &cap, one) || !jv_new_list(r, J_LIST, 0, &one)) return false;
         }
         if (!jlist_push(r, &one, &cap_one, in.u.list->v[i])) return false;
     }
-    bool fill = in.u.list->n && arg[1].t != J_MISSING && arg[1].t != J_NONE;
-    while (fill && one.u.list->n < n)
-        if (!jlist_push(r, &one, &cap_one, arg[1])) return false;
+    while (fill && one.u.list->n && one.u.list->n < n)
+        if (!jsteps(r, 1) || !jlist_push(r, &one, &cap_one, arg[1])) return false;
+    if (one.u.list->n && !jlist_push(r, &all, &cap, one)) return false;
     jiter like = {.kind = IT_FORWARD};
     return jv_generator(r, all, &like, out);
 }

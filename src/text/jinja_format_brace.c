@@ -74,8 +74,13 @@ static bool brace_put(jrun *r, jv v, cairn_str f, buf *b)
     return jfail(r, "unsupported format string for %s", jv_type_name(v));
 }
 
+typedef struct numbering { /* "{}" counts, "{0}" says: not both */
+    uint32_t next;
+    bool automatic, manual;
+} numbering;
+
 /* "name.attr[item]…" */
-static bool brace_field(jrun *r, cairn_str f, const jcall *c, uint32_t *next, jv *out)
+static bool brace_field(jrun *r, cairn_str f, const jcall *c, numbering *nr, jv *out)
 {
     size_t i = 0, from;
     int64_t n;
@@ -85,12 +90,17 @@ static bool brace_field(jrun *r, cairn_str f, const jcall *c, uint32_t *next, jv
     from = 0;
     *out = jv_of(J_MISSING);
     if (!name.len) {
-        n = (*next)++;
+        n = nr->next++;
+        nr->automatic = true;
     } else if (!jformat_digits(name, &from, INT32_MAX, &n) || from < name.len) {
         n = INT64_MAX;
         for (uint32_t k = 0; k < c->n_kw; k++)
             if (str_eq(jv_text(c->kw_name[k]), name)) *out = c->kw[k];
+    } else {
+        nr->manual = true;
     }
+    if (nr->automatic && nr->manual)
+        return jfail(r, "fields with numbers and without in one format");
     if (n < (int64_t)c->n_pos) *out = c->pos[n];
     if (out->t == J_MISSING) return jfail(r, "no argument '%.*s' for the format", STR_ARG(name));
     while (i < f.len) {
@@ -108,7 +118,7 @@ static bool brace_field(jrun *r, cairn_str f, const jcall *c, uint32_t *next, jv
     return true;
 }
 
-static bool brace_one(jrun *r, cairn_str f, const jcall *c, uint32_t *next, buf *b)
+static bool brace_one(jrun *r, cairn_str f, const jcall *c, numbering *nr, buf *b)
 {
     cairn_str name = f, text = {0};
     char conversion = 0;
@@ -123,7 +133,7 @@ static bool brace_one(jrun *r, cairn_str f, const jcall *c, uint32_t *next, buf 
         conversion = name.ptr[name.len - 1];
         name.len -= 2;
     }
-    if (!brace_field(r, name, c, next, &v)) return false;
+    if (!brace_field(r, name, c, nr, &v)) return false;
     if (!conversion) return brace_put(r, v, text, b);
     if (!strchr("rsa", conversion)) return jfail(r, "unknown conversion '%c'", conversion);
     buf t;
@@ -138,7 +148,7 @@ static bool brace_one(jrun *r, cairn_str f, const jcall *c, uint32_t *next, buf 
 bool jformat_braces(jrun *r, cairn_str f, const jcall *c, jv *out)
 {
     bool ok = true;
-    uint32_t next = 0;
+    numbering nr = {0};
     buf b;
 
     buf_init(&b, MEM_TEXT);
@@ -157,7 +167,7 @@ bool jformat_braces(jrun *r, cairn_str f, const jcall *c, jv *out)
         else if (memchr(f.ptr + i, '{', len ? len : 1) && f.ptr[i] != '}')
             ok = jfail_as(r, CAIRN_E_UNSUPPORTED, "nested fields in a format are not supported");
         else
-            ok = jsteps(r, 1) && brace_one(r, str_sub(f, i, len), c, &next, &b);
+            ok = jsteps(r, 1) && brace_one(r, str_sub(f, i, len), c, &nr, &b);
         i += len + 1;
         if (b.len > JINJA_MAX_OUTPUT) ok = jfail_as(r, CAIRN_E_LIMIT, "formatted text too long");
     }

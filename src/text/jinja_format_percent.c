@@ -1,6 +1,7 @@
 /* "…" % values: the older formatting of Python's str. */
 #include <math.h>
 
+#include "base/utf8.h"
 #include "text/jinja_big.h"
 #include "text/jinja_format.h"
 
@@ -75,10 +76,12 @@ static bool percent_char(jrun *r, const jspec *s, jv v, buf *b)
         jformat_text(s, jv_text(v), s->align ? s->align : '>', b);
         return true;
     }
-    if (!jv_is_int(v) || jv_as_int(v) < 0 || jv_as_int(v) > 127)
-        return jfail(r, "%%c requires an ASCII code or a character");
-    char c = (char)jv_as_int(v);
-    jformat_text(s, (cairn_str){&c, 1}, s->align ? s->align : '>', b);
+    const int64_t cp = jv_is_int(v) ? jv_as_int(v) : -1;
+    if (cp < 0 || cp > 0x10ffff || (cp >= 0xd800 && cp < 0xe000))
+        return jfail(r, "%%c requires a character's code or a character");
+    char z[4];
+    const int n = utf8_encode((uint32_t)cp, z);
+    jformat_text(s, (cairn_str){z, (size_t)n}, s->align ? s->align : '>', b);
     return true;
 }
 
@@ -165,6 +168,7 @@ bool jformat_percent(jrun *r, cairn_str f, jv args, jv *out)
             ok = jsteps(r, 1) && percent_one(r, &p, f, &i, &b);
         if (b.len > JINJA_MAX_OUTPUT) ok = jfail_as(r, CAIRN_E_LIMIT, "formatted text too long");
     }
+    ok = ok && jsteps(r, f.len / 4);
     bool all = p.list ? p.used >= p.list->n
                       : p.used || args.t == J_DICT || args.t == J_LIST || args.t == J_UNDEF ||
                             args.t == J_RANGE;

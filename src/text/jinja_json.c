@@ -11,6 +11,15 @@ typedef struct dumper {
     bool ascii, pretty, sort;
 } dumper;
 
+/* A UTF-16 unit as \\uXXXX. */
+static void put_unit(uint32_t unit, buf *b)
+{
+    static const char hex[] = "0123456789abcdef";
+    const char z[6] = {
+        '\\', 'u', hex[unit >> 12], hex[unit >> 8 & 15], hex[unit >> 4 & 15], hex[unit & 15]};
+    buf_put(b, z, sizeof z);
+}
+
 static void json_str_out(dumper *d, cairn_str s)
 {
     buf_byte(&d->b, '"');
@@ -44,10 +53,11 @@ static void json_str_out(dumper *d, cairn_str s)
         else if (cp == 0x7f)
             buf_byte(&d->b, 0x7f);
         else if (cp < 0x10000)
-            buf_printf(&d->b, "\\u%04x", (unsigned)cp);
-        else
-            buf_printf(&d->b, "\\u%04x\\u%04x", (unsigned)(0xd7c0 + (cp >> 10)),
-                       (unsigned)(0xdc00 | (cp & 0x3ff)));
+            put_unit(cp, &d->b);
+        else {
+            put_unit(0xd7c0 + (cp >> 10), &d->b);
+            put_unit(0xdc00 | (cp & 0x3ff), &d->b);
+        }
         i += (size_t)(k > 0 ? k : 1);
     }
     buf_byte(&d->b, '"');
@@ -185,7 +195,7 @@ static bool dump(jrun *r, dumper *d, jv v, uint32_t depth)
         return true;
     case J_STR:
         json_str_out(d, jv_text(v));
-        return jsteps(r, v.len / 64);
+        return jsteps(r, v.len / (d->ascii ? 1 : 4));
     case J_LIST:
     case J_TUPLE:
         return dump_arr(r, d, v.u.list, depth);

@@ -18,7 +18,8 @@ static uint32_t next_char(cairn_str s, size_t *i)
 static bool m_istitle(jrun *r, jv self, const jv *arg, jv *out)
 {
     bool inside = false, yes = true, any = false;
-    (void)r, (void)arg;
+    (void)arg;
+    if (!jbytes(r, self.len)) return false;
     for (size_t i = 0; i < self.len && yes;) {
         const utf8proc_category_t c =
             utf8proc_category((utf8proc_int32_t)next_char(jv_text(self), &i));
@@ -35,7 +36,8 @@ static bool m_istitle(jrun *r, jv self, const jv *arg, jv *out)
 static bool m_isidentifier(jrun *r, jv self, const jv *arg, jv *out)
 {
     bool yes = self.len > 0;
-    (void)r, (void)arg;
+    (void)arg;
+    if (!jbytes(r, self.len)) return false;
     for (size_t i = 0; i < self.len && yes;) {
         const bool first = i == 0;
         const uint32_t cp = next_char(jv_text(self), &i);
@@ -52,7 +54,8 @@ static bool m_isidentifier(jrun *r, jv self, const jv *arg, jv *out)
 static bool m_isprintable(jrun *r, jv self, const jv *arg, jv *out)
 {
     bool yes = true;
-    (void)r, (void)arg;
+    (void)arg;
+    if (!jbytes(r, self.len)) return false;
     for (size_t i = 0; i < self.len && yes;) yes = jtext_printable(next_char(jv_text(self), &i));
     *out = jv_bool(yes);
     return true;
@@ -74,7 +77,7 @@ static bool m_casefold(jrun *r, jv self, const jv *arg, jv *out)
     buf b;
 
     (void)arg;
-    if (!jsteps(r, self.len / 16)) return false;
+    if (!jbytes(r, self.len)) return false;
     buf_init(&b, MEM_TEXT);
     for (size_t i = 0; i < self.len;) {
         const uint32_t cp = next_char(jv_text(self), &i);

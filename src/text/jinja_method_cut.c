@@ -17,7 +17,7 @@ static bool strip(jrun *r, jv self, const jv *arg, bool left, bool right, jv *ou
         set = &chars;
     }
     *out = jv_str(jtext_strip(jv_text(self), set, left, right));
-    return true;
+    return jsteps(r, (self.len - out->len) / 2 * (set ? 1 + set->len : 1));
 }
 
 static bool m_strip(jrun *r, jv self, const jv *arg, jv *out)
@@ -50,7 +50,7 @@ static bool window(jrun *r, cairn_str s, const jv *arg, cairn_str *part, size_t 
     if (*beyond) bound[0] = bound[1] = 0;
     *base = jtext_offset(s, (size_t)bound[0]);
     *part = str_sub(s, *base, jtext_offset(s, (size_t)bound[1]) - *base);
-    return jsteps(r, s.len / 16);
+    return jbytes(r, s.len);
 }
 
 static size_t rfind(cairn_str s, cairn_str what)
@@ -161,6 +161,7 @@ static bool split_space(jrun *r, cairn_str s, int64_t max, jv *out)
     s = jtext_strip(s, NULL, true, false);
     while (s.len) {
         size_t end = 0;
+        if (!jsteps(r, 1)) return false;
         if (max-- == 0) return jlist_push(r, out, &cap, jv_str(s));
         while (end < s.len && !jtext_space(s.ptr + end, s.len - end)) end++;
         if (!jlist_push(r, out, &cap, jv_str(str_sub(s, 0, end)))) return false;
@@ -176,6 +177,7 @@ static bool rsplit_any(jrun *r, cairn_str s, const cairn_str *sep, int64_t max, 
 
     if (!sep) s = jtext_strip(s, NULL, false, true);
     for (bool more = sep || s.len; more;) {
+        if (!jsteps(r, 1)) return false;
         size_t at = SIZE_MAX, gap = sep ? sep->len : 0;
         if (max-- != 0 && sep) at = rfind(s, *sep);
         if (max + 1 != 0 && !sep)
@@ -218,10 +220,11 @@ static bool split(jrun *r, jv self, const jv *arg, bool right, jv *out)
         by = &sep;
         if (!sep.len) return jfail(r, "empty separator");
     }
-    if (!jv_new_list(r, J_LIST, 0, out) || !jsteps(r, s.len / 16)) return false;
+    if (!jv_new_list(r, J_LIST, 0, out) || !jbytes(r, s.len)) return false;
     if (right) return rsplit_any(r, s, by, max, out);
     if (!by) return split_space(r, s, max, out);
     for (;;) {
+        if (!jsteps(r, 1)) return false;
         size_t at = max-- == 0 ? SIZE_MAX : str_find(s, sep, 0);
         if (at == SIZE_MAX) return jlist_push(r, out, &cap, jv_str(s));
         if (!jlist_push(r, out, &cap, jv_str(str_sub(s, 0, at)))) return false;
@@ -246,7 +249,7 @@ static bool m_splitlines(jrun *r, jv self, const jv *arg, jv *out)
 
     if (!jv_new_list(r, J_LIST, 0, out)) return false;
     while (jtext_line(jv_text(self), &pos, jv_truth(arg[0]), &line))
-        if (!jlist_push(r, out, &cap, jv_str(line))) return false;
+        if (!jsteps(r, 1 + line.len / 4) || !jlist_push(r, out, &cap, jv_str(line))) return false;
     return true;
 }
 
@@ -317,6 +320,7 @@ static bool m_replace(jrun *r, jv self, const jv *arg, jv *out)
     buf_init(&b, MEM_TEXT);
     replace_into(jv_text(self), jv_text(arg[0]), jv_text(arg[1]), n, &b);
     bool ok = buf_status(&b) == CAIRN_OK || jfail_as(r, CAIRN_E_NOMEM, "replace");
+    ok = ok && jbytes(r, b.len);
     ok = ok && jv_copy(r, buf_view(&b), out);
     buf_deinit(&b);
     return ok;

@@ -5,7 +5,7 @@
 static bool cased(jrun *r, jv self, int how, jv *out)
 {
     buf b;
-    if (!jsteps(r, self.len / 16)) return false;
+    if (!jbytes(r, self.len)) return false;
     buf_init(&b, MEM_TEXT);
     jtext_case(jv_text(self), how, &b);
     bool ok = buf_status(&b) == CAIRN_OK || jfail_as(r, CAIRN_E_NOMEM, "changed case");
@@ -29,9 +29,9 @@ CASE_METHOD(m_swapcase, CASE_SWAP)
 #define IS_METHOD(name, what)                                                                      \
     static bool name(jrun *r, jv self, const jv *arg, jv *out)                                     \
     {                                                                                              \
-        (void)r, (void)arg;                                                                        \
+        (void)arg;                                                                                 \
         *out = jv_bool(jtext_is(jv_text(self), what));                                             \
-        return true;                                                                               \
+        return jbytes(r, self.len);                                                                \
     }
 IS_METHOD(m_isalpha, IS_ALPHA)
 IS_METHOD(m_isdigit, IS_DIGIT)

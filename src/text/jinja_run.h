@@ -6,11 +6,12 @@
 #include "text/jinja_ast.h"
 
 enum {
-    JINJA_MAX_OUTPUT = 64 << 20, /* bytes; more than any context takes */
-    JINJA_MAX_MEMORY = 256 << 20,
-    JINJA_MAX_STEPS = 16 << 20, /* empty loops: 0.3 s; 100 messages take some 3,000 */
-    JINJA_MAX_DEPTH = 1000,     /* of evaluation, macros included; Python's own limit */
-    JINJA_MAX_RANGE = 100000    /* the sandbox's */
+    JINJA_MAX_OUTPUT = 16 << 20, /* bytes: 4 million tokens */
+    JINJA_MAX_MEMORY =
+        48 << 20, /* with output and what a filter builds a render stays below 100 MB */
+    JINJA_MAX_STEPS = 1 << 20, /* and one for each byte of context; 100 messages take 3,000 */
+    JINJA_MAX_DEPTH = 1000,    /* of evaluation, macros included; Python's own limit */
+    JINJA_MAX_RANGE = 100000   /* the sandbox's */
 };
 
 typedef struct jact { /* an activation: the slots of a template, macro or recursive loop */
@@ -43,7 +44,7 @@ struct jrun {
     cairn_status st;
     int32_t line;
     uint32_t depth;
-    uint64_t steps;
+    uint64_t steps, max_steps;
     jv *ctx;
     jv captured; /* output that a filter block or filtered set block is about to change */
     jact *act;
@@ -55,6 +56,11 @@ bool jfail(jrun *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 bool jfail_as(jrun *r, cairn_status st, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Counts work; false when the limit is passed. */
 bool jsteps(jrun *r, uint64_t n);
+/* The same for n bytes that are looked at one by one. */
+static inline bool jbytes(jrun *r, size_t n)
+{
+    return jsteps(r, n / 4);
+}
 bool jenter(jrun *r); /* depth; pair with r->depth-- */
 
 bool jeval(jrun *r, const jnode *n, jv *out);

@@ -132,7 +132,7 @@ static bool text_is(jrun *r, jv in, int what, jv *out)
     cairn_str s;
     if (!jv_to_text(r, in, &s)) return false;
     *out = jv_bool(jtext_is(s, what));
-    return true;
+    return jbytes(r, s.len);
 }
 
 TEST(t_lower)

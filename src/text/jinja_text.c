@@ -243,6 +243,43 @@ bool jtext_is(cairn_str s, int what)
     return what == IS_UPPER || what == IS_LOWER ? cased : s.len > 0;
 }
 
+static bool is_decimal(uint32_t cp)
+{
+    return utf8proc_category((utf8proc_int32_t)cp) == UTF8PROC_CATEGORY_ND;
+}
+
+/* Digits lie in runs of ten from their zero on; the mathematical ones in five runs at once. */
+static char digit_of(uint32_t cp)
+{
+    uint32_t n = 0;
+    if (cp >= 0x1d7ce && cp <= 0x1d7ff) return (char)('0' + (cp - 0x1d7ce) % 10);
+    while (n < 9 && is_decimal(cp - n - 1)) n++;
+    return (char)('0' + n);
+}
+
+bool jtext_digits(jrun *r, cairn_str *s)
+{
+    size_t i = 0, n = 0;
+    while (i < s->len && (unsigned char)s->ptr[i] < 0x80) i++;
+    if (i == s->len) return true;
+    char *z = jalloc(r, s->len);
+    if (!z) return false;
+    for (i = 0; i < s->len;) {
+        uint32_t cp;
+        const int k = utf8_decode(s->ptr + i, s->len - i, &cp);
+        const size_t len = (size_t)(k > 0 ? k : 1);
+        if (cp >= 0x80 && is_decimal(cp)) {
+            z[n++] = digit_of(cp);
+        } else {
+            memcpy(z + n, s->ptr + i, len);
+            n += len;
+        }
+        i += len;
+    }
+    *s = (cairn_str){z, n};
+    return true;
+}
+
 bool jtext_printable(uint32_t cp)
 {
     if (cp < 0x7f) return cp >= 0x20;

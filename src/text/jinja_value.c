@@ -90,7 +90,7 @@ static jpair *dict_find(jrun *r, const jdict *d, jv k)
 
 bool jdict_get(jrun *r, const jdict *d, jv k, jv *out)
 {
-    if (!jsteps(r, d->n / 16)) return false;
+    if (!jsteps(r, d->n / 4)) return false;
     const jpair *p = dict_find(r, d, k);
     if (p) *out = p->v;
     return p != NULL;
@@ -98,7 +98,7 @@ bool jdict_get(jrun *r, const jdict *d, jv k, jv *out)
 
 bool jdict_put(jrun *r, jdict *d, jv k, jv v)
 {
-    if (!jv_hashable(r, k) || !jsteps(r, d->n / 16)) return false;
+    if (!jv_hashable(r, k) || !jsteps(r, d->n / 4)) return false;
     jpair *p = dict_find(r, d, k);
     if (r->st != CAIRN_OK) return false;
     if (p) {
@@ -218,7 +218,7 @@ bool jv_len(jrun *r, jv v, int64_t *out)
         return true;
     case J_STR:
         *out = (int64_t)jtext_count(jv_text(v));
-        return jsteps(r, v.len / 64);
+        return jsteps(r, v.len / 16);
     case J_LIST:
     case J_TUPLE:
     case J_VIEW:
@@ -276,6 +276,17 @@ void jnum_repr(double x, buf *b)
         if (i == exp10 + 1) buf_byte(b, '.');
         buf_byte(b, i < 0 || i >= n_digits ? '0' : digits[i]);
     }
+}
+
+static void int_repr(int64_t v, buf *b)
+{
+    char z[24];
+    size_t n = sizeof z;
+    uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+    do z[--n] = (char)('0' + u % 10);
+    while (u /= 10);
+    if (v < 0) z[--n] = '-';
+    buf_put(b, z + n, sizeof z - n);
 }
 
 static void str_repr(cairn_str s, buf *b)
@@ -377,7 +388,7 @@ bool jv_repr(jrun *r, jv v, buf *b, uint32_t depth)
         buf_puts(b, v.u.b ? "True" : "False");
         return true;
     case J_INT:
-        buf_printf(b, "%lld", (long long)v.u.i);
+        int_repr(v.u.i, b);
         return true;
     case J_BIG:
         if (v.u.big->neg) buf_byte(b, '-');
@@ -389,7 +400,7 @@ bool jv_repr(jrun *r, jv v, buf *b, uint32_t depth)
         if (v.flag & J_SAFE) buf_puts(b, "Markup(");
         str_repr(jv_text(v), b);
         if (v.flag & J_SAFE) buf_byte(b, ')');
-        return true;
+        return jbytes(r, v.len);
     case J_LIST:
         return seq_repr(r, v.u.list, "[", "]", b, depth);
     case J_TUPLE:

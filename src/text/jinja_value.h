@@ -259,6 +259,8 @@ enum { CASE_UPPER, CASE_LOWER, CASE_TITLE, CASE_CAPITAL, CASE_SWAP };
 void jtext_case(cairn_str s, int how, buf *b);
 enum { IS_ALPHA, IS_DIGIT, IS_DECIMAL, IS_NUMERIC, IS_ALNUM, IS_SPACE, IS_UPPER, IS_LOWER };
 bool jtext_is(cairn_str s, int what);
+/* Decimal digits of every script become ASCII ones, as int() and float() read them. */
+bool jtext_digits(jrun *r, cairn_str *s);
 bool jtext_printable(uint32_t cp);
 /* Next line of s from *pos as str.splitlines cuts it; false at the end. */
 bool jtext_line(cairn_str s, size_t *pos, bool keep, cairn_str *line);
