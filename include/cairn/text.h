@@ -34,7 +34,8 @@ typedef struct cairn_render_opts {
     cairn_str messages;      /* JSON array of OpenAI messages; used unchanged */
     cairn_str tools;         /* JSON array, or empty */
     cairn_str kwargs;        /* JSON object merged over the defaults, or empty */
-    cairn_str template_text; /* replaces the model's own when not empty */
+    cairn_str template_text; /* replaces the model's own when not empty; the name of one of several
+                                that the model has (tool_use, rag, …) selects it */
     bool no_generation_prompt;
 } cairn_render_opts;
 CAIRN_API void cairn_render_opts_init(cairn_render_opts *o);
@@ -42,6 +43,19 @@ CAIRN_API void cairn_render_opts_init(cairn_render_opts *o);
 CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_render(const cairn_text *t,
                                                         const cairn_render_opts *o,
                                                         cairn_bytes *out, cairn_diag *dg);
+/* The same with the parts that {% generation %} blocks wrote: `spans` holds pairs of size_t, begin and end
+   in bytes of `out`, in the order in which the blocks ended. */
+CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_render_spans(const cairn_text *t,
+                                                              const cairn_render_opts *o,
+                                                              cairn_bytes *out, cairn_bytes *spans,
+                                                              cairn_diag *dg);
+/* What a server does to a request first, and a render never: role developer → system, arrays of text
+   parts → one string, tool call arguments in a JSON string → the object; a type for every node of a
+   tool's schema.  JSON arrays in and out; docs/chat.md has the list. */
+CAIRN_API CAIRN_MUST_USE cairn_status cairn_normalise_messages(cairn_str messages, cairn_bytes *out,
+                                                               cairn_diag *dg);
+CAIRN_API CAIRN_MUST_USE cairn_status cairn_normalise_tools(cairn_str tools, cairn_bytes *out,
+                                                            cairn_diag *dg);
 /* OpenAI messages → ids ready for a request: render, encode without doubling BOS. */
 CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_prompt(const cairn_text *t,
                                                         const cairn_render_opts *o, cairn_ids *out,

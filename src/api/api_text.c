@@ -3,6 +3,7 @@
 
 #include "base/diag.h"
 #include "base/str.h"
+#include "text/chat_normal.h"
 #include "text/detok.h"
 
 cairn_status cairn_text_open(const char *path, cairn_text **out, cairn_diag *dg)
@@ -94,25 +95,28 @@ cairn_status cairn_text_check_template(const cairn_text *t, cairn_diag *dg)
 }
 
 static cairn_status render_with(const cairn_text *t, const cairn_render_opts *o,
-                                const render_args *a, buf *out, cairn_diag *dg)
+                                const render_args *a, buf *out, buf *spans, cairn_diag *dg)
 {
     cairn_status st;
     chat *own = NULL;
     const chat *c = t ? t->f.chat : NULL;
-    if (o->template_text.len) {
+    chat_how how = {.add_generation_prompt = !o->no_generation_prompt, .spans = spans};
+    if (o->template_text.len && c && chat_has_named(c, o->template_text)) {
+        how.name = o->template_text;
+    } else if (o->template_text.len) {
         TRY(chat_open(o->template_text, STR_LIT(""), STR_LIT(""), (json_val){0}, "template", &own,
                       dg));
         c = own;
     }
     if (!c) return cairn_text_check_template(t, dg);
-    st = chat_render(c, root_of(a->messages), root_of(a->tools), root_of(a->kwargs),
-                     !o->no_generation_prompt, out, dg);
+    st = chat_render_as(c, &how, root_of(a->messages), root_of(a->tools), root_of(a->kwargs), out,
+                        dg);
     chat_close(own);
     return st;
 }
 
 static cairn_status render_into(const cairn_text *t, const cairn_render_opts *o, buf *out,
-                                cairn_diag *dg)
+                                buf *spans, cairn_diag *dg)
 {
     cairn_status st;
     render_args a = {0};
@@ -122,7 +126,7 @@ static cairn_status render_into(const cairn_text *t, const cairn_render_opts *o,
     TRY_GOTO(parse_arg(o->messages, JSON_ARR, "messages", &a.messages, dg), out);
     TRY_GOTO(parse_arg(o->tools, JSON_ARR, "tools", &a.tools, dg), out);
     TRY_GOTO(parse_arg(o->kwargs, JSON_OBJ, "kwargs", &a.kwargs, dg), out);
-    st = render_with(t, o, &a, out, dg);
+    st = render_with(t, o, &a, out, spans, dg);
 out:
     json_free(a.messages);
     json_free(a.tools);
@@ -135,10 +139,49 @@ cairn_status cairn_text_render(const cairn_text *t, const cairn_render_opts *o, 
 {
     buf b;
     buf_init(&b, MEM_TEXT);
-    cairn_status st = render_into(t, o, &b, dg);
+    cairn_status st = render_into(t, o, &b, NULL, dg);
     if (st == CAIRN_OK) st = buf_take(&b, out);
     buf_deinit(&b);
     return st;
+}
+
+cairn_status cairn_text_render_spans(const cairn_text *t, const cairn_render_opts *o,
+                                     cairn_bytes *out, cairn_bytes *spans, cairn_diag *dg)
+{
+    buf b, s;
+    buf_init(&b, MEM_TEXT);
+    buf_init(&s, MEM_TEXT);
+    cairn_status st = render_into(t, o, &b, &s, dg);
+    if (st == CAIRN_OK) st = buf_take(&s, spans);
+    if (st == CAIRN_OK && (st = buf_take(&b, out)) != CAIRN_OK) cairn_bytes_free(spans);
+    buf_deinit(&b);
+    buf_deinit(&s);
+    return st;
+}
+
+static cairn_status normalise(cairn_str json, const char *what, bool tools, cairn_bytes *out,
+                              cairn_diag *dg)
+{
+    json_doc *d = NULL;
+    buf b;
+    cairn_status st = json_parse(json, &d, dg);
+    if (st != CAIRN_OK) return diag_prefix(dg, st, "%s", what);
+    buf_init(&b, MEM_TEXT);
+    st = (tools ? chat_normal_tools : chat_normal_messages)(json_root(d), &b, dg);
+    if (st == CAIRN_OK) st = buf_take(&b, out);
+    buf_deinit(&b);
+    json_free(d);
+    return st;
+}
+
+cairn_status cairn_normalise_messages(cairn_str messages, cairn_bytes *out, cairn_diag *dg)
+{
+    return normalise(messages, "messages", false, out, dg);
+}
+
+cairn_status cairn_normalise_tools(cairn_str tools, cairn_bytes *out, cairn_diag *dg)
+{
+    return normalise(tools, "tools", true, out, dg);
 }
 
 /* A template writes BOS itself more often than not: then the encoder must not add a second one. */
@@ -159,7 +202,7 @@ cairn_status cairn_text_prompt(const cairn_text *t, const cairn_render_opts *o, 
     buf b;
     if (!t) return diag_set(dg, CAIRN_E_ARG, "the model has no tokenizer");
     buf_init(&b, MEM_TEXT);
-    cairn_status st = render_into(t, o, &b, dg);
+    cairn_status st = render_into(t, o, &b, NULL, dg);
     if (st == CAIRN_OK) st = cairn_text_encode_prompt(t, buf_view(&b), out, dg);
     buf_deinit(&b);
     return st;

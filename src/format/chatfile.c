@@ -2,6 +2,8 @@
    lie and which one wins is transformers' rule; compiling and rendering are text/chat.h's. */
 #include "format/chatfile.h"
 
+#include <stdio.h>
+
 #include "base/diag.h"
 #include "base/file.h"
 #include "base/str.h"
@@ -86,6 +88,55 @@ static cairn_status compile(cairn_str text, cairn_str bos, cairn_str eos, json_v
     return CAIRN_OK;
 }
 
+/* The others beside "default", which `pick` gives. */
+static cairn_status add_others(chat *c, json_val v, const char *where, cairn_diag *dg)
+{
+    json_iter it = json_each(v);
+    const bool object = json_typeof(v) == JSON_OBJ;
+    cairn_status st = CAIRN_OK;
+    cairn_str name;
+    json_val e;
+
+    if (!object && json_typeof(v) != JSON_ARR) return CAIRN_OK;
+    while (st == CAIRN_OK && (object ? json_next_member(&it, &name, &e) : json_next(&it, &e))) {
+        if (!object) name = json_str(json_get(e, "name"));
+        const cairn_str text = json_str(object ? e : json_get(e, "template"));
+        if (text.len && name.len && !str_is(name, "default") && !chat_has_named(c, name))
+            st = chat_add_named(c, name, text, where, dg);
+    }
+    return st;
+}
+
+/* additional_chat_templates/NAME.jinja, as the reference saves them. */
+static cairn_status add_folder(chat *c, const char *dir, cairn_diag *dg)
+{
+    static const char *const names[] = {"tool_use", "rag"}; /* the only ones that are known */
+    char file[80];
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        bool found;
+        buf text;
+        (void)snprintf(file, sizeof file, "additional_chat_templates/%s.jinja", names[i]);
+        buf_init(&text, MEM_TEXT);
+        cairn_status st = chatfile_read(dir, file, MAX_TEMPLATE, false, &text, &found, dg);
+        if (st == CAIRN_OK && found && !chat_has_named(c, str_of(names[i])))
+            st = chat_add_named(c, str_of(names[i]), buf_view(&text), file, dg);
+        buf_deinit(&text);
+        if (st != CAIRN_OK) return st;
+    }
+    return CAIRN_OK;
+}
+
+/* A named template that does not compile is the whole chat's fault: which one a render takes must not
+   depend on what happened to compile. */
+static cairn_status named_done(cairn_status st, textfiles *t, cairn_diag *dg)
+{
+    if (st == CAIRN_OK) return st;
+    chat_close(t->chat);
+    t->chat = NULL;
+    t->chat_diag.status = st;
+    return st == CAIRN_E_NOMEM ? diag_set(dg, st, "%s", t->chat_diag.message) : CAIRN_OK;
+}
+
 /* One template, or several by name: as a list of {name, template} or as an object. */
 static cairn_str pick(json_val v)
 {
@@ -126,6 +177,7 @@ cairn_status chatfile_from_dir(const char *dir, json_val config, textfiles *t, c
 {
     cairn_str template_text = {NULL, 0};
     json_doc *doc = NULL, *extra = NULL;
+    json_val others;
     const char *name = NULL;
     cairn_status st;
     buf text, tokens, where;
@@ -134,7 +186,11 @@ cairn_status chatfile_from_dir(const char *dir, json_val config, textfiles *t, c
     buf_init(&tokens, MEM_TEXT);
     buf_init(&where, MEM_TEXT);
     TRY_GOTO(find_template(dir, config, &text, &doc, &template_text, &name, dg), out);
-    if (!template_text.len) goto out;
+    others = str_ends(str_of(name), STR_LIT(".jinja"))
+                 ? (json_val){0}
+                 : json_get(doc ? json_root(doc) : config, "chat_template");
+    if (!template_text.len && json_size(others) == 0) goto out;
+    if (!template_text.len) template_text.ptr = NULL;
     other_tokens(config, &tokens);
     path_join(&where, dir, name);
     if (buf_status(&tokens) != CAIRN_OK || buf_status(&where) != CAIRN_OK) {
@@ -144,6 +200,10 @@ cairn_status chatfile_from_dir(const char *dir, json_val config, textfiles *t, c
     TRY_GOTO(json_parse(buf_view(&tokens), &extra, dg), out);
     st = compile(template_text, token_text(json_get(config, "bos_token")),
                  token_text(json_get(config, "eos_token")), json_root(extra), where.ptr, t, dg);
+    if (st != CAIRN_OK || !t->chat) goto out;
+    st = add_others(t->chat, others, where.ptr, &t->chat_diag);
+    if (st == CAIRN_OK) st = add_folder(t->chat, dir, &t->chat_diag);
+    st = named_done(st, t, dg);
 out:
     if (doc) json_free(doc);
     if (extra) json_free(extra);
@@ -214,6 +274,15 @@ cairn_status chatfile_from_gguf(const char *path, const meta_view *v, textfiles 
     TRY_GOTO(buf_status(&tokens), out);
     TRY_GOTO(json_parse(buf_view(&tokens), &extra, dg), out);
     st = compile(text, gguf_piece(v, sp.bos), gguf_piece(v, sp.eos), json_root(extra), path, t, dg);
+    for (size_t i = 0; st == CAIRN_OK && t->chat && i < 2; i++) {
+        const cairn_str more =
+            meta_str(v, i ? "tokenizer.chat_template.rag" : "tokenizer.chat_template.tool_use",
+                     (cairn_str){NULL, 0});
+        if (!more.len) continue;
+        st = chat_add_named(t->chat, i ? STR_LIT("rag") : STR_LIT("tool_use"), more, path,
+                            &t->chat_diag);
+        st = named_done(st, t, dg);
+    }
 out:
     if (extra) json_free(extra);
     buf_deinit(&tokens);

@@ -16,7 +16,9 @@ typedef struct textfiles {
 /* From a directory with tokenizer.json (tokenizer_config.json, chat_template.jinja or .json,
    generation_config.json, config.json optional) or a GGUF with a vocabulary.  As in the reference
    (transformers), chat_template.jinja wins over the `chat_template` key of tokenizer_config.json;
-   chat_template.json comes last.  Of several named templates "default" is taken.  EOS ids are the
+   chat_template.json comes last.  Several named templates (a list or object there, the files of
+   additional_chat_templates, tokenizer.chat_template.NAME of a GGUF) are all kept: text/chat.h says
+   which one a render takes.  EOS ids are the
    union of config's, generation's and tokenizer's.  E_NOTFOUND when there is no vocabulary at
    all. */
 cairn_status textfiles_open(const char *path, textfiles *out, cairn_diag *dg);

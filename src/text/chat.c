@@ -2,14 +2,26 @@
    for a conversation.  The language is jinja.c's. */
 #include "text/chat.h"
 
+#include <stdio.h>
+
 #include "base/diag.h"
 #include "base/str.h"
 #include "text/jinja.h"
 
-enum { MAX_VARS = 256 }; /* special tokens and keyword arguments together */
+enum {
+    MAX_VARS = 256, /* special tokens and keyword arguments together */
+    MAX_NAMED = 16  /* tool_use, rag: no public model has more than three */
+};
+
+typedef struct named {
+    char *name;
+    jinja *t;
+} named;
 
 struct chat {
-    jinja *t;
+    jinja *t; /* NULL: only named ones */
+    named more[MAX_NAMED];
+    size_t n_more;
     json_doc *extra;
     char *text; /* bos, then eos */
     size_t n_bos, n_eos;
@@ -55,7 +67,7 @@ cairn_status chat_open(cairn_str template_text, cairn_str bos, cairn_str eos, js
     c->has_bos = bos.ptr != NULL;
     c->has_eos = eos.ptr != NULL;
     if (type == JSON_OBJ) TRY_GOTO(copy_json(extra, &c->extra, dg), out);
-    TRY_GOTO(jinja_compile(template_text, where, &c->t, dg), out);
+    if (template_text.ptr) TRY_GOTO(jinja_compile(template_text, where, &c->t, dg), out);
     *out = c;
     c = NULL;
 out:
@@ -67,9 +79,68 @@ void chat_close(chat *c)
 {
     if (!c) return;
     jinja_free(c->t);
+    for (size_t i = 0; i < c->n_more; i++) {
+        jinja_free(c->more[i].t);
+        mem_free(c->more[i].name);
+    }
     json_free(c->extra);
     mem_free(c->text);
     mem_free(c);
+}
+
+cairn_status chat_add_named(chat *c, cairn_str name, cairn_str template_text, const char *where,
+                            cairn_diag *dg)
+{
+    named *to = &c->more[c->n_more];
+    cairn_status st;
+
+    if (c->n_more == MAX_NAMED)
+        return diag_set(dg, CAIRN_E_LIMIT, "%s: more than %d chat templates", where, MAX_NAMED);
+    char *copy = mem_alloc(name.len + 1, MEM_TEXT);
+    if (!copy) return diag_set(dg, CAIRN_E_NOMEM, "%s: a chat template", where);
+    if (name.len) memcpy(copy, name.ptr, name.len);
+    copy[name.len] = 0;
+    st = jinja_compile(template_text, where, &to->t, dg);
+    if (st != CAIRN_OK) {
+        mem_free(copy);
+        return diag_prefix(dg, st, "chat template '%.*s'", STR_ARG(name));
+    }
+    to->name = copy;
+    c->n_more++;
+    return CAIRN_OK;
+}
+
+static const jinja *find_named(const chat *c, cairn_str name)
+{
+    for (size_t i = 0; i < c->n_more; i++)
+        if (str_is(name, c->more[i].name)) return c->more[i].t;
+    return NULL;
+}
+
+bool chat_has_named(const chat *c, cairn_str name)
+{
+    return find_named(c, name) != NULL;
+}
+
+static cairn_status choose(const chat *c, cairn_str name, bool tools, const jinja **out,
+                           cairn_diag *dg)
+{
+    char list[200];
+    size_t n = 0;
+
+    if (name.len)
+        *out = find_named(c, name);
+    else if (!tools || !(*out = find_named(c, STR_LIT("tool_use"))))
+        *out = c->t;
+    if (*out) return CAIRN_OK;
+    list[0] = 0;
+    for (size_t i = 0; i < c->n_more && n < sizeof list; i++)
+        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", c->more[i].name);
+    if (name.len)
+        return diag_set(dg, CAIRN_E_NOTFOUND, "no chat template named '%.*s'; there are: %s",
+                        STR_ARG(name), list);
+    return diag_set(dg, CAIRN_E_NOTFOUND, "several chat templates and none is the default: %s",
+                    list);
 }
 
 static void add_members(json_val object, jinja_var *vars, size_t *n)
@@ -84,6 +155,14 @@ static void add_members(json_val object, jinja_var *vars, size_t *n)
 cairn_status chat_render(const chat *c, json_val messages, json_val tools, json_val kwargs,
                          bool add_generation_prompt, buf *out, cairn_diag *dg)
 {
+    const chat_how how = {.add_generation_prompt = add_generation_prompt};
+    return chat_render_as(c, &how, messages, tools, kwargs, out, dg);
+}
+
+cairn_status chat_render_as(const chat *c, const chat_how *how, json_val messages, json_val tools,
+                            json_val kwargs, buf *out, cairn_diag *dg)
+{
+    const jinja *t = NULL;
     jinja_var vars[MAX_VARS];
     size_t n = 0;
 
@@ -105,7 +184,8 @@ cairn_status chat_render(const chat *c, json_val messages, json_val tools, json_
     vars[n++] = (jinja_var){.name = STR_LIT("tools"), .value = tools, .is_none = true};
     vars[n++] = (jinja_var){.name = STR_LIT("documents"), .is_none = true};
     vars[n++] =
-        (jinja_var){.name = STR_LIT("add_generation_prompt"), .flag = add_generation_prompt};
+        (jinja_var){.name = STR_LIT("add_generation_prompt"), .flag = how->add_generation_prompt};
     add_members(kwargs, vars, &n);
-    return jinja_render(c->t, vars, n, out, dg);
+    TRY(choose(c, how->name, json_typeof(tools) == JSON_ARR, &t, dg));
+    return jinja_render_spans(t, vars, n, out, how->spans, dg);
 }

@@ -13,10 +13,24 @@ typedef struct chat chat;
 cairn_status chat_open(cairn_str template_text, cairn_str bos, cairn_str eos, json_val extra,
                        const char *where, chat **out, cairn_diag *dg);
 void chat_close(chat *c);
+/* One more template, by name; before the chat is shared.  Of several, a render with tools takes
+   "tool_use" where there is one, every other render the one that chat_open compiled: transformers'
+   rule.  A chat may be opened without a text of its own (ptr NULL): then a render that needs it fails
+   and lists the names. */
+cairn_status chat_add_named(chat *c, cairn_str name, cairn_str template_text, const char *where,
+                            cairn_diag *dg);
+bool chat_has_named(const chat *c, cairn_str name);
 
 /* messages: array; tools: array or JSON_NONE; kwargs: object or JSON_NONE, merged over everything
    (add_generation_prompt, enable_thinking, …).  Nothing in the messages is changed. */
 cairn_status chat_render(const chat *c, json_val messages, json_val tools, json_val kwargs,
                          bool add_generation_prompt, buf *out, cairn_diag *dg);
+typedef struct chat_how {
+    cairn_str name; /* of a named template; empty: the one that the rule above gives */
+    bool add_generation_prompt;
+    buf *spans; /* gets a jinja_span for each generation block, or NULL */
+} chat_how;
+cairn_status chat_render_as(const chat *c, const chat_how *how, json_val messages, json_val tools,
+                            json_val kwargs, buf *out, cairn_diag *dg);
 
 #endif

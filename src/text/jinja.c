@@ -157,10 +157,18 @@ static bool fill_context(jrun *r, const jinja_var *vars, size_t n_vars)
 cairn_status jinja_render(const jinja *t, const jinja_var *vars, size_t n_vars, buf *out,
                           cairn_diag *dg)
 {
+    return jinja_render_spans(t, vars, n_vars, out, NULL, dg);
+}
+
+cairn_status jinja_render_spans(const jinja *t, const jinja_var *vars, size_t n_vars, buf *out,
+                                buf *spans, cairn_diag *dg)
+{
     jrun r = {.t = t,
               .out = out,
               .out_base = out->len,
               .dg = dg,
+              .spans = spans,
+              .yielded = SIZE_MAX,
               .line = 1,
               .max_steps = JINJA_MAX_STEPS};
 
@@ -169,6 +177,8 @@ cairn_status jinja_render(const jinja *t, const jinja_var *vars, size_t n_vars, 
         jscope_enter(&r, &t->top.scope);
         jexec(&r, t->root);
     }
+    if (r.st == CAIRN_OK && spans && buf_status(spans) != CAIRN_OK)
+        jfail_as(&r, CAIRN_E_NOMEM, "spans of generation");
     if (r.st != CAIRN_OK && buf_status(out) == CAIRN_OK) buf_cut(out, r.out_base);
     arena_deinit(&r.a);
     return r.st;

@@ -162,12 +162,14 @@ static bool macro_call(jrun *r, jv macro, const jcall *c, jv *out)
     jact *caller = r->act, *act = jact_new(r, macro.u.macro->outer, b->n_slots);
     size_t from = r->out->len;
     int32_t line = r->line;
+    const size_t held = jhold(r);
 
-    if (!act || !macro_args(r, b, c, act)) return false;
+    if (!act || !jsteps(r, 4) || !macro_args(r, b, c, act)) return false;
     r->act = act;
     jscope_enter(r, &b->scope);
     bool ok = macro_defaults(r, b) && jexec(r, b->body) != EXEC_FAILED && jcapture(r, from, out);
     r->act = caller;
+    r->yielded = held;
     if (ok) r->line = line;
     return ok;
 }
@@ -182,8 +184,10 @@ static bool loop_call(jrun *r, jloop *l, const jcall *c, jv *out)
     jact *own = jact_new(r, l->act->parent, l->node->x.block->n_slots);
     if (!own) return false;
     r->act = own;
+    const size_t held = jhold(r);
     bool ok = jfor_run(r, l->node, c->pos[0], l->depth0 + 1) == EXEC_OK && jcapture(r, from, out);
     r->act = at;
+    r->yielded = held;
     return ok;
 }
 

@@ -120,7 +120,9 @@ static int captured(jrun *r, const jnode *n, jv *out)
     size_t from = r->out->len;
 
     jscope_enter(r, &n->x.block->scope);
+    const size_t held = jhold(r);
     int e = jexec(r, n->x.block->body);
+    r->yielded = held;
     if (e != EXEC_OK) {
         if (e != EXEC_FAILED) buf_cut(r->out, from);
         return e;
@@ -172,13 +174,20 @@ static bool exec_call_block(jrun *r, const jnode *n)
 static int exec_generation(jrun *r, const jnode *n)
 {
     jact *outer = r->act;
+    const size_t from = r->out->len;
     if (!(r->act = jact_new(r, outer, n->x.block->n_slots))) {
         r->act = outer;
         return EXEC_FAILED;
     }
     jscope_enter(r, &n->x.block->scope);
+    const size_t held = jhold(r), start = r->yielded - r->out_base;
     int e = jexec(r, n->x.block->body);
+    r->yielded = held;
     r->act = outer;
+    if (r->spans && e != EXEC_FAILED) {
+        const jinja_span s = {start, start + r->out->len - from};
+        buf_put(r->spans, &s, sizeof s);
+    }
     return e;
 }
 

@@ -48,6 +48,8 @@ struct jrun {
     jv *ctx;
     jv captured; /* output that a filter block or filtered set block is about to change */
     jact *act;
+    buf *spans;     /* of generation blocks; NULL: nobody asked */
+    size_t yielded; /* where the outermost capture under way began; SIZE_MAX: there is none */
     const jnode *printing; /* the expression of the print statement under way */
 };
 
@@ -70,6 +72,13 @@ void jscope_enter(jrun *r, const jscope *s);
 jact *jact_new(jrun *r, jact *parent, uint32_t n_slots);
 /* Output from `from` on becomes a string and leaves the buffer. */
 bool jcapture(jrun *r, size_t from, jv *out);
+/* Around what writes output that is captured, or counted, as a whole: the value goes back in. */
+static inline size_t jhold(jrun *r)
+{
+    const size_t before = r->yielded;
+    if (before == SIZE_MAX) r->yielded = r->out->len;
+    return before;
+}
 
 bool jeval_call(jrun *r, const jnode *n, jv caller, jv *out);
 bool jeval_args(jrun *r, const jargs *a, jv caller, jcall *c);
