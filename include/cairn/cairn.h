@@ -2,6 +2,7 @@
 #ifndef CAIRN_CAIRN_H
 #define CAIRN_CAIRN_H
 
+#include "cairn/doctor.h"
 #include "cairn/engine.h"
 #include "cairn/model.h"
 #include "cairn/score.h"

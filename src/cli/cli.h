@@ -28,6 +28,7 @@ int cmd_info(const command *c, int argc, char **argv);
 int cmd_tokenize(const command *c, int argc, char **argv);
 int cmd_detokenize(const command *c, int argc, char **argv);
 int cmd_render(const command *c, int argc, char **argv);
+int cmd_doctor(const command *c, int argc, char **argv);
 int cmd_logits(const command *c, int argc, char **argv);
 int cmd_bench(const command *c, int argc, char **argv);
 int cmd_score(const command *c, int argc, char **argv);

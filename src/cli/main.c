@@ -16,6 +16,7 @@ static const command commands[] = {
      cmd_detokenize},
     {"render", "[MODEL] --messages FILE.json [flags]", "Print the prompt of a conversation.",
      cmd_render},
+    {"doctor", "MODEL [--json]", "Say what is wrong or old in a model's text files.", cmd_doctor},
     {"logits", "MODEL --ids IDS.json --out OUT.npy [flags]", "Write teacher-forced logits.",
      cmd_logits},
     {"bench", "MODEL [flags]", "Measure prefill and decode speed beside the machine's limits.",

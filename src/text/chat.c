@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/diag.h"
+#include "base/hash.h"
 #include "base/str.h"
 #include "text/jinja.h"
 
@@ -26,6 +27,7 @@ struct chat {
     char *text; /* bos, then eos */
     size_t n_bos, n_eos;
     bool has_bos, has_eos;
+    char sha[65];
 };
 
 /* A copy of a JSON value that lives as long as the chat. */
@@ -39,6 +41,25 @@ static cairn_status copy_json(json_val v, json_doc **out, cairn_diag *dg)
     if (st == CAIRN_OK) st = json_parse(buf_view(&b), out, dg);
     buf_deinit(&b);
     return st;
+}
+
+static void hash_text(chat *c, cairn_str text)
+{
+    sha256 h;
+    uint8_t digest[32];
+
+    if (!text.ptr) return;
+    while (text.len && strchr(" \t\r\n", text.ptr[text.len - 1]) && text.ptr[text.len - 1])
+        text.len--;
+    sha256_init(&h);
+    sha256_add(&h, text.ptr, text.len);
+    sha256_end(&h, digest);
+    sha256_hex(digest, c->sha);
+}
+
+const char *chat_sha256(const chat *c)
+{
+    return c->sha;
 }
 
 cairn_status chat_open(cairn_str template_text, cairn_str bos, cairn_str eos, json_val extra,
@@ -67,6 +88,7 @@ cairn_status chat_open(cairn_str template_text, cairn_str bos, cairn_str eos, js
     c->has_bos = bos.ptr != NULL;
     c->has_eos = eos.ptr != NULL;
     if (type == JSON_OBJ) TRY_GOTO(copy_json(extra, &c->extra, dg), out);
+    hash_text(c, template_text);
     if (template_text.ptr) TRY_GOTO(jinja_compile(template_text, where, &c->t, dg), out);
     *out = c;
     c = NULL;

@@ -19,6 +19,9 @@ void chat_close(chat *c);
    and lists the names. */
 cairn_status chat_add_named(chat *c, cairn_str name, cairn_str template_text, const char *where,
                             cairn_diag *dg);
+/* SHA-256 of the default template's text without the white space at its end, in hex; empty when there
+   is none. */
+const char *chat_sha256(const chat *c);
 bool chat_has_named(const chat *c, cairn_str name);
 
 /* messages: array; tools: array or JSON_NONE; kwargs: object or JSON_NONE, merged over everything

@@ -89,15 +89,17 @@ static bool brace_field(jrun *r, cairn_str f, const jcall *c, numbering *nr, jv 
     cairn_str name = str_sub(f, 0, i);
     from = 0;
     *out = jv_of(J_MISSING);
-    if (!name.len) {
-        n = nr->next++;
+    if (!f.len) {
         nr->automatic = true;
+        n = nr->next++;
+    } else if (!name.len) {
+        n = nr->next++;
     } else if (!jformat_digits(name, &from, INT32_MAX, &n) || from < name.len) {
         n = INT64_MAX;
         for (uint32_t k = 0; k < c->n_kw; k++)
             if (str_eq(jv_text(c->kw_name[k]), name)) *out = c->kw[k];
     } else {
-        nr->manual = true;
+        nr->manual |= name.len == f.len; /* the reference looks at whole fields */
     }
     if (nr->automatic && nr->manual)
         return jfail(r, "fields with numbers and without in one format");

@@ -30,8 +30,9 @@ CASE_METHOD(m_swapcase, CASE_SWAP)
     static bool name(jrun *r, jv self, const jv *arg, jv *out)                                     \
     {                                                                                              \
         (void)arg;                                                                                 \
+        if (!jbytes(r, self.len)) return false;                                                    \
         *out = jv_bool(jtext_is(jv_text(self), what));                                             \
-        return jbytes(r, self.len);                                                                \
+        return true;                                                                               \
     }
 IS_METHOD(m_isalpha, IS_ALPHA)
 IS_METHOD(m_isdigit, IS_DIGIT)
