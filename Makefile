@@ -109,7 +109,7 @@ V ?= 0
 say = $(if $(filter 0,$(V)),@printf '  %-4s %s\n' '$(1)' '$@';)
 
 # --- targets ---
-.PHONY: all print-libs examples run kern-bench kern-tests test test-build test-side test-asan test-tsan fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
+.PHONY: all print-libs examples run kern-bench kern-tests check-text test test-build test-side test-asan test-tsan fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 all: $(B)/libcairn.a $(B)/cairn.pc $(B)/cairn
@@ -169,6 +169,15 @@ $(B)/bench/%: $(B)/bench/%.o $(B)/internal.a
 kern-bench: $(B)/bench/bench_linear
 	$< 1
 	$< 2
+
+# Text against the references, at length: templates (llama.cpp's source package with all conversations, then
+# random ones).  TEXT_PY: a python with jinja2, better with transformers.
+TEXT_PY ?= $(shell tools/py-venv)
+TEXT_TEMPLATES ?= $(or $(CAIRN_LLAMA_CPP),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/cairn/llama.cpp)/src/models/templates
+TEXT_SEEDS ?= 70
+check-text: $(B)/tests/text/test_jinja
+	$(TEXT_PY) tests/text/compare_templates.py $< --generated 40 tests/text/templates $(TEXT_TEMPLATES) $(TEXT_CONFIGS)
+	$(TEXT_PY) tests/text/fuzz_templates.py $< --seed 100000 --count $(TEXT_SEEDS)000
 
 # The first half of the recipe is what a new machine lacks; it ends at once where nothing is missing.
 MAKE_MORE = +@$(MAKE) --no-print-directory

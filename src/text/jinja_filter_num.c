@@ -207,6 +207,7 @@ static bool f_round(jrun *r, jv in, const jv *arg, jv *out)
     if (in.t == J_UNDEF) return jfail_undef(r, in);
     if (!ceiling && !jv_is_str(method, "floor") && !jv_is_str(method, "common"))
         return jfail(r, "round: method must be common, ceil or floor");
+    if (digits.t == J_BIG) digits = jv_int(digits.u.big->neg ? -JBIG_MAX_DIGITS : JBIG_MAX_DIGITS);
     if (!jv_is_num(in) || !jv_is_int(digits))
         return jfail(r, "round: expected numbers, got %s", jv_type_name(in));
     if (jv_is_str(method, "common")) return round_half(r, in, jv_as_int(digits), out);

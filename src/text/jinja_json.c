@@ -50,8 +50,6 @@ static void json_str_out(dumper *d, cairn_str s)
             buf_puts(&d->b, "\\b");
         else if (cp == '\f')
             buf_puts(&d->b, "\\f");
-        else if (cp == 0x7f)
-            buf_byte(&d->b, 0x7f);
         else if (cp < 0x10000)
             put_unit(cp, &d->b);
         else {

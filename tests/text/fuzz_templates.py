@@ -21,6 +21,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import reference  # noqa: E402
 
 warnings.simplefilter("ignore")
+warnings.filterwarnings("ignore", category=SyntaxWarning)
 
 CONTEXT = {
     "s": "hello World", "u": "Grüße, 世界 😀 ﬁß", "e": "", "w": "  a b\t c\n\nd  ", "q": "it's \"q\" <b>&amp; \\x",
@@ -343,8 +344,16 @@ def too_slow(*_):
     raise TimeoutError
 
 
+# A generator's text has its address and its Python name in it: whatever is made of that text differs.
+GENERATOR_TEXT = re.compile(r"\|(items|map|select|reject|selectattr|rejectattr|unique|batch|slice|reverse)(\((?:[^()]|\([^()]*\))*\))?\)*"
+                            r"\|(string|forceescape|e|escape|safe|wordcount|center|striptags|urlencode|capitalize|replace|trim|upper|lower|title"
+                            r"|truncate|indent|format)\b")
+
+
 def want_of(text, context):
     """The reference's answer, or None where it has none worth comparing: addresses, or too long."""
+    if GENERATOR_TEXT.search(text):
+        return None
     signal.setitimer(signal.ITIMER_REAL, 2)
     try:
         out, why = reference.render(text, json.loads(context))
@@ -367,8 +376,10 @@ def batch(driver, items):
     return [json.loads(x) for x in p.stdout.decode().split("\n") if x]
 
 
+@warnings.catch_warnings()
 def compare(driver, seed, count, show=0):
     """(compared, different, failing in both); prints the first `show` differences."""
+    warnings.simplefilter("ignore")
     signal.signal(signal.SIGALRM, too_slow)
     resource.setrlimit(resource.RLIMIT_AS, (2 << 30, -1))  # 'x'.center(2 ** 31) is refused at once
     context = json.dumps(CONTEXT)
@@ -384,6 +395,9 @@ def compare(driver, seed, count, show=0):
     for text, (out, why), g in zip(texts, want, got):
         failed += out is None
         if (out is None) == ("error" in g) and (out is None or g["result"] == out):
+            continue
+        if "cannot be sliced" in g.get("error", ""):
+            failed += 1  # jinja2 folds constants: then a slice of a number is undefined, else an error
             continue
         bad += 1
         if bad <= show:

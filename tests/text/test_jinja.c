@@ -12,7 +12,8 @@
 
 enum { MAX_FILE = 256 << 20, MAX_VARS = 64 };
 
-static cairn_status render(cairn_str text, json_val context, buf *out, cairn_diag *dg)
+static cairn_status render_spans(cairn_str text, json_val context, buf *out, buf *spans,
+                                 cairn_diag *dg)
 {
     jinja_var vars[MAX_VARS];
     size_t n = 0;
@@ -24,9 +25,14 @@ static cairn_status render(cairn_str text, json_val context, buf *out, cairn_dia
 
     while (st == CAIRN_OK && n < MAX_VARS && json_next_member(&it, &key, &v))
         vars[n++] = (jinja_var){.name = key, .value = v};
-    if (st == CAIRN_OK) st = jinja_render(t, vars, n, out, dg);
+    if (st == CAIRN_OK) st = jinja_render_spans(t, vars, n, out, spans, dg);
     jinja_free(t);
     return st;
+}
+
+static cairn_status render(cairn_str text, json_val context, buf *out, cairn_diag *dg)
+{
+    return render_spans(text, context, out, NULL, dg);
 }
 
 static json_doc *load(const char *path)
@@ -319,20 +325,37 @@ static void chat_has_its_variables(void **state)
     json_free(d);
 }
 
-static void batch_one(cairn_str text, json_val context)
+static void put_spans(json_writer *w, const buf *spans)
+{
+    const jinja_span *s = (const void *)spans->ptr;
+    json_w_key(w, "spans");
+    json_w_arr(w);
+    for (size_t i = 0; i < spans->len / sizeof *s; i++) {
+        json_w_arr(w);
+        json_w_uint(w, s[i].from);
+        json_w_uint(w, s[i].to);
+        json_w_end_arr(w);
+    }
+    json_w_end_arr(w);
+}
+
+static void batch_one(cairn_str text, json_val context, bool want_spans)
 {
     cairn_diag dg = {0};
-    buf out, line;
+    buf out, line, spans;
 
     buf_init(&out, MEM_TEXT);
     buf_init(&line, MEM_TEXT);
-    cairn_status st = render(text, context, &out, &dg);
+    buf_init(&spans, MEM_TEXT);
+    cairn_status st = render_spans(text, context, &out, want_spans ? &spans : NULL, &dg);
     json_writer w = json_write(&line);
     json_w_obj(&w);
     json_w_kstr(&w, st == CAIRN_OK ? "result" : "error",
                 st == CAIRN_OK ? buf_view(&out) : str_of(dg.message));
+    if (want_spans && st == CAIRN_OK) put_spans(&w, &spans);
     json_w_end_obj(&w);
     printf("%.*s\n", (int)line.len, line.ptr);
+    buf_deinit(&spans);
     buf_deinit(&out);
     buf_deinit(&line);
 }
@@ -349,7 +372,7 @@ static int batch(const char *path)
     it = json_each(shared ? json_get(root, "templates") : root);
     while (json_next(&it, &c))
         batch_one(json_str(shared ? c : json_get(c, "template")),
-                  json_get(shared ? root : c, "context"));
+                  json_get(shared ? root : c, "context"), json_bool(json_get(c, "spans"), false));
     json_free(d);
     return 0;
 }
