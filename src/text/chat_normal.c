@@ -157,8 +157,8 @@ static const char *type_of_value(json_val v)
     return "string";
 }
 
-/* What a schema without a type describes: the first alternative that says so, text when nothing does. */
-static const char *type_of_schema(json_val s)
+/* What a schema without a type describes: the first alternative that says so. */
+static const char *type_of_schema(json_val s, const char *otherwise)
 {
     static const char *const alternatives[] = {"anyOf", "oneOf", "allOf"};
     if (json_typeof(json_get(s, "const")) != JSON_NONE) return type_of_value(json_get(s, "const"));
@@ -175,11 +175,11 @@ static const char *type_of_schema(json_val s)
                                                 "boolean", "array",  "object"};
             for (size_t k = 0; !found && k < sizeof types / sizeof types[0]; k++)
                 if (str_is(json_str(t), types[k])) found = types[k];
-            if (!found && json_typeof(t) == JSON_NONE) found = type_of_schema(one);
+            if (!found && json_typeof(t) == JSON_NONE) found = type_of_schema(one, otherwise);
             if (found && strcmp(found, "null") != 0) return found;
         }
     }
-    return "string";
+    return otherwise;
 }
 
 static void put_schema(json_writer *w, json_val s);
@@ -207,7 +207,7 @@ static void put_schemas(json_writer *w, json_val v)
     put_list(w, v, put_schema);
 }
 
-static void put_schema(json_writer *w, json_val s)
+static void put_typed(json_writer *w, json_val s, const char *otherwise)
 {
     static const struct {
         const char *key;
@@ -238,13 +238,24 @@ static void put_schema(json_writer *w, json_val s)
     }
     const bool refers = json_typeof(json_get(s, "$ref")) != JSON_NONE;
     if (json_typeof(json_get(s, "type")) <= JSON_NULL && !refers)
-        json_w_kstr(w, "type", str_of(type_of_schema(s)));
+        json_w_kstr(w, "type", str_of(type_of_schema(s, otherwise)));
     json_w_end_obj(w);
+}
+
+static void put_schema(json_writer *w, json_val s)
+{
+    put_typed(w, s, "string");
+}
+
+/* The whole of a function's parameters. */
+static void put_parameters(json_writer *w, json_val s)
+{
+    put_typed(w, s, "object");
 }
 
 static void put_tool_function(json_writer *w, json_val v)
 {
-    put_with(w, v, "parameters", put_schema);
+    put_with(w, v, "parameters", put_parameters);
 }
 
 static void put_tool(json_writer *w, json_val v)

@@ -376,7 +376,6 @@ def batch(driver, items):
     return [json.loads(x) for x in p.stdout.decode().split("\n") if x]
 
 
-@warnings.catch_warnings()
 def compare(driver, seed, count, show=0):
     """(compared, different, failing in both); prints the first `show` differences."""
     warnings.simplefilter("ignore")

@@ -15,8 +15,8 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BAD = {
-    "deepseek-ai-DeepSeek-R1-Distill-Llama-8B": "leaves out the tools it is given, and its turns with tool calls do not end",
-    "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B": "leaves out the tools it is given, and its turns with tool calls do not end",
+    "deepseek-ai-DeepSeek-R1-Distill-Llama-8B": "leaves out the tools it is given and does not close a tool's result before a user's turn",
+    "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B": "leaves out the tools it is given and does not close a tool's result before a user's turn",
 }
 
 
