@@ -153,7 +153,8 @@ static bool attribute(jrun *r, jv obj, cairn_str name, const jfn *method, jv *ou
         if (str_is(name, "start")) *out = jv_int(obj.u.range->start);
         if (str_is(name, "stop")) *out = jv_int(obj.u.range->stop);
         if (str_is(name, "step")) *out = jv_int(obj.u.range->step);
-        return true;
+        fn = in_table(jmethods_range, name);
+        break;
     default:
         fn = method;
         break;
@@ -292,7 +293,7 @@ static int64_t clamp(int64_t i, int64_t n, bool down)
 }
 
 typedef struct span {
-    int64_t start, step, n, stop;
+    int64_t start, step, n, stop, raw_step; /* raw: as written, for printing a range */
 } span;
 
 static bool slice_span(jrun *r, int64_t len, jv lo, jv hi, jv step, span *s)
@@ -301,6 +302,7 @@ static bool slice_span(jrun *r, int64_t len, jv lo, jv hi, jv step, span *s)
 
     if (!slice_part(r, step, 1, &by)) return false;
     if (!by) return jfail(r, "slice step cannot be zero");
+    const int64_t raw = by;
     if (by < -len - 1) by = -len - 1; /* the same items, without overflow */
     if (by > len + 1) by = len + 1;
     bool down = by < 0;
@@ -309,8 +311,11 @@ static bool slice_span(jrun *r, int64_t len, jv lo, jv hi, jv step, span *s)
     start = lo.t == J_NONE ? start : clamp(start, len, down);
     stop = hi.t == J_NONE ? (down ? -1 : len) : clamp(stop, len, down);
     int64_t gap = down ? start - stop : stop - start, width = down ? -by : by;
-    *s = (span){
-        .start = start, .stop = stop, .step = by, .n = gap > 0 ? (gap + width - 1) / width : 0};
+    *s = (span){.start = start,
+                .stop = stop,
+                .step = by,
+                .raw_step = raw,
+                .n = gap > 0 ? (gap + width - 1) / width : 0};
     return true;
 }
 
@@ -362,6 +367,7 @@ bool jv_slice(jrun *r, jv obj, jv lo, jv hi, jv step, jv *out)
         if (!made) return false;
         *made = (jrange){.start = g->start + g->step * s.start, .step = g->step * s.step, .n = s.n};
         made->stop = g->start + g->step * s.stop;
+        if (s.n < 2 && !__builtin_mul_overflow(g->step, s.raw_step, &s.step)) made->step = s.step;
         *out = (jv){.t = J_RANGE, .u.range = made};
         return true;
     }

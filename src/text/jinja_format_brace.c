@@ -62,6 +62,9 @@ static bool brace_put(jrun *r, jv v, cairn_str f, buf *b)
     if (v.t == J_STR) {
         if (s.type && s.type != 's')
             return jfail(r, "unknown format code '%c' for a string", s.type);
+        if (s.sign || s.alt || s.align == '=')
+            return jfail(r, "a sign, '#' or '=' is not allowed in a string's format");
+        if (s.comma) return jfail(r, "cannot specify '%c' with 's'", s.comma);
         if (!jv_to_text(r, v, &text)) return false;
         jformat_text(&s, text, s.align && s.align != '=' ? s.align : '<', b);
         return true;

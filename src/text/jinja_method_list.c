@@ -26,6 +26,38 @@ static bool m_list_index(jrun *r, jv self, const jv *arg, jv *out)
     return jfail(r, "the value is not in the list");
 }
 
+static bool range_find(jrun *r, jv self, jv x, int64_t *at, int64_t *n)
+{
+    *at = -1;
+    *n = 0;
+    for (int64_t i = 0; i < self.u.range->n; i++) {
+        bool same;
+        if (!jv_eq(r, jv_int(self.u.range->start + self.u.range->step * i), x, &same)) return false;
+        if (same && *at < 0) *at = i;
+        *n += same;
+    }
+    return true;
+}
+
+static bool m_range_index(jrun *r, jv self, const jv *arg, jv *out)
+{
+    int64_t at, n;
+    if (!range_find(r, self, arg[0], &at, &n)) return false;
+    *out = jv_int(at);
+    return at >= 0 || jfail(r, "the value is not in the range");
+}
+
+static bool m_range_count(jrun *r, jv self, const jv *arg, jv *out)
+{
+    int64_t at, n;
+    if (!range_find(r, self, arg[0], &at, &n)) return false;
+    *out = jv_int(n);
+    return true;
+}
+
+const jfn jmethods_range[] = {
+    {"index", m_range_index, NULL, "value"}, {"count", m_range_count, NULL, "value"}, {0}};
+
 static bool m_list_count(jrun *r, jv self, const jv *arg, jv *out)
 {
     int64_t n = 0;

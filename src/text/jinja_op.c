@@ -304,6 +304,7 @@ static bool float_op(jrun *r, int op, double a, double b, jv *out)
         break;
     default:
         v = fmod(a, b);
+        if (isnan(v)) break; /* of infinity, or of what is no number */
         if (v < zero || v > zero) {
             if ((b < zero) != (v < zero)) v += b;
         } else {

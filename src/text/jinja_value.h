@@ -282,7 +282,7 @@ const jfn *jtest_find(cairn_str name);   /* jinja_test.c */
 const jfn *jglobal_find(cairn_str name); /* jinja_global.c */
 extern const jfn jfilters_text[], jfilters_seq[], jfilters_gen[], jfilters_num[], jfilters_html[];
 extern const jfn jmethods_str_cut[], jmethods_str_form[], jmethods_str_ask[], jmethods_list[],
-    jmethods_dict[];
+    jmethods_range[], jmethods_dict[];
 bool jfn_call(jrun *r, const jfn *fn, const char *what, jv self, const jcall *c, jv *out);
 
 #endif
