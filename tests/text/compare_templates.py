@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Renders whole chat templates with the reference and with `test_jinja --batch`, and compares.
 
-  compare_templates.py TEST_JINJA [--generated N] [--seed N] PATH…
+  compare_templates.py TEST_JINJA PATH… [--generated N] [--seed N]
                                             PATH: a .jinja file, a tokenizer_config.json, or a folder of them
 
 The reference is the environment that transformers builds (its own where it is installed, else reference.py's),
@@ -97,7 +97,7 @@ def main():
     ap.add_argument("paths", nargs="*")
     ap.add_argument("--generated", type=int, default=12)
     ap.add_argument("--seed", type=int, default=1)
-    o = ap.parse_args()
+    o = ap.parse_intermixed_args()
     try:
         import reference
     except ImportError as e:
