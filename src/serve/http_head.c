@@ -1,9 +1,6 @@
 /* Reads the head of a request line by line.  Our own, because a lenient reader is a hole: what a proxy
-   before us and we frame differently, an attacker can use to slip a request past the proxy.
-   libmicrohttpd 0.9.75, which stood here, takes the first of two Content-Lengths, reads a body by
-   Content-Length where Transfer-Encoding says otherwise, takes any transfer coding, joins folded lines,
-   takes bare LF and control bytes, and answers its own faults in HTML; and its input cannot be checked
-   from outside (MSG_PEEK shows the first request of a pipeline, not those it has already buffered).
+   before us and we frame differently, an attacker can use to slip a request past the proxy
+   (ARCHITECTURE.md says what the libraries accept).
 
    So: CRLF ends lines, nothing folds, names are tokens up to the colon, framing headers come once and
    alone, and whatever is not plainly right is refused.  Leniency kept from RFC 9112: one empty line

@@ -24,11 +24,12 @@
    JOIN      out0[r] = the first of `n` equal parts of in0[r], that of in1[r], the second, …
    HEADS     out0[r] = of each head h: w0's matrix h times in0[r]'s part h; floats in every mode
    GATE      out0[r] = in0[r] · sigmoid(in1[r][0])
-   ROUTE     in0: a logit an expert.  Scores: softmax of them, or their sigmoids; ranked by score
-             (+ w0, the bias of choosing, if given), descending, then by expert, ascending; of
+   ROUTE     in0: a logit an expert.  Scores: softmax of them, their sigmoids or themselves; ranked by
+             score (+ w0, the bias of choosing, if given), descending, then by expert, ascending; of
              n_group > 1 groups only the n_group_used whose two best add up highest take part.
-             out0[r] = the `k` first experts by rank (whole numbers), out1[r] = their weights: the
-             scores without bias, over their sum (added by rank) + eps if normalised, · scale, · w1
+             out0[r] = the `k` first experts by rank (whole numbers, all different), out1[r] = their
+             weights: the scores without bias (of logits: their exponentials), over their sum (added
+             by rank) + eps if normalised, · scale, · w1
    EXPERTS   out0[r] = Σ over ranks i of in2[r][i] · down_e(act(gate_e in0[r]) · up_e in0[r]) with
              e = in1[r][i]; w0 … w2 are the stacks gate, up, down
    TAP       copies in0 to the step's tap buffer number `tap`; no output */
