@@ -5,6 +5,7 @@
 #include "cairn/doctor.h"
 #include "cairn/engine.h"
 #include "cairn/model.h"
+#include "cairn/reply.h"
 #include "cairn/score.h"
 #include "cairn/server.h"
 #include "cairn/status.h"

@@ -1,0 +1,172 @@
+/* Parameters that come one by one, each a name and a text: written as members of a JSON object.
+   Strings leave as they come; a value that may be something else is kept until its end, since only
+   then can one tell 12 from "12 days".  The tool's schema says which it is; where it does not, what
+   reads as JSON or as a Python literal is one, and everything else is a string. */
+#include "base/str.h"
+#include "text/reply_priv.h"
+
+enum { V_STRING, V_NULLABLE, V_KEPT }; /* NULLABLE: a string, or null: not yet known */
+
+enum { T_STRING = 1, T_NULL = 2, T_OTHER = 4 };
+
+static unsigned type_named(cairn_str t)
+{
+    return str_is(t, "string") ? T_STRING : str_is(t, "null") ? T_NULL : T_OTHER;
+}
+
+/* The types that a schema admits; 0: it does not say. */
+static unsigned types_of(json_val schema, int depth)
+{
+    static const char *const choices[] = {"anyOf", "oneOf", "allOf"};
+    json_val v = json_get(schema, "type"), e;
+    unsigned types = 0;
+    if (json_typeof(v) == JSON_STR) return type_named(json_str(v));
+    for (json_iter it = json_each(v); json_typeof(v) == JSON_ARR && json_next(&it, &e);)
+        types |= type_named(json_str(e));
+    if (types) return types;
+    v = json_get(schema, "enum");
+    for (json_iter it = json_each(v); json_typeof(v) == JSON_ARR && json_next(&it, &e);)
+        types |= json_typeof(e) == JSON_STR    ? T_STRING
+                 : json_typeof(e) == JSON_NULL ? T_NULL
+                                               : T_OTHER;
+    for (size_t i = 0; depth > 0 && i < sizeof choices / sizeof choices[0]; i++) {
+        v = json_get(schema, choices[i]);
+        for (json_iter it = json_each(v); json_typeof(v) == JSON_ARR && json_next(&it, &e);)
+            types |= types_of(e, depth - 1);
+    }
+    return types;
+}
+
+static uint8_t mode_of(const reply *r, const tool_state *s)
+{
+    enum { DEPTH = 4 }; /* of choices within choices */
+    json_iter it = json_each(r->schema);
+    json_val schema = {0}, v;
+    cairn_str key;
+    if (s->flags & TOOL_STRING) return V_STRING;
+    if (s->flags & TOOL_TYPED) return V_KEPT;
+    while (json_typeof(r->schema) == JSON_OBJ && json_next_member(&it, &key, &v))
+        if (str_eq(key, str_trim((cairn_str){r->word, r->n_word}))) schema = v;
+    const unsigned types = types_of(schema, DEPTH);
+    if (!(types & T_STRING)) return V_KEPT;
+    return types & T_NULL ? V_NULLABLE : V_STRING;
+}
+
+static void put_string(buf *out, cairn_str s)
+{
+    char esc[6];
+    for (size_t i = 0; i < s.len; i++) buf_put(out, esc, scan_escape(s.ptr[i], esc));
+}
+
+static void leave(reply *r, cairn_str raw)
+{
+    if (buf_status(&r->json) != CAIRN_OK) r->no_memory = true;
+    reply_out_args(r, buf_view(&r->json), raw);
+}
+
+void reply_open_key(reply *r, cairn_str key)
+{
+    buf_cut(&r->json, 0);
+    buf_puts(&r->json, r->n_args++ ? ",\"" : "{\"");
+    put_string(&r->json, str_trim(key));
+    buf_puts(&r->json, "\":");
+    r->brace = true;
+    leave(r, (cairn_str){0});
+}
+
+void reply_enter_value(reply *r, const tool_state *s)
+{
+    if (s->flags & TOOL_MORE) return;
+    r->at_start = true;
+    r->val = (reply_value){.mode = mode_of(r, s)};
+    buf_cut(&r->value, 0);
+    if (r->val.mode == V_STRING) reply_out_args(r, STR_LIT("\""), (cairn_str){0});
+}
+
+/* What was kept of a value that may have been null, and is a string. */
+static void is_string(reply *r)
+{
+    r->val.mode = V_STRING;
+    buf_cut(&r->json, 0);
+    buf_byte(&r->json, '"');
+    put_string(&r->json, buf_view(&r->value));
+    buf_cut(&r->value, 0);
+    leave(r, (cairn_str){0});
+}
+
+static bool content(reply *r, char c)
+{
+    char esc[6];
+    const cairn_str raw = {&c, 1};
+    if (r->val.mode == V_STRING) {
+        reply_out_args(r, (cairn_str){esc, scan_escape(c, esc)}, raw);
+        return true;
+    }
+    if (r->value.len >= CAIRN_REPLY_MAX_HELD) return false;
+    buf_byte(&r->value, c);
+    if (buf_status(&r->value) != CAIRN_OK) r->no_memory = true;
+    reply_took(r, &c, 1);
+    if (r->val.mode == V_NULLABLE && !str_starts(STR_LIT("null"), buf_view(&r->value)))
+        is_string(r);
+    return true;
+}
+
+/* The held newline is part of the value after all.  It left as markup when it came. */
+static bool newline_content(reply *r)
+{
+    if (!r->val.newline) return true;
+    r->val.newline = false;
+    if (r->val.mode == V_STRING) {
+        reply_out_args(r, STR_LIT("\\n"), (cairn_str){0});
+        return true;
+    }
+    if (r->value.len >= CAIRN_REPLY_MAX_HELD) return false;
+    buf_byte(&r->value, '\n');
+    if (r->val.mode == V_NULLABLE) is_string(r);
+    return true;
+}
+
+static bool value_byte(reply *r, const tool_state *s, char c)
+{
+    const bool first = r->at_start;
+    r->at_start = false;
+    if (!(s->flags & TOOL_LINES)) return content(r, c);
+    if (!newline_content(r)) return false;
+    if (c != '\n') return content(r, c);
+    r->val.newline = !first;
+    reply_took(r, &c, 1);
+    return true;
+}
+
+static void close_value(reply *r)
+{
+    r->val.newline = false;
+    if (r->val.mode == V_STRING) {
+        reply_out_args(r, STR_LIT("\""), (cairn_str){0});
+        return;
+    }
+    const cairn_str v = buf_view(&r->value);
+    buf_cut(&r->json, 0);
+    if (!literal_convert(v, &r->json)) {
+        buf_byte(&r->json, '"');
+        put_string(&r->json, v);
+        buf_byte(&r->json, '"');
+    }
+    leave(r, (cairn_str){0});
+}
+
+void reply_step_value(reply *r, const tool_state *s, char c)
+{
+    const tool_arm *arm;
+    const reply_match m = reply_match_byte(r, s, c, &arm);
+    if (m == MATCH_PART) return;
+    if (m == MATCH_FULL) {
+        if (!(arm->flags & ARM_INSIDE)) close_value(r);
+        reply_take_arm(r, arm);
+        return;
+    }
+    const char first = r->pend[0];
+    reply_unread(r, r->pend + 1, r->n_pend - 1);
+    r->n_pend = 0;
+    if (!value_byte(r, s, first)) reply_fail(r, &first, 1);
+}

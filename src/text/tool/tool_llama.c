@@ -1,0 +1,105 @@
+/* Calls without a marker of their own, which only the beginning of an answer can be, and the lists of
+   Python calls.  Llama 3 and 4: {"name": …, "parameters": {…}}, [name(key=value)], both perhaps after
+   <|python_tag|>, and <function=NAME>{…}</function>, which Functionary 3.1 writes too.  Functionary
+   3.2: >>>NAME and a line end before the arguments.  LFM2: the list between special tokens. */
+#include "text/tool/tool_parts.h"
+
+enum {
+    ANSWER,
+    AFTER,
+    OBJECT,
+    COMMA,
+    ITEM,
+    TAG,
+    TAG_NAME,
+    TAG_ARGS,
+    LIST,
+    PY_NAME,
+    PY_ARGS,
+    PY_NEXT,
+    FN_NAME,
+    FN_ARGS,
+    FN_END
+};
+
+static const tool_state llama[] = {
+    [ANSWER] = {TOOL_ANSWER,
+                0,
+                0,
+                {{"{", OBJECT, ARM_AT | ARM_KEEP},
+                 {"[", LIST, ARM_AT},
+                 {"<|python_tag|>", TAG, ARM_SP},
+                 {"<function=", FN_NAME, 0}}},
+    [AFTER] = {TOOL_ANSWER,
+               TOOL_TRIM,
+               0,
+               {{"<|python_tag|>", TAG, ARM_SP}, {"<function=", FN_NAME, 0}}},
+    [OBJECT] = {TOOL_OBJECT, 0, COMMA, {{0}}},
+    [COMMA] = {TOOL_SKIP,
+               0,
+               0,
+               {{";", ITEM, 0},
+                {",", ITEM, 0},
+                {"{", OBJECT, ARM_KEEP},
+                {"]", AFTER, ARM_OK},
+                {"", AFTER, 0}}},
+    [ITEM] = {TOOL_SKIP, 0, 0, {{"{", OBJECT, ARM_KEEP}}},
+    [TAG] = {TOOL_SKIP, 0, 0, {{"{", OBJECT, ARM_KEEP}, {"[", LIST, 0}, {"", TAG_NAME, 0}}},
+    [TAG_NAME] = {TOOL_NAME, 0, 0, {{".call(", TAG_ARGS, 0}, {"(", TAG_ARGS, 0}}},
+    [TAG_ARGS] = {TOOL_KWARGS, TOOL_END, AFTER, {{0}}},
+    [LIST] = {TOOL_SKIP, 0, 0, {{"{", OBJECT, ARM_KEEP}, {"", PY_NAME, 0}}},
+    [PY_NAME] = {TOOL_NAME, 0, 0, {{"(", PY_ARGS, 0}}},
+    [PY_ARGS] = {TOOL_KWARGS, TOOL_END, PY_NEXT, {{0}}},
+    [PY_NEXT] = {TOOL_SKIP, 0, 0, {{",", PY_NAME, 0}, {"]", AFTER, ARM_OK}, {"", AFTER, 0}}},
+    [FN_NAME] = {TOOL_NAME, 0, 0, {{">", FN_ARGS, 0}}},
+    [FN_ARGS] = {TOOL_JSON, TOOL_END, FN_END, {{0}}},
+    [FN_END] = {TOOL_SKIP, 0, 0, {{"</function>", AFTER, ARM_OK}, {"", AFTER, 0}}},
+};
+const tool_family tool_family_llama3 = {.name = "llama3",
+                                        .state = llama,
+                                        .n_states = TOOL_COUNT(llama),
+                                        .answer = AFTER,
+                                        .special = true};
+
+enum { F_ANSWER, F_TO, F_NAME, F_ARGS, F_NEXT };
+static const tool_state functionary[] = {
+    [F_ANSWER] = {TOOL_ANSWER, 0, 0, {{">>>", F_TO, 0}}},
+    [F_TO] = {TOOL_SKIP, 0, 0, {{"all\n", F_ANSWER, ARM_OK}, {"", F_NAME, 0}}},
+    [F_NAME] = {TOOL_NAME, 0, 0, {{"\n", F_ARGS, 0}}},
+    [F_ARGS] = {TOOL_JSON, TOOL_END, F_NEXT, {{0}}},
+    [F_NEXT] = {TOOL_SKIP, 0, 0, {{">>>", F_TO, 0}, {"", F_ANSWER, 0}}},
+};
+const tool_family tool_family_functionary = {.name = "functionary",
+                                             .state = functionary,
+                                             .n_states = TOOL_COUNT(functionary),
+                                             .answer = F_ANSWER,
+                                             .tail = {{">>>", F_TO}}};
+
+enum { L_ANSWER, L_THOUGHT, L_AFTER, L_CALL, L_ITEM, L_OBJECT, L_COMMA, L_NAME, L_ARGS };
+static const tool_state lfm[] = {
+    [L_ANSWER] = {TOOL_ANSWER,
+                  0,
+                  0,
+                  {{"<think>", L_THOUGHT, ARM_AT}, {"<|tool_call_start|>", L_CALL, ARM_SP}}},
+    [L_THOUGHT] = {TOOL_THOUGHT, TOOL_TRIM, 0, {{"</think>", L_AFTER, 0}}},
+    [L_AFTER] = {TOOL_ANSWER, TOOL_TRIM, 0, {{"<|tool_call_start|>", L_CALL, ARM_SP}}},
+    [L_CALL] = {TOOL_SKIP, 0, 0, {{"[", L_ITEM, 0}, {"{", L_OBJECT, ARM_KEEP}, {"", L_NAME, 0}}},
+    [L_ITEM] = {TOOL_SKIP, 0, 0, {{"{", L_OBJECT, ARM_KEEP}, {"", L_NAME, 0}}},
+    [L_OBJECT] = {TOOL_OBJECT, 0, L_COMMA, {{0}}},
+    [L_COMMA] = {TOOL_SKIP,
+                 0,
+                 0,
+                 {{",", L_ITEM, 0},
+                  {"]", L_COMMA, ARM_OK},
+                  {"<|tool_call_end|>", L_AFTER, ARM_OK | ARM_SP},
+                  {"", L_AFTER, 0}}},
+    [L_NAME] = {TOOL_NAME, 0, 0, {{"(", L_ARGS, 0}}},
+    [L_ARGS] = {TOOL_KWARGS, TOOL_END, L_COMMA, {{0}}},
+};
+const tool_family tool_family_lfm2 = {.name = "lfm2",
+                                      .state = lfm,
+                                      .n_states = TOOL_COUNT(lfm),
+                                      .answer = L_AFTER,
+                                      .special = true,
+                                      .tail = {{"<think>", L_THOUGHT}, {"</think>", L_AFTER}},
+                                      .thought_end = "</think>"};

@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+"""Makes tests/text/reply_cases.json: what real chat templates write for an assistant's turn whose
+thought, content and calls are known.  The reference is the template itself, rendered as transformers
+renders it: reading the turn again must give the message.
+
+    make_reply.py TEMPLATES_DIR [--mlx DIR]
+
+TEMPLATES_DIR holds *.jinja (llama.cpp's models/templates).  --mlx: a folder with mlx_lm's source;
+its parsers then read the same calls, and what they disagree on is printed."""
+import argparse
+import glob
+import importlib.util
+import json
+import os
+import re
+import sys
+import types
+
+from jinja2.sandbox import SandboxedEnvironment
+from transformers.utils.chat_template_utils import _compile_jinja_template
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+OUT = os.path.join(HERE, "..", "..", "tests", "text", "reply_cases.json")
+
+
+def tool(name, properties):
+    return {"type": "function", "function": {"name": name, "description": name, "parameters": {
+        "type": "object", "required": [], "additionalProperties": False, "properties": properties}}}
+
+
+TOOLS = [
+    tool("get_weather", {
+        "city": {"type": "string", "description": "where"},
+        "days": {"type": "integer", "description": "how many"},
+        "opts": {"type": "object", "description": "more", "required": [], "additionalProperties": False,
+                 "properties": {"deep": {"type": "boolean", "description": "d"}}}}),
+    tool("run-code", {"code": {"type": "string", "description": "source"}}),
+    tool("ping", {}),
+]
+
+THOUGHT = "First, I look.\n\nThen I act."
+CONTENT = "Let me see: 3 < 4 & {5}."
+WEATHER = ("get_weather", {"city": "Köln", "days": 3, "opts": {"deep": True, "l": [1, 2.5, "x"]}})
+NASTY = ("run-code", {"code": "if (a[\"b\"] < 1) {\n\treturn '\\n</x>' + \"}}]\" // 世界 😀\n}"})
+PLAIN = ("run-code", {"code": "print(1)\nprint(2)"})
+NUMBER_LIKE = ("get_weather", {"city": "12", "days": -1, "opts": {}})
+PING = ("ping", {})
+
+# name: thought, content, calls
+VARIANTS = {
+    "answer": ("", CONTENT, []),
+    "thought": (THOUGHT, CONTENT, []),
+    "one": ("", "", [WEATHER]),
+    "thought_one": (THOUGHT, "", [WEATHER]),
+    "content_one": ("", CONTENT, [PLAIN]),
+    "two": (THOUGHT, CONTENT, [WEATHER, PLAIN]),
+    "nasty": (THOUGHT, "", [NASTY]),
+    "number": ("", "", [NUMBER_LIKE]),
+    "none": ("", "", [PING]),
+}
+
+# What a template cannot write so that anything could read it.
+LOSSY = {
+    ("LFM2.5-8B-A1B.jinja", "nasty"): "strings between quotes that are not escaped",
+    ("openai-gpt-oss-120b.jinja", "content_one"): "what comes with a call is written as analysis",
+    ("NVIDIA-Nemotron-Nano-v2.jinja", "content_one"): "the call is a turn of its own",
+    ("NVIDIA-Nemotron-Nano-v2.jinja", "two"): "likewise",
+}
+
+ENDS = ["<|im_end|>", "<EOS>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|END_OF_TURN_TOKEN|>",
+        "<end_of_turn>", "<turn|>", "<|tool_response>", "<｜end▁of▁sentence｜>", "<|call|>", "<|return|>", "[e~[",
+        "<seed:eos>", "<SPECIAL_12>", "</assistant>", "<|role_end|>", "<sep>", "<end_of_sentence>",
+        "<|message_sep|>", "<|calls|>", "<|end|>", "<|eot|>", "<|end_of_msg|>", "<|assistant_end|>",
+        "<｜hy_eos:opensource｜>"]
+THINKS = ["<think", "</think", "<|START_THINKING", "<|channel>", "<seed:think", "Here are my reasoning", "<mm:think",
+          "</mm:think", "<|open|>think", "[THINK]"]
+
+
+def compile_template(source):
+    template = _compile_jinja_template(source)
+    if ".append(" not in source:
+        return template
+    old = template.environment  # some templates change lists, which the immutable sandbox refuses
+    env = SandboxedEnvironment(trim_blocks=True, lstrip_blocks=True,
+                               extensions=[type(e) for e in old.extensions.values()])
+    env.filters.update(old.filters)
+    env.globals.update(old.globals)
+    return env.from_string(source)
+
+
+def message(thought, content, calls, as_text):
+    m = {"role": "assistant", "content": content}
+    if thought:
+        m.update(reasoning_content=thought, reasoning=thought, thinking=thought)
+    if calls:
+        m["tool_calls"] = [{"id": "id%07d" % i, "type": "function", "function": {
+            "name": n, "arguments": json.dumps(a, ensure_ascii=False) if as_text else a}}
+            for i, (n, a) in enumerate(calls)]
+    return m
+
+
+STOPS = ["<｜end▁of▁sentence｜>", "<|im_end|>", "<EOS>", "<|eot_id|>", "<|END_OF_TURN_TOKEN|>", "<end_of_turn>", "<turn|>",
+         "<SPECIAL_12>", "<|role_end|>", "<seed:eos>"]
+OPENERS = ["<think>", "<seed:think>", "[THINK]", "<|START_THINKING|>", "<|open|>think<|sep|>", "<|channel>thought",
+           "<think:opensource>", "Here are my reasoning steps:"]
+CLOSERS = ["</think", "</seed:think", "<|END_THINKING", "<|close|>think", "<channel|>"]
+
+
+def strip_end(text):
+    """The text up to where the engine stops: nothing after that is the model's."""
+    text = text[:min([text.find(s) for s in STOPS if s in text], default=len(text))]
+    for _ in range(4):
+        bare = text.rstrip()
+        end = next((e for e in ENDS if bare.endswith(e)), None)
+        if end is None:
+            return text
+        text = bare[:-len(end)]
+    return text
+
+
+def turns(template, variant, as_text, kwargs):
+    """prompt and assistant's text, or None."""
+    thought, content, calls = variant
+    user = [{"role": "user", "content": "Hi there"}]
+    base = dict(tools=TOOLS, bos_token="<BOS>", eos_token="<EOS>", functions="[]", datetime="today", **kwargs)
+    full = template.render(messages=user + [message(thought, content, calls, as_text)],
+                           add_generation_prompt=False, **base)
+    prompt = template.render(messages=user, add_generation_prompt=True, **base)
+    bare = template.render(messages=user, add_generation_prompt=False, **base)
+    if full.startswith(prompt):
+        return prompt, full[len(prompt):]
+    if prompt.startswith(bare) and full.startswith(bare):
+        head = prompt[len(bare):]
+        cuts = [head.find(t) for t in THINKS if t in head]
+        if cuts and full.startswith(bare + head[:min(cuts)]):
+            cut = bare + head[:min(cuts)]
+            text = full[len(cut):]
+            # The thought's opening may be written by the prompt alone.
+            begins = any(text.lstrip().startswith(t) for t in THINKS) or not text.startswith(thought or "\0")
+            return (cut if begins else prompt), text
+    return None
+
+
+def words_of(source):
+    """The template's markup: tags, short strings.  Enough to tell the family."""
+    found = re.findall(r"<[^<>\s{}]{1,48}>|<[a-z]+ name=\"|<｜[^｜]{1,40}｜>?|\[[A-Z_/ ]{3,32}\]|>>>\w*|<\|?\w+[|>]", source)
+    strings = [a or b for a, b in re.findall(r"'([^'\n]*)'|\"([^\"\n]*)\"", source)]
+    found += [w for w in strings if 3 <= len(w) <= 24]
+    found += ["recipient"] if "recipient" in source else []
+    return sorted(set(found))
+
+
+def find_case(name, source, label, variant):
+    template = compile_template(source)
+    error = None
+    for kwargs in ({}, {"enable_thinking": True, "thinking": True}, {"enable_thinking": False, "thinking": False}):
+        for as_text in (False, True):
+            try:
+                got = turns(template, variant, as_text, kwargs)
+            except Exception as e:  # whatever a template raises: it does not support this turn
+                error = e
+                continue
+            thought, content, calls = variant
+            if got is None or not all(n in strip_end(got[1]) for n, _ in calls):
+                continue
+            if thought and thought not in got[1] and not kwargs and "enable_thinking" in source:
+                continue
+            prompt, text = got[0], strip_end(got[1])
+            want = {"thought": thought if thought in text else "", "content": content if content in text else ""}
+            if not calls and want["content"] == CONTENT:
+                text = text.rstrip()
+            if text.startswith(" " + CONTENT):
+                want["content"] = " " + CONTENT
+            opened = any(prompt.rstrip().endswith(o) for o in OPENERS)
+            if opened and not want["thought"] and not any(text.lstrip().startswith(c) for c in CLOSERS):
+                continue  # the template forgets old thoughts: no turn that a model writes after this prompt
+            if not calls and not want["content"]:
+                continue
+            want["calls"] = [{"name": n, "arguments": a, **({"id": "id%07d" % i} if "id%07d" % i in text else {})}
+                             for i, (n, a) in enumerate(calls)]
+            return {"name": f"{name} {label}", "prompt": prompt[-64:], "text": text, **want}
+    return error
+
+
+MLX = {"hermes": "json_tools", "qwen3-coder": "qwen3_coder", "glm": "glm47", "gemma4": "gemma4", "minimax-m2": "minimax_m2",
+       "mistral": "mistral", "kimi-k2": "kimi_k2", "lfm2": "pythonic", "minicpm5": "minicpm5", "kimi-k3": "kimi_k3"}
+
+
+def mlx_parser(folder, name):
+    package = types.ModuleType("mlx_tool_parsers")
+    package.__path__ = [os.path.join(folder, "mlx_lm", "tool_parsers")]
+    sys.modules["mlx_tool_parsers"] = package
+    spec = importlib.util.find_spec("mlx_tool_parsers." + name)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def mlx_reads(module, text):
+    start, end = module.tool_call_start, module.tool_call_end
+    calls, at = [], text.find(start)
+    while at >= 0:
+        stop = text.find(end, at) if end else len(text)
+        got = module.parse_tool_call(text[at + len(start):stop], TOOLS)
+        calls += got if isinstance(got, list) else [got]
+        at = text.find(start, stop)
+    return [(c["name"], c["arguments"]) for c in calls]
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument("templates")
+    ap.add_argument("--mlx")
+    args = ap.parse_args()
+    cases, families, agreed = [], {}, 0
+    with open(os.path.join(HERE, "reply_families.json"), encoding="utf-8") as f:
+        known = json.load(f)
+    for path in sorted(glob.glob(os.path.join(args.templates, "*.jinja"))):
+        name = os.path.basename(path)
+        with open(path, encoding="utf-8") as f:
+            source = f.read()
+        family = known.get(name)
+        if family is None:
+            continue
+        families[name] = {"family": family, "words": words_of(source)}
+        for label, variant in VARIANTS.items():
+            if (name, label) in LOSSY:
+                continue
+            case = find_case(name, source, label, variant)
+            if not isinstance(case, dict):
+                if case is not None:
+                    print(f"{name} {label}: {str(case)[:90]}", file=sys.stderr)
+                continue
+            case["family"] = family
+            cases.append(case)
+            if args.mlx and family in MLX and case["calls"]:
+                want = [(c["name"], c["arguments"]) for c in case["calls"]]
+                try:
+                    got = mlx_reads(mlx_parser(args.mlx, MLX[family]), case["text"])
+                except Exception as e:
+                    got = repr(e)
+                agreed += got == want
+                if got != want:
+                    print(f"mlx {MLX[family]} on {case['name']}: {got}", file=sys.stderr)
+    with open(OUT, "w", encoding="utf-8") as f:
+        f.write(json.dumps({"tools": TOOLS, "families": families}, ensure_ascii=False)[:-1] + ',"cases":[\n')
+        f.write(",\n".join(json.dumps(c, ensure_ascii=False) for c in cases) + "\n]}\n")
+    print(f"{len(cases)} cases of {len(families)} templates; mlx agrees on {agreed}")
+
+
+if __name__ == "__main__":
+    main()
