@@ -39,14 +39,15 @@ static void check_order(record *r, const cairn_reply_event *ev)
     if (of_call && !open) r->wrong = "arguments or an end outside a call";
     if (of_call && ev->call != r->n_calls - 1) r->wrong = "another call's index";
     if (ev->kind == CAIRN_REPLY_CALL_BEGIN && open) r->wrong = "a call inside a call";
-    if (ev->kind == CAIRN_REPLY_CALL_BEGIN && (!ev->name.len || !ev->id.len)) r->wrong = "no name or id";
+    if (ev->kind == CAIRN_REPLY_CALL_BEGIN && (!ev->name.len || !ev->id.len))
+        r->wrong = "no name or id";
     if (open && (ev->kind == CAIRN_REPLY_ANSWER || ev->kind == CAIRN_REPLY_THOUGHT))
         r->wrong = "text inside a call";
 }
 
 static void begin(record *r, const cairn_reply_event *ev)
 {
-    assert(r->n_calls < RECORD_MAX_CALLS);
+    if (r->n_calls == RECORD_MAX_CALLS) return;
     struct record_call *c = &r->call[r->n_calls++];
     c->end = -1;
     snprintf(c->name, sizeof c->name, "%.*s", STR_ARG(ev->name));
@@ -100,5 +101,6 @@ void record_run(record *r, const cairn_reply_opts *o, cairn_str text, int piece)
 
 bool record_same(const record *a, const record *b)
 {
-    return str_eq(buf_view(&a->log), buf_view(&b->log)) && str_eq(buf_view(&a->raw), buf_view(&b->raw));
+    return str_eq(buf_view(&a->log), buf_view(&b->log)) &&
+           str_eq(buf_view(&a->raw), buf_view(&b->raw));
 }

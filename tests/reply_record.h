@@ -8,8 +8,8 @@
 enum { RECORD_MAX_CALLS = 64 };
 
 typedef struct record {
-    buf raw;     /* all raw bytes, in order */
-    buf log;     /* one canonical text of everything but the markup */
+    buf raw; /* all raw bytes, in order */
+    buf log; /* one canonical text of everything but the markup */
     buf thought, answer;
     struct record_call {
         char name[CAIRN_REPLY_MAX_NAME + 1], id[CAIRN_REPLY_MAX_NAME + 1];

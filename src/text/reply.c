@@ -62,7 +62,8 @@ void reply_fail(reply *r, const char *p, size_t n)
         reply_enter(r, r->fam->answer);
         return;
     }
-    if (!r->holding) {
+    if (!r->holding || r->held.len == 0) {
+        r->holding = false;
         reply_enter(r, r->fam->answer);
         return;
     }
@@ -153,27 +154,33 @@ static void step(reply *r, char c)
     if (r->holding && r->held.len > limit) reply_fail(r, r->pend, r->n_pend);
 }
 
-static bool starts_arm(const tool_state *s, char c)
+/* Bytes of a text at once: none of them can begin a literal, and white space at their end waits. */
+static size_t text_run(reply *r, const tool_state *s, const char *p, size_t n)
 {
-    for (const tool_arm *a = s->arm; a->lit; a++)
-        if (a->lit[0] == c) return true;
-    return false;
+    size_t i = 0;
+    if (r->at_start) return 0;
+    while (i < n && !tool_starts_arm(s, p[i])) i++;
+    while (i > 0 && scan_is_space(p[i - 1])) i--;
+    if (i == 0) return 0;
+    flush_space(r, kind_of(r, r->state));
+    reply_out_text(r, kind_of(r, r->state), p, i);
+    return i;
 }
 
-/* Bytes of plain text at once: none of them can begin a literal or be white space to hold. */
+/* As many bytes as a state takes without a look at each: what `step` would do with them. */
 static size_t plain_run(reply *r, const char *p, size_t n)
 {
     const tool_state *s = reply_state(r);
-    size_t i = 0;
-    if (!tool_is_text(s) || r->n_pend || r->n_space || r->at_start) return 0;
-    while (i < n && !scan_is_space(p[i]) && !starts_arm(s, p[i])) i++;
-    reply_out_text(r, kind_of(r, r->state), p, i);
-    return i;
+    if (r->n_pend || n < 2) return 0;
+    if (tool_is_text(s)) return text_run(r, s, p, n);
+    if (s->op == TOOL_VALUE) return reply_value_run(r, s, p, n);
+    return s->op == TOOL_JSON || s->op == TOOL_OBJECT ? reply_json_run(r, p, n) : 0;
 }
 
 static void run(reply *r, const char *p, size_t n, bool special)
 {
     size_t i = 0;
+    if (n == 0) p = "";
     r->fed_now = 0;
     while (!r->no_memory) {
         if (r->replay_at < r->replay.len) {

@@ -177,17 +177,20 @@ static bool kwargs_value(reply *r, const tool_state *s, char c)
     return true;
 }
 
+/* The name waits in `pend`: without a "=" after it, it is no name. */
 static bool kwargs_name(reply *r, char c)
 {
-    if (c == '=' || scan_is_space(c)) {
-        if (!reply_begin(r)) return false;
-        reply_open_key(r, (cairn_str){r->word, r->n_word});
-        literal_init(&r->literal, LITERAL_PYTHON);
-        r->kwargs = c == '=' ? KW_VALUE : KW_EQUAL;
-    } else {
-        if (!name_byte(c) || r->n_word == sizeof r->word) return false;
-        r->word[r->n_word++] = c;
+    if (c != '=' && !scan_is_space(c)) {
+        if (!name_byte(c) || r->n_pend == sizeof r->pend) return false;
+        r->pend[r->n_pend++] = c;
+        return true;
     }
+    if (!reply_begin(r)) return false;
+    reply_open_key(r, (cairn_str){r->pend, r->n_pend});
+    reply_took(r, r->pend, r->n_pend);
+    r->n_pend = 0;
+    literal_init(&r->literal, LITERAL_PYTHON);
+    r->kwargs = c == '=' ? KW_VALUE : KW_EQUAL;
     reply_took(r, &c, 1);
     return true;
 }
@@ -203,7 +206,6 @@ static bool kwargs_byte(reply *r, const tool_state *s, char c)
     if (c == ')' && r->kwargs != KW_EQUAL) return kwargs_end(r, s, c);
     if (r->kwargs == KW_FIRST && name_byte(c)) {
         r->kwargs = KW_NAME;
-        r->n_word = 0;
         return kwargs_name(r, c);
     }
     if (r->kwargs == KW_EQUAL && c == '=')
@@ -218,5 +220,7 @@ static bool kwargs_byte(reply *r, const tool_state *s, char c)
 
 void reply_step_kwargs(reply *r, const tool_state *s, char c)
 {
-    if (!kwargs_byte(r, s, c)) reply_fail(r, &c, 1);
+    if (kwargs_byte(r, s, c)) return;
+    reply_unread(r, &c, 1);
+    reply_fail(r, r->pend, r->n_pend);
 }

@@ -39,6 +39,8 @@ reply_match reply_match_byte(reply *r, const tool_state *s, char c, const tool_a
 {
     bool part;
     r->pend[r->n_pend++] = c;
+    *arm = NULL;
+    if (r->n_pend == 1 && !tool_starts_arm(s, c)) return MATCH_NONE;
     *arm = compare(r, s, &part);
     if (part) return MATCH_PART;
     if (!*arm) return MATCH_NONE;

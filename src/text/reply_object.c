@@ -225,6 +225,11 @@ static bool object_byte(reply *r, const tool_state *s, char c)
     return true;
 }
 
+bool reply_object_in_args(const reply *r)
+{
+    return r->object.state == OB_ARGS;
+}
+
 void reply_step_object(reply *r, const tool_state *s, char c)
 {
     if (object_byte(r, s, c)) return;

@@ -45,7 +45,7 @@ struct reply {
     size_t held_lead; /* bytes of white space at the beginning of `held` */
     uint32_t n_space, n_pend;
     char space[REPLY_MAX_SPACE];
-    char pend[TOOL_MAX_LITERAL + 1]; /* the beginning of a literal, perhaps */
+    char pend[CAIRN_REPLY_MAX_NAME]; /* the beginning of a literal, perhaps */
     buf held;
     buf replay; /* bytes to read again, from replay_at on, before any more */
     size_t replay_at;
@@ -95,6 +95,12 @@ static inline bool tool_is_text(const tool_state *s)
 {
     return s->op == TOOL_ANSWER || s->op == TOOL_THOUGHT;
 }
+static inline bool tool_starts_arm(const tool_state *s, char c)
+{
+    for (const tool_arm *a = s->arm; a->lit; a++)
+        if (a->lit[0] == c) return true;
+    return false;
+}
 void reply_enter(reply *r, uint8_t to);
 /* This is no call after all, or a broken one.  The n bytes at p were read and not used. */
 void reply_fail(reply *r, const char *p, size_t n);
@@ -115,6 +121,10 @@ void reply_step_json(reply *r, const tool_state *s, char c);
 void reply_step_object(reply *r, const tool_state *s, char c);
 void reply_step_gemma(reply *r, const tool_state *s, char c);
 void reply_step_kwargs(reply *r, const tool_state *s, char c);
+/* Bytes inside a string that stand for themselves, at once; answers how many. */
+size_t reply_value_run(reply *r, const tool_state *s, const char *p, size_t n);
+bool reply_object_in_args(const reply *r); /* not those written as a string */
+size_t reply_json_run(reply *r, const char *p, size_t n);
 void reply_enter_value(reply *r, const tool_state *s);
 void reply_open_key(reply *r, cairn_str key);
 

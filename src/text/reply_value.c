@@ -155,6 +155,31 @@ static void close_value(reply *r)
     leave(r, (cairn_str){0});
 }
 
+static bool stands_for_itself(char c)
+{
+    return (unsigned char)c >= 32 && c != '"' && c != '\\';
+}
+
+size_t reply_value_run(reply *r, const tool_state *s, const char *p, size_t n)
+{
+    size_t i = 0;
+    if (r->val.mode != V_STRING || r->val.newline || r->at_start) return 0;
+    while (i < n && stands_for_itself(p[i]) && !tool_starts_arm(s, p[i])) i++;
+    if (i) reply_out_args(r, (cairn_str){p, i}, (cairn_str){p, i});
+    return i;
+}
+
+size_t reply_json_run(reply *r, const char *p, size_t n)
+{
+    const bool object = reply_state(r)->op == TOOL_OBJECT;
+    size_t i = 0;
+    if (!r->begun || (object && !reply_object_in_args(r))) return 0;
+    if (!scan_in_plain(object ? &r->object.scan : &r->scan)) return 0;
+    while (i < n && stands_for_itself(p[i])) i++;
+    if (i) reply_out_args(r, (cairn_str){p, i}, (cairn_str){p, i});
+    return i;
+}
+
 void reply_step_value(reply *r, const tool_state *s, char c)
 {
     const tool_arm *arm;

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "reply_record.h"
+#include "text/tool/tool_literal.h"
 
 static json_doc *golden;
 
@@ -121,8 +122,8 @@ static const char *run_case(json_val c)
     const char *wrong = compare(&r, c);
     if (!wrong && !str_eq(buf_view(&r.raw), text)) wrong = "bytes lost";
     if (wrong)
-        printf("%.*s: %s\n  text: %.*s\n  log: %.*s\n", STR_ARG(json_str(json_get(c, "name"))), wrong,
-               STR_ARG(text), STR_ARG(buf_view(&r.log)));
+        printf("%.*s: %s\n  text: %.*s\n  log: %.*s\n", STR_ARG(json_str(json_get(c, "name"))),
+               wrong, STR_ARG(text), STR_ARG(buf_view(&r.log)));
     if (!wrong) wrong = splits(&o, text, &r);
     if (!wrong) wrong = cuts(&o, text);
     record_deinit(&r);
@@ -173,8 +174,65 @@ static void test_families(void **state)
     assert_int_equal(bad, 0);
 }
 
+/* Python's literal_eval and json.loads are the references. */
+static void test_values(void **state)
+{
+    json_val c;
+    json_iter it = json_each(json_get(json_root(golden), "values"));
+    size_t bad = 0, n = 0;
+    buf out;
+    (void)state;
+    buf_init(&out, MEM_TEXT);
+    for (; json_next(&it, &c); n++) {
+        buf_cut(&out, 0);
+        if (literal_convert(json_str(json_at(c, 0)), &out) &&
+            same_json(buf_view(&out), json_at(c, 1)))
+            continue;
+        printf("%.*s -> %.*s\n", STR_ARG(json_str(json_at(c, 0))), STR_ARG(buf_view(&out)));
+        bad++;
+    }
+    it = json_each(json_get(json_root(golden), "not_values"));
+    while (json_next(&it, &c)) {
+        buf_cut(&out, 0);
+        if (!literal_convert(json_str(c), &out) && out.len == 0) continue;
+        printf("%.*s is no value\n", STR_ARG(json_str(c)));
+        bad++;
+    }
+    buf_deinit(&out);
+    assert_true(n > 300);
+    assert_int_equal(bad, 0);
+}
+
+static bool scan_reads(cairn_str text)
+{
+    scan s;
+    scan_result res = SCAN_MORE;
+    size_t i = 0;
+    scan_init(&s);
+    while (i < text.len && res == SCAN_MORE) res = scan_feed(&s, text.ptr[i++]);
+    return res == SCAN_DONE && str_trim(str_sub(text, i, text.len - i)).len == 0;
+}
+
+static void test_json(void **state)
+{
+    json_val c;
+    json_iter it = json_each(json_get(json_root(golden), "json"));
+    size_t bad = 0, n = 0;
+    (void)state;
+    for (; json_next(&it, &c); n++) {
+        const cairn_str text = json_str(json_at(c, 0));
+        if (scan_reads(text) == json_bool(json_at(c, 1), false)) continue;
+        printf("%.*s\n", STR_ARG(text));
+        bad++;
+    }
+    assert_true(n > 500);
+    assert_int_equal(bad, 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_turns), cmocka_unit_test(test_families)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_turns),
+                                       cmocka_unit_test(test_families),
+                                       cmocka_unit_test(test_values), cmocka_unit_test(test_json)};
     return cmocka_run_group_tests(tests, load, unload);
 }

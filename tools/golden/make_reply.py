@@ -8,10 +8,12 @@ renders it: reading the turn again must give the message.
 TEMPLATES_DIR holds *.jinja (llama.cpp's models/templates).  --mlx: a folder with mlx_lm's source;
 its parsers then read the same calls, and what they disagree on is printed."""
 import argparse
+import ast
 import glob
 import importlib.util
 import json
 import os
+import random
 import re
 import sys
 import types
@@ -88,9 +90,11 @@ def compile_template(source):
     return env.from_string(source)
 
 
-def message(thought, content, calls, as_text):
+def message(thought, content, calls, as_text, blocks):
     m = {"role": "assistant", "content": content}
-    if thought:
+    if blocks and thought:
+        m["content"] = [{"type": "thinking", "thinking": thought}] + ([{"type": "text", "text": content}] if content else [])
+    elif thought:
         m.update(reasoning_content=thought, reasoning=thought, thinking=thought)
     if calls:
         m["tool_calls"] = [{"id": "id%07d" % i, "type": "function", "function": {
@@ -118,12 +122,12 @@ def strip_end(text):
     return text
 
 
-def turns(template, variant, as_text, kwargs):
+def turns(template, variant, as_text, blocks, kwargs):
     """prompt and assistant's text, or None."""
     thought, content, calls = variant
     user = [{"role": "user", "content": "Hi there"}]
     base = dict(tools=TOOLS, bos_token="<BOS>", eos_token="<EOS>", functions="[]", datetime="today", **kwargs)
-    full = template.render(messages=user + [message(thought, content, calls, as_text)],
+    full = template.render(messages=user + [message(thought, content, calls, as_text, blocks)],
                            add_generation_prompt=False, **base)
     prompt = template.render(messages=user, add_generation_prompt=True, **base)
     bare = template.render(messages=user, add_generation_prompt=False, **base)
@@ -138,6 +142,9 @@ def turns(template, variant, as_text, kwargs):
             # The thought's opening may be written by the prompt alone.
             begins = any(text.lstrip().startswith(t) for t in THINKS) or not text.startswith(thought or "\0")
             return (cut if begins else prompt), text
+    if "<|CHATBOT_TOKEN|>" in full and not full.startswith(bare):
+        cut = full.find("<|CHATBOT_TOKEN|>") + len("<|CHATBOT_TOKEN|>")
+        return full[:cut], full[cut:].split("<|START_OF_TURN_TOKEN|>")[0]
     return None
 
 
@@ -150,36 +157,105 @@ def words_of(source):
     return sorted(set(found))
 
 
+FORMS = [(False, False), (True, False), (False, True), (True, True)]  # arguments as text, thought as a block
+KWARGS = [{}, {"enable_thinking": True, "thinking": True}, {"enable_thinking": False, "thinking": False}]
+
+
+def case_of(name, label, variant, prompt, text):
+    """None: not a turn that a model could write after this prompt."""
+    thought, content, calls = variant
+    text = strip_end(text)
+    if not all(n in text for n, _ in calls):
+        return None
+    want = {"thought": thought if thought in text else "", "content": content if content in text else ""}
+    if not calls:
+        text = text.rstrip()
+        if not want["content"]:
+            return None
+    if text.startswith(" " + CONTENT):
+        want["content"] = " " + CONTENT
+    opened = any(prompt.rstrip().endswith(o) for o in OPENERS)
+    if opened and not want["thought"] and not any(text.lstrip().startswith(c) for c in CLOSERS):
+        return None  # the template forgets old thoughts
+    want["calls"] = [{"name": n, "arguments": a, **({"id": "id%07d" % i} if "id%07d" % i in text else {})}
+                     for i, (n, a) in enumerate(calls)]
+    return {"name": f"{name} {label}", "prompt": prompt[-64:], "text": text, **want}
+
+
 def find_case(name, source, label, variant):
     template = compile_template(source)
-    error = None
-    for kwargs in ({}, {"enable_thinking": True, "thinking": True}, {"enable_thinking": False, "thinking": False}):
-        for as_text in (False, True):
+    error = best = None
+    for kwargs in KWARGS:
+        for as_text, blocks in FORMS:
             try:
-                got = turns(template, variant, as_text, kwargs)
+                got = turns(template, variant, as_text, blocks, kwargs)
             except Exception as e:  # whatever a template raises: it does not support this turn
                 error = e
                 continue
-            thought, content, calls = variant
-            if got is None or not all(n in strip_end(got[1]) for n, _ in calls):
-                continue
-            if thought and thought not in got[1] and not kwargs and "enable_thinking" in source:
-                continue
-            prompt, text = got[0], strip_end(got[1])
-            want = {"thought": thought if thought in text else "", "content": content if content in text else ""}
-            if not calls and want["content"] == CONTENT:
-                text = text.rstrip()
-            if text.startswith(" " + CONTENT):
-                want["content"] = " " + CONTENT
-            opened = any(prompt.rstrip().endswith(o) for o in OPENERS)
-            if opened and not want["thought"] and not any(text.lstrip().startswith(c) for c in CLOSERS):
-                continue  # the template forgets old thoughts: no turn that a model writes after this prompt
-            if not calls and not want["content"]:
-                continue
-            want["calls"] = [{"name": n, "arguments": a, **({"id": "id%07d" % i} if "id%07d" % i in text else {})}
-                             for i, (n, a) in enumerate(calls)]
-            return {"name": f"{name} {label}", "prompt": prompt[-64:], "text": text, **want}
-    return error
+            case = case_of(name, label, variant, *got) if got else None
+            if case and case["thought"] == variant[0]:
+                return case
+            best = best or case
+    return best or error
+
+
+def python_values(n):
+    """[text, value]: what ast.literal_eval reads, with JSON's words too."""
+    rng = random.Random(7)
+
+    def value(depth):
+        kind = rng.randrange(9 if depth else 6)
+        if kind < 2:
+            return "".join(rng.choice("ab'\"\\\n\t é世😀{}[],:<") for _ in range(rng.randrange(8)))
+        if kind == 2:
+            return rng.choice([0, -1, 17, 123456789012345678, 1.5, -2e-7, 1e300])
+        if kind < 6:
+            return rng.choice([True, False, None])
+        if kind == 6:
+            return {str(i) + "k": value(depth - 1) for i in range(rng.randrange(4))}
+        return [value(depth - 1) for _ in range(rng.randrange(4))]
+    out = []
+    for i in range(n):
+        v = value(3)
+        text = repr(v) if i % 2 else json.dumps(v, ensure_ascii=i % 4 == 0)
+        if i % 2:
+            assert ast.literal_eval(text) == v
+        out.append([text, v])
+    fixed = ["(1, 'a')", "[1,]", "{'a': 1,}", "'\\x41\\u00e9\\n'", "( )", " [ ] "]
+    out += [[t, json.loads(json.dumps(ast.literal_eval(t.strip())))] for t in fixed]
+    return out
+
+
+def not_values():
+    """Neither Python nor JSON reads these as values."""
+    texts = ["", "3 days", "[1", "{'a', 'b': 1}", "{'a': }", "[1 2]", "'a", "1.2.3", "truthy", "{1: 2]", "]", "007", "'a' 'b", "[,]", ","]
+    for t in texts:
+        try:
+            ast.literal_eval(t)
+        except Exception:
+            continue
+        raise AssertionError(t)
+    return texts
+
+
+def json_texts(n):
+    """[object's text, whether json.loads reads it]."""
+    rng = random.Random(11)
+    bases = [json.dumps(a, ensure_ascii=False) for _, a in (WEATHER, NASTY, NUMBER_LIKE)]
+    bases += ['{"a": [1, -2.5e+3, 0.1], "b": {"c": []}, "d": "\\u00e9\\ud83d\\ude00\\/"}', '{ "x" : [ ] , "y":{ } }']
+    out = []
+    for i in range(n):
+        t = rng.choice(bases)
+        for _ in range(rng.randrange(3)):
+            at = rng.randrange(len(t) - 1) + 1
+            t = t[:at] + rng.choice(['"', "{", "}", "[", "]", ",", ":", "0", "-", "e", ".", "\\", " ", "", "t", "\n"]) + t[at + rng.randrange(2):]
+        try:
+            json.loads(t, strict=False)
+            ok = True
+        except ValueError:
+            ok = False
+        out.append([t, ok])
+    return out
 
 
 MLX = {"hermes": "json_tools", "qwen3-coder": "qwen3_coder", "glm": "glm47", "gemma4": "gemma4", "minimax-m2": "minimax_m2",
@@ -244,7 +320,10 @@ def main():
                     print(f"mlx {MLX[family]} on {case['name']}: {got}", file=sys.stderr)
     with open(OUT, "w", encoding="utf-8") as f:
         f.write(json.dumps({"tools": TOOLS, "families": families}, ensure_ascii=False)[:-1] + ',"cases":[\n')
-        f.write(",\n".join(json.dumps(c, ensure_ascii=False) for c in cases) + "\n]}\n")
+        f.write(",\n".join(json.dumps(c, ensure_ascii=False) for c in cases) + "\n],\n")
+        f.write('"values":' + json.dumps(python_values(400), ensure_ascii=False) + ",\n")
+        f.write('"not_values":' + json.dumps(not_values()) + ",\n")
+        f.write('"json":' + json.dumps(json_texts(600), ensure_ascii=False) + "}\n")
     print(f"{len(cases)} cases of {len(families)} templates; mlx agrees on {agreed}")
 
 

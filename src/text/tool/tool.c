@@ -6,11 +6,37 @@
 #define TOOL_FAMILIES(X)                                                                           \
     X(generic)                                                                                     \
     X(hermes)                                                                                      \
-    X(qwen3_coder) X(seed_oss) X(minimax_m2) X(minicpm5) X(ernie) X(llama3) X(functionary) X(lfm2) \
-        X(mistral) X(deepseek) X(dsml) X(glm) X(longcat) X(hunyuan3) X(kimi_k2) X(kimi_k3)         \
-            X(harmony) X(muse) X(solar) X(gemma4) X(granite) X(phi4) X(nemotron) X(tool_calls)     \
-                X(apriel) X(cohere) X(command_r) X(apertus) X(firefunction) X(gigachat)            \
-                    X(internlm)
+    X(qwen3_coder)                                                                                 \
+    X(seed_oss)                                                                                    \
+    X(minimax_m2)                                                                                  \
+    X(minicpm5)                                                                                    \
+    X(ernie)                                                                                       \
+    X(llama3)                                                                                      \
+    X(functionary)                                                                                 \
+    X(lfm2)                                                                                        \
+    X(mistral)                                                                                     \
+    X(deepseek)                                                                                    \
+    X(dsml)                                                                                        \
+    X(glm)                                                                                         \
+    X(longcat)                                                                                     \
+    X(hunyuan3)                                                                                    \
+    X(kimi_k2)                                                                                     \
+    X(kimi_k3)                                                                                     \
+    X(harmony)                                                                                     \
+    X(muse)                                                                                        \
+    X(solar)                                                                                       \
+    X(gemma4)                                                                                      \
+    X(granite)                                                                                     \
+    X(phi4)                                                                                        \
+    X(nemotron)                                                                                    \
+    X(tool_calls)                                                                                  \
+    X(apriel)                                                                                      \
+    X(cohere)                                                                                      \
+    X(command_r)                                                                                   \
+    X(apertus)                                                                                     \
+    X(firefunction)                                                                                \
+    X(gigachat)                                                                                    \
+    X(internlm)
 
 #define TOOL_EXTERN(name) extern const tool_family tool_family_##name;
 TOOL_FAMILIES(TOOL_EXTERN)

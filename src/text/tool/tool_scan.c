@@ -39,6 +39,11 @@ bool scan_in_string(const scan *s)
     return s->state >= S_STR && s->state < S_WORD;
 }
 
+bool scan_in_plain(const scan *s)
+{
+    return s->state == S_STR || s->state == S_KEY_STR;
+}
+
 bool scan_is_space(char c)
 {
     return c == ' ' || c == '\n' || c == '\t' || c == '\r';

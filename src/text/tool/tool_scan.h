@@ -24,6 +24,7 @@ typedef struct scan {
 void scan_init(scan *s);
 bool scan_fresh(const scan *s); /* no byte but white space came yet */
 bool scan_in_string(const scan *s);
+bool scan_in_plain(const scan *s); /* in one, and in no escape */
 /* Control characters in strings are taken, though JSON has them escaped: the caller escapes them. */
 scan_result scan_feed(scan *s, char c);
 
