@@ -46,6 +46,7 @@ static const struct {
     {"granite", {"<|start_of_role|>", "<|tool_call|>"}},
     {"phi4", {"<|tool_call|>"}},
     {"phi4", {"<|tool|>", "<|assistant|>"}},
+    {"minimax-m3", {"]<]minimax[>["}},
     {"ernie", {"<response>", "<tool_call>"}},
     {"tool-calls", {"<tool_calls>"}},
     {"qwen3-coder", {"<function=", "<parameter="}},

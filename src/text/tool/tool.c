@@ -9,6 +9,7 @@
     X(qwen3_coder)                                                                                 \
     X(seed_oss)                                                                                    \
     X(minimax_m2)                                                                                  \
+    X(minimax_m3)                                                                                  \
     X(minicpm5)                                                                                    \
     X(ernie)                                                                                       \
     X(llama3)                                                                                      \

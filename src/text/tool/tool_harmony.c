@@ -22,9 +22,9 @@ enum {
 
 /* A message ends; the literals where the next may begin. */
 #define H_ENDS                                                                                     \
-    {"<|end|>", NEXT, ARM_SP | ARM_OK}, {"<|return|>", NEXT, ARM_SP | ARM_OK}, {START, HEAD, 0},   \
+    {"<|end|>", NEXT, ARM_SP | ARM_OK}, {"<|return|>", NEXT, ARM_SP | ARM_OK},                     \
     {                                                                                              \
-        "<|channel|>", CHANNEL, ARM_SP                                                             \
+        START, HEAD, 0                                                                             \
     }
 
 static const tool_state harmony[] = {
@@ -33,18 +33,23 @@ static const tool_state harmony[] = {
               0,
               {{"<|channel|>", CHANNEL, ARM_SP},
                {"to=functions.", NAME, 0},
+               {"to=", NAME, 0},
                {"<|message|>", ANSWER, ARM_SP},
                {START, HEAD, 0}}},
     [CHANNEL] = {TOOL_SKIP,
                  0,
                  0,
                  {{"analysis", ANALYSIS, 0}, {"commentary", COMMENTARY, 0}, {"final", FINAL, 0}}},
-    [ANALYSIS] = {TOOL_SKIP, 0, 0, {{"<|message|>", THOUGHT, ARM_SP}, {"to=functions.", NAME, 0}}},
+    [ANALYSIS] = {TOOL_SKIP,
+                  0,
+                  0,
+                  {{"<|message|>", THOUGHT, ARM_SP}, {"to=functions.", NAME, 0}, {"to=", NAME, 0}}},
     [COMMENTARY] = {TOOL_SKIP,
                     0,
                     0,
                     {{"<|message|>", ANSWER, ARM_SP},
                      {"to=functions.", NAME, 0},
+                     {"to=", NAME, 0},
                      {"to=assistant", COMMENTARY, 0},
                      {"<|channel|>", CHANNEL, ARM_SP}}},
     [FINAL] = {TOOL_DROP, 0, 0, {{"<|message|>", ANSWER, ARM_SP}}},

@@ -62,6 +62,23 @@ const tool_family tool_family_minimax_m2 = {.name = "minimax-m2",
                                             .tail = {{"<think>", THOUGHT}, {"</think>", AFTER}},
                                             .thought_end = "\n</think>\n\n"};
 
+/* MiniMax M3 nests elements inside parameters: its thoughts are told, its calls stay text. */
+static const tool_state minimax_m3[] = {
+    [ANSWER] = {TOOL_ANSWER,
+                0,
+                0,
+                {{"<mm:think>", THOUGHT, ARM_AT}, {"</mm:think>", AFTER, ARM_AT}}},
+    [THOUGHT] = {TOOL_THOUGHT, TOOL_TRIM, 0, {{"</mm:think>", AFTER, 0}}},
+    [AFTER] = {TOOL_ANSWER, TOOL_TRIM, 0, {{"<mm:think>", THOUGHT, ARM_AT}}},
+};
+const tool_family tool_family_minimax_m3 = {
+    .name = "minimax-m3",
+    .state = minimax_m3,
+    .n_states = TOOL_COUNT(minimax_m3),
+    .answer = AFTER,
+    .tail = {{"<mm:think>", THOUGHT}, {"</mm:think>", AFTER}},
+    .thought_end = "</mm:think>"};
+
 static const tool_state minicpm[] = {
     [ANSWER] = {TOOL_ANSWER,
                 0,

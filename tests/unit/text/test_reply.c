@@ -165,6 +165,12 @@ static void test_calls(void **state)
          "p<|end|><|start|>assistant<|channel|>commentary to=functions.f "
          "<|constrain|>json<|message|>{\"n\":1}<|call|>",
          "t", "p", 1, "{\"n\":1}", DONE},
+        {"harmony", "<|start|>assistant", " to=f<|channel|>analysis<|message|>{}", "", "", 1, "{}",
+         DONE},
+        {"harmony", "<|start|>assistant",
+         "<|channel|>analysis<|message|>t<|end|><|start|>assistant "
+         "to=shell<|channel|>commentary<|message|>ls",
+         "t", "<|start|>assistant to=shell<|channel|>commentary<|message|>ls", 0, NULL, 0},
         {"deepseek", "<｜Assistant｜><think>\n",
          "t<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁call▁end｜><"
          "｜tool▁calls▁end｜>",
