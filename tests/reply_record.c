@@ -104,3 +104,15 @@ bool record_same(const record *a, const record *b)
     return str_eq(buf_view(&a->log), buf_view(&b->log)) &&
            str_eq(buf_view(&a->raw), buf_view(&b->raw));
 }
+
+bool record_twice(record *r, const cairn_reply_opts *o, cairn_str text)
+{
+    record bytes;
+    record_init(r);
+    record_init(&bytes);
+    record_run(r, o, text, 0);
+    record_run(&bytes, o, text, 1);
+    const bool same = record_same(r, &bytes) && str_eq(buf_view(&r->raw), text) && !r->wrong;
+    record_deinit(&bytes);
+    return same;
+}

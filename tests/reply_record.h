@@ -26,6 +26,8 @@ void record_deinit(record *r);
 void record_event(void *ctx, const cairn_reply_event *ev);
 /* Feeds `text` in pieces of `piece` bytes (0: at once; a negative number seeds random ones) and ends. */
 void record_run(record *r, const cairn_reply_opts *o, cairn_str text, int piece);
+/* Runs it at once and byte by byte; false: not the same, a byte lost, or an order that must not be. */
+bool record_twice(record *r, const cairn_reply_opts *o, cairn_str text);
 bool record_same(const record *a, const record *b);
 
 #endif

@@ -86,7 +86,7 @@ typedef enum cairn_reply_where {
     CAIRN_IN_MARKUP /* between messages */
 } cairn_reply_where;
 typedef struct cairn_reply_look {
-    uint32_t struct_size;
+    uint32_t struct_size; /* set by cairn_reply_look_init */
     cairn_reply_where where;
     uint64_t thought_bytes; /* given out as thought so far */
     cairn_str thought_end;  /* what ends a thought now: to be encoded with special tokens parsed and
@@ -96,6 +96,7 @@ typedef struct cairn_reply_look {
     int32_t n_calls;   /* begun */
 } cairn_reply_look;
 CAIRN_API void cairn_reply_look_init(cairn_reply_look *l);
+/* Writes the first out->struct_size bytes: what the caller's version of the struct has. */
 CAIRN_API void cairn_reply_get_look(const cairn_reply *r, cairn_reply_look *out);
 
 /* The i-th family's name, NULL after the last. */

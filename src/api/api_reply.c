@@ -1,4 +1,6 @@
 /* The public face of replies: checks arguments, converts, nothing clever. */
+#include <string.h>
+
 #include "base/diag.h"
 #include "cairn/reply.h"
 #include "text/reply.h"
@@ -64,7 +66,9 @@ void cairn_reply_look_init(cairn_reply_look *l)
 
 void cairn_reply_get_look(const cairn_reply *r, cairn_reply_look *out)
 {
-    reply_look(r->r, out);
+    cairn_reply_look look = {.struct_size = out->struct_size};
+    reply_look(r->r, &look);
+    memcpy(out, &look, out->struct_size < sizeof look ? out->struct_size : sizeof look);
 }
 
 const char *cairn_reply_families(size_t i)
