@@ -48,6 +48,20 @@ PLAIN = ("run-code", {"code": "print(1)\nprint(2)"})
 NUMBER_LIKE = ("get_weather", {"city": "12", "days": -1, "opts": {}})
 PING = ("ping", {})
 
+
+
+def odd(seed, n):
+    """Text of pieces that parsers stumble over; none of them ends a value in the notations that cannot say so."""
+    rng = random.Random(seed)
+    pieces = ["{", "}", "[", "]", "\"", "'", "\\", "\\n", "\n", "\t", "\x01", " ", "</tool_call>", "<tool_call>", "\"}}", "}]", "[TOOL_CALLS]",
+              "[ARGS]", "<|tool_call_end|>", "<|tool_call>", "<think>", "</think>", "<|end|>", "<function=", "日本", "😀", "é", "a", "0",
+              "null", ",", ":", "```", ">>>all", "<｜tool▁call▁end｜>", "</", "<|", "<｜", "]]", "<![", "&lt;"]
+    return "x" + "".join(rng.choice(pieces) for _ in range(n)) + "x"
+
+
+ODD_CODE = ("run-code", {"code": odd(1, 60)})
+ODD_MORE = ("get_weather", {"city": odd(2, 30), "opts": {"k" + odd(3, 4): [odd(4, 12), {"deep": None}]}})
+
 # name: thought, content, calls
 VARIANTS = {
     "answer": ("", CONTENT, []),
@@ -59,11 +73,17 @@ VARIANTS = {
     "nasty": (THOUGHT, "", [NASTY]),
     "number": ("", "", [NUMBER_LIKE]),
     "none": ("", "", [PING]),
+    "odd": (THOUGHT, "", [ODD_CODE]),
+    "odder": (THOUGHT, "", [ODD_MORE, ODD_CODE]),
 }
 
 # What a template cannot write so that anything could read it.
 LOSSY = {
     ("LFM2.5-8B-A1B.jinja", "nasty"): "strings between quotes that are not escaped",
+    ("LFM2.5-8B-A1B.jinja", "odd"): "likewise",
+    ("LFM2.5-8B-A1B.jinja", "odder"): "likewise",
+    ("google-gemma-4-31B-it.jinja", "odder"): "keys are bare: a colon or bracket in one cannot be told",
+    ("google-gemma-4-31B-it-interleaved.jinja", "odder"): "likewise",
     ("openai-gpt-oss-120b.jinja", "content_one"): "what comes with a call is written as analysis",
     ("NVIDIA-Nemotron-Nano-v2.jinja", "content_one"): "the call is a turn of its own",
     ("NVIDIA-Nemotron-Nano-v2.jinja", "two"): "likewise",

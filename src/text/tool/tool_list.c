@@ -17,18 +17,15 @@ enum { ANSWER, THOUGHT, AFTER, LIST, ITEM, OBJECT, COMMA };
 
 /* Granite 3.x: thoughts and the answer between tags if the template asked for that. */
 static const tool_state granite[] = {
-    [ANSWER] = {TOOL_ANSWER,
-                0,
-                0,
-                {THINK, {"<|tool_call|>", LIST, ARM_SP}, {"<tool_call>", LIST, 0}}},
-    [THOUGHT] = {TOOL_THOUGHT, TOOL_TRIM, 0, {{"</think>", AFTER, 0}}},
-    [AFTER] = {TOOL_ANSWER,
-               TOOL_TRIM,
-               0,
-               {{"<response>", AFTER, ARM_AT},
-                {"</response>", AFTER, 0},
-                {"<|tool_call|>", LIST, ARM_SP},
-                {"<tool_call>", LIST, 0}}},
+    [ANSWER] = {.op = TOOL_ANSWER,
+                .arm = {THINK, {"<|tool_call|>", LIST, ARM_SP}, {"<tool_call>", LIST, 0}}},
+    [THOUGHT] = {.op = TOOL_THOUGHT, .flags = TOOL_TRIM, .arm = {{"</think>", AFTER, 0}}},
+    [AFTER] = {.op = TOOL_ANSWER,
+               .flags = TOOL_TRIM,
+               .arm = {{"<response>", AFTER, ARM_AT},
+                       {"</response>", AFTER, 0},
+                       {"<|tool_call|>", LIST, ARM_SP},
+                       {"<tool_call>", LIST, 0}}},
     TOOL_LIST(LIST, ITEM, OBJECT, COMMA, "</tool_call>", AFTER, 0),
 };
 const tool_family tool_family_granite = {.name = "granite",
@@ -41,15 +38,12 @@ const tool_family tool_family_granite = {.name = "granite",
 
 /* Phi-4-mini and Phi-4-reasoning. */
 static const tool_state phi[] = {
-    [ANSWER] = {TOOL_ANSWER,
-                0,
-                0,
-                {THINK, {"<|tool_call|>", LIST, ARM_SP}, {"functools[", ITEM, 0}}},
-    [THOUGHT] = {TOOL_THOUGHT, TOOL_TRIM, 0, {{"</think>", AFTER, 0}}},
-    [AFTER] = {TOOL_ANSWER,
-               TOOL_TRIM,
-               0,
-               {{"<|tool_call|>", LIST, ARM_SP}, {"functools[", ITEM, 0}}},
+    [ANSWER] = {.op = TOOL_ANSWER,
+                .arm = {THINK, {"<|tool_call|>", LIST, ARM_SP}, {"functools[", ITEM, 0}}},
+    [THOUGHT] = {.op = TOOL_THOUGHT, .flags = TOOL_TRIM, .arm = {{"</think>", AFTER, 0}}},
+    [AFTER] = {.op = TOOL_ANSWER,
+               .flags = TOOL_TRIM,
+               .arm = {{"<|tool_call|>", LIST, ARM_SP}, {"functools[", ITEM, 0}}},
     TOOL_LIST(LIST, ITEM, OBJECT, COMMA, "<|/tool_call|>", AFTER, 0),
 };
 const tool_family tool_family_phi4 = {.name = "phi4",
@@ -61,8 +55,8 @@ const tool_family tool_family_phi4 = {.name = "phi4",
                                       .thought_end = "</think>"};
 
 static const tool_state firefunction[] = {
-    [ANSWER] = {TOOL_ANSWER, 0, 0, {{"functools[", ITEM, 0}}},
-    [AFTER] = {TOOL_ANSWER, TOOL_TRIM, 0, {{"functools[", ITEM, 0}}},
+    [ANSWER] = {.op = TOOL_ANSWER, .arm = {{"functools[", ITEM, 0}}},
+    [AFTER] = {.op = TOOL_ANSWER, .flags = TOOL_TRIM, .arm = {{"functools[", ITEM, 0}}},
     TOOL_LIST(LIST, ITEM, OBJECT, COMMA, "]", AFTER, 0),
 };
 const tool_family tool_family_firefunction = {.name = "firefunction",
@@ -72,9 +66,9 @@ const tool_family tool_family_firefunction = {.name = "firefunction",
 
 /* Nemotron Nano v2. */
 static const tool_state nemotron[] = {
-    [ANSWER] = {TOOL_ANSWER, 0, 0, {THINK, {"<TOOLCALL>", LIST, 0}}},
-    [THOUGHT] = {TOOL_THOUGHT, TOOL_TRIM, 0, {{"</think>", AFTER, 0}}},
-    [AFTER] = {TOOL_ANSWER, TOOL_TRIM, 0, {{"<TOOLCALL>", LIST, 0}}},
+    [ANSWER] = {.op = TOOL_ANSWER, .arm = {THINK, {"<TOOLCALL>", LIST, 0}}},
+    [THOUGHT] = {.op = TOOL_THOUGHT, .flags = TOOL_TRIM, .arm = {{"</think>", AFTER, 0}}},
+    [AFTER] = {.op = TOOL_ANSWER, .flags = TOOL_TRIM, .arm = {{"<TOOLCALL>", LIST, 0}}},
     TOOL_LIST(LIST, ITEM, OBJECT, COMMA, "</TOOLCALL>", AFTER, 0),
 };
 const tool_family tool_family_nemotron = {.name = "nemotron",
@@ -86,12 +80,14 @@ const tool_family tool_family_nemotron = {.name = "nemotron",
 
 /* <tool_calls>: Hunyuan A13B (with <answer> around the answer), MiniMax M1, Jamba. */
 static const tool_state tool_calls[] = {
-    [ANSWER] = {TOOL_ANSWER, 0, 0, {THINK, {"<tool_calls>", LIST, 0}, {"<answer>", AFTER, ARM_AT}}},
-    [THOUGHT] = {TOOL_THOUGHT, TOOL_TRIM, 0, {{"</think>", AFTER, 0}}},
-    [AFTER] = {TOOL_ANSWER,
-               TOOL_TRIM,
-               0,
-               {{"<tool_calls>", LIST, 0}, {"<answer>", AFTER, ARM_AT}, {"</answer>", AFTER, 0}}},
+    [ANSWER] = {.op = TOOL_ANSWER,
+                .arm = {THINK, {"<tool_calls>", LIST, 0}, {"<answer>", AFTER, ARM_AT}}},
+    [THOUGHT] = {.op = TOOL_THOUGHT, .flags = TOOL_TRIM, .arm = {{"</think>", AFTER, 0}}},
+    [AFTER] = {.op = TOOL_ANSWER,
+               .flags = TOOL_TRIM,
+               .arm = {{"<tool_calls>", LIST, 0},
+                       {"<answer>", AFTER, ARM_AT},
+                       {"</answer>", AFTER, 0}}},
     TOOL_LIST(LIST, ITEM, OBJECT, COMMA, "</tool_calls>", AFTER, 0),
 };
 const tool_family tool_family_tool_calls = {.name = "tool-calls",
@@ -104,12 +100,14 @@ const tool_family tool_family_tool_calls = {.name = "tool-calls",
 /* Apriel: the prompt or the reply begins the thought with a sentence. */
 #define APRIEL_THINKS "Here are my reasoning steps:"
 static const tool_state apriel[] = {
-    [ANSWER] = {TOOL_ANSWER, 0, 0, {{APRIEL_THINKS, THOUGHT, ARM_AT}, {"<tool_calls>", LIST, 0}}},
-    [THOUGHT] = {TOOL_THOUGHT, TOOL_TRIM, 0, {{"[BEGIN FINAL RESPONSE]", AFTER, 0}}},
-    [AFTER] = {TOOL_ANSWER,
-               TOOL_TRIM,
-               0,
-               {{"[END FINAL RESPONSE]", AFTER, 0}, {"<tool_calls>", LIST, 0}}},
+    [ANSWER] = {.op = TOOL_ANSWER,
+                .arm = {{APRIEL_THINKS, THOUGHT, ARM_AT}, {"<tool_calls>", LIST, 0}}},
+    [THOUGHT] = {.op = TOOL_THOUGHT,
+                 .flags = TOOL_TRIM,
+                 .arm = {{"[BEGIN FINAL RESPONSE]", AFTER, 0}}},
+    [AFTER] = {.op = TOOL_ANSWER,
+               .flags = TOOL_TRIM,
+               .arm = {{"[END FINAL RESPONSE]", AFTER, 0}, {"<tool_calls>", LIST, 0}}},
     TOOL_LIST(LIST, ITEM, OBJECT, COMMA, "</tool_calls>", AFTER, 0),
 };
 const tool_family tool_family_apriel = {
@@ -128,14 +126,15 @@ const tool_family tool_family_apriel = {
         "<|START_THINKING|>", THOUGHT, ARM_SP                                                      \
     }
 static const tool_state cohere[] = {
-    [ANSWER] = {TOOL_ANSWER, 0, 0, {COHERE_OPENS}},
-    [THOUGHT] = {TOOL_THOUGHT, TOOL_TRIM, 0, {{"<|END_THINKING|>", AFTER, ARM_SP}}},
-    [AFTER] = {TOOL_ANSWER,
-               TOOL_TRIM,
-               0,
-               {COHERE_OPENS,
-                {"<|END_RESPONSE|>", AFTER, ARM_SP},
-                {"<|END_TEXT|>", AFTER, ARM_SP}}},
+    [ANSWER] = {.op = TOOL_ANSWER, .arm = {COHERE_OPENS}},
+    [THOUGHT] = {.op = TOOL_THOUGHT,
+                 .flags = TOOL_TRIM,
+                 .arm = {{"<|END_THINKING|>", AFTER, ARM_SP}}},
+    [AFTER] = {.op = TOOL_ANSWER,
+               .flags = TOOL_TRIM,
+               .arm = {COHERE_OPENS,
+                       {"<|END_RESPONSE|>", AFTER, ARM_SP},
+                       {"<|END_TEXT|>", AFTER, ARM_SP}}},
     TOOL_LIST(LIST, ITEM, OBJECT, COMMA, "<|END_ACTION|>", AFTER, 0),
 };
 const tool_family tool_family_cohere = {
@@ -149,11 +148,11 @@ const tool_family tool_family_cohere = {
 
 /* Command R and R+. */
 static const tool_state command_r[] = {
-    [ANSWER] = {TOOL_ANSWER, 0, 0, {{"Action:\n```json", LIST, 0}, {"Action: ```json", LIST, 0}}},
-    [AFTER] = {TOOL_ANSWER,
-               TOOL_TRIM,
-               0,
-               {{"Action:\n```json", LIST, 0}, {"Action: ```json", LIST, 0}}},
+    [ANSWER] = {.op = TOOL_ANSWER,
+                .arm = {{"Action:\n```json", LIST, 0}, {"Action: ```json", LIST, 0}}},
+    [AFTER] = {.op = TOOL_ANSWER,
+               .flags = TOOL_TRIM,
+               .arm = {{"Action:\n```json", LIST, 0}, {"Action: ```json", LIST, 0}}},
     TOOL_LIST(LIST, ITEM, OBJECT, COMMA, "```", AFTER, 0),
 };
 const tool_family tool_family_command_r = {
@@ -161,18 +160,14 @@ const tool_family tool_family_command_r = {
 
 /* Apertus: the function's name is the object's key. */
 static const tool_state apertus[] = {
-    [ANSWER] = {TOOL_ANSWER,
-                0,
-                0,
-                {{"<|inner_prefix|>", THOUGHT, ARM_SP}, {"<|tools_prefix|>", LIST, ARM_SP}}},
-    [THOUGHT] = {TOOL_THOUGHT,
-                 TOOL_TRIM,
-                 0,
-                 {{"<|inner_suffix|>", AFTER, ARM_SP}, {"<|tools_prefix|>", LIST, ARM_SP}}},
-    [AFTER] = {TOOL_ANSWER,
-               TOOL_TRIM,
-               0,
-               {{"<|inner_prefix|>", THOUGHT, ARM_SP}, {"<|tools_prefix|>", LIST, ARM_SP}}},
+    [ANSWER] = {.op = TOOL_ANSWER,
+                .arm = {{"<|inner_prefix|>", THOUGHT, ARM_SP}, {"<|tools_prefix|>", LIST, ARM_SP}}},
+    [THOUGHT] = {.op = TOOL_THOUGHT,
+                 .flags = TOOL_TRIM,
+                 .arm = {{"<|inner_suffix|>", AFTER, ARM_SP}, {"<|tools_prefix|>", LIST, ARM_SP}}},
+    [AFTER] = {.op = TOOL_ANSWER,
+               .flags = TOOL_TRIM,
+               .arm = {{"<|inner_prefix|>", THOUGHT, ARM_SP}, {"<|tools_prefix|>", LIST, ARM_SP}}},
     TOOL_LIST(LIST, ITEM, OBJECT, COMMA, "<|tools_suffix|>", AFTER, TOOL_KEYED),
 };
 const tool_family tool_family_apertus = {
@@ -187,15 +182,15 @@ const tool_family tool_family_apertus = {
 /* GigaChat 3: a message of a role of its own, or after <|function_call|>. */
 enum { G_ANSWER, G_SEP, G_OBJECT, G_NEXT };
 static const tool_state gigachat[] = {
-    [G_ANSWER] = {TOOL_ANSWER,
-                  0,
-                  0,
-                  {{"<|message_sep|>", G_SEP, ARM_SP},
-                   {"function call<|role_sep|>", G_OBJECT, ARM_AT},
-                   {"<|function_call|>", G_OBJECT, ARM_SP}}},
-    [G_SEP] = {TOOL_SKIP, 0, 0, {{"function call<|role_sep|>", G_OBJECT, 0}, {"", G_ANSWER, 0}}},
-    [G_OBJECT] = {TOOL_OBJECT, 0, G_NEXT, {{0}}},
-    [G_NEXT] = {TOOL_SKIP, 0, 0, {{"<|message_sep|>", G_SEP, ARM_SP | ARM_OK}, {"", G_ANSWER, 0}}},
+    [G_ANSWER] = {.op = TOOL_ANSWER,
+                  .arm = {{"<|message_sep|>", G_SEP, ARM_SP},
+                          {"function call<|role_sep|>", G_OBJECT, ARM_AT},
+                          {"<|function_call|>", G_OBJECT, ARM_SP}}},
+    [G_SEP] = {.op = TOOL_SKIP,
+               .arm = {{"function call<|role_sep|>", G_OBJECT, 0}, {"", G_ANSWER, 0}}},
+    [G_OBJECT] = {.op = TOOL_OBJECT, .next = G_NEXT},
+    [G_NEXT] = {.op = TOOL_SKIP,
+                .arm = {{"<|message_sep|>", G_SEP, ARM_SP | ARM_OK}, {"", G_ANSWER, 0}}},
 };
 const tool_family tool_family_gigachat = {.name = "gigachat",
                                           .state = gigachat,
@@ -204,12 +199,13 @@ const tool_family tool_family_gigachat = {.name = "gigachat",
                                           .special = true};
 
 static const tool_state internlm[] = {
-    [ANSWER] = {TOOL_ANSWER, 0, 0, {THINK, {"<|action_start|>", LIST, ARM_SP}}},
-    [THOUGHT] = {TOOL_THOUGHT, TOOL_TRIM, 0, {{"</think>", AFTER, 0}}},
-    [AFTER] = {TOOL_ANSWER, TOOL_TRIM, 0, {{"<|action_start|>", LIST, ARM_SP}}},
-    [LIST] = {TOOL_SKIP, 0, 0, {{"<|plugin|>", LIST, ARM_SP}, {"{", OBJECT, ARM_KEEP}}},
-    [OBJECT] = {TOOL_OBJECT, 0, COMMA, {{0}}},
-    [COMMA] = {TOOL_SKIP, 0, 0, {{"<|action_end|>", AFTER, ARM_SP | ARM_OK}, {"", AFTER, 0}}},
+    [ANSWER] = {.op = TOOL_ANSWER, .arm = {THINK, {"<|action_start|>", LIST, ARM_SP}}},
+    [THOUGHT] = {.op = TOOL_THOUGHT, .flags = TOOL_TRIM, .arm = {{"</think>", AFTER, 0}}},
+    [AFTER] = {.op = TOOL_ANSWER, .flags = TOOL_TRIM, .arm = {{"<|action_start|>", LIST, ARM_SP}}},
+    [LIST] = {.op = TOOL_SKIP, .arm = {{"<|plugin|>", LIST, ARM_SP}, {"{", OBJECT, ARM_KEEP}}},
+    [OBJECT] = {.op = TOOL_OBJECT, .next = COMMA},
+    [COMMA] = {.op = TOOL_SKIP,
+               .arm = {{"<|action_end|>", AFTER, ARM_SP | ARM_OK}, {"", AFTER, 0}}},
 };
 const tool_family tool_family_internlm = {.name = "internlm",
                                           .state = internlm,

@@ -82,6 +82,8 @@ static void test_text(void **state)
         {"mistral", NULL, "[TOOL_CALLS]f and more", "", "[TOOL_CALLS]f and more", 0, NULL, 0},
         {"harmony", "<|start|>assistant", "no header", "", "no header", 0, NULL, 0},
         {"generic", NULL, "", "", "", 0, NULL, 0},
+        {"generic", NULL, "{\"a\": 1}", "", "{\"a\": 1}", 0, NULL, 0},
+        {"generic", NULL, "{\"name\": \"f\", \"arguments\": {}}", "", "", 1, "{}", DONE},
     };
     (void)state;
     CHECK_ALL(cases);
