@@ -38,7 +38,7 @@ void reply_enter(reply *r, uint8_t to)
         buf_cut(&r->value, 0);
         break;
     case TOOL_GEMMA:
-        literal_init(&r->literal, LITERAL_GEMMA);
+        literal_init(&r->literal, s->flags & TOOL_ESCAPE ? LITERAL_ESCAPE : LITERAL_GEMMA);
         break;
     case TOOL_KWARGS:
         r->kwargs = 0;

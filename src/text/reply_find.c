@@ -11,6 +11,7 @@ static const struct {
 } markers[] = {
     {"gemma4", {"<|tool_call>call:"}},
     {"gemma4", {"<|channel>", "<channel|>"}},
+    {"functiongemma", {"<start_function_call>"}},
     {"harmony", {"<|channel|>", "<|message|>"}},
     {"muse", {"<atem:function_calls>"}},
     {"kimi-k2", {"<|tool_calls_section_begin|>"}},
@@ -62,6 +63,7 @@ static const struct {
     const char *family;
 } hints[] = {
     {"gemma4", "gemma4"},
+    {"functiongemma", "functiongemma"},
     {"gpt_oss", "harmony"},
     {"gptoss", "harmony"},
     {"qwen3_coder", "qwen3-coder"},

@@ -3,10 +3,11 @@
 thought, content and calls are known.  The reference is the template itself, rendered as transformers
 renders it: reading the turn again must give the message.
 
-    make_reply.py TEMPLATES_DIR [--mlx DIR]
+    make_reply.py TEMPLATES_DIR --mlx DIR
 
-TEMPLATES_DIR holds *.jinja (llama.cpp's models/templates).  --mlx: a folder with mlx_lm's source;
-its parsers then read the same calls, and what they disagree on is printed."""
+TEMPLATES_DIR holds *.jinja (llama.cpp's models/templates), DIR mlx_lm's source: its parsers read the
+same calls, what they disagree on is printed; and they are the reference for notations of which there
+is no template."""
 import argparse
 import ast
 import glob
@@ -303,10 +304,34 @@ def mlx_reads(module, text):
     return [(c["name"], c["arguments"]) for c in calls]
 
 
+# Families without a template here: mlx_lm's parser says what the calls are.
+BY_PARSER = [
+    ("functiongemma", "function_gemma", "<start_function_call>call:get_weather{city:<escape>a {b}, c: \"d\"<escape>,days:3}<end_function_call>".replace("{b}", "(b)")),
+    ("functiongemma", "function_gemma", "Now.<start_function_call>call:ping{}<end_function_call>"),
+    ("longcat", "longcat", "<longcat_tool_call>get_weather\n<longcat_arg_key>city</longcat_arg_key>\n<longcat_arg_value>12</longcat_arg_value>\n"
+     "<longcat_arg_key>days</longcat_arg_key>\n<longcat_arg_value>3</longcat_arg_value>\n<longcat_arg_key>opts</longcat_arg_key>\n"
+     "<longcat_arg_value>{\"deep\": true}</longcat_arg_value>\n</longcat_tool_call>"),
+    ("lfm2", "pythonic", "<|tool_call_start|>[get_weather(city=\"a, b\", days=-3, opts={'deep': True, 'l': [None, 1.5]}), ping()]<|tool_call_end|>"),
+    ("lfm2", "pythonic", "Hm.<|tool_call_start|>[get_weather(city='it\\'s \\u00e9\\n', days=2)]<|tool_call_end|>"),
+    ("mistral", "mistral", "[TOOL_CALLS]get_weather[ARGS]{\"city\": \"x\"}[TOOL_CALLS]ping[ARGS]{}"),
+    ("mistral", "mistral", "[TOOL_CALLS] [{\"name\": \"get_weather\", \"arguments\": \"{\\\"days\\\": 1}\"}, {\"name\": \"ping\", \"arguments\": {}}]"),
+    ("kimi-k2", "kimi_k2", "<|tool_calls_section_begin|><|tool_call_begin|>get_weather:4<|tool_call_argument_begin|> {\"days\": 1} <|tool_call_end|><|tool_calls_section_end|>"),
+    ("gemma4", "gemma4", "<|tool_call>call:get_weather{city:<|\"|>a}{<b|c<|\"|>,opts:{deep:true,l:[1,<|\"|>x<|\"|>]}}<tool_call|>"),
+    ("minimax-m2", "minimax_m2", "<minimax:tool_call><invoke name=\"get_weather\"><parameter name=\"days\">3</parameter><parameter name=\"city\">5</parameter></invoke></minimax:tool_call>"),
+]
+
+
+def parsed_cases(folder):
+    for i, (family, name, text) in enumerate(BY_PARSER):
+        module = mlx_parser(folder, name)
+        yield {"name": f"{name} {i}", "prompt": "", "text": text, "thought": "", "content": text[:text.find(module.tool_call_start)],
+               "calls": [{"name": n, "arguments": a} for n, a in mlx_reads(module, text)], "family": family}
+
+
 def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("templates")
-    ap.add_argument("--mlx")
+    ap.add_argument("--mlx", required=True)
     args = ap.parse_args()
     cases, families, agreed = [], {}, 0
     with open(os.path.join(HERE, "reply_families.json"), encoding="utf-8") as f:
@@ -329,7 +354,7 @@ def main():
                 continue
             case["family"] = family
             cases.append(case)
-            if args.mlx and family in MLX and case["calls"]:
+            if family in MLX and case["calls"]:
                 want = [(c["name"], c["arguments"]) for c in case["calls"]]
                 try:
                     got = mlx_reads(mlx_parser(args.mlx, MLX[family]), case["text"])
@@ -338,6 +363,7 @@ def main():
                 agreed += got == want
                 if got != want:
                     print(f"mlx {MLX[family]} on {case['name']}: {got}", file=sys.stderr)
+    cases += parsed_cases(args.mlx)
     with open(OUT, "w", encoding="utf-8") as f:
         f.write(json.dumps({"tools": TOOLS, "families": families}, ensure_ascii=False)[:-1] + ',"cases":[\n')
         f.write(",\n".join(json.dumps(c, ensure_ascii=False) for c in cases) + "\n],\n")

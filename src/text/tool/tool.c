@@ -27,6 +27,7 @@
     X(muse)                                                                                        \
     X(solar)                                                                                       \
     X(gemma4)                                                                                      \
+    X(functiongemma)                                                                               \
     X(granite)                                                                                     \
     X(phi4)                                                                                        \
     X(nemotron)                                                                                    \

@@ -23,15 +23,16 @@ typedef enum tool_op {
     TOOL_KWARGS   /* name=value, … up to ")", values as Python or JSON writes them */
 } tool_op;
 
-enum {                  /* of states */
-       TOOL_TRIM = 1,   /* TEXT: white space at its beginning is markup */
-       TOOL_END = 2,    /* JSON, GEMMA, KWARGS: the call ends with the arguments */
-       TOOL_LINES = 4,  /* VALUE: one newline at each side is markup */
-       TOOL_STRING = 8, /* VALUE: a string whatever the schema says */
-       TOOL_TYPED = 16, /* VALUE: JSON whatever the schema says */
-       TOOL_MORE = 32,  /* VALUE: goes on with a value that another state began */
-       TOOL_KIMI = 64,  /* NAME: "functions.NAME:INDEX" is the id, NAME the name */
-       TOOL_KEYED = 128 /* OBJECT: {"NAME": {arguments}} */
+enum {                   /* of states */
+       TOOL_TRIM = 1,    /* TEXT: white space at its beginning is markup */
+       TOOL_END = 2,     /* JSON, GEMMA, KWARGS: the call ends with the arguments */
+       TOOL_LINES = 4,   /* VALUE: one newline at each side is markup */
+       TOOL_STRING = 8,  /* VALUE: a string whatever the schema says */
+       TOOL_TYPED = 16,  /* VALUE: JSON whatever the schema says */
+       TOOL_MORE = 32,   /* VALUE: goes on with a value that another state began */
+       TOOL_KIMI = 64,   /* NAME: "functions.NAME:INDEX" is the id, NAME the name */
+       TOOL_KEYED = 128, /* OBJECT: {"NAME": {arguments}} */
+       TOOL_ESCAPE = 256 /* GEMMA: strings between <escape> */
 };
 
 enum {              /* of arms */
@@ -54,7 +55,7 @@ typedef struct tool_arm {
 
 typedef struct tool_state {
     tool_op op;
-    uint8_t flags;
+    uint16_t flags;
     uint8_t next;                    /* JSON, OBJECT, GEMMA, KWARGS */
     tool_arm arm[TOOL_MAX_ARMS + 1]; /* a NULL literal ends them */
 } tool_state;

@@ -1,5 +1,6 @@
 /* Gemma 4: sentinels that are single special tokens.  <|channel>thought and a line end begin a
-   thought; <|tool_call>call:NAME{key:value,…}<tool_call|> is a call, strings between <|"|>. */
+   thought; <|tool_call>call:NAME{key:value,…}<tool_call|> is a call, strings between <|"|>.
+   FunctionGemma: the same with other sentinels and <escape>. */
 #include "text/tool/tool_parts.h"
 
 enum { ANSWER, CHANNEL, THOUGHT, AFTER, CALL, NAME, ARGS, CLOSE };
@@ -35,3 +36,22 @@ const tool_family tool_family_gemma4 = {
     .special = true,
     .tail = {{"<|channel>thought", THOUGHT}, {"<channel|>", AFTER}},
     .thought_end = "\n<channel|>"};
+
+enum { F_ANSWER, F_CALL, F_NAME, F_ARGS, F_CLOSE };
+
+static const tool_state functiongemma[] = {
+    [F_ANSWER] = {.op = TOOL_ANSWER, .arm = {{"<start_function_call>", F_CALL, ARM_SP}}},
+    [F_CALL] = {.op = TOOL_SKIP, .arm = {{"call:", F_NAME, 0}}},
+    [F_NAME] = {.op = TOOL_NAME, .arm = {{"{", F_ARGS, ARM_KEEP}}},
+    [F_ARGS] = {.op = TOOL_GEMMA, .flags = TOOL_END | TOOL_ESCAPE, .next = F_CLOSE},
+    [F_CLOSE] = {.op = TOOL_SKIP,
+                 .arm = {{"<end_function_call>", F_CLOSE, ARM_SP | ARM_OK},
+                         {"<start_function_response>", F_ANSWER, ARM_SP | ARM_OK},
+                         {"<start_function_call>", F_CALL, ARM_SP},
+                         {"", F_ANSWER, 0}}},
+};
+const tool_family tool_family_functiongemma = {.name = "functiongemma",
+                                               .state = functiongemma,
+                                               .n_states = TOOL_COUNT(functiongemma),
+                                               .answer = F_ANSWER,
+                                               .special = true};

@@ -10,7 +10,11 @@
 
 enum { L_VALUE, L_FIRST, L_KEY, L_BARE, L_COLON, L_AFTER, L_STR, L_WORD };
 
-static const char gemma_quote[] = "<|\"|>";
+/* What opens and closes a string that takes more than a byte for that. */
+static const char *mark_of(const literal *l)
+{
+    return l->kind == LITERAL_ESCAPE ? "<escape>" : "<|\"|>";
+}
 
 static bool one_of(char c, const char *set)
 {
@@ -186,14 +190,15 @@ static scan_result in_string(literal *l, char c, bool mark, buf *out)
         put_escaped(out, bytes, unescape_feed(&l->esc, c, bytes));
         return SCAN_MORE;
     }
-    if (mark && c == gemma_quote[l->n_mark]) {
-        if (++l->n_mark < sizeof gemma_quote - 1) return SCAN_MORE;
+    const char *quote = mark_of(l);
+    if (mark && c == quote[l->n_mark]) {
+        if (quote[++l->n_mark]) return SCAN_MORE;
         l->n_mark = 0;
         return string_ended(l, out);
     }
-    put_escaped(out, gemma_quote, l->n_mark);
+    put_escaped(out, quote, l->n_mark);
     l->n_mark = 0;
-    if (mark && c == gemma_quote[0])
+    if (mark && c == quote[0])
         l->n_mark = 1;
     else
         put_escaped(out, &c, 1);
@@ -247,8 +252,9 @@ static scan_result in_word(literal *l, char c, bool mark, buf *out)
 /* Gemma's quote where a value or key may begin: 1 whole, 0 under way, -1 none. */
 static int quote_mark(literal *l, char c, bool mark)
 {
-    if (l->kind != LITERAL_GEMMA || !mark || c != gemma_quote[l->n_mark]) return -1;
-    if (++l->n_mark < sizeof gemma_quote - 1) return 0;
+    const char *quote = mark_of(l);
+    if (l->kind == LITERAL_PYTHON || !mark || c != quote[l->n_mark]) return -1;
+    if (quote[++l->n_mark]) return 0;
     l->n_mark = 0;
     return 1;
 }

@@ -18,7 +18,8 @@ size_t unescape_feed(unescape *u, char c, char out[10]);
 
 typedef enum literal_kind {
     LITERAL_PYTHON, /* 'a' or "a", True or true, tuples as lists */
-    LITERAL_GEMMA   /* <|"|>a<|"|>, bare keys */
+    LITERAL_GEMMA,  /* <|"|>a<|"|>, bare keys */
+    LITERAL_ESCAPE  /* <escape>a<escape>, bare keys */
 } literal_kind;
 
 typedef struct literal {
