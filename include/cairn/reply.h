@@ -82,7 +82,7 @@ CAIRN_API CAIRN_MUST_USE cairn_status cairn_reply_finish(cairn_reply *r);
 typedef enum cairn_reply_where {
     CAIRN_IN_THOUGHT,
     CAIRN_IN_ANSWER,
-    CAIRN_IN_CALL,  /* between its first byte of markup and its end */
+    CAIRN_IN_CALL,  /* or in markup that may become one */
     CAIRN_IN_MARKUP /* between messages */
 } cairn_reply_where;
 typedef struct cairn_reply_look {

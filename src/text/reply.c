@@ -68,10 +68,11 @@ void reply_fail(reply *r, const char *p, size_t n)
         return;
     }
     const size_t lead = r->held_lead, keep = lead < r->held.len ? lead + 1 : lead;
-    const size_t n_new = r->special && r->fed_now < r->held.len ? r->fed_now : r->held.len;
+    /* Held bytes of the special token that is being fed; the others are read again as plain ones. */
+    const size_t own = r->special && r->fed_now > n ? r->fed_now - n : 0;
     r->holding = false;
     r->n_name = r->n_id = 0;
-    if (r->marks_special) r->n_plain = r->held.len - (r->special ? n_new : 0);
+    if (r->marks_special) r->n_plain = r->held.len > own + keep ? r->held.len - own - keep : 0;
     reply_out_text(r, kind_of(r, r->home), r->held.ptr, keep);
     reply_unread(r, r->held.ptr + keep, r->held.len - keep);
     buf_cut(&r->held, 0);

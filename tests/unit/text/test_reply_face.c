@@ -51,12 +51,16 @@ static void test_special(void **state)
     feed(p, "<|channel>", true);
     feed(p, "thought\nwhy", false);
     feed(p, "<channel|>", true);
+    feed(p, "<|tool_call>", true);
+    feed(p, "<|channel>", true);
+    feed(p, "thought\n more", false);
+    feed(p, "<channel|>", true);
     assert_ok(reply_finish(p));
     assert_null(r.wrong);
     assert_int_equal(r.n_calls, 1);
     assert_str(buf_view(&r.call[0].args), "{\"s\":\"in <|\\\"|> text\"}");
-    assert_str(buf_view(&r.answer), "write <|tool_call>call:f{}<|tool_call>oops");
-    assert_str(buf_view(&r.thought), "why");
+    assert_str(buf_view(&r.answer), "write <|tool_call>call:f{}<|tool_call>oops<|tool_call>");
+    assert_str(buf_view(&r.thought), "whymore");
     reply_free(p);
     record_deinit(&r);
 }
