@@ -297,10 +297,14 @@ static void test_kwargs(void **state)
         assert_string_equal(got.ptr, cases[i].json);
         cairn_bytes_free(&got);
     }
-    assert_string_equal(cairn_reply_find_family((cairn_str){0}, str_of("Qwen3-Coder-30B")),
-                        "qwen3-coder");
-    assert_string_equal(cairn_reply_find_family((cairn_str){0}, str_of("gpt-oss")), "harmony");
-    assert_string_equal(cairn_reply_find_family((cairn_str){0}, str_of("x")), "generic");
+    static const char *const hints[][2] = {
+        {"Qwen3-Coder-30B", "qwen3-coder"}, {"qwen2", "hermes"},          {"gpt-oss", "harmony"},
+        {"granitehybrid", "hermes"},        {"granite", "granite"},       {"cohere2", "cohere"},
+        {"command-r", "command-r"},         {"MiniMax-M2", "minimax-m2"}, {"x", "generic"},
+    };
+    for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++)
+        assert_string_equal(cairn_reply_find_family((cairn_str){0}, str_of(hints[i][0])),
+                            hints[i][1]);
 }
 
 /* The public face: options from its own init, a struct of another size, the look. */
