@@ -220,7 +220,7 @@ cairn_status reply_skip(reply *r, cairn_str bytes)
     return status_of(r);
 }
 
-/* White space after the last word of an answer is its own; before nothing at all it is markup. */
+/* White space at the end of a text, and half a marker, are the text's own. */
 static void end_text(reply *r)
 {
     reply_out_text(r, kind_of(r, r->state), r->space, r->n_space);

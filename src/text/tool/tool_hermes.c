@@ -34,7 +34,7 @@ static const tool_state states[] = {
     [CALL] = {.op = TOOL_SKIP, .arm = {{"<function=", NAME, 0}, {"", LIST, 0}}},
     TOOL_LIST(LIST, ITEM, OBJECT, COMMA, "</tool_call>", AFTER, 0),
     TOOL_XML(NAME, PARAM, KEY, VALUE, ">", "<parameter=", ">", "</parameter>", "</function>", NEXT,
-             TOOL_LINES),
+             "</tool_call>", AFTER, TOOL_LINES),
     [NEXT] = {.op = TOOL_SKIP,
               .arm = {{"</tool_call>", AFTER, ARM_OK}, {"<function=", NAME, 0}, {"", AFTER, 0}}},
     [BARE] = {.op = TOOL_ANSWER,

@@ -18,10 +18,13 @@
                        {close, AFTER, ARM_OK},                                                     \
                        {"", AFTER, 0}}}
 
-/* A name, then parameters with names: NAME comes after the opening marker. */
-#define TOOL_XML(NAME, PARAM, KEY, VALUE, name_end, open, key_end, shut, close, NEXT, lines)       \
+/* A name, then parameters with names: NAME comes after the opening marker.  Where `close` is missing,
+   the end of the block, which leads OUT, ends the call too. */
+#define TOOL_XML(NAME, PARAM, KEY, VALUE, name_end, open, key_end, shut, close, NEXT, block, OUT,  \
+                 lines)                                                                            \
     [NAME] = {.op = TOOL_NAME, .arm = {{name_end, PARAM, 0}}},                                     \
-    [PARAM] = {.op = TOOL_SKIP, .arm = {{open, KEY, ARM_BEGIN}, {close, NEXT, ARM_END}}},          \
+    [PARAM] = {.op = TOOL_SKIP,                                                                    \
+               .arm = {{open, KEY, ARM_BEGIN}, {close, NEXT, ARM_END}, {block, OUT, ARM_END}}},    \
     [KEY] = {.op = TOOL_KEY, .arm = {{key_end, VALUE, 0}}},                                        \
     [VALUE] = {.op = TOOL_VALUE, .flags = lines, .arm = {{shut, PARAM, 0}}}
 

@@ -131,6 +131,8 @@ static void test_calls(void **state)
         {"hermes", NULL, "<tool_call>{\"name\":\"f\",\"arguments\":{\"s\":\"a\nb\"}}</tool_call>",
          "", "", 1, "{\"s\":\"a\\nb\"}", DONE},
         /* no closing marker, and another reply after */
+        {"qwen3-coder", NULL, "<tool_call><function=f><parameter=s>a</parameter></tool_call>b", "",
+         "b", 1, "{\"s\":\"a\"}", DONE},
         {"mistral", NULL, "[TOOL_CALLS]f{\"s\": \"a\"}[TOOL_CALLS]g[ARGS]{} ok", "", "ok", 2,
          "{\"s\": \"a\"}", DONE},
         {"phi4", NULL, "<|tool_call|>[{\"name\":\"f\",\"arguments\":{}}]<|/tool_call|>", "", "", 1,
