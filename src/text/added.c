@@ -26,7 +26,7 @@ static cairn_status new_node(trie *t, uint8_t byte, uint32_t *out)
     return CAIRN_OK;
 }
 
-static uint32_t child_of(const trie *t, uint32_t node, uint8_t byte)
+uint32_t trie_child(const trie *t, uint32_t node, uint8_t byte)
 {
     uint32_t c = t->node[node].child;
 
@@ -40,7 +40,7 @@ cairn_status trie_add(trie *t, cairn_str text, uint32_t value)
 
     for (size_t i = 0; i < text.len; i++) {
         uint8_t b = (uint8_t)text.ptr[i];
-        next = i == 0 ? t->root[b] : child_of(t, at, b);
+        next = i == 0 ? t->root[b] : trie_child(t, at, b);
         if (!next) {
             TRY(new_node(t, b, &next));
             if (i == 0) {
@@ -56,8 +56,7 @@ cairn_status trie_add(trie *t, cairn_str text, uint32_t value)
     return CAIRN_OK;
 }
 
-/* Longest entry at the start of s[at…]: its length, 0 if none. */
-static size_t longest(const trie *t, cairn_str s, size_t at, uint32_t *value)
+size_t trie_longest(const trie *t, cairn_str s, size_t at, uint32_t *value)
 {
     uint32_t node = t->root[(uint8_t)s.ptr[at]];
     size_t best = 0;
@@ -68,7 +67,7 @@ static size_t longest(const trie *t, cairn_str s, size_t at, uint32_t *value)
             *value = t->node[node].match - 1;
         }
         if (i >= s.len) break;
-        node = child_of(t, node, (uint8_t)s.ptr[i]);
+        node = trie_child(t, node, (uint8_t)s.ptr[i]);
     }
     return best;
 }
@@ -119,7 +118,7 @@ cairn_status added_cut(const trie *t, const added *list, cairn_str s, bool parse
 
     while (t->n && at < s.len) {
         uint32_t v = 0;
-        size_t len = longest(t, s, at, &v);
+        size_t len = trie_longest(t, s, at, &v);
         if (!len) {
             at++;
             continue;

@@ -205,6 +205,18 @@ static void put_bert(const norm_step *step, buf *out, uint32_t cp)
     if (apart) buf_byte(out, ' ');
 }
 
+/* What the Nmt normalizer leaves out, and what it takes for a space. */
+static void put_nmt(buf *out, uint32_t c)
+{
+    bool gone = (c >= 1 && c <= 8) || c == 0x0B || (c >= 0x0E && c <= 0x1F) || c == 0x7F ||
+                c == 0x8F || c == 0x9F;
+    bool space = c == 9 || c == 10 || c == 12 || c == 13 || c == 0x1680 ||
+                 (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
+                 c == 0xFEFF || c == 0xFFFD;
+
+    if (!gone) put_cp(out, space ? ' ' : c);
+}
+
 /* Steps that look at one character at a time. */
 static void run_chars(const norm_step *step, cairn_str s, buf *out)
 {
@@ -221,6 +233,8 @@ static void run_chars(const norm_step *step, cairn_str s, buf *out)
             if (!mark) buf_put(out, s.ptr + at, len);
         } else if (step->kind == NORM_BYTE_LEVEL) {
             for (size_t i = 0; i < len; i++) put_cp(out, bytelevel_char((uint8_t)s.ptr[at + i]));
+        } else if (step->kind == NORM_NMT) {
+            put_nmt(out, cp);
         } else {
             put_bert(step, out, cp);
         }
@@ -272,7 +286,15 @@ static cairn_status run_step(const norm_step *step, cairn_str *s, buf *out, bool
     case NORM_STRIP_ACCENTS:
     case NORM_BYTE_LEVEL:
     case NORM_BERT:
+    case NORM_NMT:
         run_chars(step, *s, out);
+        *same = false;
+        return CAIRN_OK;
+    case NORM_PRECOMPILED:
+        norm_precompiled(step, *s, out, same);
+        return CAIRN_OK;
+    case NORM_SPM:
+        norm_spm(step, *s, out);
         *same = false;
         return CAIRN_OK;
     }

@@ -91,6 +91,9 @@ static bool char_matches(const pre_step *p, uint32_t cp)
     case PRE_LITERAL:
     case PRE_METASPACE:
     case PRE_PREFIX:
+    case PRE_DIGIT_GROUPS:
+    case PRE_FIXED:
+    case PRE_SCRIPTS:
     case PRE_BYTES:
         break;
     }
@@ -162,6 +165,84 @@ static cairn_status split_regex(folder *f, cairn_str s, size_t base, cairn_diag 
     return st;
 }
 
+/* Digits s[at…end): threes from the right, or the places between them. */
+static void put_groups(folder *f, cairn_str s, size_t base, size_t at, size_t end, size_t n)
+{
+    size_t len;
+    uint32_t cp;
+
+    for (size_t from = at; at < end; from = at) {
+        for (size_t k = n % 3 ? n % 3 : 3; k > 0; k--, n--) at += uc_next(s.ptr + at, &cp);
+        len = at - from;
+        segment(f, base + from, base + from + len, true);
+    }
+}
+
+static bool ends_word(cairn_str s, size_t at)
+{
+    uint32_t cp;
+
+    if (at == s.len) return true;
+    uc_next(s.ptr + at, &cp);
+    return !uc_is_word(cp);
+}
+
+static void split_groups(folder *f, cairn_str s, size_t base)
+{
+    const pre_groups g = f->step->groups;
+    size_t done = 0, at = 0, len;
+    uint32_t cp;
+
+    while (at < s.len) {
+        size_t end = at, n = 0;
+        for (; end < s.len; end += len, n++) {
+            len = uc_next(s.ptr + end, &cp);
+            if (!(g == PRE_GROUPS ? uc_class(cp) & UC_NUMBER : uc_is_digit(cp))) break;
+        }
+        if (n && (g != PRE_WORD_GROUPS || ends_word(s, end))) {
+            if (g == PRE_GROUP_STARTS) /* what precedes the first place stays before it */
+                for (; n % 3; n--) at += uc_next(s.ptr + at, &cp);
+            segment(f, base + done, base + at, false);
+            put_groups(f, s, base, at, end, n);
+            done = end;
+        }
+        at = end;
+        if (n == 0) at += uc_next(s.ptr + at, &cp);
+    }
+    segment(f, base + done, base + s.len, false);
+}
+
+static void split_fixed(folder *f, cairn_str s, size_t base)
+{
+    size_t at = 0;
+    uint32_t cp;
+
+    while (at < s.len) {
+        size_t from = at;
+        for (size_t k = f->step->count; k > 0 && at < s.len; k--) at += uc_next(s.ptr + at, &cp);
+        segment(f, base + from, base + at, true);
+    }
+}
+
+/* Spaces and what all scripts share go with what is before; before the first script they are lost,
+   as in the reference. */
+static void split_scripts(folder *f, cairn_str s, size_t base)
+{
+    size_t from = SIZE_MAX, len;
+    int last = UC_ANY_SCRIPT;
+    uint32_t cp;
+
+    for (size_t at = 0; at < s.len; at += len) {
+        len = uc_next(s.ptr + at, &cp);
+        int script = uc_script(cp);
+        if (script == UC_ANY_SCRIPT || script == last) continue;
+        if (from != SIZE_MAX) segment(f, base + from, base + at, true);
+        from = at;
+        last = script;
+    }
+    if (from != SIZE_MAX) segment(f, base + from, base + s.len, true);
+}
+
 static cairn_status split(const pre_step *p, cairn_str text, const buf *in, buf *out,
                           cairn_diag *dg)
 {
@@ -176,6 +257,12 @@ static cairn_status split(const pre_step *p, cairn_str text, const buf *in, buf 
             TRY(split_regex(&f, s, w[i].off, dg));
         else if (p->kind == PRE_LITERAL || p->kind == PRE_METASPACE)
             split_literal(&f, s, w[i].off);
+        else if (p->kind == PRE_DIGIT_GROUPS)
+            split_groups(&f, s, w[i].off);
+        else if (p->kind == PRE_FIXED)
+            split_fixed(&f, s, w[i].off);
+        else if (p->kind == PRE_SCRIPTS)
+            split_scripts(&f, s, w[i].off);
         else
             split_chars(&f, s, w[i].off);
         if (f.pending) put_span(out, f.held);
@@ -201,7 +288,10 @@ static void put_char(buf *out, uint32_t cp)
 static void rewrite_word(const pre_step *p, cairn_str s, bool first, buf *out)
 {
     if (p->kind == PRE_PREFIX) {
-        if (s.ptr[0] != ' ') buf_byte(out, ' ');
+        if (p->lit.len)
+            buf_str(out, p->lit);
+        else if (s.ptr[0] != ' ')
+            buf_byte(out, ' ');
         buf_str(out, s);
     } else if (p->kind == PRE_BYTES) {
         for (size_t i = 0; i < s.len; i++) put_char(out, bytelevel_char((uint8_t)s.ptr[i]));

@@ -262,3 +262,23 @@ scan_fn scan_find(cairn_str pattern)
         if (str_is(pattern, known[i].pattern)) return known[i].scan;
     return NULL;
 }
+
+cairn_status pre_of_pattern(cairn_str pattern, const char *where, pre_step *s, cairn_diag *dg)
+{
+    static const struct {
+        const char *pattern;
+        pre_groups groups;
+    } groups[] = {{RULE_DIGIT_GROUPS, PRE_GROUPS},
+                  {RULE_DIGIT_GROUPS_B, PRE_WORD_GROUPS},
+                  {RULE_GROUP_STARTS, PRE_GROUP_STARTS}};
+
+    s->scan = scan_find(pattern);
+    s->kind = s->scan ? PRE_SCAN : PRE_REGEX;
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
+        if (!str_is(pattern, groups[i].pattern)) continue;
+        if (groups[i].groups == PRE_GROUP_STARTS && s->behavior != PRE_ISOLATED) continue;
+        s->kind = PRE_DIGIT_GROUPS;
+        s->groups = groups[i].groups;
+    }
+    return s->kind == PRE_REGEX ? regex_new(pattern, where, &s->re, dg) : CAIRN_OK;
+}

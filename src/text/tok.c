@@ -39,6 +39,8 @@ void tok_close(tok *t)
     for (size_t i = 0; i < t->n_pre; i++) regex_free(t->pre[i].re);
     trie_deinit(&t->early);
     trie_deinit(&t->late);
+    trie_deinit(&t->keep);
+    trie_deinit(&t->pieces);
     map_deinit(&t->by_key);
     map_deinit(&t->by_spelling);
     buf_deinit(&t->bpe.tmp);

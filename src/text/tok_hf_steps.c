@@ -144,13 +144,9 @@ static cairn_status add_pre(loader *l, pre_step s)
 
 static cairn_status add_pattern(loader *l, const char *pattern, pre_behavior b, bool invert)
 {
-    pre_step s = {.kind = PRE_REGEX, .behavior = b, .invert = invert};
+    pre_step s = {.behavior = b, .invert = invert};
 
-    s.scan = scan_find(str_of(pattern));
-    if (s.scan)
-        s.kind = PRE_SCAN;
-    else
-        TRY(regex_new(str_of(pattern), l->where, &s.re, l->dg));
+    TRY(pre_of_pattern(str_of(pattern), l->where, &s, l->dg));
     return add_pre(l, s);
 }
 
@@ -178,14 +174,10 @@ static cairn_status pre_split(loader *l, json_val v)
 
     TRY(behavior_of(l, v, PRE_ISOLATED, &s.behavior));
     TRY(hf_pattern(l->t, v, l->where, &s.lit, &s.re, &pattern, l->dg));
-    if (s.re) {
-        s.kind = PRE_REGEX;
-        s.scan = scan_find(pattern);
-    }
-    if (s.scan) {
-        s.kind = PRE_SCAN;
+    if (s.re) { /* it compiles; perhaps it is not needed */
         regex_free(s.re);
         s.re = NULL;
+        TRY(pre_of_pattern(pattern, l->where, &s, l->dg));
     }
     return add_pre(l, s);
 }

@@ -8,6 +8,7 @@
 #include "base/diag.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "text/charsmap.h"
 #include "text/tok.h"
 
 enum {
@@ -28,7 +29,9 @@ enum {
     TOK_F_SPECIAL = 2, /* left out of text unless kept */
     TOK_F_ADDED = 4,
     TOK_F_EOS = 8,
-    TOK_F_BYTE = 16, /* one raw byte: <0x0A> */
+    TOK_F_BYTE = 16,        /* one raw byte: <0x0A> */
+    TOK_F_UNSCORED = 32,    /* Unigram: does not count for the worst score */
+    TOK_F_UNREACHABLE = 64, /* no text becomes it */
 };
 
 typedef struct span {
@@ -61,7 +64,10 @@ typedef struct piece {
 } piece;
 
 void trie_deinit(trie *t);
+uint32_t trie_child(const trie *t, uint32_t node, uint8_t byte); /* 0: none */
 cairn_status trie_add(trie *t, cairn_str text, uint32_t value); /* the first of equal texts stays */
+/* Longest entry at the start of s[at…]: its length, 0 if none. */
+size_t trie_longest(const trie *t, cairn_str s, size_t at, uint32_t *value);
 /* Cuts s at the added tokens of t (leftmost, then longest) and appends pieces to `out`. */
 cairn_status added_cut(const trie *t, const added *list, cairn_str s, bool parse_special, buf *out);
 
@@ -80,21 +86,31 @@ typedef enum norm_kind {
     NORM_STRIP,
     NORM_STRIP_ACCENTS,
     NORM_BYTE_LEVEL,
-    NORM_BERT
+    NORM_BERT,
+    NORM_NMT,
+    NORM_PRECOMPILED,
+    NORM_SPM
 } norm_kind;
 
 typedef struct norm_step {
     norm_kind kind;
     cairn_str from, to; /* PREPEND: to; REPLACE: from (or re) and to */
     regex *re;
-    bool left, right;    /* STRIP */
+    bool left, right;    /* STRIP; SPM: a space before, behind the text */
     bool clean, chinese; /* BERT */
     bool bert;           /* STRIP_ACCENTS: nonspacing marks only */
+    bool squeeze;        /* SPM: runs of spaces are one, none at the ends */
+    bool escape;         /* SPM: U+2581 for spaces */
+    charsmap map;        /* PRECOMPILED, SPM */
+    const trie *keep;    /* SPM: what is not normalised */
     uint64_t *safe;      /* normal forms: a bit for each code point that they leave alone */
 } norm_step;
 
 /* Fills step->safe; allocates from a. */
 cairn_status norm_prepare(norm_step *s, arena *a);
+/* norm_spm.c */
+void norm_spm(const norm_step *step, cairn_str s, buf *out);
+void norm_precompiled(const norm_step *step, cairn_str s, buf *out, bool *same);
 /* Result in *out: s itself if nothing changes, else the bytes of x or y. */
 cairn_status norm_run(const norm_step *step, size_t n, cairn_str s, buf *x, buf *y, cairn_str *out,
                       cairn_diag *dg);
@@ -133,8 +149,11 @@ typedef enum pre_kind {
     PRE_PUNCTUATION,
     PRE_SPACE,
     PRE_METASPACE,
-    PRE_PREFIX, /* a space before each word that begins with none */
-    PRE_BYTES   /* bytes become the characters of the byte-level alphabet */
+    PRE_PREFIX,       /* `lit` before each word; if empty, a space before each without one */
+    PRE_DIGIT_GROUPS, /* the rules of digits in threes */
+    PRE_FIXED,        /* words of `count` characters */
+    PRE_SCRIPTS,      /* where the script changes */
+    PRE_BYTES         /* bytes become the characters of the byte-level alphabet */
 } pre_kind;
 
 typedef enum pre_behavior {
@@ -147,6 +166,9 @@ typedef enum pre_behavior {
 
 typedef enum pre_scheme { PRE_ALWAYS, PRE_FIRST, PRE_NEVER } pre_scheme;
 
+/* Digits in threes from the right: any numbers; decimal digits that end a word; the places between. */
+typedef enum pre_groups { PRE_GROUPS, PRE_WORD_GROUPS, PRE_GROUP_STARTS } pre_groups;
+
 typedef struct pre_step {
     pre_kind kind;
     pre_behavior behavior;
@@ -156,7 +178,13 @@ typedef struct pre_step {
     cairn_str lit;     /* LITERAL; METASPACE: what stands for a space */
     pre_scheme scheme; /* METASPACE */
     bool split;        /* METASPACE */
+    size_t count;      /* FIXED */
+    pre_groups groups; /* DIGIT_GROUPS */
 } pre_step;
+
+/* scan.c.  The step of a split rule: a scanner where one is known, else the regex.  s->behavior is
+   set. */
+cairn_status pre_of_pattern(cairn_str pattern, const char *where, pre_step *s, cairn_diag *dg);
 
 /* Scratch of one call of tok_encode. */
 typedef struct work {
@@ -228,6 +256,8 @@ struct tok {
     added *added;
     uint32_t n_added;
     trie early, late; /* own memory */
+    trie keep;        /* SentencePiece: user-defined pieces, which are not normalised or cut */
+    trie pieces;      /* RWKV, PLaMo 2: all of them */
     norm_step *norm;
     size_t n_norm;
     pre_step *pre;
@@ -237,8 +267,9 @@ struct tok {
 
     tok_word_fn word;
     bpe bpe;
-    double *score; /* SPM, Unigram */
-    int32_t unk;   /* the model's own; -1: unknown text is left out */
+    double *score;   /* SPM, Unigram, PLaMo 2 */
+    bool short_sums; /* Unigram: sums of 32-bit floats, as SentencePiece has them */
+    int32_t unk;     /* the model's own; -1: unknown text is left out */
     double unk_score;
     size_t max_word_chars; /* WordPiece */
 
@@ -278,12 +309,14 @@ cairn_status bpe_init(tok *t, uint32_t n_merge, cairn_diag *dg);
 cairn_status bpe_add_merge(tok *t, cairn_str l, cairn_str r, const char *where, cairn_diag *dg);
 cairn_status bpe_finish(tok *t, cairn_diag *dg);
 cairn_status bpe_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg);
-/* tok_spm.c, tok_unigram.c, tok_wordpiece.c */
+/* tok_spm.c, tok_unigram.c, tok_wordpiece.c, tok_greedy.c */
 cairn_status spm_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg);
 cairn_status unigram_finish(tok *t, const char *where, cairn_diag *dg);
 cairn_status unigram_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg);
 cairn_status wordlevel_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg);
 cairn_status wordpiece_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg);
+cairn_status rwkv_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg);
+cairn_status plamo2_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg);
 
 static inline void ids_put(buf *ids, int32_t id)
 {

@@ -15,7 +15,7 @@ cairn_status unigram_finish(tok *t, const char *where, cairn_diag *dg)
         if (!isfinite(t->score[id]))
             return diag_set(dg, CAIRN_E_CORRUPT, "%s: the score of piece %d is no number", where,
                             id);
-        if (t->score[id] < least) least = t->score[id];
+        if (!(t->flag[id] & TOK_F_UNSCORED) && t->score[id] < least) least = t->score[id];
     }
     t->unk_score = least - 10;
     return bpe_finish(t, dg); /* the byte pieces */
@@ -58,7 +58,8 @@ static void extend(const tok *t, cairn_str word, node *best, size_t at)
     bool single = false;
 
     for (; len <= t->max_text && at + len <= word.len;) {
-        if (map_get(&t->by_key, str_sub(word, at, len), &id)) {
+        if (map_get(&t->by_key, str_sub(word, at, len), &id) &&
+            !(t->flag[id] & TOK_F_UNREACHABLE)) {
             reach(&best[at + len], best[at].score + t->score[id], at,
                   (int32_t)id == t->unk ? -1 : (int32_t)id);
             single |= len == first;

@@ -82,6 +82,12 @@ uint32_t uc_class_far(uint32_t cp)
     return of_category(utf8proc_category((utf8proc_int32_t)cp));
 }
 
+bool uc_is_digit(uint32_t cp)
+{
+    if (cp < 128) return cp >= '0' && cp <= '9';
+    return utf8proc_category((utf8proc_int32_t)cp) == UTF8PROC_CATEGORY_ND;
+}
+
 bool uc_is_word(uint32_t cp)
 {
     uint32_t c = uc_class(cp);
@@ -119,4 +125,10 @@ int bytelevel_byte(uint32_t cp)
     if (cp <= 0x120) return (int)(cp - 0x100);
     if (cp <= 0x142) return (int)(cp - 0x121 + 0x7F);
     return cp == 0x143 ? 0xAD : -1;
+}
+
+int uc_script(uint32_t cp)
+{
+    (void)cp;
+    return UC_ANY_SCRIPT;
 }

@@ -25,6 +25,10 @@ static inline uint32_t uc_class(uint32_t cp)
 {
     return cp < 128 ? uc_ascii[cp] : uc_class_far(cp);
 }
+bool uc_is_digit(uint32_t cp); /* decimal digits */
+enum { UC_ANY_SCRIPT = 0 };
+/* Number of the script as the UnicodeScripts pre-tokenizer sees it: kana are Han. */
+int uc_script(uint32_t cp);
 bool uc_is_word(uint32_t cp); /* \w: letters, marks, decimal digits, connectors, joiners */
 
 /* One character of valid UTF-8 at p (at least one byte is there): its length. */
