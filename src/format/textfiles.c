@@ -57,26 +57,77 @@ out:
     return st;
 }
 
-static cairn_status open_tokenizer(const char *dir, cairn_str config, tok **out, cairn_diag *dg)
+/* One tokenizer file and what opens it; `beside` is a second file that it needs. */
+typedef struct tokenizer_file {
+    const char *name, *beside;
+    cairn_status (*open)(const struct tokenizer_file *f, cairn_str text, cairn_str beside,
+                         cairn_str config, const char *where, tok **out, cairn_diag *dg);
+} tokenizer_file;
+
+static cairn_status open_hf(const tokenizer_file *f, cairn_str text, cairn_str beside,
+                            cairn_str config, const char *where, tok **out, cairn_diag *dg)
+{
+    (void)f;
+    (void)beside;
+    return tok_open_hf(text, config, where, out, dg);
+}
+
+/* Both kinds are called tokenizer.model. */
+static cairn_status open_model(const tokenizer_file *f, cairn_str text, cairn_str beside,
+                               cairn_str config, const char *where, tok **out, cairn_diag *dg)
+{
+    (void)beside;
+    if (tok_is_tiktoken(text)) return tok_open_tiktoken(text, config, f->name, where, out, dg);
+    return tok_open_sentencepiece(text, config, where, out, dg);
+}
+
+static cairn_status open_merges(const tokenizer_file *f, cairn_str text, cairn_str beside,
+                                cairn_str config, const char *where, tok **out, cairn_diag *dg)
+{
+    (void)f;
+    return tok_open_merges(text, beside, config, where, out, dg);
+}
+
+static cairn_status open_wordpiece(const tokenizer_file *f, cairn_str text, cairn_str beside,
+                                   cairn_str config, const char *where, tok **out, cairn_diag *dg)
+{
+    (void)f;
+    (void)beside;
+    return tok_open_wordpiece(text, config, where, out, dg);
+}
+
+/* The first that is there counts. */
+static const tokenizer_file tokenizer_files[] = {
+    {"tokenizer.json", NULL, open_hf},          {"tokenizer.model", NULL, open_model},
+    {"spiece.model", NULL, open_model},         {"sentencepiece.bpe.model", NULL, open_model},
+    {"qwen.tiktoken", NULL, open_model},        {"tiktoken.model", NULL, open_model},
+    {"cl100k_base.tiktoken", NULL, open_model}, {"o200k_base.tiktoken", NULL, open_model},
+    {"vocab.json", "merges.txt", open_merges},  {"vocab.txt", NULL, open_wordpiece},
+};
+
+static cairn_status open_file(const tokenizer_file *f, const char *dir, cairn_str config, tok **out,
+                              bool *found, cairn_diag *dg)
 {
     cairn_status st;
-    bool found;
-    buf text, where;
+    buf text, beside, where;
 
     buf_init(&text, MEM_TEXT);
+    buf_init(&beside, MEM_TEXT);
     buf_init(&where, MEM_TEXT);
-    TRY_GOTO(chatfile_read(dir, "tokenizer.json", MAX_TOKENIZER, false, &text, &found, dg), out);
-    if (!found) {
-        st = diag_set(dg, CAIRN_E_NOTFOUND, "%s: expected tokenizer.json, found none", dir);
-        goto out;
+    TRY_GOTO(chatfile_read(dir, f->name, MAX_TOKENIZER, false, &text, found, dg), out);
+    if (!*found) goto out;
+    if (f->beside) {
+        TRY_GOTO(chatfile_read(dir, f->beside, MAX_TOKENIZER, false, &beside, found, dg), out);
+        if (!*found) goto out;
     }
-    if (!path_join(&where, dir, "tokenizer.json")) {
+    if (!path_join(&where, dir, f->name)) {
         st = diag_set(dg, CAIRN_E_NOMEM, "%s: path", dir);
         goto out;
     }
-    st = tok_open_hf(buf_view(&text), config, where.ptr, out, dg);
+    st = f->open(f, buf_view(&text), buf_view(&beside), config, where.ptr, out, dg);
 out:
     buf_deinit(&text);
+    buf_deinit(&beside);
     buf_deinit(&where);
     return st;
 }
@@ -100,6 +151,21 @@ static cairn_status check_tokens(const char *dir, json_val config, cairn_diag *d
                         token_file, key[i], type == JSON_STR ? text.ptr + 1 : json_type_name(type));
     }
     return CAIRN_OK;
+}
+
+static cairn_status open_tokenizer(const char *dir, cairn_str config, tok **out, cairn_diag *dg)
+{
+    const size_t n = sizeof tokenizer_files / sizeof tokenizer_files[0];
+    bool found = false;
+
+    for (size_t i = 0; i < n && !found; i++)
+        TRY(open_file(&tokenizer_files[i], dir, config, out, &found, dg));
+    if (found) return CAIRN_OK;
+    return diag_set(
+        dg, CAIRN_E_NOTFOUND,
+        "%s: expected tokenizer.json, tokenizer.model, a tiktoken file, vocab.json with "
+        "merges.txt or vocab.txt, found none",
+        dir);
 }
 
 static cairn_status open_dir(const char *dir, textfiles *t, cairn_diag *dg)

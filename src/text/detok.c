@@ -14,6 +14,8 @@ struct detok {
     const tok *t;
     bool keep_special;
     bool any;         /* an id was shown */
+    bool begun;       /* SentencePiece: no more spaces to take from the start */
+    int32_t last;     /* the id before, shown or not */
     uint32_t to_drop; /* characters that may still be stripped at the start */
     buf run;          /* byte pieces, or the start of a character */
     buf tail;         /* what strip_right may take */
@@ -126,7 +128,7 @@ static void emit_run_lossy(detok *d, bool all)
         if (len > 0)
             emit(d, p + at, (size_t)len);
         else
-            emit_replacement(d);
+            for (int i = d->t->dec.each_byte ? len : -1; i < 0; i++) emit_replacement(d);
         at += (size_t)(len > 0 ? len : -len);
     }
     if (at && n > at) memmove(d->run.ptr, d->run.ptr + at, n - at);
@@ -172,6 +174,7 @@ static void feed(detok *d, int32_t id)
         return;
     }
     if (t->flag[id] & TOK_F_BYTE) {
+        d->begun = true;
         buf_str(&d->run, s);
         if (!dec->byte_runs) emit_run_lossy(d, false);
         return;
@@ -186,6 +189,11 @@ static void feed(detok *d, int32_t id)
     }
     if (!first && dec->spaced) emit(d, " ", 1);
     if (first && dec->word_piece) s = t->text[id];
+    if (dec->bos_space != TOK_BOS_KEEP && !d->begun) {
+        bool space = str_starts(t->text[id], STR_LIT("\xE2\x96\x81"));
+        if (space) s = str_sub(s, 1, s.len - 1);
+        d->begun = s.len || (space && dec->bos_space == TOK_BOS_ONCE);
+    }
     emit(d, s.ptr, s.len);
 }
 

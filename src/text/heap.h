@@ -9,13 +9,6 @@ typedef struct heap_item {
     uint32_t size; /* the model's check that the candidate is still true */
 } heap_item;
 
-/* A neighbour list over a word's symbols. */
-typedef struct sym {
-    uint32_t id;  /* BPE */
-    uint32_t len; /* bytes; 0: merged into the one before */
-    int32_t prev, next;
-} sym;
-
 static inline heap_item *heap_at(buf *b)
 {
     return (heap_item *)(void *)b->ptr;

@@ -15,6 +15,19 @@ cairn_status tok_open_hf(cairn_str tokenizer_json, cairn_str tokenizer_config, c
                          tok **out, cairn_diag *dg);
 /* From a GGUF's tokenizer.ggml.* keys.  The view need not outlive the call. */
 cairn_status tok_open_gguf(const meta_view *gguf, const char *where, tok **out, cairn_diag *dg);
+/* From the bytes of a SentencePiece model, or of a tiktoken rank file, and tokenizer_config.json's text
+   (may be empty).  tiktoken files do not name their split rule: `name` is the file's name, which
+   does, and the config's tokenizer_class. */
+cairn_status tok_open_sentencepiece(cairn_str model, cairn_str config, const char *where, tok **out,
+                                    cairn_diag *dg);
+cairn_status tok_open_tiktoken(cairn_str ranks, cairn_str config, const char *name,
+                               const char *where, tok **out, cairn_diag *dg);
+bool tok_is_tiktoken(cairn_str bytes); /* else it may be a SentencePiece model */
+/* From vocab.json and merges.txt (byte-level BPE), or BERT's vocab.txt. */
+cairn_status tok_open_merges(cairn_str vocab, cairn_str merges, cairn_str config, const char *where,
+                             tok **out, cairn_diag *dg);
+cairn_status tok_open_wordpiece(cairn_str vocab, cairn_str config, const char *where, tok **out,
+                                cairn_diag *dg);
 void tok_close(tok *t);
 
 enum { TOK_ADD_SPECIAL = 1, TOK_PARSE_SPECIAL = 2 };

@@ -19,12 +19,23 @@ static uint64_t pair_hash(uint32_t l, uint32_t r)
     return h ^ h >> 29;
 }
 
-/* Rank of the pair; UINT32_MAX if it never merges. */
-static uint32_t rank_of(const bpe *b, uint32_t l, uint32_t r)
+/* The merge of the pair; its rank is UINT32_MAX if it never merges. */
+static inline const bpe_slot *slot_of(const bpe *b, uint32_t l, uint32_t r)
 {
     for (uint64_t i = pair_hash(l, r);; i++) {
         const bpe_slot *s = &b->slot[i & b->mask];
-        if (s->rank == UINT32_MAX || (s->l == l && s->r == r)) return s->rank;
+        if ((s->l == l && s->r == r) || s->rank == UINT32_MAX) return s;
+    }
+}
+
+void bpe_put(bpe *b, uint32_t l, uint32_t r, uint32_t rank, uint32_t id)
+{
+    for (uint64_t i = pair_hash(l, r);; i++) {
+        bpe_slot *s = &b->slot[i & b->mask];
+        bool is_free = s->rank == UINT32_MAX;
+        if (!is_free && (s->l != l || s->r != r)) continue;
+        if (is_free || !b->keep_first_rank) *s = (bpe_slot){l, r, rank, id};
+        return;
     }
 }
 
@@ -35,11 +46,10 @@ cairn_status bpe_init(tok *t, uint32_t n_merge, cairn_diag *dg)
 
     if (n_merge > TOK_MAX_MERGES)
         return diag_set(dg, CAIRN_E_LIMIT, "%u merges, most are %d", n_merge, TOK_MAX_MERGES);
-    while (cap < n_merge * 2u) cap *= 2;
-    b->merge = arena_alloc(&t->mem, (n_merge + 1) * sizeof *b->merge);
+    while (cap < n_merge + n_merge / 2u) cap *= 2;
     b->slot = arena_alloc(&t->mem, cap * sizeof *b->slot);
     b->whole = arena_calloc(&t->mem, (size_t)t->n, 1);
-    if (!b->merge || !b->slot || !b->whole)
+    if (!b->slot || !b->whole)
         return diag_set(dg, CAIRN_E_NOMEM, "no memory for %u merges", n_merge);
     memset(b->slot, 0xFF, cap * sizeof *b->slot);
     b->mask = cap - 1;
@@ -70,8 +80,7 @@ static bool put_key(const tok *t, cairn_str s, buf *out)
    before, or the next: a comparison instead of a look-up. */
 static bool result_id(const tok *t, cairn_str key, uint32_t *id)
 {
-    const bpe *b = &t->bpe;
-    uint32_t guess = b->n_merge ? b->merge[b->n_merge - 1].id : 0;
+    uint32_t guess = t->bpe.last_id;
 
     for (uint32_t i = guess; i < guess + 2 && i < (uint32_t)t->n; i++) {
         if (!str_eq(t->byte_level ? t->out[i] : t->text[i], key) || t->flag[i] != TOK_F_USED)
@@ -103,15 +112,8 @@ cairn_status bpe_add_merge(tok *t, cairn_str l, cairn_str r, const char *where, 
         return diag_set(dg, CAIRN_E_CORRUPT,
                         "%s: merge %u, \"%.*s\" and \"%.*s\": not all in the vocabulary", where,
                         b->n_merge, STR_ARG(l), STR_ARG(r));
-    b->merge[b->n_merge] = (bpe_merge){id[0], id[1], id[2]};
-    for (uint64_t i = pair_hash(id[0], id[1]);; i++) {
-        bpe_slot *s = &b->slot[i & b->mask];
-        bool is_free = s->rank == UINT32_MAX;
-        if (!is_free && (s->l != id[0] || s->r != id[1])) continue;
-        if (is_free || !b->keep_first_rank) *s = (bpe_slot){id[0], id[1], b->n_merge};
-        break;
-    }
-    b->n_merge++;
+    bpe_put(b, id[0], id[1], b->n_merge++, id[2]);
+    b->last_id = id[2];
     return CAIRN_OK;
 }
 
@@ -134,9 +136,8 @@ static cairn_status find_joins(tok *t, cairn_diag *dg)
     if (key_id(t, space) < 0) return CAIRN_OK;
     b->joins = arena_calloc(&t->mem, 0x110000 / 64, sizeof *b->joins);
     if (!b->joins) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a vocabulary");
-    for (uint32_t i = 0; i < b->n_merge; i++) {
-        cairn_str s = t->text[b->merge[i].id];
-        if (i && b->merge[i].id == b->merge[i - 1].id) continue;
+    for (int32_t i = 0; i < t->n; i++) { /* every piece with one inside, merged or not */
+        cairn_str s = t->text[i];
         for (size_t at = 0; (at = str_find(s, space, at)) != SIZE_MAX; at += space.len) {
             uint32_t cp;
             if (at == 0) continue;
@@ -168,58 +169,58 @@ cairn_status bpe_finish(tok *t, cairn_diag *dg)
 /* Merges n ≤ SHORT symbols in place; how many are left. */
 static uint32_t merge_short(const bpe *b, uint32_t *id, uint32_t n)
 {
-    uint32_t rank[SHORT];
+    uint32_t rank[SHORT], into[SHORT];
 
     assert(n <= SHORT);
-    for (uint32_t i = 0; i + 1 < n; i++) rank[i] = rank_of(b, id[i], id[i + 1]);
+    for (uint32_t i = 0; i + 1 < n; i++) {
+        const bpe_slot *s = slot_of(b, id[i], id[i + 1]);
+        rank[i] = s->rank;
+        into[i] = s->id;
+    }
     while (n > 1) {
         uint32_t best = 0;
         for (uint32_t i = 1; i + 1 < n; i++)
             if (rank[i] < rank[best]) best = i;
         if (rank[best] == UINT32_MAX) break;
-        id[best] = b->merge[rank[best]].id;
+        id[best] = into[best];
         n--;
-        memmove(id + best + 1, id + best + 2, (n - best - 1) * sizeof *id);
-        if (n > best + 1) memmove(rank + best + 1, rank + best + 2, (n - best - 2) * sizeof *rank);
-        if (best + 1 < n) rank[best] = rank_of(b, id[best], id[best + 1]);
-        if (best > 0) rank[best - 1] = rank_of(b, id[best - 1], id[best]);
+        for (uint32_t i = best + 1; i < n; i++) id[i] = id[i + 1];
+        for (uint32_t i = best + 1; i + 1 < n; i++) {
+            rank[i] = rank[i + 1];
+            into[i] = into[i + 1];
+        }
+        for (uint32_t i = best > 0 ? best - 1 : 0; i <= best && i + 1 < n; i++) {
+            const bpe_slot *s = slot_of(b, id[i], id[i + 1]);
+            rank[i] = s->rank;
+            into[i] = s->id;
+        }
     }
     return n;
 }
 
-static void push_pair(const bpe *b, const sym *s, int32_t i, buf *heap)
+static bool pair(const tok *t, cairn_str word, const sym *s, int32_t i, uint32_t *rank,
+                 uint32_t *id)
 {
-    if (i < 0 || s[i].next < 0) return;
-    uint32_t rank = rank_of(b, s[i].id, s[s[i].next].id);
-    if (rank != UINT32_MAX) heap_push(heap, (heap_item){(uint64_t)rank << 32 | (uint32_t)i, 0});
+    (void)word;
+    if (s[i].next < 0) return false;
+    const bpe_slot *found = slot_of(&t->bpe, s[i].id, s[s[i].next].id);
+    *rank = found->rank;
+    *id = found->id;
+    return *rank != UINT32_MAX;
 }
 
 /* The same for any number: id[0…n) in, what is left in their place. */
-static cairn_status merge_long(const bpe *b, uint32_t *id, uint32_t *n, work *w)
+static cairn_status merge_many(const tok *t, uint32_t *id, uint32_t *n, work *w)
 {
-    heap_item top;
-
-    buf_clear(&w->heap);
     buf_clear(&w->sym);
     sym *s = buf_grow(&w->sym, *n * sizeof *s);
     if (!s) return CAIRN_E_NOMEM;
     for (uint32_t i = 0; i < *n; i++)
         s[i] = (sym){id[i], 1, (int32_t)i - 1, i + 1 < *n ? (int32_t)i + 1 : -1};
-    for (uint32_t i = 0; i < *n; i++) push_pair(b, s, (int32_t)i, &w->heap);
-    while (heap_pop(&w->heap, &top)) {
-        int32_t i = (int32_t)(top.key & 0xFFFFFFFF), next = s[i].next;
-        const bpe_merge *m = &b->merge[top.key >> 32];
-        if (!s[i].len || next < 0 || s[i].id != m->l || s[next].id != m->r) continue; /* stale */
-        s[i].id = m->id;
-        s[i].next = s[next].next;
-        s[next].len = 0;
-        if (s[i].next >= 0) s[s[i].next].prev = i;
-        push_pair(b, s, s[i].prev, &w->heap);
-        push_pair(b, s, i, &w->heap);
-    }
+    TRY(merge_long(t, (cairn_str){0}, pair, s, (int32_t)*n, w));
     *n = 0;
     for (int32_t i = 0; i >= 0; i = s[i].next) id[(*n)++] = s[i].id;
-    return buf_status(&w->heap);
+    return CAIRN_OK;
 }
 
 /* One character of a word as its first symbols.  An unknown one waits in *unk for the next, with
@@ -292,7 +293,7 @@ static cairn_status merge_word(const tok *t, cairn_str word, work *w, buf *ids)
     if (n <= SHORT)
         n = merge_short(&t->bpe, id, n);
     else
-        TRY(merge_long(&t->bpe, id, &n, w));
+        TRY(merge_many(t, id, &n, w));
     buf_cut(ids, from + n * sizeof *id);
     return CAIRN_OK;
 }

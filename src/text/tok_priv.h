@@ -201,20 +201,28 @@ cairn_status pretok_run(const pre_step *step, size_t n, cairn_str s, bool first,
 
 /* Models. */
 
-/* merge[rank]: symbols l, r become id. */
-typedef struct bpe_merge {
-    uint32_t l, r, id;
-} bpe_merge;
+/* A neighbour list over a word's symbols. */
+typedef struct sym {
+    uint32_t id;  /* BPE; models with scores: where it begins */
+    uint32_t len; /* bytes; 0: merged into the one before */
+    int32_t prev, next;
+} sym;
 
+/* Does the symbol at i merge with the next, when (least first), and into what? */
+typedef bool (*pair_fn)(const tok *t, cairn_str word, const sym *s, int32_t i, uint32_t *rank,
+                        uint32_t *id);
+/* tok_merge.c: merges a list of n symbols, in order, in place. */
+cairn_status merge_long(const tok *t, cairn_str word, pair_fn pair, sym *s, int32_t n, work *w);
+
+/* Symbols l and r become id. */
 typedef struct bpe_slot {
-    uint32_t l, r, rank; /* rank UINT32_MAX: empty */
+    uint32_t l, r, rank, id; /* rank UINT32_MAX: empty */
 } bpe_slot;
 
 typedef struct bpe {
-    bpe_merge *merge;
-    uint32_t n_merge;
     bpe_slot *slot;
-    uint32_t mask;
+    uint32_t mask, n_merge;
+    uint32_t last_id;      /* of the merge before, while loading */
     int32_t byte_id[256];  /* byte-level: the byte's id; else byte fallback; -1: none */
     int32_t ascii_id[128]; /* not byte-level: the character's id */
     bool byte_fallback, fuse_unk, ignore_merges, keep_first_rank;
@@ -226,14 +234,21 @@ typedef struct bpe {
     buf tmp;         /* while loading */
 } bpe;
 
+/* SentencePiece: a piece that begins the text with U+2581 loses it: once, or each while there is no
+   text yet. */
+typedef enum tok_bos_space { TOK_BOS_KEEP, TOK_BOS_ONCE, TOK_BOS_EACH } tok_bos_space;
+
 typedef struct tok_decoder {
     bool byte_level; /* pieces joined as bytes, then U+FFFD for what is not UTF-8 */
     bool byte_runs;  /* a run of byte pieces that is not UTF-8 becomes one U+FFFD a byte */
     bool spaced;     /* no decoder: pieces joined with spaces */
     bool word_piece; /* the first piece as spelt (out[] has the space before a word) */
-    bool drop_first; /* the first piece loses its `space` characters */
-    cairn_str space; /* drop_first's character */
-    cairn_str strip; /* one character */
+    bool each_byte;  /* malformed bytes become one U+FFFD each */
+    tok_bos_space bos_space;
+    bool dedup;                       /* equal neighbours are one */
+    bool drop_first;                  /* the first piece loses its `space` characters */
+    cairn_str space;                  /* drop_first's character */
+    cairn_str strip;                  /* one character */
     uint32_t strip_left, strip_right; /* most of it to drop at both ends of the whole text */
 } tok_decoder;
 
@@ -307,6 +322,8 @@ cairn_status hf_content(tok *t, json_val v, const char *key, const char *where, 
 /* tok_bpe.c */
 cairn_status bpe_init(tok *t, uint32_t n_merge, cairn_diag *dg);
 cairn_status bpe_add_merge(tok *t, cairn_str l, cairn_str r, const char *where, cairn_diag *dg);
+/* One merge by ids; of equal pairs the first or the last counts. */
+void bpe_put(bpe *b, uint32_t l, uint32_t r, uint32_t rank, uint32_t id);
 cairn_status bpe_finish(tok *t, cairn_diag *dg);
 cairn_status bpe_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg);
 /* tok_spm.c, tok_unigram.c, tok_wordpiece.c, tok_greedy.c */

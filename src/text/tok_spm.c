@@ -3,7 +3,6 @@
    piece become bytes. */
 #include <string.h>
 
-#include "text/heap.h"
 #include "text/tok_priv.h"
 #include "text/uchar.h"
 
@@ -16,64 +15,62 @@ static uint32_t order_of(float score)
     return u & 0x80000000u ? u : ~u & 0x7FFFFFFFu;
 }
 
-static void push_pair(const tok *t, cairn_str word, const sym *s, int32_t i, buf *heap)
-{
-    uint32_t id;
+/* sym.id is a byte offset here, of which there are 28 bits, with a mark for a user-defined piece, which
+   never merges. */
+enum { FROZEN = 1 << 30 };
 
-    if (i < 0 || s[i].next < 0) return;
-    /* sym.id is the byte offset here */
+static bool pair(const tok *t, cairn_str word, const sym *s, int32_t i, uint32_t *rank,
+                 uint32_t *id)
+{
+    if (s[i].next < 0 || (s[i].id | s[s[i].next].id) & FROZEN) return false;
     cairn_str both = str_sub(word, s[i].id, s[i].len + s[s[i].next].len);
-    if (both.len > t->max_text || !map_get(&t->by_key, both, &id)) return;
-    uint64_t order = order_of((float)t->score[id]);
-    heap_push(heap, (heap_item){order << 32 | (uint32_t)i, (uint32_t)both.len});
+    if (both.len > t->max_text || !map_get(&t->by_key, both, id)) return false;
+    if (t->flag[*id] & TOK_F_UNREACHABLE) return false;
+    *rank = order_of((float)t->score[*id]);
+    return true;
 }
 
-static void put_symbol(const tok *t, cairn_str c, buf *ids)
+/* A symbol that is no piece becomes bytes, or the unknown piece: of neighbours one, if they fuse. */
+static void put_symbol(const tok *t, cairn_str c, bool *was_unk, buf *ids)
 {
     uint32_t id;
+    bool fuse = t->bpe.fuse_unk && !t->bpe.byte_fallback;
 
-    if (map_get(&t->by_key, c, &id)) {
+    if (map_get(&t->by_key, c, &id) && !(t->flag[id] & TOK_F_UNREACHABLE)) {
         ids_put(ids, (int32_t)id);
+        *was_unk = false;
         return;
     }
-    for (size_t i = 0; i < c.len; i++) {
-        int32_t byte = t->bpe.byte_id[(uint8_t)c.ptr[i]];
+    for (size_t i = 0; i < (fuse ? 1 : c.len); i++) {
+        int32_t byte = fuse ? -1 : t->bpe.byte_id[(uint8_t)c.ptr[i]];
         if (byte < 0) byte = t->unk;
-        if (byte >= 0) ids_put(ids, byte);
+        if (byte >= 0 && !(fuse && *was_unk)) ids_put(ids, byte);
     }
+    *was_unk = true;
 }
 
 static cairn_status merge(const tok *t, cairn_str word, work *w, buf *ids)
 {
-    heap_item top;
     size_t n = 0, len;
     uint32_t cp;
 
-    buf_clear(&w->heap);
     buf_clear(&w->sym);
     for (size_t at = 0; at < word.len; at += len) {
-        len = uc_next(word.ptr + at, &cp);
-        sym x = {(uint32_t)at, (uint32_t)len, (int32_t)n - 1, (int32_t)n + 1};
+        len = trie_longest(&t->keep, word, at, &cp);
+        uint32_t frozen = len ? FROZEN : 0;
+        if (!len) len = uc_next(word.ptr + at, &cp);
+        sym x = {(uint32_t)at | frozen, (uint32_t)len, (int32_t)n - 1, (int32_t)n + 1};
         if (at + len == word.len) x.next = -1;
         buf_put(&w->sym, &x, sizeof x);
         n++;
     }
     TRY(buf_status(&w->sym));
     sym *s = (sym *)(void *)w->sym.ptr;
-    for (size_t i = 0; i < n; i++) push_pair(t, word, s, (int32_t)i, &w->heap);
-    while (heap_pop(&w->heap, &top)) {
-        int32_t i = (int32_t)(top.key & 0xFFFFFFFF), next = s[i].next;
-        if (!s[i].len || next < 0 || s[i].len + s[next].len != top.size) continue; /* stale */
-        s[i].len = top.size;
-        s[i].next = s[next].next;
-        s[next].len = 0;
-        if (s[i].next >= 0) s[s[i].next].prev = i;
-        push_pair(t, word, s, s[i].prev, &w->heap);
-        push_pair(t, word, s, i, &w->heap);
-    }
+    TRY(merge_long(t, word, pair, s, (int32_t)n, w));
+    bool was_unk = false;
     for (int32_t i = n ? 0 : -1; i >= 0; i = s[i].next)
-        put_symbol(t, str_sub(word, s[i].id, s[i].len), ids);
-    return buf_status(&w->heap);
+        put_symbol(t, str_sub(word, s[i].id & ~(uint32_t)FROZEN, s[i].len), &was_unk, ids);
+    return buf_status(ids);
 }
 
 cairn_status spm_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg)

@@ -17,7 +17,7 @@ cairn_status unigram_finish(tok *t, const char *where, cairn_diag *dg)
                             id);
         if (!(t->flag[id] & TOK_F_UNSCORED) && t->score[id] < least) least = t->score[id];
     }
-    t->unk_score = least - 10;
+    t->unk_score = t->short_sums ? (double)((float)least - 10.0F) : least - 10;
     return bpe_finish(t, dg); /* the byte pieces */
 }
 
@@ -28,8 +28,9 @@ typedef struct node {
     int32_t id;
 } node;
 
-static void reach(node *to, double score, size_t from, int32_t id)
+static void reach(const tok *t, node *to, double score, size_t from, int32_t id)
 {
+    if (t->short_sums) score = (double)(float)score;
     if (to->id != -2 && score <= to->score) return;
     *to = (node){score, (uint32_t)from, id};
 }
@@ -39,7 +40,8 @@ static void put_unknown(const tok *t, cairn_str s, buf *ids)
     bool bytes = t->bpe.byte_fallback;
     uint32_t id;
 
-    if (map_get(&t->by_key, s, &id)) { /* the unknown piece's own text */
+    if (map_get(&t->by_key, s, &id) &&
+        !(t->flag[id] & TOK_F_UNREACHABLE)) { /* the unknown piece's own text */
         ids_put(ids, (int32_t)id);
         return;
     }
@@ -60,14 +62,14 @@ static void extend(const tok *t, cairn_str word, node *best, size_t at)
     for (; len <= t->max_text && at + len <= word.len;) {
         if (map_get(&t->by_key, str_sub(word, at, len), &id) &&
             !(t->flag[id] & TOK_F_UNREACHABLE)) {
-            reach(&best[at + len], best[at].score + t->score[id], at,
+            reach(t, &best[at + len], best[at].score + t->score[id], at,
                   (int32_t)id == t->unk ? -1 : (int32_t)id);
             single |= len == first;
         }
         if (at + len >= word.len) break;
         len += uc_next(word.ptr + at + len, &cp);
     }
-    if (!single) reach(&best[at + first], best[at].score + t->unk_score, at, -1);
+    if (!single) reach(t, &best[at + first], best[at].score + t->unk_score, at, -1);
 }
 
 cairn_status unigram_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg)

@@ -1,7 +1,7 @@
 /* Side program of the comparison scripts: opens a tokenizer and answers requests, one JSON object a
    line.  {"s": text, "flags": n} → [ids]; {"ids": [...], "keep": bool} → {"text": …, "stream": …};
-   {"time": text, "n": repetitions} → seconds of one.  Arguments: a GGUF, or a tokenizer.json and
-   optionally a tokenizer_config.json. */
+   {"time": text, "n": repetitions} → seconds of one.  Arguments: a GGUF, a tokenizer.json, a
+   SentencePiece .model or a tiktoken file, and optionally a tokenizer_config.json. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -35,7 +35,12 @@ static cairn_status open_any(int argc, char **argv, tok **out, cairn_diag *dg)
     buf_init(&config, MEM_IO);
     TRY_GOTO(file_read(argv[1], (size_t)1 << 30, &json, dg), out);
     if (argc > 2) TRY_GOTO(file_read(argv[2], (size_t)1 << 30, &config, dg), out);
-    st = tok_open_hf(buf_view(&json), buf_view(&config), argv[1], out, dg);
+    if (tok_is_tiktoken(buf_view(&json)))
+        st = tok_open_tiktoken(buf_view(&json), buf_view(&config), argv[1], argv[1], out, dg);
+    else if (str_ends(str_of(argv[1]), STR_LIT(".model")))
+        st = tok_open_sentencepiece(buf_view(&json), buf_view(&config), argv[1], out, dg);
+    else
+        st = tok_open_hf(buf_view(&json), buf_view(&config), argv[1], out, dg);
 out:
     buf_deinit(&json);
     buf_deinit(&config);
