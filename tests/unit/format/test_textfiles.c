@@ -17,7 +17,7 @@ struct chat {
 };
 
 static struct {
-    char config[2000], text[200], bos[40], eos[40], extra[400], where[300];
+    char config[2000], text[200], bos[40], eos[40], extra[400], where[300], opener[40];
     int32_t eos_id[16];
     size_t n_eos;
     cairn_status chat_status;
@@ -54,6 +54,58 @@ cairn_status tok_open_gguf(const meta_view *gguf, const char *where, tok **out, 
     (void)where;
     (void)dg;
     return fake_tok(out);
+}
+
+bool tok_is_tiktoken(cairn_str bytes)
+{
+    return str_is(bytes, "YQ== 0");
+}
+
+static cairn_status named_tok(const char *name, tok **out)
+{
+    keep(got.opener, sizeof got.opener, str_of(name));
+    return fake_tok(out);
+}
+
+cairn_status tok_open_sentencepiece(cairn_str model, cairn_str config, const char *where, tok **out,
+                                    cairn_diag *dg)
+{
+    (void)model;
+    (void)config;
+    (void)where;
+    (void)dg;
+    return named_tok("sentencepiece", out);
+}
+
+cairn_status tok_open_tiktoken(cairn_str ranks, cairn_str config, const char *name,
+                               const char *where, tok **out, cairn_diag *dg)
+{
+    (void)ranks;
+    (void)config;
+    (void)where;
+    (void)dg;
+    return named_tok(name, out);
+}
+
+cairn_status tok_open_merges(cairn_str vocab, cairn_str merges, cairn_str config, const char *where,
+                             tok **out, cairn_diag *dg)
+{
+    (void)vocab;
+    (void)config;
+    (void)where;
+    (void)dg;
+    assert_str(merges, "a b");
+    return named_tok("merges", out);
+}
+
+cairn_status tok_open_wordpiece(cairn_str vocab, cairn_str config, const char *where, tok **out,
+                                cairn_diag *dg)
+{
+    (void)vocab;
+    (void)config;
+    (void)where;
+    (void)dg;
+    return named_tok("wordpiece", out);
 }
 
 void tok_close(tok *t)
@@ -148,6 +200,30 @@ static void tokenizer_alone(void **state)
     textfiles_close(&t);
     assert_int_equal(got.n_open, 0);
     textfiles_close(&t); /* harmless */
+}
+
+/* Without a tokenizer.json: the order in which other files are looked for. */
+static void other_files(void **state)
+{
+    static const struct {
+        const char *name, *text, *beside, *beside_text, *opener;
+    } later[] = {{"vocab.txt", "a", NULL, NULL, "wordpiece"},
+                 {"vocab.json", "{}", "merges.txt", "a b", "merges"},
+                 {"qwen.tiktoken", "YQ== 0", NULL, NULL, "qwen.tiktoken"},
+                 {"tokenizer.model", "model", NULL, NULL, "sentencepiece"},
+                 {"tokenizer.model", "YQ== 0", NULL, NULL, "tokenizer.model"}};
+    textfiles t;
+
+    (void)state;
+    unlink(tmp_path(&dir, "tokenizer.json"));
+    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
+        put(later[i].name, later[i].text);
+        if (later[i].beside) put(later[i].beside, later[i].beside_text);
+        open_ok(&t);
+        assert_string_equal(got.opener, later[i].opener);
+        textfiles_close(&t);
+    }
+    assert_int_equal(got.n_open, 0);
 }
 
 static void tokens_reach_the_template(void **state)
@@ -338,6 +414,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(tokenizer_alone),
+        TEST(other_files),
         TEST(tokens_reach_the_template),
         TEST(which_template_wins),
         TEST(eos_is_a_union),
