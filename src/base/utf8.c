@@ -2,6 +2,8 @@
    which alone excludes overlong forms, surrogates and code points past 10FFFF. */
 #include "base/utf8.h"
 
+#include <string.h>
+
 enum { REPLACEMENT = 0xFFFD };
 
 /* Length of the sequence that `first` starts (0: none), and the range of its second byte. */
@@ -70,10 +72,37 @@ int utf8_encode(uint32_t cp, char out[4])
     return n;
 }
 
+/* Length of the ASCII bytes from s[i] on, in eights, and of the frequent forms that need no tables:
+   two bytes, and three that do not begin with E0 or ED. */
+static size_t plain(cairn_str s, size_t i)
+{
+    const size_t from = i;
+    uint64_t word;
+
+    while (i + sizeof word <= s.len) {
+        const uint8_t *p = (const uint8_t *)s.ptr + i;
+        memcpy(&word, p, sizeof word);
+        if (!(word & 0x8080808080808080u))
+            i += sizeof word;
+        else if (p[0] < 0x80)
+            i++;
+        else if (p[0] >= 0xC2 && p[0] < 0xE0 && (p[1] & 0xC0) == 0x80)
+            i += 2;
+        else if (p[0] > 0xE0 && p[0] < 0xF0 && p[0] != 0xED && (p[1] & 0xC0) == 0x80 &&
+                 (p[2] & 0xC0) == 0x80)
+            i += 3;
+        else
+            break;
+    }
+    return i - from;
+}
+
 bool utf8_valid(cairn_str s)
 {
     for (size_t i = 0; i < s.len;) {
         uint32_t cp;
+        i += plain(s, i);
+        if (i == s.len) break;
         const int n = utf8_decode(s.ptr + i, s.len - i, &cp);
         if (n < 0) return false;
         i += (size_t)n;

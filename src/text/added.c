@@ -118,6 +118,8 @@ cairn_status added_cut(const trie *t, const added *list, cairn_str s, bool parse
 
     while (t->n && at < s.len) {
         uint32_t v = 0;
+        while (at < s.len && !t->root[(uint8_t)s.ptr[at]]) at++;
+        if (at == s.len) break;
         size_t len = trie_longest(t, s, at, &v);
         if (!len) {
             at++;

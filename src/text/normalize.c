@@ -96,6 +96,12 @@ static size_t first_unsafe(const norm_step *step, cairn_str s, size_t at, size_t
     uint32_t cp;
 
     for (; at < s.len; at += len) {
+        size_t plain = uc_ascii_run(s, at); /* no form touches ASCII */
+        if (plain) {
+            at += plain;
+            *prev = at - 1;
+            if (at == s.len) break;
+        }
         len = uc_next(s.ptr + at, &cp);
         if (!is_safe(step, cp)) return at;
         *prev = at;

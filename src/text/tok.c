@@ -15,6 +15,7 @@ cairn_status tok_new(int32_t n, tok **out, cairn_diag *dg)
     tok *t = mem_calloc(1, sizeof *t, MEM_TEXT);
 
     if (!t) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a tokenizer");
+    uc_prepare();
     arena_init(&t->mem, MEM_TEXT);
     map_init(&t->by_key, MEM_TEXT);
     map_init(&t->by_spelling, MEM_TEXT);
@@ -24,7 +25,8 @@ cairn_status tok_new(int32_t n, tok **out, cairn_diag *dg)
     t->text = arena_calloc(&t->mem, (size_t)n + 1, sizeof *t->text);
     t->out = arena_calloc(&t->mem, (size_t)n + 1, sizeof *t->out);
     t->flag = arena_calloc(&t->mem, (size_t)n + 1, 1);
-    if (!t->text || !t->out || !t->flag || map_reserve(&t->by_key, (size_t)n) != CAIRN_OK) {
+    if (!t->text || !t->out || !t->flag || pool_new(&t->pool) != CAIRN_OK ||
+        map_reserve(&t->by_key, (size_t)n) != CAIRN_OK) {
         tok_close(t);
         return diag_set(dg, CAIRN_E_NOMEM, "no memory for %d pieces", n);
     }
@@ -35,6 +37,7 @@ cairn_status tok_new(int32_t n, tok **out, cairn_diag *dg)
 void tok_close(tok *t)
 {
     if (!t) return;
+    pool_free(t->pool);
     for (size_t i = 0; i < t->n_norm; i++) regex_free(t->norm[i].re);
     for (size_t i = 0; i < t->n_pre; i++) regex_free(t->pre[i].re);
     trie_deinit(&t->early);
@@ -151,39 +154,47 @@ cairn_status tok_opened(cairn_status st, const char *where, cairn_diag *dg)
 typedef struct call {
     const tok *t;
     uint32_t flags;
-    work w;
+    work *w;
     buf *ids;
     cairn_diag *dg;
 } call;
 
-static void work_init(work *w)
+/* The words of one span, each up to where the last step's scanner says. */
+static cairn_status encode_span(call *c, scan_fn scan, cairn_str s)
 {
-    buf *all[] = {&w->norm_x, &w->norm_y, &w->text_x, &w->text_y, &w->span_x,
-                  &w->span_y, &w->early,  &w->late,   &w->sym,    &w->heap};
+    const tok *t = c->t;
 
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) buf_init(all[i], MEM_TEXT);
-}
-
-static void work_deinit(work *w)
-{
-    buf *all[] = {&w->norm_x, &w->norm_y, &w->text_x, &w->text_y, &w->span_x,
-                  &w->span_y, &w->early,  &w->late,   &w->sym,    &w->heap};
-
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) buf_deinit(all[i]);
+    for (size_t at = 0, from = 0; from < s.len;) {
+        size_t end = at < s.len ? scan(s, at) : at;
+        uint32_t cp;
+        if (end == at && at < s.len) { /* no rule: part of a gap */
+            at += uc_next(s.ptr + at, &cp);
+            continue;
+        }
+        if (at > from) TRY(word_ids(t, t->word, str_sub(s, from, at - from), c->w, c->ids, c->dg));
+        if (end > at) TRY(word_ids(t, t->word, str_sub(s, at, end - at), c->w, c->ids, c->dg));
+        at = from = end;
+    }
+    return CAIRN_OK;
 }
 
 /* Text without added tokens. */
 static cairn_status encode_plain(call *c, cairn_str s, bool first)
 {
     const tok *t = c->t;
+    size_t n = t->n_pre;
     cairn_str text;
 
-    if (t->n_pre == 0) return t->word(t, s, &c->w, c->ids, c->dg);
-    TRY(pretok_run(t->pre, t->n_pre, s, first, &c->w, &text, c->dg));
-    const span *w = (const span *)(const void *)c->w.span_x.ptr;
-    size_t n = c->w.span_x.len / sizeof *w;
-    for (size_t i = 0; i < n; i++)
-        TRY(t->word(t, str_sub(text, w[i].off, w[i].len), &c->w, c->ids, c->dg));
+    if (n == 0) return word_ids(t, t->word, s, c->w, c->ids, c->dg);
+    scan_fn scan = pre_is_scan(&t->pre[n - 1]) ? t->pre[n - 1].scan : NULL;
+    if (scan && n == 1) return encode_span(c, scan, s);
+    TRY(pretok_run(t->pre, scan ? n - 1 : n, s, first, c->w, &text, c->dg));
+    const span *w = (const span *)(const void *)c->w->span_x.ptr;
+    n = c->w->span_x.len / sizeof *w;
+    for (size_t i = 0; i < n; i++) {
+        cairn_str word = str_sub(text, w[i].off, w[i].len);
+        TRY(scan ? encode_span(c, scan, word) : word_ids(t, t->word, word, c->w, c->ids, c->dg));
+    }
     return CAIRN_OK;
 }
 
@@ -194,19 +205,19 @@ static cairn_status encode_text(call *c, cairn_str s, bool first, bool after_add
     const bool parse = c->flags & TOK_PARSE_SPECIAL;
 
     if (t->space_after_special && after_added) {
-        buf_clear(&c->w.text_y);
-        buf_byte(&c->w.text_y, ' ');
-        buf_str(&c->w.text_y, s);
-        s = buf_view(&c->w.text_y);
-        TRY(buf_status(&c->w.text_y));
+        buf_clear(&c->w->text_y);
+        buf_byte(&c->w->text_y, ' ');
+        buf_str(&c->w->text_y, s);
+        s = buf_view(&c->w->text_y);
+        TRY(buf_status(&c->w->text_y));
     }
-    TRY(norm_run(t->norm, t->n_norm, s, &c->w.norm_x, &c->w.norm_y, &s, c->dg));
+    TRY(norm_run(t->norm, t->n_norm, s, &c->w->norm_x, &c->w->norm_y, &s, c->dg));
     if (s.len == 0) return CAIRN_OK;
     if (t->late.n == 0) return encode_plain(c, s, first);
-    buf_clear(&c->w.late);
-    TRY(added_cut(&t->late, t->added, s, parse, &c->w.late));
-    const piece *p = (const piece *)(const void *)c->w.late.ptr;
-    size_t n = c->w.late.len / sizeof *p;
+    buf_clear(&c->w->late);
+    TRY(added_cut(&t->late, t->added, s, parse, &c->w->late));
+    const piece *p = (const piece *)(const void *)c->w->late.ptr;
+    size_t n = c->w->late.len / sizeof *p;
     for (size_t i = 0; i < n; i++) {
         if (p[i].id >= 0)
             ids_put(c->ids, p[i].id);
@@ -220,9 +231,9 @@ static cairn_status encode_all(call *c, cairn_str s)
 {
     const tok *t = c->t;
 
-    TRY(added_cut(&t->early, t->added, s, c->flags & TOK_PARSE_SPECIAL, &c->w.early));
-    const piece *p = (const piece *)(const void *)c->w.early.ptr;
-    size_t n = c->w.early.len / sizeof *p;
+    TRY(added_cut(&t->early, t->added, s, c->flags & TOK_PARSE_SPECIAL, &c->w->early));
+    const piece *p = (const piece *)(const void *)c->w->early.ptr;
+    size_t n = c->w->early.len / sizeof *p;
     for (size_t i = 0; i < n; i++) {
         if (p[i].id >= 0)
             ids_put(c->ids, p[i].id);
@@ -254,7 +265,8 @@ cairn_status tok_encode(const tok *t, cairn_str s, uint32_t flags, buf *ids, cai
 
     if (s.len > TOK_MAX_TEXT)
         return diag_set(dg, CAIRN_E_LIMIT, "a text of %zu bytes, most is %d", s.len, TOK_MAX_TEXT);
-    work_init(&c.w);
+    c.w = pool_take(t->pool);
+    if (!c.w) return diag_set(dg, CAIRN_E_NOMEM, "no memory to encode %zu bytes", s.len);
     buf_init(&lossy, MEM_TEXT);
     if (!utf8_valid(s)) {
         put_lossy(s, &lossy);
@@ -266,7 +278,7 @@ cairn_status tok_encode(const tok *t, cairn_str s, uint32_t flags, buf *ids, cai
     if (flags & TOK_ADD_SPECIAL) buf_put(ids, t->after, t->n_after * sizeof *t->after);
     st = buf_status(ids);
 out:
-    work_deinit(&c.w);
+    pool_give(t->pool, c.w);
     buf_deinit(&lossy);
     if (st == CAIRN_E_NOMEM) diag_set(dg, st, "no memory to encode %zu bytes", s.len);
     return st;

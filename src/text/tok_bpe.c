@@ -298,8 +298,9 @@ static cairn_status merge_word(const tok *t, cairn_str word, work *w, buf *ids)
     return CAIRN_OK;
 }
 
-static cairn_status part(const tok *t, cairn_str word, work *w, buf *ids)
+static cairn_status part(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg)
 {
+    (void)dg;
     const bpe *b = &t->bpe;
     int32_t id = word.len <= t->max_text ? key_id(t, word) : -1;
     size_t from = ids->len;
@@ -323,15 +324,16 @@ cairn_status bpe_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_dia
     size_t done = 0, at = 1;
     cairn_status st = CAIRN_OK;
 
+    if (!b->joins) return part(t, word, w, ids, dg);
     while (st == CAIRN_OK && b->joins && (at = str_find(word, space, at)) != SIZE_MAX) {
         uint32_t cp;
         uc_next(word.ptr + uc_prev(word.ptr, at), &cp);
         if (!(b->joins[cp / 64] >> (cp % 64) & 1)) {
-            st = part(t, str_sub(word, done, at - done), w, ids);
+            st = word_ids(t, part, str_sub(word, done, at - done), w, ids, dg);
             done = at;
         }
         at += space.len;
     }
-    if (st == CAIRN_OK) st = part(t, str_sub(word, done, word.len - done), w, ids);
+    if (st == CAIRN_OK) st = word_ids(t, part, str_sub(word, done, word.len - done), w, ids, dg);
     return st == CAIRN_OK ? st : diag_set(dg, st, "encoding a word of %zu bytes", word.len);
 }

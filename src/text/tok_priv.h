@@ -8,6 +8,7 @@
 #include "base/diag.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "base/thread.h"
 #include "text/charsmap.h"
 #include "text/tok.h"
 
@@ -186,8 +187,24 @@ typedef struct pre_step {
    set. */
 cairn_status pre_of_pattern(cairn_str pattern, const char *where, pre_step *s, cairn_diag *dg);
 
-/* Scratch of one call of tok_encode. */
+/* Words that were encoded lately, each with its few ids: the same that the model would find, so that
+   what is in it never shows. */
+typedef struct word_slot {
+    uint64_t key[4]; /* the word's bytes, zeros behind */
+    int32_t id[6];
+    uint8_t len, n; /* len 0: free */
+} word_slot;
+
+enum {
+    WORD_SLOTS = 8192,
+    WORD_IDS = 6,
+    WORD_BYTES = 32
+}; /* half a megabyte: about a core's own cache */
+
+/* Scratch of one call of tok_encode, kept for the next. */
 typedef struct work {
+    word_slot *words;  /* WORD_SLOTS; NULL: no cache */
+    struct work *next; /* in the pool */
     buf norm_x, norm_y;
     buf text_x, text_y; /* words live in one, the next step writes the other */
     buf span_x, span_y; /* span */
@@ -195,11 +212,28 @@ typedef struct work {
     buf sym, heap;      /* the models' */
 } work;
 
+/* Does the last step find its words by scanning from one to the next?  Then it need not be run. */
+static inline bool pre_is_scan(const pre_step *s)
+{
+    return s->kind == PRE_SCAN && s->behavior == PRE_ISOLATED && !s->invert;
+}
 /* Splits s into words: spans (in w->span_x) of *text. `first`: s begins the whole text. */
 cairn_status pretok_run(const pre_step *step, size_t n, cairn_str s, bool first, work *w,
                         cairn_str *text, cairn_diag *dg);
 
 /* Models. */
+
+typedef cairn_status (*tok_word_fn)(const tok *t, cairn_str word, work *w, buf *ids,
+                                    cairn_diag *dg);
+typedef struct tok_pool tok_pool;
+
+/* tok_words.c: appends the ids of a word, from the cache or else from `model`. */
+cairn_status word_ids(const tok *t, tok_word_fn model, cairn_str word, work *w, buf *ids,
+                      cairn_diag *dg);
+cairn_status pool_new(tok_pool **out);
+void pool_free(tok_pool *p);
+work *pool_take(tok_pool *p); /* NULL: no memory */
+void pool_give(tok_pool *p, work *w);
 
 /* A neighbour list over a word's symbols. */
 typedef struct sym {
@@ -252,11 +286,16 @@ typedef struct tok_decoder {
     uint32_t strip_left, strip_right; /* most of it to drop at both ends of the whole text */
 } tok_decoder;
 
-typedef cairn_status (*tok_word_fn)(const tok *t, cairn_str word, work *w, buf *ids,
-                                    cairn_diag *dg);
+/* Scratch that no call uses just now. */
+struct tok_pool {
+    mutex mu;
+    work *free; /* guarded by mu */
+    uint32_t n; /* guarded by mu: length of the list */
+};
 
 struct tok {
-    arena mem; /* everything below that is not said to be elsewhere */
+    tok_pool *pool; /* the one part of a tok that changes */
+    arena mem;      /* everything below that is not said to be elsewhere */
     int32_t n;
     cairn_str *text; /* as the file spells it */
     cairn_str *out;  /* the bytes it contributes */

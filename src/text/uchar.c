@@ -2,7 +2,11 @@
    ASCII is answered from a table made by the same rules (the test compares the two). */
 #include "text/uchar.h"
 
+#include <assert.h>
+#include <string.h>
 #include <utf8proc.h>
+
+#include "base/thread.h"
 
 enum {
     S = UC_SPACE,
@@ -76,10 +80,41 @@ static uint32_t of_category(utf8proc_category_t c)
     return UC_CONTROL;
 }
 
-uint32_t uc_class_far(uint32_t cp)
+uint16_t uc_page[UC_PAGES], uc_block[UC_MOST_BLOCKS][256];
+
+static void fill_block(uint32_t page, uint16_t *block)
 {
-    if (cp == 0x85) return UC_SPACE; /* the one white space outside ASCII that is a control */
-    return of_category(utf8proc_category((utf8proc_int32_t)cp));
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t cp = page * 256 + i;
+        block[i] = (uint16_t)of_category(utf8proc_category((utf8proc_int32_t)cp));
+        if (cp == 0x85) block[i] = UC_SPACE; /* the one space beyond ASCII that is a control */
+    }
+}
+
+/* Equal blocks are kept once; of the planes without characters all pages are the first such. */
+static void fill_tables(void)
+{
+    uint32_t n = 0;
+
+    for (uint32_t page = 0; page < UC_PAGES; page++) {
+        if (page == 0x340) page = 0xE00; /* planes 4 to 13 are unassigned, as plane 3's end */
+        if (page == 0xE10) page = UC_PAGES - 1; /* private use, to the end */
+        assert(n < UC_MOST_BLOCKS);
+        fill_block(page, uc_block[n]);
+        uint32_t same = 0;
+        while (same < n && memcmp(uc_block[same], uc_block[n], sizeof uc_block[n]) != 0) same++;
+        uc_page[page] = (uint16_t)same;
+        if (same == n) n++;
+    }
+    for (uint32_t page = 0x340; page < 0xE00; page++) uc_page[page] = uc_page[UC_PAGES - 1];
+    for (uint32_t page = 0xE10; page < UC_PAGES; page++) uc_page[page] = uc_page[UC_PAGES - 1];
+}
+
+void uc_prepare(void)
+{
+    static once done = ONCE_INIT;
+
+    once_run(&done, fill_tables);
 }
 
 bool uc_is_digit(uint32_t cp)

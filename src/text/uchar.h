@@ -2,6 +2,8 @@
 #ifndef TEXT_UCHAR_H
 #define TEXT_UCHAR_H
 
+#include <string.h>
+
 #include "cairn/status.h"
 
 enum {
@@ -20,16 +22,31 @@ enum {
 };
 
 extern const uint16_t uc_ascii[128];
-uint32_t uc_class_far(uint32_t cp); /* of any code point outside ASCII */
+enum { UC_PAGES = 0x110000 / 256, UC_MOST_BLOCKS = 400 };
+extern uint16_t uc_page[UC_PAGES], uc_block[UC_MOST_BLOCKS][256];
+/* Fills the two tables above, once; before anything below is asked.  tok_new does it. */
+void uc_prepare(void);
 static inline uint32_t uc_class(uint32_t cp)
 {
-    return cp < 128 ? uc_ascii[cp] : uc_class_far(cp);
+    return cp < 128 ? uc_ascii[cp] : uc_block[uc_page[cp >> 8]][cp & 255];
 }
 bool uc_is_digit(uint32_t cp); /* decimal digits */
 enum { UC_ANY_SCRIPT = 0 };
 /* Number of the script as the UnicodeScripts pre-tokenizer sees it: kana are Han. */
 int uc_script(uint32_t cp);
 bool uc_is_word(uint32_t cp); /* \w: letters, marks, decimal digits, connectors, joiners */
+
+/* How many bytes from s[at] on are ASCII, in eights: 0, 8, 16 … */
+static inline size_t uc_ascii_run(cairn_str s, size_t at)
+{
+    size_t from = at;
+
+    for (uint64_t word; at + sizeof word <= s.len; at += sizeof word) {
+        memcpy(&word, s.ptr + at, sizeof word);
+        if (word & 0x8080808080808080u) break;
+    }
+    return at - from;
+}
 
 /* One character of valid UTF-8 at p (at least one byte is there): its length. */
 static inline size_t uc_next(const char *p, uint32_t *cp)
