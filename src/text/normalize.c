@@ -139,10 +139,37 @@ static cairn_status run_form(const norm_step *step, cairn_str s, buf *out, bool 
     return CAIRN_OK;
 }
 
+/* The same for one byte, which mostly is a space: room is made once. */
+static void run_replace_byte(cairn_str s, char from, size_t n, cairn_str to, buf *out)
+{
+    size_t at = out->len;
+
+    if (!buf_grow(out, s.len + n * to.len)) return;
+    char *p = out->ptr + at;
+    for (size_t i = 0; i < s.len; i++) {
+        if (s.ptr[i] != from) {
+            *p++ = s.ptr[i];
+            continue;
+        }
+        memcpy(p, to.ptr, to.len);
+        p += to.len;
+    }
+    buf_cut(out, (size_t)(p - out->ptr));
+}
+
 static void run_replace(cairn_str s, cairn_str from, cairn_str to, buf *out, bool *same)
 {
     size_t done = 0, at;
 
+    if (from.len == 1) {
+        size_t n = 0;
+        for (size_t i = 0; i < s.len; i++) n += s.ptr[i] == from.ptr[0];
+        if (n && to.len <= TOK_MAX_TEXT / n) {
+            run_replace_byte(s, from.ptr[0], n, to, out);
+            *same = false;
+            return;
+        }
+    }
     while (from.len && !out->over_limit && (at = str_find(s, from, done)) != SIZE_MAX) {
         buf_put(out, s.ptr + done, at - done);
         buf_str(out, to);

@@ -149,6 +149,20 @@ static cairn_status find_joins(tok *t, cairn_diag *dg)
     return CAIRN_OK;
 }
 
+static bool fill_ascii(tok *t)
+{
+    bpe *b = &t->bpe;
+
+    b->ascii = arena_alloc(&t->mem, 128 * 128 * sizeof *b->ascii);
+    if (!b->ascii) return false;
+    for (int i = 0; i < 128 * 128; i++) {
+        int32_t l = b->ascii_id[i >> 7], r = b->ascii_id[i & 127];
+        const bpe_slot *s = l < 0 || r < 0 ? NULL : slot_of(b, (uint32_t)l, (uint32_t)r);
+        b->ascii[i] = s ? (uint64_t)s->rank << 32 | s->id : UINT64_MAX;
+    }
+    return true;
+}
+
 cairn_status bpe_finish(tok *t, cairn_diag *dg)
 {
     bpe *b = &t->bpe;
@@ -163,20 +177,37 @@ cairn_status bpe_finish(tok *t, cairn_diag *dg)
         b->byte_id[i] = key_id(t, t->byte_level ? (cairn_str){&raw, 1} : (cairn_str){hex, 6});
         if (i < 128) b->ascii_id[i] = key_id(t, (cairn_str){&raw, 1});
     }
+    if (b->slot && !fill_ascii(t)) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a vocabulary");
     return find_joins(t, dg);
 }
 
-/* Merges n ≤ SHORT symbols in place; how many are left. */
-static uint32_t merge_short(const bpe *b, uint32_t *id, uint32_t n)
+/* Ranks and results of neighbours.  Where each symbol is one byte of `word`, ASCII pairs come from
+   their table: the big one is mostly not in the processor's cache. */
+static void first_ranks(const bpe *b, cairn_str word, const uint32_t *id, uint32_t n,
+                        uint32_t *rank, uint32_t *into)
 {
-    uint32_t rank[SHORT], into[SHORT];
+    bool bytes = word.len == n;
 
-    assert(n <= SHORT);
     for (uint32_t i = 0; i + 1 < n; i++) {
+        if (bytes && !((word.ptr[i] | word.ptr[i + 1]) & 0x80)) {
+            uint64_t x = b->ascii[(uint8_t)word.ptr[i] << 7 | (uint8_t)word.ptr[i + 1]];
+            rank[i] = (uint32_t)(x >> 32);
+            into[i] = (uint32_t)x;
+            continue;
+        }
         const bpe_slot *s = slot_of(b, id[i], id[i + 1]);
         rank[i] = s->rank;
         into[i] = s->id;
     }
+}
+
+/* Merges the n ≤ SHORT symbols of a word in place; how many are left. */
+static uint32_t merge_short(const bpe *b, cairn_str word, uint32_t *id, uint32_t n)
+{
+    uint32_t rank[SHORT], into[SHORT];
+
+    assert(n <= SHORT);
+    first_ranks(b, word, id, n, rank, into);
     while (n > 1) {
         uint32_t best = 0;
         for (uint32_t i = 1; i + 1 < n; i++)
@@ -284,6 +315,7 @@ static void put_symbols(const tok *t, cairn_str word, work *w, buf *ids)
 static cairn_status merge_word(const tok *t, cairn_str word, work *w, buf *ids)
 {
     size_t from = ids->len;
+    bool plain = !t->bpe.prefix.len && !t->bpe.suffix.len;
 
     put_symbols(t, word, w, ids);
     TRY(buf_status(ids));
@@ -291,7 +323,7 @@ static cairn_status merge_word(const tok *t, cairn_str word, work *w, buf *ids)
     uint32_t *id = (uint32_t *)(void *)(ids->ptr + from);
     uint32_t n = (uint32_t)((ids->len - from) / sizeof *id);
     if (n <= SHORT)
-        n = merge_short(&t->bpe, id, n);
+        n = merge_short(&t->bpe, plain ? word : (cairn_str){0}, id, n);
     else
         TRY(merge_many(t, id, &n, w));
     buf_cut(ids, from + n * sizeof *id);
@@ -317,22 +349,29 @@ static cairn_status part(const tok *t, cairn_str word, work *w, buf *ids, cairn_
     return CAIRN_OK;
 }
 
+/* The next U+2581 at or after `at`; SIZE_MAX if none. */
+static size_t next_space(cairn_str s, size_t at)
+{
+    for (; at + 2 < s.len; at++)
+        if (s.ptr[at] == '\xE2' && s.ptr[at + 1] == '\x96' && s.ptr[at + 2] == '\x81') return at;
+    return SIZE_MAX;
+}
+
 cairn_status bpe_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg)
 {
     const bpe *b = &t->bpe;
-    cairn_str space = STR_LIT(space_char);
     size_t done = 0, at = 1;
     cairn_status st = CAIRN_OK;
 
     if (!b->joins) return part(t, word, w, ids, dg);
-    while (st == CAIRN_OK && b->joins && (at = str_find(word, space, at)) != SIZE_MAX) {
+    while (st == CAIRN_OK && b->joins && (at = next_space(word, at)) != SIZE_MAX) {
         uint32_t cp;
         uc_next(word.ptr + uc_prev(word.ptr, at), &cp);
         if (!(b->joins[cp / 64] >> (cp % 64) & 1)) {
             st = word_ids(t, part, str_sub(word, done, at - done), w, ids, dg);
             done = at;
         }
-        at += space.len;
+        at += 3;
     }
     if (st == CAIRN_OK) st = word_ids(t, part, str_sub(word, done, word.len - done), w, ids, dg);
     return st == CAIRN_OK ? st : diag_set(dg, st, "encoding a word of %zu bytes", word.len);

@@ -190,16 +190,15 @@ cairn_status pre_of_pattern(cairn_str pattern, const char *where, pre_step *s, c
 /* Words that were encoded lately, each with its few ids: the same that the model would find, so that
    what is in it never shows. */
 typedef struct word_slot {
-    uint64_t key[4]; /* the word's bytes, zeros behind */
-    int32_t id[6];
     uint8_t len, n; /* len 0: free */
+    int32_t id[7];
+    uint64_t key[4]; /* the word's bytes, zeros behind */
+    /* a cache line further, which only longer words need: */
+    uint64_t long_key[4];
+    int32_t long_id[8];
 } word_slot;
 
-enum {
-    WORD_SLOTS = 8192,
-    WORD_IDS = 6,
-    WORD_BYTES = 32
-}; /* half a megabyte: about a core's own cache */
+enum { WORD_SLOTS = 16384, WORD_IDS = 15, WORD_BYTES = 64 }; /* 2 MiB */
 
 /* Scratch of one call of tok_encode, kept for the next. */
 typedef struct work {
@@ -257,6 +256,7 @@ typedef struct bpe {
     bpe_slot *slot;
     uint32_t mask, n_merge;
     uint32_t last_id;      /* of the merge before, while loading */
+    uint64_t *ascii;       /* rank and id of two ASCII characters, 128 by 128: most first steps */
     int32_t byte_id[256];  /* byte-level: the byte's id; else byte fallback; -1: none */
     int32_t ascii_id[128]; /* not byte-level: the character's id */
     bool byte_fallback, fuse_unk, ignore_merges, keep_first_rank;

@@ -82,62 +82,84 @@ void pool_give(tok_pool *p, work *w)
     if (full) work_free(w);
 }
 
-/* The word's bytes as four numbers; reads nothing behind it. */
-static void load_key(cairn_str s, uint64_t key[4])
+/* Up to eight bytes as a number; reads nothing behind them. */
+static inline uint64_t load_tail(const char *p, size_t n)
 {
-    key[0] = key[1] = key[2] = key[3] = 0;
-    if (s.len >= 8) {
-        size_t whole = s.len / 8;
-        for (size_t i = 0; i < whole; i++) memcpy(&key[i], s.ptr + i * 8, 8);
-        if (s.len % 8) {
-            memcpy(&key[whole], s.ptr + s.len - 8, 8);
-            key[whole] >>= 64 - s.len % 8 * 8;
-        }
-        return;
+    uint32_t a, b;
+
+    if (n >= 4) {
+        memcpy(&a, p, 4);
+        memcpy(&b, p + n - 4, 4);
+        return a | (uint64_t)b << (n - 4) * 8;
     }
-    if (s.len >= 4) {
-        uint32_t a, b;
-        memcpy(&a, s.ptr, 4);
-        memcpy(&b, s.ptr + s.len - 4, 4);
-        key[0] = a | (uint64_t)b << (s.len - 4) * 8;
-        return;
-    }
-    key[0] = (uint8_t)s.ptr[0] | (uint64_t)(uint8_t)s.ptr[s.len / 2] << s.len / 2 * 8 |
-             (uint64_t)(uint8_t)s.ptr[s.len - 1] << (s.len - 1) * 8;
+    if (n == 0) return 0;
+    return (uint8_t)p[0] | (uint64_t)(uint8_t)p[n / 2] << n / 2 * 8 |
+           (uint64_t)(uint8_t)p[n - 1] << (n - 1) * 8;
 }
 
-static word_slot *slot_of(const work *w, const uint64_t key[4], size_t len)
+/* Up to 32 bytes as four numbers. */
+static inline void load_key(const char *p, size_t n, uint64_t key[4])
 {
-    uint64_t h = (key[0] ^ len) * 0x9E3779B97F4A7C15u;
+    size_t whole = n / 8;
 
+    key[0] = key[1] = key[2] = key[3] = 0;
+    for (size_t i = 0; i < whole; i++) memcpy(&key[i], p + i * 8, 8);
+    if (n % 8) key[whole] = load_tail(p + whole * 8, n % 8);
+}
+
+static uint64_t mix(uint64_t h, const uint64_t key[4])
+{
+    h = (h ^ key[0]) * 0x9E3779B97F4A7C15u;
     h = (h ^ h >> 32 ^ key[1]) * 0xC2B2AE3D27D4EB4Fu;
-    if (len > 16) h = (h ^ h >> 29 ^ key[2] ^ key[3] * 0x165667B19E3779F9u) * 0x9E3779B97F4A7C15u;
-    return &w->words[h >> 51]; /* the upper 13 bits */
+    if (key[2] | key[3])
+        h = (h ^ h >> 29 ^ key[2] ^ key[3] * 0x165667B19E3779F9u) * 0x9E3779B97F4A7C15u;
+    return h;
+}
+
+static bool same_key(const uint64_t a[4], const uint64_t b[4])
+{
+    return !((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3]));
+}
+
+static cairn_status put_ids(const word_slot *s, buf *ids)
+{
+    int32_t *id = buf_grow(ids, s->n * sizeof *id);
+
+    if (!id) return CAIRN_E_NOMEM;
+    for (size_t i = 0; i < s->n; i++) id[i] = i < 7 ? s->id[i] : s->long_id[i - 7];
+    return CAIRN_OK;
+}
+
+static void keep_ids(word_slot *s, const buf *ids, size_t from, size_t n)
+{
+    int32_t id[WORD_IDS];
+
+    memcpy(id, ids->ptr + from, n * sizeof *id);
+    for (size_t i = 0; i < n; i++) *(i < 7 ? &s->id[i] : &s->long_id[i - 7]) = id[i];
+    s->n = (uint8_t)n;
 }
 
 cairn_status word_ids(const tok *t, tok_word_fn model, cairn_str word, work *w, buf *ids,
                       cairn_diag *dg)
 {
-    uint64_t key[4];
+    uint64_t key[4], more[4] = {0};
+    const bool is_long = word.len > 32;
     size_t from = ids->len;
 
-    _Static_assert(WORD_SLOTS == 1 << 13, "slot_of takes 13 bits");
+    _Static_assert(WORD_SLOTS == 1 << 14, "a slot's number has 14 bits");
     if (word.len == 0 || word.len > WORD_BYTES || !w->words) return model(t, word, w, ids, dg);
-    load_key(word, key);
-    word_slot *s = slot_of(w, key, word.len);
-    if (s->len == word.len && s->key[0] == key[0] && s->key[1] == key[1] && s->key[2] == key[2] &&
-        s->key[3] == key[3]) {
-        int32_t *id = buf_grow(ids, s->n * sizeof *id);
-        if (!id) return CAIRN_E_NOMEM;
-        for (size_t i = 0; i < s->n; i++) id[i] = s->id[i];
-        return CAIRN_OK;
-    }
+    load_key(word.ptr, is_long ? 32 : word.len, key);
+    if (is_long) load_key(word.ptr + 32, word.len - 32, more);
+    uint64_t h = mix(word.len, key);
+    word_slot *s = &w->words[(is_long ? mix(h, more) : h) >> 50];
+    if (s->len == word.len && same_key(s->key, key) && (!is_long || same_key(s->long_key, more)))
+        return put_ids(s, ids);
     TRY(model(t, word, w, ids, dg));
     size_t n = (ids->len - from) / sizeof(int32_t);
     if (n == 0 || n > WORD_IDS || buf_status(ids) != CAIRN_OK) return buf_status(ids);
     memcpy(s->key, key, sizeof key);
-    memcpy(s->id, ids->ptr + from, n * sizeof(int32_t));
+    if (is_long) memcpy(s->long_key, more, sizeof more);
+    keep_ids(s, ids, from, n);
     s->len = (uint8_t)word.len;
-    s->n = (uint8_t)n;
     return CAIRN_OK;
 }
