@@ -15,7 +15,7 @@ struct detok {
     bool keep_special;
     bool any;         /* an id was shown */
     bool begun;       /* SentencePiece: no more spaces to take from the start */
-    int32_t last;     /* the id before, shown or not */
+    int32_t last;     /* CTC: the id before */
     uint32_t to_drop; /* characters that may still be stripped at the start */
     buf run;          /* byte pieces, or the start of a character */
     buf tail;         /* what strip_right may take */
@@ -167,6 +167,13 @@ static void feed(detok *d, int32_t id)
     bool first = !d->any;
 
     if (t->flag[id] & TOK_F_SPECIAL && !d->keep_special) return;
+    if (dec->dedup) { /* equal spellings count, not ids */
+        bool again = d->any && str_eq(t->text[id], t->text[d->last]);
+        d->last = id;
+        d->any = true;
+        if (!again) emit(d, s.ptr, s.len);
+        return;
+    }
     d->any = true;
     if (dec->byte_level) {
         buf_str(&d->run, s);

@@ -85,6 +85,30 @@ static cairn_status dec_metaspace(loader *l, json_val v, cairn_str type)
     return add_replace(l, d->space, STR_LIT(" "), NULL);
 }
 
+/* The reference's table, in its order. */
+static const char *const tidy[][2] = {
+    {" .", "."},   {" ?", "?"},     {" !", "!"},     {" ,", ","},
+    {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},   {" do not", " don't"},
+    {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
+};
+
+/* Equal neighbours are one; the padding is nothing, the delimiter a space. */
+static cairn_status dec_ctc(loader *l, json_val v)
+{
+    tok *t = l->t;
+    json_val p = json_get(v, "pad_token"), d = json_get(v, "word_delimiter_token");
+    cairn_str pad = tok_copy(t, json_typeof(p) == JSON_STR ? json_str(p) : STR_LIT("<pad>"));
+    cairn_str word = tok_copy(t, json_typeof(d) == JSON_STR ? json_str(d) : STR_LIT("|"));
+
+    if (!pad.ptr || !word.ptr) return diag_set(l->dg, CAIRN_E_NOMEM, "no memory for a decoder");
+    t->dec.dedup = true;
+    TRY(add_replace(l, pad, STR_LIT(""), NULL));
+    if (!json_bool(json_get(v, "cleanup"), true)) return CAIRN_OK;
+    for (size_t i = 0; i < sizeof tidy / sizeof tidy[0]; i++)
+        TRY(add_replace(l, str_of(tidy[i][0]), str_of(tidy[i][1]), NULL));
+    return add_replace(l, word, STR_LIT(" "), NULL);
+}
+
 static cairn_status one_decoder(loader *l, json_val v, cairn_str type)
 {
     tok_decoder *d = &l->t->dec;
@@ -113,6 +137,7 @@ static cairn_status one_decoder(loader *l, json_val v, cairn_str type)
         l->cleanup = json_bool(json_get(v, "cleanup"), true);
         return fresh ? CAIRN_OK : misplaced(l, type);
     }
+    if (str_is(type, "CTC") && fresh) return dec_ctc(l, v);
     if (str_is(type, "BPEDecoder") && fresh) {
         d->strip = STR_LIT(" ");
         d->strip_right = 1;
@@ -145,13 +170,6 @@ static cairn_str apply_strip(const strip_op *op, cairn_str s)
     for (int64_t i = 0; i < op->stop && str_ends(s, c); i++) s.len -= c.len;
     return s;
 }
-
-/* The reference's table, in its order. */
-static const char *const tidy[][2] = {
-    {" .", "."},   {" ?", "?"},     {" !", "!"},     {" ,", ","},
-    {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},   {" do not", " don't"},
-    {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
-};
 
 /* A WordPiece piece that is not the first: glued on, or after a space. */
 static cairn_status word_piece(loader *l, cairn_str s, buf *x, buf *y, cairn_str *out)

@@ -70,6 +70,23 @@ static cairn_status norm_bert(loader *l, json_val v)
     return lower ? add_norm(l, (norm_step){.kind = NORM_LOWERCASE}) : CAIRN_OK;
 }
 
+static cairn_status norm_map(loader *l, json_val v)
+{
+    norm_step s = {.kind = NORM_PRECOMPILED};
+    cairn_str spelt = json_str(json_get(v, "precompiled_charsmap"));
+    char *bytes = mem_alloc(spelt.len + 1, MEM_TEXT);
+    cairn_status st;
+
+    if (!bytes) return no_memory(l->dg);
+    size_t n = tok_base64(spelt, bytes);
+    if (n == SIZE_MAX)
+        st = diag_set(l->dg, CAIRN_E_CORRUPT, "%s: precompiled_charsmap is not base64", l->where);
+    else
+        st = charsmap_init(&s.map, (cairn_str){bytes, n}, &l->t->mem, l->where, l->dg);
+    mem_free(bytes);
+    return st == CAIRN_OK ? add_norm(l, s) : st;
+}
+
 static cairn_status one_norm(loader *l, json_val v, cairn_str type)
 {
     static const struct {
@@ -81,6 +98,7 @@ static cairn_status one_norm(loader *l, json_val v, cairn_str type)
                  {"NFKD", NORM_NFKD},
                  {"Lowercase", NORM_LOWERCASE},
                  {"StripAccents", NORM_STRIP_ACCENTS},
+                 {"Nmt", NORM_NMT},
                  {"ByteLevel", NORM_BYTE_LEVEL}};
     norm_step s = {.kind = NORM_PREPEND};
     cairn_str pattern;
@@ -88,6 +106,7 @@ static cairn_status one_norm(loader *l, json_val v, cairn_str type)
     for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
         if (str_is(type, plain[i].name)) return add_norm(l, (norm_step){.kind = plain[i].kind});
     if (str_is(type, "BertNormalizer")) return norm_bert(l, v);
+    if (str_is(type, "Precompiled")) return norm_map(l, v);
     if (str_is(type, "Strip")) {
         s.kind = NORM_STRIP;
         s.left = json_bool(json_get(v, "strip_left"), true);
@@ -240,7 +259,20 @@ static cairn_status one_pre(loader *l, json_val v, cairn_str type)
         TRY(add_pre(l, s));
         return add_pre(l, (pre_step){.kind = PRE_PUNCTUATION, .behavior = PRE_ISOLATED});
     }
-    if (str_is(type, "CharDelimiterSplit")) {
+    if (str_is(type, "UnicodeScripts")) {
+        s.kind = PRE_SCRIPTS;
+        s.behavior = PRE_ISOLATED;
+        return add_pre(l, s);
+    }
+    if (str_is(type, "FixedLength")) {
+        int64_t n = 5;
+        TRY(json_want_int(v, "length", 1, TOK_MAX_TEXT, &n, l->dg));
+        s.kind = PRE_FIXED;
+        s.behavior = PRE_ISOLATED;
+        s.count = (size_t)n;
+        return add_pre(l, s);
+    }
+    if (str_is(type, "CharDelimiterSplit") || str_is(type, "Delimiter")) {
         s.kind = PRE_LITERAL;
         s.lit = tok_copy(l->t, json_str(json_get(v, "delimiter")));
         return s.lit.ptr ? add_pre(l, s) : no_memory(l->dg);

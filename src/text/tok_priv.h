@@ -343,6 +343,9 @@ cairn_status tok_index_added(tok *t, cairn_diag *dg);
 cairn_status tok_opened(cairn_status st, const char *where, cairn_diag *dg);
 bool tok_byte_piece(cairn_str s, uint8_t *byte); /* <0x0A> */
 
+/* tok_tiktoken.c: decodes into `into`, which has s.len bytes; the length, SIZE_MAX: not base64. */
+size_t tok_base64(cairn_str s, char *into);
+
 /* tok_hf_steps.c: the normalizer, pre_tokenizer and decoder objects of tokenizer.json */
 cairn_status hf_normalizer(tok *t, json_val v, const char *where, cairn_diag *dg);
 cairn_status hf_pre_tokenizer(tok *t, json_val v, const char *where, cairn_diag *dg);

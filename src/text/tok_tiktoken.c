@@ -27,8 +27,7 @@ static int digit_of(char c)
     return p ? (int)(p - digit) : -1;
 }
 
-/* Decodes into `into`, which has room; the length, or SIZE_MAX. */
-static size_t base64(cairn_str s, char *into)
+size_t tok_base64(cairn_str s, char *into)
 {
     size_t n = 0;
     uint32_t bits = 0, have = 0;
@@ -86,7 +85,7 @@ bool tok_is_tiktoken(cairn_str bytes)
     char into[512];
 
     return next_line(&l, &spelt, &rank) && number_of(rank) >= 0 && spelt.len &&
-           base64(spelt, into) != SIZE_MAX;
+           tok_base64(spelt, into) != SIZE_MAX;
 }
 
 static cairn_status count(loader *l, int32_t *n)
@@ -112,7 +111,7 @@ static cairn_status read_pieces(loader *l)
         int32_t id = number_of(rank);
         char *into = arena_alloc(&t->mem, spelt.len + 1);
         if (!into) return diag_set(l->dg, CAIRN_E_NOMEM, "no memory for a tokenizer");
-        size_t n = base64(spelt, into);
+        size_t n = tok_base64(spelt, into);
         if (n == SIZE_MAX || n == 0 || t->flag[id] & TOK_F_USED) return corrupt(l);
         t->text[id] = t->out[id] = (cairn_str){into, n};
         t->flag[id] |= TOK_F_USED;

@@ -162,8 +162,23 @@ int bytelevel_byte(uint32_t cp)
     return cp == 0x143 ? 0xAD : -1;
 }
 
+static const struct {
+    uint32_t first;
+    int script;
+} scripts[] = {
+#include "text/script_table.inc"
+};
+
 int uc_script(uint32_t cp)
 {
-    (void)cp;
-    return UC_ANY_SCRIPT;
+    size_t lo = 0, hi = sizeof scripts / sizeof scripts[0];
+
+    while (hi - lo > 1) {
+        size_t mid = (lo + hi) / 2;
+        if (scripts[mid].first <= cp)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return scripts[lo].script;
 }
