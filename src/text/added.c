@@ -131,6 +131,8 @@ cairn_status added_cut(const trie *t, const added *list, cairn_str s, bool parse
         if (a->special && !parse_special) continue;
         if (a->single_word && inside_word(s, from, to)) continue;
         widen(a, s, done, &from, &to);
+        if (a->lstrip && from < done) from = done; /* what the one before took is no part of it */
+        if (from == to) continue;
         if (done < from) put_piece(out, done, from, -1);
         put_piece(out, from, to, a->id);
         done = to;

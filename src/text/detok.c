@@ -19,6 +19,7 @@ struct detok {
     uint32_t to_drop; /* characters that may still be stripped at the start */
     buf run;          /* byte pieces, or the start of a character */
     buf tail;         /* what strip_right may take */
+    cairn_str held;   /* BPEDecoder: the last piece from its first word_end on */
     buf text;         /* the answer of the last call */
 };
 
@@ -159,6 +160,31 @@ static void emit_first(detok *d, int32_t id)
     }
 }
 
+/* The held piece, each word_end as a space or, at the end of the text, as nothing. */
+static void emit_held(detok *d, bool last)
+{
+    const cairn_str end = d->t->dec.word_end;
+    size_t at = 0, next;
+
+    while (d->held.len && (next = str_find(d->held, end, at)) != SIZE_MAX) {
+        emit(d, d->held.ptr + at, next - at);
+        if (!last) emit(d, " ", 1);
+        at = next + end.len;
+    }
+    emit(d, d->held.ptr + at, d->held.len - at);
+    d->held = (cairn_str){0};
+}
+
+static void feed_words(detok *d, cairn_str s)
+{
+    size_t cut = str_find(s, d->t->dec.word_end, 0);
+
+    emit_held(d, false);
+    if (cut == SIZE_MAX) cut = s.len;
+    emit(d, s.ptr, cut);
+    d->held = str_sub(s, cut, s.len - cut);
+}
+
 static void feed(detok *d, int32_t id)
 {
     const tok *t = d->t;
@@ -167,6 +193,11 @@ static void feed(detok *d, int32_t id)
     bool first = !d->any;
 
     if (t->flag[id] & TOK_F_SPECIAL && !d->keep_special) return;
+    if (dec->word_end.len) {
+        d->any = true;
+        feed_words(d, t->out[id]);
+        return;
+    }
     if (dec->dedup) { /* equal spellings count, not ids */
         bool again = d->any && str_eq(t->text[id], t->text[d->last]);
         d->last = id;
@@ -206,6 +237,7 @@ static void feed(detok *d, int32_t id)
 
 static void finish(detok *d)
 {
+    emit_held(d, true);
     if (d->t->dec.byte_runs)
         emit_run_strict(d);
     else

@@ -53,7 +53,7 @@ static void segment(folder *f, size_t from, size_t to, bool match)
 {
     span s = {(uint32_t)from, (uint32_t)(to - from)};
 
-    if (s.len == 0) return;
+    if (s.len == 0 && !match) return; /* an empty match counts: it divides what is around it */
     match = match != f->step->invert;
     switch (f->step->behavior) {
     case PRE_REMOVED:

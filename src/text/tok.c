@@ -125,7 +125,7 @@ cairn_status tok_index_added(tok *t, cairn_diag *dg)
 
     buf_init(&x, MEM_TEXT);
     buf_init(&y, MEM_TEXT);
-    for (uint32_t i = 0; i < t->n_added; i++) {
+    for (uint32_t i = t->n_added; i-- > 0;) { /* of equal normalised texts the last counts */
         const added *a = &t->added[i];
         cairn_str s = a->text;
         TRY_GOTO(map_put(&t->by_spelling, s, (uint32_t)a->id), out);

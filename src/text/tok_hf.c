@@ -3,7 +3,9 @@
    steps are tok_hf_steps.c's, the decoder tok_hf_decoder.c's, the post-processor tok_hf_post.c's. */
 #include <string.h>
 
+#include "base/utf8.h"
 #include "text/tok_priv.h"
+#include "text/uchar.h"
 
 typedef struct loader {
     tok *t;
@@ -231,6 +233,58 @@ static void read_config(tok *t, json_val config)
     if (t->special.eos >= 0) t->flag[t->special.eos] |= TOK_F_EOS;
 }
 
+/* The reference shows a normalised added token as the normalizer leaves it, and then no longer knows it
+   for a special one. */
+static cairn_status show_normalized(loader *l)
+{
+    tok *t = l->t;
+    buf x, y;
+    cairn_status st = CAIRN_OK;
+
+    buf_init(&x, MEM_TEXT);
+    buf_init(&y, MEM_TEXT);
+    for (uint32_t i = 0; i < t->n_added && t->n_norm; i++) {
+        const added *a = &t->added[i];
+        cairn_str s = a->text;
+        if (!a->normalized || !(t->flag[a->id] & TOK_F_ADDED)) continue;
+        TRY_GOTO(norm_run(t->norm, t->n_norm, s, &x, &y, &s, l->dg), out);
+        if (str_eq(s, a->text)) continue;
+        t->text[a->id] = tok_copy(t, s);
+        if (!t->text[a->id].ptr) {
+            st = no_memory(l);
+            goto out;
+        }
+        t->flag[a->id] &= (uint8_t)~TOK_F_SPECIAL;
+    }
+out:
+    buf_deinit(&x);
+    buf_deinit(&y);
+    return st;
+}
+
+/* Is every byte a piece, and no other text put to the pieces?  Then words need not be rewritten in the
+   byte-level alphabet: the pieces are bytes. */
+static bool has_all_bytes(loader *l)
+{
+    tok *t = l->t;
+    bool has[256] = {false};
+    int n = 0;
+
+    if (json_str(json_get(l->model, "continuing_subword_prefix")).len ||
+        json_str(json_get(l->model, "end_of_word_suffix")).len)
+        return false;
+    for (int32_t id = 0; id < t->n; id++) {
+        uint32_t cp;
+        cairn_str s = t->text[id];
+        if (s.len == 0 || s.len > 2 || (t->flag[id] & TOK_F_ADDED) || !utf8_valid(s)) continue;
+        int byte = uc_next(s.ptr, &cp) == s.len ? bytelevel_byte(cp) : -1;
+        if (byte < 0 || has[byte]) continue;
+        has[byte] = true;
+        n++;
+    }
+    return n == 256;
+}
+
 static cairn_status known_model(loader *l, cairn_str type)
 {
     static const char *const known[] = {"BPE", "WordPiece", "WordLevel", "Unigram"};
@@ -257,8 +311,10 @@ static cairn_status build(loader *l, json_val config)
     TRY(read_added(l));
     TRY(hf_normalizer(t, json_get(l->root, "normalizer"), l->where, l->dg));
     TRY(hf_pre_tokenizer(t, json_get(l->root, "pre_tokenizer"), l->where, l->dg));
+    TRY(show_normalized(l));
     TRY(hf_decoder(t, json_get(l->root, "decoder"), l->where, l->dg));
-    if (str_is(type, "BPE") && t->n_pre && t->pre[t->n_pre - 1].kind == PRE_BYTES) {
+    if (str_is(type, "BPE") && t->n_pre && t->pre[t->n_pre - 1].kind == PRE_BYTES &&
+        has_all_bytes(l)) {
         t->byte_level = true; /* the model's keys become bytes instead of the text characters */
         t->n_pre--;
     }

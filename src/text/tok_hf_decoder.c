@@ -139,9 +139,8 @@ static cairn_status one_decoder(loader *l, json_val v, cairn_str type)
     }
     if (str_is(type, "CTC") && fresh) return dec_ctc(l, v);
     if (str_is(type, "BPEDecoder") && fresh) {
-        d->strip = STR_LIT(" ");
-        d->strip_right = 1;
-        return add_replace(l, tok_copy(l->t, json_str(json_get(v, "suffix"))), STR_LIT(" "), NULL);
+        d->word_end = tok_copy(l->t, json_str(json_get(v, "suffix")));
+        return d->word_end.ptr ? CAIRN_OK : CAIRN_E_NOMEM;
     }
     return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: decoder of type \"%.*s\"", l->where,
                     STR_ARG(type));

@@ -279,6 +279,7 @@ typedef struct tok_decoder {
     bool word_piece; /* the first piece as spelt (out[] has the space before a word) */
     bool each_byte;  /* malformed bytes become one U+FFFD each */
     tok_bos_space bos_space;
+    cairn_str word_end;               /* BPEDecoder: a space, but nothing in the last piece */
     bool dedup;                       /* equal neighbours are one */
     bool drop_first;                  /* the first piece loses its `space` characters */
     cairn_str space;                  /* drop_first's character */

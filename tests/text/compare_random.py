@@ -214,6 +214,9 @@ def check(rng, doc, driver, n_texts, path):
     refs[0].encode_special_tokens = True
     with open(path, "w", encoding="utf-8") as f:
         f.write(text)
+    norm = refs[0].normalizer
+    if norm and any(a["normalized"] and not norm.normalize_str(a["content"]) for a in doc["added_tokens"]):
+        return 0, 0, "reference: matches an added token that is normalised to nothing everywhere"
     special = [a["content"] for a in doc["added_tokens"]]
     req, want = [], []
     size = refs[0].get_vocab_size()
