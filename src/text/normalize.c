@@ -211,7 +211,7 @@ static void put_cp(buf *out, uint32_t cp)
 /* Full lower case of one character: only U+0130 becomes two. */
 static void put_lower(buf *out, uint32_t cp)
 {
-    put_cp(out, (uint32_t)utf8proc_tolower((utf8proc_int32_t)(cp == 0x130 ? 'I' : cp)));
+    put_cp(out, uc_lower(cp == 0x130 ? 'I' : cp));
     if (cp == 0x130) put_cp(out, 0x307);
 }
 

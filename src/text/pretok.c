@@ -77,13 +77,12 @@ static void segment(folder *f, size_t from, size_t to, bool match)
 static bool char_matches(const pre_step *p, uint32_t cp)
 {
     uint32_t c = uc_class(cp);
-    bool punct = c & UC_PUNCT || (cp < 128 && c & UC_SYMBOL);
 
     switch (p->kind) {
     case PRE_DIGIT:
         return c & UC_NUMBER;
     case PRE_PUNCTUATION:
-        return punct;
+        return uc_is_punct(cp);
     case PRE_SPACE:
         return c & (UC_SPACE | UC_NEWLINE);
     case PRE_SCAN:

@@ -182,3 +182,39 @@ int uc_script(uint32_t cp)
     }
     return scripts[lo].script;
 }
+
+/* Punctuation by the tables of Unicode 8, which is what the reference's pre-tokenizers ask: these are
+   younger. */
+bool uc_is_punct(uint32_t cp)
+{
+    static const uint32_t younger[][2] = {
+        {0x61D, 0x61D},     {0x9FD, 0x9FD},     {0xA76, 0xA76},     {0xC77, 0xC77},
+        {0xC84, 0xC84},     {0x1B7D, 0x1B7E},   {0x2E43, 0x2E4F},   {0x2E52, 0x2E5D},
+        {0x10EAD, 0x10EAD}, {0x10F55, 0x10F59}, {0x10F86, 0x10F89}, {0x1144B, 0x1144F},
+        {0x1145A, 0x1145B}, {0x1145D, 0x1145D}, {0x11660, 0x1166C}, {0x116B9, 0x116B9},
+        {0x1183B, 0x1183B}, {0x11944, 0x11946}, {0x119E2, 0x119E2}, {0x11A3F, 0x11A46},
+        {0x11A9A, 0x11A9C}, {0x11A9E, 0x11AA2}, {0x11B00, 0x11B09}, {0x11C41, 0x11C45},
+        {0x11C70, 0x11C71}, {0x11EF7, 0x11EF8}, {0x11F43, 0x11F4F}, {0x11FFF, 0x11FFF},
+        {0x12FF1, 0x12FF2}, {0x16E97, 0x16E9A}, {0x16FE2, 0x16FE2}, {0x1E95E, 0x1E95F}};
+
+    if (cp < 128) return uc_class(cp) & (UC_PUNCT | UC_SYMBOL);
+    if (cp == 0x166D || cp == 0x111C9) return true; /* no longer */
+    if (!(uc_class(cp) & UC_PUNCT)) return false;
+    for (size_t i = 0; i < sizeof younger / sizeof younger[0]; i++)
+        if (cp >= younger[i][0] && cp <= younger[i][1]) return false;
+    return true;
+}
+
+uint32_t uc_lower(uint32_t cp)
+{
+    static const uint32_t younger[][2] = {{0x1C89, 0x1C8A}, {0xA7CB, 0x264},  {0xA7CC, 0xA7CD},
+                                          {0xA7CE, 0xA7CF}, {0xA7D2, 0xA7D3}, {0xA7D4, 0xA7D5},
+                                          {0xA7DA, 0xA7DB}, {0xA7DC, 0x19B}};
+
+    if (cp >= 0x10D50 && cp <= 0x10D65) return cp + 0x20;
+    if (cp >= 0x16EA0 && cp <= 0x16EB8) return cp + 0x1B;
+    if (cp >= 0x1C89 && cp <= 0xA7DC)
+        for (size_t i = 0; i < sizeof younger / sizeof younger[0]; i++)
+            if (cp == younger[i][0]) return younger[i][1];
+    return (uint32_t)utf8proc_tolower((utf8proc_int32_t)cp);
+}
