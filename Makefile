@@ -210,6 +210,18 @@ test-tsan:
 	$(MAKE_MORE) B=$(B)-tsan SAN=thread test-side
 	@tools/run-tests --bin $(B)-tsan/cairn --pytest tests/serve
 
+# Tokenizers beside their references, at length: CORPUS has a folder for each large vocabulary, LLAMA is
+# what bench/get-llama.cpp prints.  What is absent is skipped with a message.
+CHECK_PYTHON ?= $(shell tools/py-venv)
+CHECK_TEXTS ?= 100000
+.PHONY: check-text
+check-text:
+	$(MAKE_MORE) $(B)/tests/text/tok_driver
+	$(CHECK_PYTHON) tests/text/compare_tokenizers.py $(B)/tests/text/tok_driver '$(CORPUS)' --texts $(CHECK_TEXTS)
+	$(CHECK_PYTHON) tests/text/compare_random.py $(B)/tests/text/tok_driver --files 2000
+	$(CHECK_PYTHON) tests/text/compare_classes.py $(B)/tests/text/tok_driver
+	$(CHECK_PYTHON) tests/text/compare_gguf_pre.py $(B)/tests/text/tok_driver '$(LLAMA)'
+
 # Each target replays tests/fuzz/corpus/NAME, then makes inputs of its own for a while.
 FUZZ_SECONDS ?= 15
 $(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(call obj,$(fuzz_help)) $(B)/internal.a

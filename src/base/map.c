@@ -91,3 +91,8 @@ bool map_get(const map *m, cairn_str key, uint32_t *value)
     *value = s->value;
     return true;
 }
+
+void map_prefetch(const map *m, cairn_str key)
+{
+    if (m->n) __builtin_prefetch(&m->slot[hash_of(key) & (m->cap - 1)]);
+}

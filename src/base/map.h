@@ -17,5 +17,7 @@ cairn_status map_reserve(map *m, size_t n);
 /* Inserts or replaces.  The key's bytes must stay. */
 cairn_status map_put(map *m, cairn_str key, uint32_t value);
 bool map_get(const map *m, cairn_str key, uint32_t *value);
+/* A hint that `key` will be asked for soon: many at once wait for memory together. */
+void map_prefetch(const map *m, cairn_str key);
 
 #endif

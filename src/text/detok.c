@@ -166,7 +166,8 @@ static void emit_held(detok *d, bool last)
     const cairn_str end = d->t->dec.word_end;
     size_t at = 0, next;
 
-    while (d->held.len && (next = str_find(d->held, end, at)) != SIZE_MAX) {
+    if (!d->held.len) return;
+    while ((next = str_find(d->held, end, at)) != SIZE_MAX) {
         emit(d, d->held.ptr + at, next - at);
         if (!last) emit(d, " ", 1);
         at = next + end.len;

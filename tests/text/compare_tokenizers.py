@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares our tokenizer with PyPI's `tokenizers` over random text, both directions.
 
-usage: compare_tokenizers.py DRIVER FOLDER [--seconds S] [--seed N] [NAME...]
+usage: compare_tokenizers.py DRIVER FOLDER [--seconds S] [--texts N] [--seed N] [NAME...]
 
 DRIVER is the built tests/text/tok_driver.  FOLDER holds a folder for each vocabulary (tokenizer.json
 or tokenizer.json.zst, and tokenizer_config.json); names choose among them.  Skips with a message when
@@ -91,7 +91,7 @@ def unpack(folder, work):
     return out
 
 
-def compare(name, path, config, driver, seconds, seed, limit=20):
+def compare(name, path, config, driver, seconds, seed, texts=0, limit=20):
     import tokenizers
 
     ref = {True: tokenizers.Tokenizer.from_file(path), False: tokenizers.Tokenizer.from_file(path)}
@@ -103,7 +103,9 @@ def compare(name, path, config, driver, seconds, seed, limit=20):
     bad = n = 0
     end = time.time() + seconds
     vocab = ref[True].get_vocab_size()
-    while time.time() < end and bad < limit:
+    done = 0
+    while (done < texts if texts else time.time() < end) and bad < limit:
+        done += 1
         s = make_text(rng, specials, ())
         for parse in (True, False):
             for add in (True, False):
@@ -132,6 +134,7 @@ def main():
     ap.add_argument("driver")
     ap.add_argument("folder")
     ap.add_argument("--seconds", type=float, default=20)
+    ap.add_argument("--texts", type=int, default=0, help="that many a vocabulary, instead of a time")
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("names", nargs="*")
     o = ap.parse_intermixed_args()
@@ -150,7 +153,7 @@ def main():
         for name in names:
             folder = os.path.join(base, name)
             config = os.path.join(folder, "tokenizer_config.json")
-            bad += compare(name, unpack(folder, work), config, o.driver, o.seconds, o.seed)
+            bad += compare(name, unpack(folder, work), config, o.driver, o.seconds, o.seed, o.texts)
     return 1 if bad else 0
 
 
