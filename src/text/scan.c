@@ -258,6 +258,7 @@ static const struct {
 
 scan_fn scan_find(cairn_str pattern)
 {
+    uc_prepare();
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (str_is(pattern, known[i].pattern)) return known[i].scan;
     return NULL;
