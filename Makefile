@@ -175,7 +175,15 @@ kern-bench: $(B)/bench/bench_linear
 TEXT_PY ?= $(shell tools/py-venv)
 TEXT_TEMPLATES ?= $(or $(CAIRN_LLAMA_CPP),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/cairn/llama.cpp)/src/models/templates
 TEXT_SEEDS ?= 70
-check-text: $(B)/tests/text/test_jinja
+# Tokenizers: TOK_CORPUS has a folder for each large vocabulary, TOK_LLAMA is what bench/get-llama.cpp prints.
+# What is absent is skipped with a message.
+TOK_TEXTS ?= 100000
+tok_driver := $(B)/tests/text/tok_driver
+check-text: $(B)/tests/text/test_jinja $(tok_driver)
+	$(TEXT_PY) tests/text/compare_tokenizers.py $(tok_driver) '$(TOK_CORPUS)' --texts $(TOK_TEXTS)
+	$(TEXT_PY) tests/text/compare_random.py $(tok_driver) --files 2000
+	$(TEXT_PY) tests/text/compare_classes.py $(tok_driver)
+	$(TEXT_PY) tests/text/compare_gguf_pre.py $(tok_driver) '$(TOK_LLAMA)'
 	$(TEXT_PY) tests/text/compare_templates.py $< --generated 40 tests/text/templates $(TEXT_TEMPLATES) $(TEXT_CONFIGS)
 	$(TEXT_PY) tests/text/fuzz_templates.py $< --seed 100000 --count $(TEXT_SEEDS)000
 
@@ -209,18 +217,6 @@ test-tsan:
 	$(MAKE_MORE) B=$(B)-tsan SAN=thread TESTS='$(tsan_tests)' test
 	$(MAKE_MORE) B=$(B)-tsan SAN=thread test-side
 	@tools/run-tests --bin $(B)-tsan/cairn --pytest tests/serve
-
-# Tokenizers beside their references, at length: CORPUS has a folder for each large vocabulary, LLAMA is
-# what bench/get-llama.cpp prints.  What is absent is skipped with a message.
-CHECK_PYTHON ?= $(shell tools/py-venv)
-CHECK_TEXTS ?= 100000
-.PHONY: check-text
-check-text:
-	$(MAKE_MORE) $(B)/tests/text/tok_driver
-	$(CHECK_PYTHON) tests/text/compare_tokenizers.py $(B)/tests/text/tok_driver '$(CORPUS)' --texts $(CHECK_TEXTS)
-	$(CHECK_PYTHON) tests/text/compare_random.py $(B)/tests/text/tok_driver --files 2000
-	$(CHECK_PYTHON) tests/text/compare_classes.py $(B)/tests/text/tok_driver
-	$(CHECK_PYTHON) tests/text/compare_gguf_pre.py $(B)/tests/text/tok_driver '$(LLAMA)'
 
 # Each target replays tests/fuzz/corpus/NAME, then makes inputs of its own for a while.
 FUZZ_SECONDS ?= 15

@@ -336,12 +336,16 @@ cairn_status pretok_run(const pre_step *step, size_t n, cairn_str s, bool first,
 {
     buf_clear(&w->span_x);
     put_span(&w->span_x, (span){0, (uint32_t)s.len});
+    if (buf_status(&w->span_x) != CAIRN_OK) /* a step would clear that away */
+        return diag_set(dg, CAIRN_E_NOMEM, "no memory for the words of a text");
     *text = s;
     for (size_t i = 0; i < n; i++) {
         if (rewrites(&step[i])) {
             buf_clear(&w->span_y);
             buf_clear(&w->text_y);
             rewrite(&step[i], *text, first, &w->span_x, &w->span_y, &w->text_y);
+            TRY(buf_status(&w->span_y));
+            TRY(buf_status(&w->text_y));
             if (w->text_y.len > UINT32_MAX) return diag_set(dg, CAIRN_E_LIMIT, "text too long");
             swap_bufs(&w->span_x, &w->span_y);
             swap_bufs(&w->text_x, &w->text_y);
@@ -350,6 +354,7 @@ cairn_status pretok_run(const pre_step *step, size_t n, cairn_str s, bool first,
         }
         buf_clear(&w->span_y);
         TRY(split(&step[i], *text, &w->span_x, &w->span_y, dg));
+        TRY(buf_status(&w->span_y));
         swap_bufs(&w->span_x, &w->span_y);
     }
     if (buf_status(&w->span_x) != CAIRN_OK || buf_status(&w->span_y) != CAIRN_OK ||

@@ -42,13 +42,18 @@ static kept kept_by_norm(const norm_step *n)
     case NORM_STRIP:
     case NORM_STRIP_ACCENTS:
     case NORM_BERT:
+    case NORM_NMT:
         return KEPT_VISIBLE;
+    case NORM_PRECOMPILED: /* the file's map may make anything of anything */
+    case NORM_SPM:
+        return KEPT_NOTHING;
     }
     return KEPT_NOTHING;
 }
 
 static kept kept_by_pre(const pre_step *p)
 {
+    if (p->kind == PRE_SCRIPTS) return KEPT_NOTHING; /* loses what precedes the first script */
     if (p->behavior != PRE_REMOVED || p->kind == PRE_PREFIX || p->kind == PRE_BYTES ||
         p->kind == PRE_METASPACE)
         return KEPT_ALL;

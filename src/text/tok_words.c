@@ -58,8 +58,10 @@ work *pool_take(tok_pool *p)
     if (!w) return NULL;
     buf *all[] = WORK_BUFS(w);
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) buf_init(all[i], MEM_TEXT);
-    w->words = mem_calloc(WORD_SLOTS, sizeof *w->words, MEM_TEXT); /* without, all words are new */
-    return w;
+    w->words = mem_calloc(WORD_SLOTS, sizeof *w->words, MEM_TEXT);
+    if (w->words) return w;
+    work_free(w);
+    return NULL;
 }
 
 void pool_give(tok_pool *p, work *w)
