@@ -18,6 +18,7 @@ struct chat {
 
 static struct {
     char config[2000], text[200], bos[40], eos[40], extra[400], where[300], opener[40];
+    char named[200]; /* NAME=TEXT; of each further template of the last chat */
     int32_t eos_id[16];
     size_t n_eos;
     cairn_status chat_status;
@@ -136,6 +137,7 @@ cairn_status chat_open(cairn_str template_text, cairn_str bos, cairn_str eos, js
                        const char *where, chat **out, cairn_diag *dg)
 {
     buf b;
+    got.named[0] = '\0';
     keep(got.text, sizeof got.text, template_text);
     keep(got.bos, sizeof got.bos, bos);
     keep(got.eos, sizeof got.eos, eos);
@@ -152,6 +154,26 @@ cairn_status chat_open(cairn_str template_text, cairn_str bos, cairn_str eos, js
     if (!*out) return diag_set(dg, CAIRN_E_NOMEM, "chat");
     got.n_open++;
     return CAIRN_OK;
+}
+
+cairn_status chat_add_named(chat *c, cairn_str name, cairn_str template_text, const char *where,
+                            cairn_diag *dg)
+{
+    const size_t at = strlen(got.named);
+    (void)c;
+    (void)where;
+    (void)dg;
+    snprintf(got.named + at, sizeof got.named - at, "%.*s=%.*s;", STR_ARG(name),
+             STR_ARG(template_text));
+    return CAIRN_OK;
+}
+
+bool chat_has_named(const chat *c, cairn_str name)
+{
+    char word[64];
+    (void)c;
+    snprintf(word, sizeof word, "%.*s=", STR_ARG(name));
+    return strstr(got.named, word) != NULL;
 }
 
 void chat_close(chat *c)
@@ -261,6 +283,7 @@ static void which_template_wins(void **state)
                                  "{\"name\":\"default\",\"template\":\"D\"}]}");
     open_ok(&t);
     assert_string_equal(got.text, "D");
+    assert_string_equal(got.named, "tool_use=T;");
     textfiles_close(&t);
     put("tokenizer_config.json", "{\"chat_template\":\"KEY\"}");
     open_ok(&t);
