@@ -36,7 +36,8 @@ static void read_minicpm(config *c, const model_shape *s, decoder *d)
     const double depth = multiplier(c, "scale_depth", NULL, c->gguf ? 1.4 : 1);
     const double base = multiplier(c, "dim_model_base", NULL, c->gguf ? 256 : 1);
     d->embed_by = (float)multiplier(c, "scale_emb", "embedding_scale", c->gguf ? 12 : 1);
-    d->residual_by = (float)multiplier(c, NULL, "residual_scale", depth / sqrt((double)s->n_layer));
+    d->residual_by =
+        (float)multiplier(c, NULL, "residual_scale", depth / (double)sqrtf((float)s->n_layer));
     d->logits_by = (float)(1 / multiplier(c, NULL, "logit_scale", s->hidden / base));
     if (config_has(c, "sparse_config", NULL))
         config_fail(c, "sparse_config", "present", "dense attention");

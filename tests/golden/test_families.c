@@ -1,12 +1,13 @@
 /* Every family against its reference implementation: logits position by position, hidden states layer
-   by layer, greedy text.  The checkpoints are made here from their manifests; README.md says how the
-   goldens were made. */
+   by layer, greedy text.  HF checkpoints are made here from their manifests, GGUF files lie beside
+   their goldens; README.md says how both were made. */
 #include "test.h"
 
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/file.h"
@@ -15,7 +16,7 @@
 #include "mkweights.h"
 #include "model/model.h"
 
-enum { MAX_FOLDERS = 128 };
+enum { MAX_FOLDERS = 256 };
 
 typedef struct golden {
     source *src;
@@ -176,6 +177,17 @@ static void check_numerics(const model *m, const golden *g)
     assert_true(r.n_comparisons > 0);
 }
 
+/* The file to open: dir's model.gguf, or a temporary checkpoint of its manifest (false). */
+static bool checkpoint(const char *dir, char path[MKWEIGHTS_PATH])
+{
+    cairn_diag dg = {0};
+    const int len = snprintf(path, MKWEIGHTS_PATH, "%s/model.gguf", dir);
+    assert_in_range(len, 1, MKWEIGHTS_PATH - 1);
+    if (access(path, R_OK) == 0) return true;
+    if (mkweights_temp(dir, path, &dg) != CAIRN_OK) fail_msg("%s", dg.message);
+    return false;
+}
+
 static void check_family(void **state)
 {
     const char *dir = *state;
@@ -188,7 +200,7 @@ static void check_family(void **state)
     const double std = deviation(g.logits, (size_t)g.n * (size_t)g.vocab);
     compare c = {.g = &g, .tolerance = fmax(2e-3 * std, 100 * g.noise)};
 
-    if (mkweights_temp(dir, made, &dg) != CAIRN_OK) fail_msg("%s", dg.message);
+    const bool gguf = checkpoint(dir, made);
     if (model_open(made, &mo, &m, &dg) != CAIRN_OK) fail_msg("%s", dg.message);
     assert_int_equal(m->shape.vocab, g.vocab);
     check_hidden(m, &g);
@@ -209,27 +221,36 @@ static void check_family(void **state)
     check_numerics(m, &g);
     model_close(m);
     source_close(g.src);
-    mkweights_remove(made);
+    if (!gguf) mkweights_remove(made);
 }
 
-/* usage: test_families [NAME]: all checkpoints, or those whose folder begins with NAME */
-int main(int argc, char **argv)
+/* A test for each folder under `root` whose name begins with `name`. */
+static size_t add_tests(const char *root, const char *name, char path[][300],
+                        struct CMUnitTest *tests, size_t n)
 {
-    static const char root[] = "tests/golden/hf";
-    static char path[MAX_FOLDERS][300];
-    static struct CMUnitTest tests[MAX_FOLDERS];
-    size_t n = 0;
     DIR *d = opendir(root);
     for (struct dirent *e = d ? readdir(d) : NULL; e && n < MAX_FOLDERS; e = readdir(d)) {
-        if (e->d_name[0] == '.') continue;
-        if (argc > 1 && strncmp(e->d_name, argv[1], strlen(argv[1])) != 0) continue;
+        if (e->d_name[0] == '.' || strncmp(e->d_name, name, strlen(name)) != 0) continue;
         (void)snprintf(path[n], sizeof path[n], "%s/%s", root, e->d_name);
         tests[n] = (struct CMUnitTest){path[n], check_family, NULL, NULL, path[n]};
         n++;
     }
     if (d) closedir(d);
+    return n;
+}
+
+/* usage: test_families [NAME]: all checkpoints, or those whose folder begins with NAME */
+int main(int argc, char **argv)
+{
+    static char path[MAX_FOLDERS][300];
+    static struct CMUnitTest tests[MAX_FOLDERS];
+    const char *name = argc > 1 ? argv[1] : "";
+    size_t n = add_tests("tests/golden/hf", name, path, tests, 0);
+    n = add_tests("tests/golden/gguf", name, path, tests, n);
     if (n == 0) {
-        fprintf(stderr, "no goldens under %s: run from the top of the repository\n", root);
+        fprintf(stderr,
+                "no goldens of \"%s\" under tests/golden: run from the top of the repository\n",
+                name);
         return 1;
     }
     return _cmocka_run_group_tests("families", tests, n, NULL, NULL);

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Make a tiny GGUF file of each family with llama.cpp's own converter, beside what the HF reference computes from the same weights.
+
+    pip install torch transformers safetensors numpy gguf
+    python make_ggufs.py --llama-cpp DIR [--out DIR] [--only NAME,...]
+
+DIR of --llama-cpp is llama.cpp's source tree.  For every entry OUT/NAME/ gets
+    model.gguf               matrices bf16, vectors f32; names, permutations and keys are the converter's; no tokenizer
+    golden.safetensors       as make_goldens.py states
+"""
+import argparse, json, os, shutil, sys, tempfile
+from pathlib import Path
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import make_goldens, weights
+from make_goldens import L4, S4, c
+
+
+def t(**kw):
+    d = dict(vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_layers=2, max_position_embeddings=256)
+    d.update(kw)
+    return c(**d)
+
+
+def rope(kind, **kw):
+    return dict(rope_type=kind, rope_theta=10000.0, **kw)
+
+
+FAMILIES = {
+    # name: (model_type, config, fields that only the converter reads)
+    "llama": ("llama", t(rope_parameters=rope("llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                                              original_max_position_embeddings=64)), {}),
+    "qwen2": ("qwen2", t(tie_word_embeddings=True), {}),
+    "qwen3": ("qwen3", t(head_dim=16), {}),
+    "gemma": ("gemma", t(head_dim=16), {}),
+    "gemma2": ("gemma2", t(head_dim=16, sliding_window=16, query_pre_attn_scalar=16, attn_logit_softcapping=20.0,
+                           final_logit_softcapping=10.0), {}),
+    "gemma3": ("gemma3_text", t(head_dim=16, sliding_window=16, num_hidden_layers=6, query_pre_attn_scalar=16,
+                                rope_parameters={"full_attention": rope("linear", factor=8.0),
+                                                 "sliding_attention": rope("default")}), {}),
+    "phi3": ("phi3", t(sliding_window=7, original_max_position_embeddings=256,
+                       rope_parameters=rope("default", partial_rotary_factor=0.75, original_max_position_embeddings=256)), {}),
+    "phi3_long": ("phi3", t(original_max_position_embeddings=32, tie_word_embeddings=True, rope_parameters=rope(
+        "longrope", short_factor=[1.0 + 0.1 * i for i in range(4)], long_factor=[2.0 + 0.5 * i for i in range(4)])), {}),
+    "granite": ("granite", t(embedding_multiplier=3.0, attention_multiplier=0.2, residual_multiplier=0.4, logits_scaling=2.0), {}),
+    "olmo2": ("olmo2", t(num_attention_heads=4, num_key_value_heads=4), {}),
+    "olmo3": ("olmo3", t(sliding_window=16, num_hidden_layers=4, layer_types=[S4, S4, S4, L4], rope_parameters={
+        "full_attention": dict(rope("yarn", factor=8.0, original_max_position_embeddings=32, beta_fast=32.0, beta_slow=1.0)),
+        "sliding_attention": rope("default")}), {}),
+    "cohere2": ("cohere2", t(sliding_window=16, num_hidden_layers=4, layer_types=[S4, S4, S4, L4], logit_scale=0.25), {"rotary_pct": 1.0}),
+    "smollm3": ("smollm3", t(num_hidden_layers=4), {}),
+    "glm4": ("glm4", t(head_dim=16, attention_bias=True, rope_parameters=rope("default", partial_rotary_factor=0.5)), {}),
+    "ernie4_5": ("ernie4_5", t(head_dim=16), {}),
+    "seed_oss": ("seed_oss", t(head_dim=16, attention_bias=True), {}),
+    "hunyuan": ("hunyuan_v1_dense", t(head_dim=16), {}),
+    "apertus": ("apertus", t(rope_parameters=rope("llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                                                  original_max_position_embeddings=64)), {}),
+    # What Granite computes, as its fields are spelled here: MiniCPM's own modelling file is not part of transformers.
+    "minicpm": ("granite", t(embedding_multiplier=4.0, attention_multiplier=8.0 ** -0.5, residual_multiplier=1.4 / 2.0 ** 0.5,
+                             logits_scaling=2.0),
+                {"model_type": "minicpm", "architectures": ["MiniCPMForCausalLM"], "scale_emb": 4, "scale_depth": 1.4, "dim_model_base": 16}),
+}
+
+
+def convert(src, out, gguf, get_model_class):
+    arch = json.load(open(os.path.join(src, "config.json")))["architectures"][0]
+    cls = get_model_class(arch)
+    cls.set_vocab = lambda self: self._set_vocab_none()
+    cls(Path(src), gguf.LlamaFileType.MOSTLY_BF16, Path(out), model_name="tiny").write()
+
+
+def main():
+    a = argparse.ArgumentParser()
+    a.add_argument("--llama-cpp", required=True)
+    a.add_argument("--out", default="tests/golden/gguf")
+    a.add_argument("--only")
+    a = a.parse_args()
+    sys.path[:0] = [a.llama_cpp, os.path.join(a.llama_cpp, "gguf-py")]
+    import gguf
+    from conversion import get_model_class
+    for i, (name, (model_type, config, more)) in enumerate(FAMILIES.items()):
+        if a.only and name not in a.only.split(","):
+            continue
+        with tempfile.TemporaryDirectory() as tmp:
+            make_goldens.make(name, model_type, config, tmp, 3000 + i)
+            src, dst = os.path.join(tmp, name), os.path.join(a.out, name)
+            weights.materialize(src)
+            cj = os.path.join(src, "config.json")
+            merged = json.load(open(cj)) | more
+            json.dump(merged, open(cj, "w"))
+            os.makedirs(dst, exist_ok=True)
+            convert(src, os.path.join(dst, "model.gguf"), gguf, get_model_class)
+            shutil.copy(os.path.join(src, "golden.safetensors"), dst)
+
+
+if __name__ == "__main__":
+    main()
