@@ -116,7 +116,7 @@ static cairn_status apertus_open(model *m, config *c, cairn_diag *dg)
     xielu_params *act = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *act);
     if (!ap || !act) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
     TRY(decoder_prepare(m, c, d, &rope, dg));
-    TRY(decoder_bind_head(m, d, b.tied, dg));
+    TRY(decoder_bind_head(m, d, b.tied, 0, dg));
     for (int32_t i = 0; i < b.s.n_layer; i++) {
         TRY(decoder_bind_attn(m, &d->layer[i], i, dg));
         TRY(weights_bind(&m->w, decoder_head_norms, DECODER_HEAD_NORMS, i, &d->layer[i], dg));

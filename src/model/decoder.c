@@ -8,10 +8,11 @@
 #include "base/diag.h"
 
 #define TOP(f) offsetof(decoder, f)
-static const weight_row top_rows[] = {
+static const weight_row embed_rows[] = {
     {TOP(tok_embed), "model.embed_tokens", "token_embd", DIM_VOCAB, DIM_HIDDEN, W_GATHER},
-    {TOP(out_norm), "model.norm", "output_norm", DIM_ONE, DIM_HIDDEN, 0},
 };
+static const weight_row out_norm_row = {TOP(out_norm), "model.norm", "output_norm",
+                                        DIM_ONE,       DIM_HIDDEN,   0};
 static const weight_row head_rows[] = {
     {TOP(lm_head), "lm_head", "output", DIM_VOCAB, DIM_HIDDEN, W_HEAD},
 };
@@ -136,9 +137,12 @@ cairn_status decoder_prepare(model *m, config *c, decoder *d, const rope_params 
     return CAIRN_OK;
 }
 
-cairn_status decoder_bind_head(model *m, decoder *d, bool tied, cairn_diag *dg)
+cairn_status decoder_bind_head(model *m, decoder *d, bool tied, uint32_t norm_flags, cairn_diag *dg)
 {
-    TRY(weights_bind(&m->w, top_rows, N(top_rows), -1, d, dg));
+    weight_row norm = out_norm_row;
+    norm.flags = norm_flags;
+    TRY(weights_bind(&m->w, embed_rows, N(embed_rows), -1, d, dg));
+    TRY(weights_bind(&m->w, &norm, 1, -1, d, dg));
     if (!tied) return weights_bind(&m->w, head_rows, N(head_rows), -1, d, dg);
     weights_tie(&m->w, d->tok_embed);
     d->lm_head = d->tok_embed;
@@ -178,7 +182,7 @@ cairn_status decoder_bind_moe(model *m, config *c, const base_config *b, decoder
                               const decoder_moe *moe, cairn_diag *dg)
 {
     TRY(decoder_prepare(m, c, d, rope, dg));
-    TRY(decoder_bind_head(m, d, b->tied, dg));
+    TRY(decoder_bind_head(m, d, b->tied, norms[0].flags & W_PLUS_ONE, dg));
     for (int32_t i = 0; i < m->shape.n_layer; i++) {
         TRY(weights_bind(&m->w, norms, n_norms, i, &d->layer[i], dg));
         TRY(decoder_bind_attn(m, &d->layer[i], i, dg));

@@ -47,7 +47,8 @@ extern const expert_row decoder_expert_rows[DECODER_EXPERT_ROWS];
 cairn_status decoder_begin(model *m, config *c, const base_config *b, decoder **out,
                            cairn_diag *dg);
 /* Last step: checks the config, lays out the cache by d->window, binds the embedding, the last norm,
-   the head, the matrices of every layer and `norms`, rows of a decoder_layer.  Every layer rotates
+   the head, the matrices of every layer and `norms`, rows of a decoder_layer (the last norm's gain is
+   stored as the first of them is).  Every layer rotates
    by `rope`, to which tables that a GGUF file holds as tensors are added. */
 cairn_status decoder_bind(model *m, config *c, const base_config *b, decoder *d,
                           const rope_params *rope, const weight_row *norms, size_t n_norms,
@@ -61,7 +62,9 @@ cairn_status decoder_bind_moe(model *m, config *c, const base_config *b, decoder
 /* The parts of decoder_bind, for families that bind some of it themselves. */
 cairn_status decoder_prepare(model *m, config *c, decoder *d, const rope_params *rope,
                              cairn_diag *dg);
-cairn_status decoder_bind_head(model *m, decoder *d, bool tied, cairn_diag *dg);
+/* `norm_flags`: of the last norm's gain. */
+cairn_status decoder_bind_head(model *m, decoder *d, bool tied, uint32_t norm_flags,
+                               cairn_diag *dg);
 /* q, k, v and o; q, k and v as three matrices or in one. */
 cairn_status decoder_bind_attn(model *m, decoder_layer *L, int32_t i, cairn_diag *dg);
 /* Gate, up and down; gate and up as two matrices or in one. */

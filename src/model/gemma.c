@@ -9,68 +9,31 @@
 
 #include "base/diag.h"
 #include "base/str.h"
-#include "model/family.h"
-#include "nn/blocks.h"
-
-typedef struct gemma_layer {
-    const weight *attn_norm, *post_attn_norm, *mlp_norm, *post_mlp_norm;
-    gqa_weights attn; /* with norms on q and k in Gemma 3 */
-    glu_weights mlp;
-} gemma_layer;
+#include "model/decoder.h"
 
 typedef struct gemma {
-    const weight *tok_embed, *out_norm;
-    gemma_layer *layer;
-    const int32_t *window;
-    rope_spec rope, rope_windowed;
-    float eps, scale, attn_cap, out_cap;
+    decoder *d;
+    rope_spec rope_windowed;
+    float attn_cap, out_cap; /* 0: none */
 } gemma;
 
-#define TOP(f) offsetof(gemma, f)
-static const weight_row top_rows[] = {
-    {TOP(tok_embed), "model.embed_tokens", "token_embd", DIM_VOCAB, DIM_HIDDEN, W_GATHER},
-    {TOP(out_norm), "model.norm", "output_norm", DIM_ONE, DIM_HIDDEN, W_PLUS_ONE},
-};
-#undef TOP
-
-#define L(f)  offsetof(gemma_layer, f)
+#define L(f)  offsetof(decoder_layer, f)
 #define HF(n) "model.layers.%d." n
 #define GG(n) "blk.%d." n
-static const weight_row layer_rows[] = {
+static const weight_row norm_rows[] = {
     {L(attn_norm), HF("input_layernorm"), GG("attn_norm"), DIM_ONE, DIM_HIDDEN, W_PLUS_ONE},
-    {L(attn.wq), HF("self_attn.q_proj"), GG("attn_q"), DIM_Q, DIM_HIDDEN, W_BIAS_QKV},
-    {L(attn.wk), HF("self_attn.k_proj"), GG("attn_k"), DIM_KV, DIM_HIDDEN, W_BIAS_QKV},
-    {L(attn.wv), HF("self_attn.v_proj"), GG("attn_v"), DIM_KV, DIM_HIDDEN, W_BIAS_QKV},
-    {L(attn.wo), HF("self_attn.o_proj"), GG("attn_output"), DIM_HIDDEN, DIM_Q,
-     W_BIAS_OUT | W_ATTN_OUT},
-    {L(post_attn_norm), HF("post_attention_layernorm"), GG("post_attention_norm"), DIM_ONE,
-     DIM_HIDDEN, W_PLUS_ONE},
-    {L(mlp_norm), HF("pre_feedforward_layernorm"), GG("ffn_norm"), DIM_ONE, DIM_HIDDEN, W_PLUS_ONE},
-    {L(mlp.gate), HF("mlp.gate_proj"), GG("ffn_gate"), DIM_FFN, DIM_HIDDEN, 0},
-    {L(mlp.up), HF("mlp.up_proj"), GG("ffn_up"), DIM_FFN, DIM_HIDDEN, 0},
-    {L(mlp.down), HF("mlp.down_proj"), GG("ffn_down"), DIM_HIDDEN, DIM_FFN, W_FFN_DOWN},
-    {L(post_mlp_norm), HF("post_feedforward_layernorm"), GG("post_ffw_norm"), DIM_ONE, DIM_HIDDEN,
+    {L(attn_post), HF("post_attention_layernorm"), GG("post_attention_norm"), DIM_ONE, DIM_HIDDEN,
      W_PLUS_ONE},
-};
-static const weight_row head_norm_rows[] = {
+    {L(mlp_norm), HF("pre_feedforward_layernorm"), GG("ffn_norm"), DIM_ONE, DIM_HIDDEN, W_PLUS_ONE},
+    {L(mlp_post), HF("post_feedforward_layernorm"), GG("post_ffw_norm"), DIM_ONE, DIM_HIDDEN,
+     W_PLUS_ONE},
     {L(attn.q_norm), HF("self_attn.q_norm"), GG("attn_q_norm"), DIM_ONE, DIM_HEAD, W_PLUS_ONE},
     {L(attn.k_norm), HF("self_attn.k_norm"), GG("attn_k_norm"), DIM_ONE, DIM_HEAD, W_PLUS_ONE},
 };
 #undef L
 #undef HF
 #undef GG
-#define N(a) (sizeof(a) / sizeof((a)[0]))
-
-static cairn_status bind(model *m, gemma *g, bool third, cairn_diag *dg)
-{
-    TRY(weights_bind(&m->w, top_rows, N(top_rows), -1, g, dg));
-    weights_tie(&m->w, g->tok_embed);
-    for (int32_t i = 0; i < m->shape.n_layer; i++) {
-        TRY(weights_bind(&m->w, layer_rows, N(layer_rows), i, &g->layer[i], dg));
-        if (third) TRY(weights_bind(&m->w, head_norm_rows, N(head_norm_rows), i, &g->layer[i], dg));
-    }
-    return CAIRN_OK;
-}
+enum { N_NORMS = sizeof norm_rows / sizeof norm_rows[0] }; /* the last two are Gemma 3's */
 
 /* GGUF files do not hold query_pre_attn_scalar: it is the head width, but hidden / heads in the
    27B models, which only their number of layers tells (46 in Gemma 2, 62 in Gemma 3). */
@@ -123,61 +86,55 @@ static cairn_status gemma_open(model *m, config *c, cairn_diag *dg)
     const bool third = str_starts(str_of(c->arch), STR_LIT("gemma3"));
     const base_config b = config_base(c, third ? &gemma3_defaults : &gemma2_defaults);
     rope_params full, windowed;
-    uint32_t biased = 0;
     gemma *g = arena_calloc(&m->a, 1, sizeof *g);
     if (!g) return diag_set(dg, CAIRN_E_NOMEM, "model");
-    TRY(c->status);
+    TRY(decoder_begin(m, c, &b, &g->d, dg));
     config_only(c, "hidden_activation", acts);
-    m->shape = b.s;
-    m->impl = g;
-    g->eps = b.eps;
-    g->scale = score_scale(c, &b, third);
+    g->d->score_scale = score_scale(c, &b, third);
+    g->d->embed_by = sqrtf((float)b.s.hidden);
     g->attn_cap = cap_of(c, "attn_logit_softcapping", third ? 0 : 50);
     g->out_cap = cap_of(c, "final_logit_softcapping", third ? 0 : 30);
     const int32_t period = config_int(c, "sliding_window_pattern", NULL, 1, 1 << 12, third ? 6 : 2);
-    g->window = config_windows(c, b.s.n_layer, window_of(c, third), period, &m->a);
+    g->d->window = config_windows(c, b.s.n_layer, window_of(c, third), period, &m->a);
     read_rope(c, &b, third, &m->a, &full, &windowed);
-    if (config_bool(c, "attention_bias", false)) biased = W_BIAS_QKV | W_BIAS_OUT;
     if (config_bool(c, "use_bidirectional_attention", false))
         config_fail(c, "use_bidirectional_attention", "true", "a causal model");
     if (!b.tied)
         config_fail(c, c->gguf ? "tensor output.weight" : "tie_word_embeddings",
                     c->gguf ? "one" : "false", "embeddings that are the head too in this family");
     TRY(c->status);
-    TRY(family_weights(m, &b, dg));
-    m->w.need_bias = biased;
-    TRY(family_rope(m, &full, &g->rope, dg));
     TRY(family_rope(m, &windowed, &g->rope_windowed, dg));
-    TRY(family_cache(m, g->window, dg));
-    g->layer = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *g->layer);
-    if (!g->layer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
-    return bind(m, g, third, dg);
+    TRY(decoder_bind(m, c, &b, g->d, &full, norm_rows, third ? N_NORMS : N_NORMS - 2, dg));
+    for (int32_t i = 0; i < b.s.n_layer; i++)
+        if (g->d->window[i]) g->d->layer[i].rope = &g->rope_windowed;
+    m->impl = g;
+    return CAIRN_OK;
 }
 
 static val gemma_forward(fwd *f, const model *m)
 {
     const gemma *g = m->impl;
-    const model_shape *s = &m->shape;
-    attention a = {
-        .h = {s->n_head, s->n_kv_head, s->head_dim}, .scale = g->scale, .softcap = g->attn_cap};
-    val x = embed(f, g->tok_embed, sqrtf((float)s->hidden));
+    const decoder *d = g->d;
+    attention a = decoder_attention(m, d);
+    a.softcap = g->attn_cap;
+    val x = embed(f, d->tok_embed, d->embed_by);
     tap(f, x, 0);
-    for (f->layer = 0; f->layer < s->n_layer; f->layer++) {
-        const gemma_layer *L = &g->layer[f->layer];
-        val h = rms_norm(f, x, L->attn_norm, g->eps);
-        a.window = g->window[f->layer];
-        h = gqa(f, h, &L->attn, &a, a.window ? &g->rope_windowed : &g->rope, g->eps);
-        h = rms_norm(f, h, L->post_attn_norm, g->eps);
+    for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
+        const decoder_layer *L = &d->layer[f->layer];
+        val h = rms_norm(f, x, L->attn_norm, d->eps);
+        a.window = d->window[f->layer];
+        h = gqa(f, h, &L->attn, &a, L->rope, d->eps);
+        h = rms_norm(f, h, L->attn_post, d->eps);
         x = add(f, x, h);
-        h = rms_norm(f, x, L->mlp_norm, g->eps);
+        h = rms_norm(f, x, L->mlp_norm, d->eps);
         h = glu_mlp(f, h, &L->mlp, GLU_GELU_TANH);
-        h = rms_norm(f, h, L->post_mlp_norm, g->eps);
+        h = rms_norm(f, h, L->mlp_post, d->eps);
         x = add(f, x, h);
         tap(f, x, f->layer + 1);
     }
     f->layer = -1;
-    x = rms_norm(f, x, g->out_norm, g->eps);
-    x = linear(f, x, g->tok_embed);
+    x = rms_norm(f, x, d->out_norm, d->eps);
+    x = linear(f, x, d->lm_head);
     return g->out_cap > 0 ? softcap(f, x, g->out_cap) : x;
 }
 

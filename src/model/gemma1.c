@@ -13,9 +13,6 @@ static const weight_row norm_rows[] = {
      DIM_HIDDEN, W_PLUS_ONE},
 };
 #undef L
-static const weight_row out_norm_row = {
-    offsetof(decoder, out_norm), "model.norm", "output_norm", DIM_ONE, DIM_HIDDEN, W_PLUS_ONE};
-
 static const config_defaults gemma_defaults = {
     .n_head = 16, .n_kv_head = 16, .head_dim = 256, .vocab = 256000, .ctx = 8192, .tied = true};
 
@@ -33,8 +30,7 @@ static cairn_status gemma1_open(model *m, config *c, cairn_diag *dg)
         config_fail(c, "use_bidirectional_attention", "true", "a causal model");
     d->embed_by = sqrtf((float)b.s.hidden);
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
-    TRY(decoder_bind(m, c, &b, d, &rope, norm_rows, sizeof norm_rows / sizeof norm_rows[0], dg));
-    return weights_bind(&m->w, &out_norm_row, 1, -1, d, dg);
+    return decoder_bind(m, c, &b, d, &rope, norm_rows, sizeof norm_rows / sizeof norm_rows[0], dg);
 }
 
 static val gemma1_forward(fwd *f, const model *m)

@@ -22,7 +22,7 @@ static int32_t window_of(config *c, bool mistral)
 static cairn_status llama_open(model *m, config *c, cairn_diag *dg)
 {
     static const char *const acts[] = {"silu", NULL};
-    const bool mistral = str_is(str_of(c->arch), "mistral");
+    const bool mistral = str_is(str_of(c->arch), "mistral") || str_is(str_of(c->arch), "ministral");
     const base_config b = config_base(c, mistral ? &mistral_defaults : &llama_defaults);
     rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
     decoder *d;
@@ -33,6 +33,6 @@ static cairn_status llama_open(model *m, config *c, cairn_diag *dg)
     return decoder_bind(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg);
 }
 
-static const char *const hf_types[] = {"llama", "mistral", NULL};
+static const char *const hf_types[] = {"llama", "mistral", "ministral", NULL};
 static const char *const gguf_archs[] = {"llama", NULL};
 const family family_llama = {"llama", hf_types, gguf_archs, llama_open, decoder_forward};

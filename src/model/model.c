@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/diag.h"
 #include "base/machine.h"
+#include "base/str.h"
 #include "format/format.h"
 #include "model/family.h"
 #include "tensor/fuse.h"
@@ -40,18 +41,31 @@ static cairn_status unknown(const source *src, const char *arch, cairn_diag *dg)
     return CAIRN_E_UNSUPPORTED;
 }
 
-static cairn_status find_family(const source *src, const char *arch, const family **out,
-                                cairn_diag *dg)
+static const family *find_family(const source *src, const char *arch)
 {
     for (size_t i = 0; i < N_FAMILY; i++) {
         const char *const *names = src->format == SOURCE_GGUF ? families[i]->gguf : families[i]->hf;
         for (; *names; names++)
-            if (strcmp(*names, arch) == 0) {
-                *out = families[i];
-                return CAIRN_OK;
-            }
+            if (strcmp(*names, arch) == 0) return families[i];
     }
-    return unknown(src, arch, dg);
+    return NULL;
+}
+
+/* The family of the file's own word, or of the language model inside it: wrappers with towers for
+   pictures name it under text_config. */
+static cairn_status choose_family(config *c, const family **out, cairn_diag *dg)
+{
+    const family *f = find_family(c->src, c->arch);
+    char inner[sizeof c->arch] = "";
+    const cairn_str word = meta_str(&c->src->meta, "text_config.model_type", STR_LIT(""));
+    if (!f && !c->gguf && word.len > 0 && word.len < sizeof inner) {
+        memcpy(inner, word.ptr, word.len);
+        f = find_family(c->src, inner);
+    }
+    if (!f) return unknown(c->src, c->arch, dg);
+    if (inner[0]) memcpy(c->arch, inner, sizeof inner);
+    *out = f;
+    return CAIRN_OK;
 }
 
 cairn_status family_cache(model *m, const int32_t *window, cairn_diag *dg)
@@ -114,7 +128,7 @@ static cairn_status open_family(model *m, cairn_diag *dg)
 {
     config c = config_of(m->src, dg);
     TRY(c.status);
-    TRY(find_family(m->src, c.arch, &m->family, dg));
+    TRY(choose_family(&c, &m->family, dg));
     char *arch = arena_alloc(&m->a, sizeof c.arch);
     if (!arch) return diag_set(dg, CAIRN_E_NOMEM, "model");
     memcpy(arch, c.arch, sizeof c.arch);

@@ -26,7 +26,7 @@ def rope(kind, **kw):
 
 
 FAMILIES = {
-    # name: (model_type, config, fields that only the converter reads)
+    # name (_fused: q, k and v in one tensor): (model_type, config, fields that only the converter reads)
     "llama": ("llama", t(rope_parameters=rope("llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
                                               original_max_position_embeddings=64)), {}),
     "qwen2": ("qwen2", t(tie_word_embeddings=True), {}),
@@ -58,14 +58,15 @@ FAMILIES = {
     "minicpm": ("granite", t(embedding_multiplier=4.0, attention_multiplier=8.0 ** -0.5, residual_multiplier=1.4 / 2.0 ** 0.5,
                              logits_scaling=2.0),
                 {"model_type": "minicpm", "architectures": ["MiniCPMForCausalLM"], "scale_emb": 4, "scale_depth": 1.4, "dim_model_base": 16}),
+    "seed_oss_fused": ("seed_oss", t(head_dim=16, attention_bias=True), {}),
 }
 
 
-def convert(src, out, gguf, get_model_class):
+def convert(src, out, gguf, get_model_class, fuse):
     arch = json.load(open(os.path.join(src, "config.json")))["architectures"][0]
     cls = get_model_class(arch)
     cls.set_vocab = lambda self: self._set_vocab_none()
-    cls(Path(src), gguf.LlamaFileType.MOSTLY_BF16, Path(out), model_name="tiny").write()
+    cls(Path(src), gguf.LlamaFileType.MOSTLY_BF16, Path(out), model_name="tiny", fuse_qkv=fuse).write()
 
 
 def main():
@@ -87,8 +88,10 @@ def main():
             cj = os.path.join(src, "config.json")
             merged = json.load(open(cj)) | more
             json.dump(merged, open(cj, "w"))
+            vocab = {"model": {"vocab": {str(k): k for k in range(merged["vocab_size"])}}, "added_tokens": []}
+            json.dump(vocab, open(os.path.join(src, "tokenizer.json"), "w"))  # some converters count it
             os.makedirs(dst, exist_ok=True)
-            convert(src, os.path.join(dst, "model.gguf"), gguf, get_model_class)
+            convert(src, os.path.join(dst, "model.gguf"), gguf, get_model_class, name.endswith("_fused"))
             shutil.copy(os.path.join(src, "golden.safetensors"), dst)
 
 

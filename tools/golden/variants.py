@@ -69,4 +69,18 @@ FAMILIES = {
                                             rope_parameters=rope("dynamic", alpha=50.0, factor=1.0))),
     "apertus_plain": ("apertus", c(hidden_size=72, num_attention_heads=6, num_key_value_heads=1, attention_bias=True,
                                    tie_word_embeddings=True, num_hidden_layers=3, rope_parameters=rope("default"))),
+    "ministral": ("ministral", c(head_dim=20, num_attention_heads=6, num_key_value_heads=3, sliding_window=6, num_hidden_layers=5,
+                                 layer_types=[L4, S4, L4, S4, S4])),
+    # The widths of MiniCPM5-1B, a Llama, but for the vocabulary, the MLP and the number of layers.
+    "llama_minicpm5": ("llama", c(hidden_size=1536, num_attention_heads=16, num_key_value_heads=2, head_dim=128, num_hidden_layers=1,
+                                  intermediate_size=384, vocab_size=128)),
+    # MiniCPM's own modelling file is not part of transformers: what Granite computes, as its fields are spelled here.
+    "minicpm": ("granite", c(embedding_multiplier=12.0, attention_multiplier=0.25, residual_multiplier=1.4 / 4 ** 0.5, logits_scaling=0.25),
+                dict(model_type="minicpm", architectures=["MiniCPMForCausalLM"], scale_emb=12, scale_depth=1.4, dim_model_base=256,
+                     embedding_multiplier=None, attention_multiplier=None, residual_multiplier=None, logits_scaling=None)),
+    # A wrapper: the language model's fields under text_config, a tower for pictures beside it.
+    "mistral3_wrapped": ("mistral3", dict(
+        text_config=c(model_type="mistral", head_dim=20, num_hidden_layers=3, sliding_window=None),
+        vision_config=dict(model_type="pixtral", hidden_size=16, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, head_dim=8,
+                           image_size=32, patch_size=8), image_token_index=7, tie_word_embeddings=False)),
 }

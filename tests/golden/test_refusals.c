@@ -1,0 +1,114 @@
+/* Fields of config.json that change the function: a value that a family does not compute, or that
+   contradicts the tensors, is an error that names the field or the tensor. */
+#include "test.h"
+
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "cairn/model.h"
+#include "mkweights.h"
+
+typedef struct refusal {
+    const char *golden, *key, *value, *says;
+} refusal;
+
+static const refusal cases[] = {
+    {"apertus", "hidden_act", "\"silu\"", "hidden_act is \"silu\"; expected xielu"},
+    {"apertus", "post_norm", "true", "post_norm is true"},
+    {"apertus", "qk_norm", "false", "qk_norm is false"},
+    {"cohere2", "hidden_act", "\"gelu\"", "hidden_act is \"gelu\""},
+    {"cohere2", "use_qk_norm", "true", "use_qk_norm is true; expected false"},
+    {"cohere2", "use_parallel_block", "false", "use_parallel_block is false; expected true"},
+    {"cohere2", "rotary_pct", "0.5", "rotary_pct is 0.5"},
+    {"cohere2", "position_embedding_type", "\"alibi\"", "position_embedding_type is \"alibi\""},
+    {"cohere2", "logit_scale", "0", "logit_scale is 0"},
+    {"cohere2", "sliding_window", "null", "sliding_window is missing"},
+    {"ernie4_5", "use_bias", "true", "self_attn.q_proj.bias is missing"},
+    {"gemma", "use_bidirectional_attention", "true", "use_bidirectional_attention is true"},
+    {"gemma", "hidden_act", "\"silu\"", "hidden_act is \"silu\""},
+    {"glm4", "attention_bias", "false", "model.layers.0.self_attn.k_proj.bias"},
+    {"glm4", "partial_rotary_factor", "1.5", "partial_rotary_factor is"},
+    {"glm4", "partial_rotary_factor", "0.01", "rotary embedding of 0 dimensions"},
+    {"granite", "attention_bias", "true", "self_attn.q_proj.bias is missing"},
+    {"granite", "mlp_bias", "true", "mlp.gate_proj.bias is missing"},
+    {"granite", "residual_multiplier", "0", "residual_multiplier is 0"},
+    {"granite", "logits_scaling", "-1", "logits_scaling is -1"},
+    {"hunyuan", "use_qk_norm", "false", "use_qk_norm is false"},
+    {"hunyuan", "use_cla", "true", "use_cla is true"},
+    {"hunyuan", "num_experts", "8", "`num_experts` must be from 0 to 1"},
+    {"minicpm", "sparse_config", "{\"kernel_size\": 32}", "sparse_config is present"},
+    {"minicpm", "dim_model_base", "0", "dim_model_base is 0"},
+    {"olmo2", "num_key_value_heads", "4", "k_norm.weight: shape is [32]; expected [64]"},
+    {"olmo3", "sliding_window", "null", "sliding_window is missing"},
+    {"phi3", "rope_type", "\"yarn\"", "rope_scaling.type is \"yarn\""},
+    {"phi3", "num_attention_heads", "2", "qkv_proj.weight: shape is [128, 64]; expected [192, 64]"},
+    {"phi3", "intermediate_size", "64", "gate_up_proj.weight: shape is [256, 64]"},
+    {"phi3", "attention_bias", "true", "qkv_proj.bias is missing"},
+    {"seed_oss", "attention_out_bias", "true", "self_attn.o_proj.bias is missing"},
+    {"seed_oss", "attention_bias", "false", "model.layers.0.self_attn.k_proj.bias"},
+    {"smollm3", "no_rope_layer_interval", "0", "`no_rope_layer_interval` must be"},
+    {"smollm3", "no_rope_layers", "[1, 2, 1, 1],\n\"unread\": [", "no_rope_layers is another list"},
+};
+
+/* `text` with the line of "key" given another value, or with a first line of it. */
+static void with_field(cairn_str text, const char *key, const char *v, buf *out)
+{
+    char quoted[64];
+    (void)snprintf(quoted, sizeof quoted, "\"%s\":", key);
+    const size_t at = str_find(text, str_of(quoted), 0);
+    if (at == SIZE_MAX) {
+        buf_printf(out, "{\n  %s %s,%.*s", quoted, v, (int)(text.len - 1), text.ptr + 1);
+        return;
+    }
+    const size_t end = str_find(text, STR_LIT("\n"), at);
+    assert_true(end != SIZE_MAX);
+    const bool comma = text.ptr[end - 1] == ',';
+    buf_printf(out, "%.*s%s %s%s%.*s", (int)at, text.ptr, quoted, v, comma ? "," : "",
+               (int)(text.len - end), text.ptr + end);
+}
+
+static void rewrite(const char *dir, const refusal *r)
+{
+    char path[MKWEIGHTS_PATH + 32];
+    static char text[1 << 16];
+    buf b;
+    (void)snprintf(path, sizeof path, "%s/config.json", dir);
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    const size_t len = fread(text, 1, sizeof text, f);
+    assert_int_equal(fclose(f), 0);
+    buf_init(&b, MEM_MISC);
+    with_field((cairn_str){text, len}, r->key, r->value, &b);
+    f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(b.ptr, 1, b.len, f), b.len);
+    assert_int_equal(fclose(f), 0);
+    buf_deinit(&b);
+}
+
+static void fields_are_refused_by_name(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char golden[MKWEIGHTS_PATH], dir[MKWEIGHTS_PATH];
+        cairn_diag dg = {0};
+        const cairn_model_opts o = {.struct_size = sizeof o, .no_weights = true};
+        cairn_model *m = NULL;
+        (void)snprintf(golden, sizeof golden, "tests/golden/hf/%s", cases[i].golden);
+        assert_ok(mkweights_temp(golden, dir, &dg));
+        rewrite(dir, &cases[i]);
+        const cairn_status st = cairn_model_open(dir, &o, &m, &dg);
+        mkweights_remove(dir);
+        if (st == CAIRN_OK)
+            fail_msg("%s opens with %s %s", cases[i].golden, cases[i].key, cases[i].value);
+        if (!strstr(dg.message, cases[i].says))
+            fail_msg("%s with %s %s: \"%s\"; expected \"%s\"", cases[i].golden, cases[i].key,
+                     cases[i].value, dg.message, cases[i].says);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(fields_are_refused_by_name)};
+    return cmocka_run_group_tests_name("refusals", tests, NULL, NULL);
+}
