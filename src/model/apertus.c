@@ -72,17 +72,15 @@ static xielu_params effective(double alpha_p, double alpha_n, double beta, doubl
 }
 
 /* Number i of a list with one a layer, or the one number for all. */
-static double listed(config *c, const char *name, int32_t i)
+static double listed(config *c, const char *key, int32_t i)
 {
-    char key[CONFIG_KEY_LEN];
-    meta list, m;
-    const char *k = config_key(c, NULL, name, key);
-    const bool found = meta_get(&c->src->meta, k, &list);
+    meta list = {0}, m;
+    const bool found = meta_get(&c->src->meta, key, &list);
     m = list;
     if (found && (list.type != META_ARR || meta_at(&c->src->meta, &list, (size_t)i, &m)) &&
         m.type == META_FLOAT)
         return m.u.f;
-    config_fail(c, k, found ? "another list" : "missing", "one number a layer");
+    config_fail(c, key, found ? "another list" : "missing", "one number a layer");
     return 0;
 }
 

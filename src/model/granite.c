@@ -22,12 +22,16 @@ static double multiplier(config *c, const char *hf, const char *gguf, double oth
 
 static void read_granite(config *c, decoder *d)
 {
+    static const char finetuned[] =
+        "granite.rope.scaling.finetuned"; /* llama.cpp's switch of rotation */
     const double score = multiplier(c, "attention_multiplier", "attention.scale",
                                     c->gguf ? (double)d->score_scale : 1);
     d->score_scale = (float)score;
     d->embed_by = (float)multiplier(c, "embedding_multiplier", "embedding_scale", 1);
     d->residual_by = (float)multiplier(c, "residual_multiplier", "residual_scale", 1);
     d->logits_by = (float)(1 / multiplier(c, "logits_scaling", "logit_scale", 1));
+    if (c->gguf && !meta_bool(&c->src->meta, finetuned, true))
+        config_fail(c, finetuned, "false", "layers that rotate");
 }
 
 /* Files of the older converter hold none of them: those of the 2B model hold then. */

@@ -25,8 +25,8 @@ static const int32_t *windows(config *c, int32_t n_layer, const bool *rope, aren
 {
     const int32_t window = config_int(c, "sliding_window", NULL, 1, 1 << 28, 0);
     const bool on = config_bool(c, "use_sliding_window", false);
-    if (config_has(c, "layer_types", NULL) || !on || !window)
-        return config_windows(c, n_layer, window * config_has(c, "layer_types", NULL), 0, a);
+    if (config_has(c, "layer_types", NULL)) return config_windows(c, n_layer, window, 0, a);
+    if (!on) return config_windows(c, n_layer, 0, 0, a);
     int32_t *w = arena_calloc(a, (size_t)n_layer, sizeof *w);
     for (int32_t i = 0; w && i < n_layer; i++) w[i] = rope[i] ? 0 : window;
     return w;
