@@ -189,7 +189,7 @@ static cairn_status deepseek_open(model *m, config *c, cairn_diag *dg)
     s->d.score_scale = score_scale(s, &rope);
     TRY(rope_make(&rope, &m->a, &s->d.rope, dg));
     TRY(one_latent(m, s, dg));
-    TRY(decoder_bind_head(m, &s->d, b.tied, dg));
+    TRY(decoder_bind_head(m, &s->d, b.tied, 0, dg));
     for (int32_t i = 0; i < b.s.n_layer; i++) {
         TRY(bind_mla(m, s, i, dg));
         TRY(bind_mlp(m, s, i, sparse[i], dg));

@@ -13,41 +13,42 @@ typedef struct refusal {
 } refusal;
 
 static const refusal cases[] = {
-    {"apertus", "hidden_act", "\"silu\"", "hidden_act is \"silu\"; expected xielu"},
-    {"apertus", "post_norm", "true", "post_norm is true"},
-    {"apertus", "qk_norm", "false", "qk_norm is false"},
-    {"cohere2", "hidden_act", "\"gelu\"", "hidden_act is \"gelu\""},
-    {"cohere2", "use_qk_norm", "true", "use_qk_norm is true; expected false"},
-    {"cohere2", "use_parallel_block", "false", "use_parallel_block is false; expected true"},
-    {"cohere2", "rotary_pct", "0.5", "rotary_pct is 0.5"},
-    {"cohere2", "position_embedding_type", "\"alibi\"", "position_embedding_type is \"alibi\""},
-    {"cohere2", "logit_scale", "0", "logit_scale is 0"},
-    {"cohere2", "sliding_window", "null", "sliding_window is missing"},
+    {"apertus", "hidden_act", "\"silu\"", "hidden_act: found \"silu\"; expected xielu"},
+    {"apertus", "post_norm", "true", "post_norm: found true"},
+    {"apertus", "qk_norm", "false", "qk_norm: found false"},
+    {"cohere2", "hidden_act", "\"gelu\"", "hidden_act: found \"gelu\""},
+    {"cohere2", "use_qk_norm", "true", "use_qk_norm: found true; expected false"},
+    {"cohere2", "use_parallel_block", "false", "use_parallel_block: found false; expected true"},
+    {"cohere2", "rotary_pct", "0.5", "rotary_pct: found 0.5"},
+    {"cohere2", "position_embedding_type", "\"alibi\"", "position_embedding_type: found \"alibi\""},
+    {"cohere2", "logit_scale", "0", "logit_scale: found 0"},
+    {"cohere2", "sliding_window", "null", "sliding_window: found nothing"},
     {"ernie4_5", "use_bias", "true", "self_attn.q_proj.bias is missing"},
-    {"gemma", "use_bidirectional_attention", "true", "use_bidirectional_attention is true"},
-    {"gemma", "hidden_act", "\"silu\"", "hidden_act is \"silu\""},
+    {"gemma", "use_bidirectional_attention", "true", "use_bidirectional_attention: found true"},
+    {"gemma", "hidden_act", "\"silu\"", "hidden_act: found \"silu\""},
     {"glm4", "attention_bias", "false", "model.layers.0.self_attn.k_proj.bias"},
-    {"glm4", "partial_rotary_factor", "1.5", "partial_rotary_factor is"},
-    {"glm4", "partial_rotary_factor", "0.01", "rotary embedding of 0 dimensions"},
+    {"glm4", "partial_rotary_factor", "1.5", "partial_rotary_factor: found 1.5"},
+    {"glm4", "partial_rotary_factor", "0.01", "found 0 rotated elements of a head"},
     {"granite", "attention_bias", "true", "self_attn.q_proj.bias is missing"},
     {"granite", "mlp_bias", "true", "mlp.gate_proj.bias is missing"},
-    {"granite", "residual_multiplier", "0", "residual_multiplier is 0"},
-    {"granite", "logits_scaling", "-1", "logits_scaling is -1"},
-    {"hunyuan", "use_qk_norm", "false", "use_qk_norm is false"},
-    {"hunyuan", "use_cla", "true", "use_cla is true"},
-    {"hunyuan", "num_experts", "8", "`num_experts` must be from 0 to 1"},
-    {"minicpm", "sparse_config", "{\"kernel_size\": 32}", "sparse_config is present"},
-    {"minicpm", "dim_model_base", "0", "dim_model_base is 0"},
+    {"granite", "residual_multiplier", "0", "residual_multiplier: found 0"},
+    {"granite", "logits_scaling", "-1", "logits_scaling: found -1"},
+    {"hunyuan", "use_qk_norm", "false", "use_qk_norm: found false"},
+    {"hunyuan", "use_cla", "true", "use_cla: found true"},
+    {"hunyuan", "num_experts", "8", "num_experts: found 8"},
+    {"minicpm", "sparse_config", "{\"kernel_size\": 32}", "sparse_config: found present"},
+    {"minicpm", "dim_model_base", "0", "dim_model_base: found 0"},
     {"olmo2", "num_key_value_heads", "4", "k_norm.weight: shape is [32]; expected [64]"},
-    {"olmo3", "sliding_window", "null", "sliding_window is missing"},
-    {"phi3", "rope_type", "\"yarn\"", "rope_scaling.type is \"yarn\""},
+    {"olmo3", "sliding_window", "null", "sliding_window: found nothing"},
+    {"phi3", "rope_type", "\"yarn\"", "rope_scaling.type: found \"yarn\""},
     {"phi3", "num_attention_heads", "2", "qkv_proj.weight: shape is [128, 64]; expected [192, 64]"},
     {"phi3", "intermediate_size", "64", "gate_up_proj.weight: shape is [256, 64]"},
     {"phi3", "attention_bias", "true", "qkv_proj.bias is missing"},
     {"seed_oss", "attention_out_bias", "true", "self_attn.o_proj.bias is missing"},
     {"seed_oss", "attention_bias", "false", "model.layers.0.self_attn.k_proj.bias"},
-    {"smollm3", "no_rope_layer_interval", "0", "`no_rope_layer_interval` must be"},
-    {"smollm3", "no_rope_layers", "[1, 2, 1, 1],\n\"unread\": [", "no_rope_layers is another list"},
+    {"smollm3", "no_rope_layer_interval", "0", "no_rope_layer_interval: found 0"},
+    {"smollm3", "no_rope_layers", "[1, 2, 1, 1],\n\"unread\": [",
+     "no_rope_layers: found another list"},
 };
 
 /* `text` with the line of "key" given another value, or with a first line of it. */
@@ -88,6 +89,7 @@ static void rewrite(const char *dir, const refusal *r)
 
 static void fields_are_refused_by_name(void **state)
 {
+    int bad = 0;
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char golden[MKWEIGHTS_PATH], dir[MKWEIGHTS_PATH];
@@ -99,12 +101,13 @@ static void fields_are_refused_by_name(void **state)
         rewrite(dir, &cases[i]);
         const cairn_status st = cairn_model_open(dir, &o, &m, &dg);
         mkweights_remove(dir);
-        if (st == CAIRN_OK)
-            fail_msg("%s opens with %s %s", cases[i].golden, cases[i].key, cases[i].value);
-        if (!strstr(dg.message, cases[i].says))
-            fail_msg("%s with %s %s: \"%s\"; expected \"%s\"", cases[i].golden, cases[i].key,
-                     cases[i].value, dg.message, cases[i].says);
+        if (st != CAIRN_OK && strstr(dg.message, cases[i].says)) continue;
+        print_error("%s with %s %s: \"%s\"; expected \"%s\"\n", cases[i].golden, cases[i].key,
+                    cases[i].value, st == CAIRN_OK ? "opens" : dg.message, cases[i].says);
+        cairn_model_close(m);
+        bad++;
     }
+    assert_int_equal(bad, 0);
 }
 
 int main(void)
