@@ -202,7 +202,8 @@ cairn_status decoder_bind(model *m, config *c, const base_config *b, decoder *d,
 attention decoder_attention(const model *m, const decoder *d)
 {
     return (attention){.h = {m->shape.n_head, m->shape.n_kv_head, m->shape.head_dim},
-                       .scale = d->score_scale};
+                       .scale = d->score_scale,
+                       .q_rope = d->q_rope};
 }
 
 val decoder_forward(fwd *f, const model *m)

@@ -20,6 +20,7 @@ typedef struct decoder {
     decoder_layer *layer;  /* [n_layer], in the model's arena */
     const int32_t *window; /* of each layer, 0: none */
     rope_spec rope;
+    const rope_spec *q_rope;                /* of the queries; NULL: the keys' */
     route_spec route;                       /* of sparse layers */
     glu_spec glu;                           /* theirs; zero: SiLU */
     float eps, score_scale;                 /* score_scale: 1/√head_dim unless the family says */

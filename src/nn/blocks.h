@@ -19,7 +19,7 @@ static inline val gqa(fwd *f, val x, const gqa_weights *w, const attention *a, c
     const val v = linear(f, x, w->wv);
     if (w->q_norm) q = rms_norm(f, q, w->q_norm, eps);
     if (w->k_norm) k = rms_norm(f, k, w->k_norm, eps);
-    if (r) q = rope(f, q, a->h.dim, r);
+    if (r) q = rope(f, q, a->h.dim, a->q_rope ? a->q_rope : r);
     if (r) k = rope(f, k, a->h.dim, r);
     const val o = attend(f, q, k, v, a);
     return linear(f, o, w->wo);

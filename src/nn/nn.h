@@ -22,10 +22,11 @@ typedef struct heads {
 
 typedef struct attention {
     heads h;
-    float scale, softcap; /* softcap 0: none */
-    int32_t window;       /* 0: everything before */
-    int32_t dv;           /* width of a value; 0: of a head */
-    const weight *sinks;  /* a score a head, or NULL */
+    float scale, softcap;    /* softcap 0: none */
+    int32_t window;          /* 0: everything before */
+    int32_t dv;              /* width of a value; 0: of a head */
+    const weight *sinks;     /* a score a head, or NULL */
+    const rope_spec *q_rope; /* of the queries; NULL: the keys' */
 } attention;
 
 static inline op nn_op(const fwd *f, op_kind kind, val x, val y, val z)

@@ -99,13 +99,16 @@ typedef struct xielu_params {
 } xielu_params;
 
 /* One rotary table: angle of pair i at position p is p · inv_freq[i] (f32 product), cosine and sine
-   then multiplied by mscale.  Longer sequences than switch_len (if > 0) use inv_freq_long. */
+   then multiplied by mscale.  Longer sequences than switch_len (if > 0) use inv_freq_long.  With
+   temper, cosine and sine grow with the position: · (1 + temper · log(1 + p div temper_len)). */
 typedef struct rope_spec {
     int32_t n_freq;
     const float *inv_freq, *inv_freq_long;
     int32_t switch_len;
     float mscale;
     bool interleaved; /* pairs (2i, 2i+1); else (i, i + n_freq) */
+    float temper;     /* 0: none */
+    int32_t temper_len;
 } rope_spec;
 
 typedef struct op {

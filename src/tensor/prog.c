@@ -225,7 +225,8 @@ int32_t prog_rope(prog *p, const rope_spec *r)
     for (int32_t i = 0; i < p->n_rope; i++) {
         const rope_spec *q = &p->rope[i];
         if (q->n_freq == r->n_freq && q->interleaved == r->interleaved && q->mscale == r->mscale &&
-            q->switch_len == r->switch_len && same_freqs(q->inv_freq, r->inv_freq, r->n_freq) &&
+            q->switch_len == r->switch_len && q->temper == r->temper &&
+            q->temper_len == r->temper_len && same_freqs(q->inv_freq, r->inv_freq, r->n_freq) &&
             same_freqs(q->inv_freq_long, r->inv_freq_long, r->n_freq))
             return i;
     }

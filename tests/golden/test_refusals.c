@@ -38,6 +38,7 @@ static const refusal cases[] = {
     {"hunyuan", "num_experts", "8", "num_experts: found 8"},
     {"minicpm", "sparse_config", "{\"kernel_size\": 32}", "sparse_config: found present"},
     {"minicpm", "dim_model_base", "0", "dim_model_base: found 0"},
+    {"ministral3", "llama_4_scaling_beta", "-1", "llama_4_scaling_beta: found -1"},
     {"olmo2", "num_key_value_heads", "4", "k_norm.weight: shape is [32]; expected [64]"},
     {"olmo3", "sliding_window", "null", "sliding_window: found nothing"},
     {"phi3", "rope_type", "\"yarn\"", "rope_scaling.type: found \"yarn\""},

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "backend/cpu/kern/kern_math.h"
+#include "base/fmath.h"
 #include "ops/ops_rig.h"
 
 enum { ROWS = 37, COLS = 1536, GROUP = 96, N_OUT = 5, HEADS = 16, FREQ = 40 };
@@ -115,8 +116,9 @@ static float want_rope(const float *a, const float *b, int32_t row, int32_t i)
     const float *freq = row >= 20 ? inv_freq_long : inv_freq;
     float s, c;
     kern_sincos((float)pos[row] * freq[d % FREQ], &s, &c);
-    s *= 1.25f;
-    c *= 1.25f;
+    const float scale = 1.25f * (float)(1 + (double)0.1f * fmath_log(1 + pos[row] / 100));
+    s *= scale;
+    c *= scale;
     float x1 = a[h + d % FREQ], x2 = a[h + d % FREQ + FREQ];
     return d < FREQ ? fmaf(x1, c, -(x2 * s)) : fmaf(x2, c, x1 * s);
 }
@@ -203,7 +205,7 @@ static const row_case cases[] = {
 static void check_case(const row_case *c, isa_level l, int32_t threads)
 {
     if (left_out()) return;
-    const rope_spec rs = {FREQ, inv_freq, inv_freq_long, 1000, 1.25f, false};
+    const rope_spec rs = {FREQ, inv_freq, inv_freq_long, 1000, 1.25f, false, 0.1f, 100};
     const value v[] = {{COLS, ROWS_ALL, false},
                        {COLS, ROWS_ALL, false},
                        {COLS, c->rows, false},

@@ -59,14 +59,18 @@ FAMILIES = {
                              logits_scaling=2.0),
                 {"model_type": "minicpm", "architectures": ["MiniCPMForCausalLM"], "scale_emb": 4, "scale_depth": 1.4, "dim_model_base": 16}),
     "seed_oss_fused": ("seed_oss", t(head_dim=16, attention_bias=True), {}),
+    "ministral3": ("ministral3", t(head_dim=16, rope_parameters=rope(
+        "yarn", factor=4.0, original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0,
+        llama_4_scaling_beta=0.5)), {}),
 }
 
 
 def convert(src, out, gguf, get_model_class, fuse):
     arch = json.load(open(os.path.join(src, "config.json")))["architectures"][0]
-    cls = get_model_class(arch)
-    cls.set_vocab = lambda self: self._set_vocab_none()
-    cls(Path(src), gguf.LlamaFileType.MOSTLY_BF16, Path(out), model_name="tiny", fuse_qkv=fuse).write()
+    model = get_model_class(arch)(Path(src), gguf.LlamaFileType.MOSTLY_BF16, Path(out), model_name="tiny", fuse_qkv=fuse)
+    for m in (model, getattr(model, "impl", model)):  # some only pass on
+        m.set_vocab = m._set_vocab_none
+    model.write()
 
 
 def main():

@@ -83,4 +83,7 @@ FAMILIES = {
         text_config=c(model_type="mistral", head_dim=20, num_hidden_layers=3, sliding_window=None),
         vision_config=dict(model_type="pixtral", hidden_size=16, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, head_dim=8,
                            image_size=32, patch_size=8), image_token_index=7, tie_word_embeddings=False)),
+    "ministral3": ("ministral3", c(head_dim=20, num_attention_heads=6, num_hidden_layers=3, rope_parameters=rope(
+        "yarn", factor=4.0, original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0,
+        llama_4_scaling_beta=0.5))),
 }

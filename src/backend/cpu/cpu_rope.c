@@ -4,6 +4,7 @@
 
 #include "backend/cpu/cpu_priv.h"
 #include "backend/cpu/kern/kern_math.h"
+#include "base/fmath.h"
 
 enum { ROPE_GRAIN = 128 }; /* angles: about 20 ns each */
 
@@ -36,6 +37,14 @@ static int32_t known_len(const step *s, int32_t row)
     return s->n_seg > 0 ? s->seg[i].known_len : 0;
 }
 
+/* What cosine and sine at position p are multiplied by. */
+static float table_scale(const rope_spec *rs, int32_t p)
+{
+    if (rs->temper == 0.0f) return rs->mscale;
+    const double grown = fmath_log(1.0 + (double)(p / rs->temper_len));
+    return rs->mscale * (float)(1.0 + (double)rs->temper * grown);
+}
+
 typedef struct table_job {
     const cpu_run *r;
     int32_t spec;
@@ -50,12 +59,12 @@ static void table_span(void *ctx, size_t begin, size_t end, int32_t i_thread)
     for (size_t row = begin; row < end; row++) {
         bool far = rs->switch_len > 0 && known_len(j->r->s, (int32_t)row) > rs->switch_len;
         const float *freq = far ? rs->inv_freq_long : rs->inv_freq;
-        const float p = (float)j->r->s->pos[row];
+        const float p = (float)j->r->s->pos[row], scale = table_scale(rs, j->r->s->pos[row]);
         float *cosine = t + row * 2 * (size_t)rs->n_freq, *sine = cosine + rs->n_freq;
         for (int32_t i = 0; i < rs->n_freq; i++) {
             kern_sincos(p * freq[i], &sine[i], &cosine[i]);
-            sine[i] *= rs->mscale;
-            cosine[i] *= rs->mscale;
+            sine[i] *= scale;
+            cosine[i] *= scale;
         }
     }
 }
