@@ -165,6 +165,13 @@ cairn_str config_str(config *c, const char *hf, const char *gguf)
     return STR_LIT("");
 }
 
+void config_object(config *c, const char *hf)
+{
+    meta m;
+    if (c->gguf || !meta_get(&c->src->meta, hf, &m) || m.type == META_OBJ) return;
+    fail_meta(c, hf, &m, "an object");
+}
+
 void config_only(config *c, const char *hf, const char *const *allowed)
 {
     char expected[CONFIG_KEY_LEN];
@@ -228,13 +235,14 @@ static void read_heads(config *c, const config_defaults *d, model_shape *s)
     s->n_head = d->n_head && defaults ? config_int(c, n, NULL, 1, MOST_HEADS, d->n_head)
                                       : config_need_int(c, n, gguf_n, 1, MOST_HEADS);
     const int32_t n_kv = d->n_kv_head && defaults ? d->n_kv_head : s->n_head;
-    s->n_kv_head = d->by_layer ? config_int_at(c, "num_key_value_heads", kv, 0, 1, MOST_HEADS, n_kv)
-                               : config_int(c, "num_key_value_heads", kv, 1, MOST_HEADS, n_kv);
+    s->n_kv_head = d->by_layer && c->gguf
+                       ? config_int_at(c, NULL, kv, 0, 1, MOST_HEADS, n_kv)
+                       : config_int(c, "num_key_value_heads", kv, 1, MOST_HEADS, n_kv);
     if (config_has(c, "head_dim", width))
         s->head_dim = config_need_int(c, "head_dim", width, 1, MOST_HEADS);
     else
         s->head_dim = d->head_dim && defaults ? d->head_dim : head_share(c, s);
-    check_heads(c, s);
+    if (!d->latent) check_heads(c, s);
 }
 
 base_config config_base(config *c, const config_defaults *d)
@@ -245,8 +253,8 @@ base_config config_base(config *c, const config_defaults *d)
     b.s.n_layer = config_need_int(c, "num_hidden_layers", "block_count", 1, 1 << 12);
     read_heads(c, d, &b.s);
     b.s.ctx_train = config_int(c, "max_position_embeddings", "context_length", 1, 1 << 28, d->ctx);
-    b.ffn = d->by_layer
-                ? config_int_at(c, "intermediate_size", "feed_forward_length", 0, 1, wide, 1)
+    b.ffn = d->by_layer && c->gguf
+                ? config_int_at(c, NULL, "feed_forward_length", 0, 1, wide, 1)
                 : config_need_int(c, "intermediate_size", "feed_forward_length", 1, wide);
     b.eps = (float)config_num(c, "rms_norm_eps", "attention.layer_norm_rms_epsilon", 0, 1,
                               d->eps > 0 ? (double)d->eps : 1e-6);

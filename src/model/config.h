@@ -35,6 +35,8 @@ cairn_str config_str(config *c, const char *hf, const char *gguf);
 bool config_has(config *c, const char *hf, const char *gguf);
 /* config.json writes the field as null, which is not the same as leaving it out. */
 bool config_null(config *c, const char *hf);
+/* Field `hf`, when present, must be an object. */
+void config_object(config *c, const char *hf);
 /* The text of field `hf` must be one of `allowed` (NULL-terminated) when present. */
 void config_only(config *c, const char *hf, const char *const *allowed);
 
@@ -56,6 +58,7 @@ typedef struct config_defaults {
     int32_t n_head, n_kv_head, head_dim, vocab, ctx;
     bool tied;
     float eps;     /* 0: 1e-6 */
+    bool latent;   /* latent attention: widths of heads are the family's to read */
     bool by_layer; /* KV heads and MLP widths may be lists: their first entries are taken here */
 } config_defaults;
 base_config config_base(config *c, const config_defaults *d);

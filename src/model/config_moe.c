@@ -27,28 +27,46 @@ static route_score gguf_score(config *c, route_score otherwise)
 
 static void check_groups(config *c, const route_spec *s, const char *k_key, int32_t n_expert)
 {
-    if (n_expert % s->n_group)
-        config_fail(c, "n_group", "uneven", "a divisor of the number of experts");
-    else if (s->n_group_used > s->n_group)
-        config_fail(c, "topk_group", "more than there are groups", "at most n_group");
-    else if (s->k > n_expert / s->n_group * s->n_group_used)
-        config_fail(c, k_key, "more than there are experts",
-                    "at most the experts of the groups that take part");
+    char found[48], expected[96], key[CONFIG_KEY_LEN];
+    const int32_t each = n_expert / s->n_group, most = each * s->n_group_used;
+    if (n_expert % s->n_group || (s->n_group > 1 && each < 2)) {
+        (void)snprintf(found, sizeof found, "%d", (int)s->n_group);
+        (void)snprintf(expected, sizeof expected,
+                       "a divisor of the %d experts that leaves two or more in a group",
+                       (int)n_expert);
+        config_fail(c, config_key(c, "n_group", "expert_group_count", key), found, expected);
+    } else if (s->n_group_used > s->n_group) {
+        (void)snprintf(found, sizeof found, "%d", (int)s->n_group_used);
+        (void)snprintf(expected, sizeof expected, "at most the %d groups", (int)s->n_group);
+        config_fail(c, config_key(c, "topk_group", "expert_group_used_count", key), found,
+                    expected);
+    } else if (s->k > most) {
+        (void)snprintf(found, sizeof found, "%d", (int)s->k);
+        (void)snprintf(expected, sizeof expected, "at most %d%s", (int)most,
+                       s->n_group > 1 ? ", the experts of the groups that take part" : " experts");
+        config_fail(c, config_key(c, k_key, "expert_used_count", key), found, expected);
+    }
+}
+
+/* A count that the class has no value for, k_key's too, must be there. */
+static int32_t count(config *c, const char *hf, const char *gguf, int32_t most, int32_t otherwise)
+{
+    return otherwise ? config_int(c, hf, gguf, 1, most, otherwise)
+                     : config_need_int(c, hf, gguf, 1, most);
 }
 
 void config_moe(config *c, const moe_defaults *d, weights *w, route_spec *out)
 {
     const char *k = d->k_key ? d->k_key : "num_experts_per_tok";
     const char *ffn = d->ffn_key ? d->ffn_key : "moe_intermediate_size";
-    w->dim[DIM_EXPERTS] = config_int(c, count_key(c), "expert_count", 1, MOST_EXPERTS, d->n_expert);
-    w->dim[DIM_EXPERT_FFN] =
-        config_int(c, ffn, "expert_feed_forward_length", 1, MOST_WIDTH, d->ffn);
+    w->dim[DIM_EXPERTS] = count(c, count_key(c), "expert_count", MOST_EXPERTS, d->n_expert);
+    w->dim[DIM_EXPERT_FFN] = count(c, ffn, "expert_feed_forward_length", MOST_WIDTH, d->ffn);
     w->dim[DIM_SHARED_FFN] =
         config_int(c, "shared_expert_intermediate_size", "expert_shared_feed_forward_length", 1,
                    MOST_WIDTH, d->shared_ffn ? d->shared_ffn : 1);
     *out = (route_spec){
         .score = c->gguf ? gguf_score(c, d->score) : d->score,
-        .k = config_int(c, k, "expert_used_count", 1, MOST_EXPERTS, d->k),
+        .k = count(c, k, "expert_used_count", MOST_EXPERTS, d->k),
         .n_group = config_int(c, "n_group", "expert_group_count", 1, MOST_EXPERTS,
                               !c->gguf && d->n_group ? d->n_group : 1),
         .n_group_used = config_int(c, "topk_group", "expert_group_used_count", 1, MOST_EXPERTS,
@@ -110,8 +128,10 @@ void weights_skip_mtp(weights *w, int32_t first, int32_t n)
 {
     const bool gguf = w->src->format == SOURCE_GGUF;
     char part[48];
-    for (int32_t i = 0; i < n; i++) {
-        (void)snprintf(part, sizeof part, gguf ? "blk.%d." : ".layers.%d.", (int)(first + i));
+    for (int32_t i = first; i < first + n; i++) {
+        /* A layer without it is one of the model's own, which the config left out. */
+        if (!weights_has(w, "model.layers.%d.eh_proj", "blk.%d.nextn.eh_proj", i)) continue;
+        (void)snprintf(part, sizeof part, gguf ? "blk.%d." : ".layers.%d.", (int)i);
         weights_skip(w, part);
     }
 }

@@ -7,8 +7,8 @@
 /* What the reference's config class assumes where config.json is silent. */
 typedef struct moe_defaults {
     route_score score;
-    int32_t n_expert, k, ffn;
-    int32_t shared_ffn; /* width of the shared expert; 0: none */
+    int32_t n_expert, k, ffn; /* 0: the config must say */
+    int32_t shared_ffn;       /* width of the shared expert; 0: none */
     bool normalise;
     float eps;                 /* added to the sum that normalises */
     const char *normalise_key; /* of config.json; NULL: not for the config to say */

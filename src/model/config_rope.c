@@ -179,7 +179,10 @@ static void read_gguf(config *c, rope_params *p)
     p->beta_slow = gguf_num(c, "rope.scaling.yarn_beta_slow", least, most, 1);
     if (p->kind == ROPE_LLAMA3 || p->kind == ROPE_DYNAMIC)
         config_fail(c, type_key, "a type without its tables", "none, linear, yarn or longrope");
-    if (str_is(str_of(c->arch), "mistral3")) {
+    if (str_is(str_of(c->arch), "deepseek2")) { /* llama.cpp stores a tenth of it */
+        p->mscale_all_dim = 10 * gguf_num(c, "rope.scaling.yarn_log_multiplier", 0, scale_hi, 0);
+        p->mscale = p->mscale_all_dim;
+    } else if (str_is(str_of(c->arch), "mistral3")) {
         p->mscale_all_dim = gguf_num(c, "rope.scaling.yarn_log_multiplier", 0, scale_hi, 0);
         p->mscale = p->mscale_all_dim > 0 ? 1 : 0;
     } else if (gguf_num(c, "rope.scaling.yarn_log_multiplier", -most, most, 0) != 0)

@@ -8,7 +8,6 @@
    After the first dense layers a mixture of experts: sigmoid scores, a bias of choosing, groups,
    shared experts.  Layers of multi-token prediction are not part of the model. */
 #include <math.h>
-#include <stdio.h>
 
 #include "base/diag.h"
 #include "model/config_moe.h"
@@ -82,7 +81,7 @@ static const weight_row shared_rows[] = {
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 
 static const config_defaults base = {
-    .n_head = 128, .n_kv_head = 128, .head_dim = 64, .vocab = 129280, .ctx = 4096};
+    .n_head = 128, .n_kv_head = 128, .head_dim = 64, .vocab = 129280, .ctx = 4096, .latent = true};
 static const moe_defaults experts_of = {.score = ROUTE_SIGMOID,
                                         .n_expert = 256,
                                         .k = 8,
@@ -104,6 +103,8 @@ static cairn_status read_dims(model *m, config *c, deepseek *s)
     s->nope =
         c->gguf ? config_int(c, NULL, "attention.key_length_mla", s->rot + 1, 1 << 14, 192) - s->rot
                 : config_int(c, "qk_nope_head_dim", NULL, 1, 1 << 14, 128);
+    if (!c->gguf && m->shape.n_kv_head != m->shape.n_head)
+        config_fail(c, "num_key_value_heads", "fewer than there are heads", "as many as heads");
     const bool direct = config_null(c, "q_lora_rank");
     d[DIM_Q_LORA] =
         direct ? 0
@@ -187,7 +188,7 @@ static cairn_status deepseek_open(model *m, config *c, cairn_diag *dg)
     const bool *sparse = config_sparse_from(c, b.s.n_layer, "first_k_dense_replace", 3, &m->a);
     TRY(c->status);
     s->d.score_scale = score_scale(s, &rope);
-    TRY(rope_make(&rope, &m->a, &s->d.rope, dg));
+    TRY(family_rope(m, &rope, &s->d.rope, dg));
     TRY(one_latent(m, s, dg));
     TRY(decoder_bind_head(m, &s->d, b.tied, 0, dg));
     for (int32_t i = 0; i < b.s.n_layer; i++) {

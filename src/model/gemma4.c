@@ -103,7 +103,7 @@ static const config_defaults gemma4_defaults = {.n_head = 8,
                                                 .ctx = 131072,
                                                 .tied = true,
                                                 .by_layer = true};
-static const moe_defaults gemma4_experts = {.n_expert = 128, .k = 8, .ffn = 704, .normalise = true};
+static const moe_defaults gemma4_experts = {.normalise = true, .k_key = "top_k_experts"};
 
 /* --- The weights --- */
 
@@ -232,17 +232,14 @@ static cairn_status gemma4_open(model *m, config *c, cairn_diag *dg)
     m->impl = g;
     g->eps = b.eps;
     if (!config_null(c, "final_logit_softcapping"))
-        g->out_cap =
-            (float)config_num(c, "final_logit_softcapping", "final_logit_softcapping", 0, 1e6, 0);
+        g->out_cap = (float)config_num(c, "final_logit_softcapping", "final_logit_softcapping",
+                                       1e-3, 1e6, 0);
     TRY(gemma4_read_layers(m, c, &b, g, dg));
     TRY(gemma4_read_ropes(m, c, &b, g, dg));
     TRY(family_weights(m, &b, dg));
     const bool sparse =
         c->gguf ? config_has(c, NULL, "expert_count") : config_bool(c, "enable_moe_block", false);
     if (sparse) config_moe(c, &gemma4_experts, &m->w, &g->route);
-    if (sparse && !c->gguf)
-        m->w.n_expert_used = g->route.k =
-            config_int(c, "top_k_experts", NULL, 1, m->w.dim[DIM_EXPERTS], g->route.k);
     m->w.dim[DIM_PLE] =
         config_int(c, "hidden_size_per_layer_input", "embedding_length_per_layer_input", 0, 1 << 16,
                    c->gguf ? 0 : 256);

@@ -29,6 +29,19 @@ static void full_layer(config *c, const base_config *b, int32_t i, bool k_eq_v, 
     l->n_kv_head = override(c, i, "num_key_value_heads", MOST, kv);
 }
 
+/* Other fields of layer i in per_layer_config would change what it computes. */
+static void check_override(config *c, int32_t i)
+{
+    static const char *const fields[] = {"intermediate_size", "sliding_window",
+                                         "num_attention_heads", "hidden_size", "rms_norm_eps"};
+    char key[CONFIG_KEY_LEN];
+    for (size_t k = 0; k < sizeof fields / sizeof fields[0]; k++) {
+        (void)snprintf(key, sizeof key, "per_layer_config.%d.%s", (int)i, fields[k]);
+        if (config_has(c, key, NULL))
+            config_fail(c, key, "an override", "head_dim and num_key_value_heads alone");
+    }
+}
+
 static void read_layer(config *c, const base_config *b, int32_t i, gemma4_layer *l)
 {
     enum { MOST = 1 << 14 };
@@ -36,10 +49,11 @@ static void read_layer(config *c, const base_config *b, int32_t i, gemma4_layer 
     l->head_dim = config_int(c, NULL, "attention.key_length_swa", 1, MOST, b->s.head_dim);
     l->n_kv_head = b->s.n_kv_head;
     l->out_scale = 1.0f;
+    check_override(c, i);
     if (l->window == 0) full_layer(c, b, i, k_eq_v, l);
     if (c->gguf)
         l->n_kv_head = config_int_at(c, NULL, "attention.head_count_kv", i, 1, MOST, l->n_kv_head);
-    l->ffn = config_int_at(c, "intermediate_size", "feed_forward_length", i, 1, 1 << 20, b->ffn);
+    l->ffn = config_int_at(c, NULL, "feed_forward_length", i, 1, 1 << 20, b->ffn);
     if (b->s.n_head % l->n_kv_head)
         config_fail(c, "num_key_value_heads", "uneven", "a divisor of the number of heads");
 }
@@ -63,6 +77,11 @@ static void share_caches(config *c, gemma4 *g, int32_t n_layer)
             return;
         }
         l->cache = *mine;
+        if (l->head_dim != g->layer[*mine].head_dim || l->n_kv_head != g->layer[*mine].n_kv_head) {
+            config_fail(c, "per_layer_config", "heads that differ from those of the shared cache",
+                        "the same in every layer that reads it");
+            return;
+        }
         if (i >= g->n_own_cache && wide) l->ffn *= 2;
     }
 }
@@ -89,12 +108,15 @@ cairn_status gemma4_read_layers(model *m, config *c, const base_config *b, gemma
 static cairn_status full_rope(model *m, config *c, int32_t dim, rope_spec *out, cairn_diag *dg)
 {
     static const char *const types[] = {"proportional", NULL};
+    config_object(c, "rope_parameters");
+    config_object(c, "rope_parameters.full_attention");
+    config_object(c, "rope_parameters.sliding_attention");
     const rope_params p = {.dim = dim,
                            .ctx = m->shape.ctx_train,
                            .theta = config_num(c, "rope_parameters.full_attention.rope_theta",
                                                "rope.freq_base", 1.01, 1e12, 1e6)};
     const double part =
-        config_num(c, "rope_parameters.full_attention.partial_rotary_factor", NULL, 0, 1, 0.25);
+        config_num(c, "rope_parameters.full_attention.partial_rotary_factor", NULL, 1e-3, 1, 0.25);
     const double factor =
         config_num(c, "rope_parameters.full_attention.factor", NULL, 1e-3, 1e6, 1);
     config_only(c, "rope_parameters.full_attention.rope_type", types);

@@ -184,6 +184,20 @@ static void request_go(http_conn *c)
         c->h->app.serve(c->h->app.ctx, &c->rq);
 }
 
+/* A chunk says its size before it comes: one that cannot fit is refused then. */
+static void check_chunk(http_conn *c)
+{
+    http_req *rq = &c->rq;
+    const uint64_t max = c->h->lim.max_body_bytes;
+    if (rq->chunks.state != CHUNK_DATA || rq->chunks.left <= max - rq->n_received) return;
+    c->hasty = rq->chunks.left / DROP_FACTOR > max;
+    if (!rq->replied) {
+        drop_body(c);
+        c->h->app.refuse(c->h->app.ctx, rq, 413, NULL);
+    }
+    if (!c->gone && c->hasty) conn_refuse(c, 413, NULL);
+}
+
 /* As use_head. */
 static bool use_body(http_conn *c)
 {
@@ -200,6 +214,8 @@ static bool use_body(http_conn *c)
     if (data.len) body_add(c, data);
     if (c->gone) return false;
     in_used(c, n);
+    if (rq->head.chunked && rq->n_received <= c->h->lim.max_body_bytes) check_chunk(c);
+    if (c->gone || c->state != CONN_BODY) return false;
     if (rq->head.chunked && rq->chunks.state == CHUNK_BAD) {
         if (!rq->replied) drop_body(c);
         conn_refuse(c, 400, "the chunked body is malformed");

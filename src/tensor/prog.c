@@ -125,8 +125,8 @@ static bool check_route(prog *p, const op *o)
 {
     const route_spec *s = &o->u.route;
     const int32_t n = cols(p, o->in[0]);
-    if (s->k < 1 || s->k > n) {
-        fail(p, "chosen experts", o, s->k, n);
+    if (s->n_group < 1 || s->k < 1 || s->k > n / s->n_group * s->n_group_used) {
+        fail(p, "chosen experts", o, s->k, s->n_group < 1 ? n : n / s->n_group * s->n_group_used);
         return false;
     }
     return want(p, o, "experts over groups, remainder", n % s->n_group, 0) &&
@@ -161,6 +161,8 @@ static bool check(prog *p, const op *o)
     case OP_ATTEND:
         return check_attend(p, o);
     case OP_GLU:
+        return want(p, o, "activation, of experts only", o->u.glu.act == GLU_CLAMPED, false) &&
+               want(p, o, "width of the second operand", cols(p, o->in[1]), cols(p, o->in[0]));
     case OP_ADD:
         return want(p, o, "width of the second operand", cols(p, o->in[1]), cols(p, o->in[0]));
     case OP_XIELU:

@@ -27,6 +27,8 @@ BAD = {
     "coding x": (501, POST + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n"),
     "coding quoted": (501, POST + b'Transfer-Encoding: "chunked"\r\n\r\n0\r\n\r\n'),
     "coding in 1.0": (400, b"POST /health HTTP/1.0\r\n" + CHUNKED + b"\r\n0\r\n\r\n"),
+    "chunk huge": (413, POST + CHUNKED + b"\r\nffffffffffffffff\r\nhello"),
+    "chunk far too long": (413, POST + CHUNKED + b"\r\n10000000\r\nhello"),
     "chunk no digit": (400, POST + CHUNKED + b"\r\n\r\n"),
     "chunk letter": (400, POST + CHUNKED + b"\r\n5g\r\nhello"),
     "chunk 0x": (400, POST + CHUNKED + b"\r\n0x5\r\nhello"),
