@@ -63,16 +63,24 @@ void cairn_model_close(cairn_model *m)
     mem_free(m);
 }
 
-/* The matrix type that holds most bytes. */
+/* The matrix type that holds most bytes, of the first MOST that there are. */
 static const char *dominant_type(const source *s)
 {
-    uint64_t bytes[DT_COUNT] = {0};
-    size_t best = 0;
-    for (size_t i = 0; i < s->n_tensor; i++)
-        if (s->tensor[i].n_dim > 1) bytes[s->tensor[i].type] += s->tensor[i].size;
-    for (size_t t = 1; t < DT_COUNT; t++)
-        if (bytes[t] > bytes[best]) best = t;
-    return dtype_name((dtype)best);
+    enum { MOST = 32 };
+    const char *name[MOST] = {dtype_name(DT_F32)};
+    uint64_t bytes[MOST] = {0};
+    size_t n = 1, best = 0;
+    for (size_t i = 0; i < s->n_tensor; i++) {
+        const char *type = tensor_type_name(&s->tensor[i]);
+        size_t k = 0;
+        if (s->tensor[i].n_dim < 2) continue;
+        while (k < n && strcmp(name[k], type) != 0) k++;
+        if (k == MOST) continue;
+        if (k == n) name[n++] = type;
+        bytes[k] += s->tensor[i].size;
+        if (bytes[k] > bytes[best]) best = k;
+    }
+    return name[best];
 }
 
 static const char *display_name(const model *m)
@@ -152,7 +160,7 @@ void cairn_model_tensor(const cairn_model *m, size_t i, cairn_tensor_info *out)
 {
     assert(i < m->m->src->n_tensor);
     const tensor_desc *t = &m->m->src->tensor[i];
-    *out = (cairn_tensor_info){t->name.ptr, dtype_name(t->type), t->n_dim, {0}, t->size};
+    *out = (cairn_tensor_info){t->name.ptr, tensor_type_name(t), t->n_dim, {0}, t->size};
     for (int32_t d = 0; d < t->n_dim && d < 4; d++) out->dim[d] = t->dim[d];
 }
 
@@ -166,6 +174,12 @@ cairn_status cairn_model_read_tensor(const cairn_model *m, const char *name, flo
     if (elems != n)
         return diag_set(dg, CAIRN_E_ARG, "%s: tensor %s has %zu elements; expected %zu",
                         m->m->src->path, name, elems, n);
+    if (t->packed) {
+        TRY(packed_check(t->packed, t->name.ptr, dg));
+        for (size_t r = 0; r < (size_t)t->packed->rows; r++)
+            packed_row_f32(t->packed, r, out + r * (size_t)t->packed->cols);
+        return CAIRN_OK;
+    }
     if (!dtype_can_dequant(t->type))
         return diag_set(dg, CAIRN_E_UNSUPPORTED, "%s: tensor %s: type is %s; expected a float type",
                         m->m->src->path, name, dtype_name(t->type));

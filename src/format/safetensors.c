@@ -6,6 +6,7 @@
 #include "format/format.h"
 #include "format/format_priv.h"
 #include "format/hfconfig.h"
+#include "format/quant.h"
 #include "format/safetensors_priv.h"
 #include "format/shardindex.h"
 
@@ -52,7 +53,11 @@ static cairn_status st_map(source_build *b, const char *path, safetensors_file *
 
     if (!kept) return diag_set(dg, CAIRN_E_NOMEM, "%s: no memory to open it", path);
     TRY(source_map_file(b, kept, &m, dg));
-    return safetensors_parse(kept, m.ptr, m.size, &b->mem, out, dg);
+    TRY(safetensors_parse(kept, m.ptr, m.size, &b->mem, out, dg));
+    for (size_t i = 0; i < out->n_pair; i++)
+        if (str_is(out->pair[i].key, "format") && str_is(out->pair[i].value, "mlx"))
+            b->src.mlx = true;
+    return CAIRN_OK;
 }
 
 static cairn_status st_add_all(source_build *b, const safetensors_file *f, cairn_diag *dg)
@@ -206,6 +211,7 @@ cairn_status safetensors_open_dir(const char *dir, source **out, cairn_diag *dg)
     TRY_GOTO(hfconfig_open(path.ptr, &d->config, dg), out);
     TRY_GOTO(add_weights(d->build, dir, dg), out);
     d->build->src.meta = hfconfig_meta(d->config);
+    TRY_GOTO(quant_join(d->build, &d->build->src.meta, dg), out);
     *out = &d->build->src;
     d = NULL;
 out:

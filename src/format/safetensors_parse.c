@@ -48,7 +48,8 @@ static cairn_status read_dtype(parser *p, tensor_desc *t, json_val v)
 
     if (json_typeof(v) != JSON_STR) return bad(p, t, "dtype", "a string", v);
     for (int i = 0; i < DT_COUNT; i++) {
-        if (dtype_is_quant((dtype)i) || !str_is(name, dtype_name((dtype)i))) continue;
+        if (dtype_is_quant((dtype)i) || i == DT_PACKED || !str_is(name, dtype_name((dtype)i)))
+            continue;
         t->type = (dtype)i;
         return CAIRN_OK;
     }

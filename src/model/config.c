@@ -261,10 +261,6 @@ base_config config_base(config *c, const config_defaults *d)
     b.s.vocab = vocab_size(c, d->vocab);
     b.tied = c->gguf ? source_find(c->src, "output.weight") == NULL
                      : config_bool(c, "tie_word_embeddings", d->tied);
-    for (size_t i = 0; !c->gguf && i < 2; i++) {
-        const char *key = i ? "quantization" : "quantization_config";
-        if (config_has(c, key, NULL)) config_fail(c, key, "one", "unquantised weights (for now)");
-    }
     return b;
 }
 

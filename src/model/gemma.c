@@ -84,7 +84,7 @@ static cairn_status gemma_open(model *m, config *c, cairn_diag *dg)
 {
     static const char *const acts[] = {"gelu_pytorch_tanh", "gelu_new", NULL};
     const bool third = str_starts(str_of(c->arch), STR_LIT("gemma3"));
-    const base_config b = config_base(c, third ? &gemma3_defaults : &gemma2_defaults);
+    base_config b = config_base(c, third ? &gemma3_defaults : &gemma2_defaults);
     rope_params full, windowed;
     gemma *g = arena_calloc(&m->a, 1, sizeof *g);
     if (!g) return diag_set(dg, CAIRN_E_NOMEM, "model");
@@ -99,10 +99,14 @@ static cairn_status gemma_open(model *m, config *c, cairn_diag *dg)
     read_rope(c, &b, third, &m->a, &full, &windowed);
     if (config_bool(c, "use_bidirectional_attention", false))
         config_fail(c, "use_bidirectional_attention", "true", "a causal model");
+    /* MLX's files have no head, but those of Gemma 3 may, whatever the config says. */
+    const bool own = m->src->mlx && third && source_find(m->src, "lm_head.weight");
+    if (m->src->mlx) b.tied = true;
     if (!b.tied)
         config_fail(c, c->gguf ? "tensor output.weight" : "tie_word_embeddings",
                     c->gguf ? "one" : "false", "embeddings that are the head too in this family");
     TRY(c->status);
+    b.tied = !own;
     TRY(family_rope(m, &windowed, &g->rope_windowed, dg));
     TRY(decoder_bind(m, c, &b, g->d, &full, norm_rows, third ? N_NORMS : N_NORMS - 2, dg));
     for (int32_t i = 0; i < b.s.n_layer; i++)

@@ -115,6 +115,10 @@ static cairn_status adopt_weights(model *m, const cairn_model_opts *o, cairn_dia
 {
     const dev_opts d = {.compute = o->compute, .n_threads = o->n_threads};
     TRY(check_fits(m, o->memory_limit, dg));
+    for (size_t i = 0; i < m->src->n_tensor; i++) {
+        const tensor_desc *t = &m->src->tensor[i];
+        if (t->packed && m->w.used[i]) TRY(packed_check(t->packed, t->name.ptr, dg));
+    }
     TRY(m->be->open(&d, &m->dev, dg));
     for (size_t i = 0; i < m->w.n; i++) {
         if (m->w.item[i]->f32) continue;

@@ -75,7 +75,7 @@ static cairn_status load_vector(weights *w, const tensor_desc *t, int32_t n, flo
     }
     if (!dtype_can_dequant(t->type) || n % dtype_block(t->type))
         return diag_set(dg, CAIRN_E_UNSUPPORTED, "%s: tensor %s: type is %s; expected a float type",
-                        t->file, t->name.ptr, dtype_name(t->type));
+                        t->file, t->name.ptr, tensor_type_name(t));
     float *f = arena_alloc(w->a, (size_t)n * sizeof *f);
     if (!f) return diag_set(dg, CAIRN_E_NOMEM, "%d floats for %s", (int)n, t->name.ptr);
     dtype_to_f32(t->type, t->data, f, (size_t)n);
@@ -115,6 +115,7 @@ static cairn_status check_matrix(const tensor_desc *t, int32_t rows, int32_t col
         (void)snprintf(want, sizeof want, "[%d, %d]", (int)rows, (int)cols);
         return weights_misshapen(t, want, dg);
     }
+    if (t->packed) return CAIRN_OK;
     if (!dtype_can_dequant(t->type))
         return diag_set(dg, CAIRN_E_UNSUPPORTED,
                         "%s: tensor %s: type is %s; expected a float or a quantised type", t->file,
@@ -160,8 +161,11 @@ static cairn_status keep_rows(weights *w, const tensor_desc *t, int32_t first, i
                      .type = t->type,
                      .rows = rows,
                      .cols = (int32_t)t->dim[flat ? 0 : 1],
-                     .data = t->data + (size_t)first * row_bytes,
+                     .data = t->packed ? t->data : t->data + (size_t)first * row_bytes,
                      .size = (size_t)rows * row_bytes,
+                     .packed = t->packed,
+                     .packed_first = first,
+                     .packed_step = 1,
                      .bias = bias ? bias + first : NULL,
                      .klass = weights_class(flags),
                      .gather = (flags & W_GATHER) != 0,

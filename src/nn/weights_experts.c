@@ -52,7 +52,8 @@ static cairn_status check_shape(const weights *w, const expert_row *r, const exp
 {
     const bool each = an_expert_each(e->name);
     const int64_t tall = (int64_t)w->dim[r->rows] * e->n_part, cols = w->dim[r->cols];
-    const int64_t first = e->input_major ? cols : tall, second = e->input_major ? tall : cols;
+    const bool turned = e->input_major && !t->packed; /* quantised ones have rows of inputs */
+    const int64_t first = turned ? cols : tall, second = turned ? tall : cols;
     const int64_t n = count, *dim = t->dim + (each ? 0 : 1);
     char want[64];
     if (t->n_dim == (each ? 2 : 3) && (each || t->dim[0] == n) && dim[0] == first &&
@@ -69,6 +70,7 @@ static cairn_status check_shape(const weights *w, const expert_row *r, const exp
 static cairn_status check_type(const tensor_desc *t, const expert_name *e, int32_t cols,
                                cairn_diag *dg)
 {
+    if (t->packed) return CAIRN_OK;
     const bool fits = dtype_can_dequant(t->type) && cols % dtype_block(t->type) == 0;
     if (fits && !(e->input_major && dtype_block(t->type) != 1)) return CAIRN_OK;
     return diag_set(
@@ -93,6 +95,14 @@ static cairn_status transpose(weights *w, const expert_name *e, const uint8_t *s
     return CAIRN_OK;
 }
 
+/* The expert's rows of a quantised tensor: parts interleave where the unquantised file's do. */
+static void pick_rows(const expert_name *e, int32_t expert, bool each, weight *out)
+{
+    const int32_t tall = out->rows * e->n_part, first = each ? 0 : expert * tall;
+    out->packed_first = first + e->part * (e->input_major ? 1 : out->rows);
+    out->packed_step = e->input_major ? e->n_part : 1;
+}
+
 /* The matrix of one expert in tensor t. */
 static cairn_status slice(weights *w, const expert_row *r, const expert_name *e,
                           const tensor_desc *t, int32_t expert, int32_t count, weight *out,
@@ -107,12 +117,15 @@ static cairn_status slice(weights *w, const expert_row *r, const expert_name *e,
                     .type = t->type,
                     .rows = w->dim[r->rows],
                     .cols = w->dim[r->cols],
-                    .data = t->data + (first + (size_t)e->part) * size,
+                    .data = t->packed ? t->data : t->data + (first + (size_t)e->part) * size,
                     .size = size,
+                    .packed = t->packed,
                     .klass = weights_class(r->flags),
                     .matmul = true};
+    if (t->packed) pick_rows(e, expert, each, out);
     w->used[t - w->src->tensor] = 1;
-    return e->input_major ? transpose(w, e, t->data + first * size, out, dg) : CAIRN_OK;
+    return e->input_major && !t->packed ? transpose(w, e, t->data + first * size, out, dg)
+                                        : CAIRN_OK;
 }
 
 /* Biases of all experts, if the file has them. */

@@ -46,7 +46,8 @@
     X(BOOL, -1, 1, 1)                                                                              \
     X(F8_E4M3, -1, 1, 1)                                                                           \
     X(F8_E5M2, -1, 1, 1)                                                                           \
-    X(F8_E8M0, -1, 1, 1)
+    X(F8_E8M0, -1, 1, 1)                                                                           \
+    X(PACKED, -1, 1, 1) /* codes and scales in tensors of their own: tensor/packed.h */
 
 typedef enum dtype {
 #define DTYPE_ENUM(name, gguf, elems, bytes) DT_##name,

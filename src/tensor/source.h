@@ -4,7 +4,7 @@
 
 #include "base/map.h"
 #include "base/meta.h"
-#include "tensor/dtype.h"
+#include "tensor/packed.h"
 
 typedef enum source_format { SOURCE_GGUF, SOURCE_SAFETENSORS } source_format;
 
@@ -17,11 +17,21 @@ typedef struct tensor_desc {
     int64_t dim[4];      /* outermost first (as HF writes shapes); the last is contiguous */
     const uint8_t *data; /* mapped; any alignment */
     size_t size;
+    const packed
+        *packed; /* of type PACKED: codes and scales; `data` is that of the codes, `size` the
+                           bytes of all */
 } tensor_desc;
+
+/* "BF16", "Q4_K", "affine 4 g64". */
+static inline const char *tensor_type_name(const tensor_desc *t)
+{
+    return t->packed ? t->packed->name : dtype_name(t->type);
+}
 
 typedef struct source {
     source_format format;
     const char *path; /* as opened */
+    bool mlx;         /* laid out as MLX does: its names, its stacks */
     meta_view meta;   /* GGUF keys; or config.json by dotted path */
     const tensor_desc *tensor;
     size_t n_tensor;

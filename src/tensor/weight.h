@@ -20,8 +20,10 @@ typedef struct weight {
     int32_t rows, cols;  /* out, in; a vector has rows = 1 */
     const uint8_t *data; /* row-major, stored form, mapped; any alignment */
     size_t size;
-    const float *bias; /* f32 [rows] or NULL; added after the product is complete */
-    const float *f32;  /* vectors (norm gains): f32 [cols]; NULL for matrices */
+    const packed *packed;              /* of type PACKED; then `data` is not rows of anything: */
+    int32_t packed_first, packed_step; /* row i is row first + i · step of it */
+    const float *bias;                 /* f32 [rows] or NULL; added after the product is complete */
+    const float *f32;                  /* vectors (norm gains): f32 [cols]; NULL for matrices */
     weight_class klass;
     bool gather; /* rows are looked up (embedding) */
     bool matmul; /* used by LINEAR (a tied embedding has both) */
@@ -31,5 +33,18 @@ typedef struct weight {
     struct weight *expert;
     int32_t n_expert, n_expert_used; /* a row meets n_expert_used of them */
 } weight;
+
+static inline size_t weight_packed_row(const weight *w, size_t row)
+{
+    return (size_t)w->packed_first + row * (size_t)w->packed_step;
+}
+/* The stored values of one row, [cols]. */
+static inline void weight_row_f32(const weight *w, size_t row, float *out)
+{
+    if (w->packed)
+        packed_row_f32(w->packed, weight_packed_row(w, row), out);
+    else
+        dtype_to_f32(w->type, w->data + row * (w->size / (size_t)w->rows), out, (size_t)w->cols);
+}
 
 #endif

@@ -64,10 +64,10 @@ static size_t plan_acts(linear_job *j, const dev *d, uint8_t *base)
     size_t used = 0;
     for (int32_t i = 0; i < j->n_w; i++) {
         const weight *w = j->w[i];
-        tile_type t;
+        const int32_t group = tiles_act_group(d, w);
         j->act_of[i] = -1;
-        if (!tiles_wanted(d, w, &t)) continue;
-        act8 a = {tile_elems(t), class_terms[w->klass], 0, NULL};
+        if (!group) continue;
+        act8 a = {group, class_terms[w->klass], 0, NULL};
         int32_t at = 0;
         while (at < j->n_act && (j->act[at].group != a.group || j->act[at].terms != a.terms)) at++;
         j->act_of[i] = at;
@@ -162,9 +162,14 @@ static void tile_unit(const linear_job *j, int32_t i_w, int32_t unit, int32_t t0
 {
     const tiles *t = j->w[i_w]->dev;
     const act8 *a = &j->act[j->act_of[i_w]];
-    j->r->x->d->k.lin.tile[t->type](t->data + (size_t)unit * t->tile_bytes, t->n_block,
-                                    a->data + act_struct(a->group) * (size_t)a->terms * (size_t)t0,
-                                    a->stride, n_t * a->terms, a->terms, y, scratch);
+    const kern_linear *k = &j->r->x->d->k.lin;
+    const uint8_t *tile = t->data + (size_t)unit * t->tile_bytes;
+    const uint8_t *act = a->data + act_struct(a->group) * (size_t)a->terms * (size_t)t0;
+    if (t->affine)
+        k->affine[t->form.code](&t->form, tile, t->n_block, act, a->stride, n_t * a->terms,
+                                a->terms, y, scratch);
+    else
+        k->tile[t->type](tile, t->n_block, act, a->stride, n_t * a->terms, a->terms, y, scratch);
 }
 
 static kern_dense_fn *dense_kernel(const kern_linear *k, dtype t)
@@ -191,8 +196,7 @@ static void float_rows(const kern_linear *k, const weight *w, int32_t row0, int3
         int32_t m = min_i32(DEQUANT_ROWS, n - i);
         float *rows = (float *)(void *)scratch;
         for (int32_t q = 0; q < m; q++)
-            dtype_to_f32(w->type, w->data + (size_t)(row0 + i + q) * row_bytes,
-                         rows + (size_t)q * cols, cols);
+            weight_row_f32(w, (size_t)(row0 + i + q), rows + (size_t)q * cols);
         k->dense_f32(scratch, cols * sizeof(float), m, x, ldx, n_t, w->cols, y + i, ldy);
     }
 }

@@ -15,12 +15,11 @@ static void embed_span(void *ctx, size_t begin, size_t end, int32_t i_thread)
     const kern_vec *k = &j->r->x->d->k.vec;
     const float scale = j->o->u.embed.scale;
     const size_t cols = (size_t)w->cols;
-    size_t row_bytes = w->size / (size_t)w->rows;
     (void)i_thread;
     for (size_t i = begin; i < end; i++) {
         int32_t row = cpu_step_row(j->r, j->o->out[0], (int32_t)i);
         float *y = cpu_val(j->r, j->o->out[0]) + i * cols;
-        dtype_to_f32(w->type, w->data + (size_t)j->r->s->id[row] * row_bytes, y, cols);
+        weight_row_f32(w, (size_t)j->r->s->id[row], y);
         if (scale != 1.0f) k->scale(y, y, scale, cols);
     }
 }

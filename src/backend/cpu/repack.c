@@ -60,10 +60,12 @@ bool tiles_type(dtype t, tile_type *out)
     return false;
 }
 
-bool tiles_wanted(const dev *d, const weight *w, tile_type *out)
+int32_t tiles_act_group(const dev *d, const weight *w)
 {
-    return d->compute == CAIRN_COMPUTE_FAST && w->matmul && w->klass != WEIGHT_ROUTER &&
-           tiles_type(w->type, out);
+    tile_type t;
+    if (d->compute != CAIRN_COMPUTE_FAST || !w->matmul || w->klass == WEIGHT_ROUTER) return 0;
+    if (w->packed) return packed_is_affine(w->packed) ? 32 : 0;
+    return tiles_type(w->type, &t) ? tile_elems(t) : 0;
 }
 
 /* Stored: bit j of 32 is weight j's.  In a tile: byte n has w[4s+n] at bit s, w[16+4s+n] at bit 4+s.
@@ -154,22 +156,38 @@ static void pack_task(void *ctx, int32_t i_task, int32_t i_thread)
 {
     const pack_job *j = ctx;
     size_t row_bytes = j->w->size / (size_t)j->w->rows;
-    int32_t row = i_task * TILE_ROWS;
+    int32_t row = i_task * TILE_ROWS, n = min_i32(TILE_ROWS, j->w->rows - row);
+    uint8_t *tile = j->t->data + (size_t)i_task * j->t->tile_bytes;
     (void)i_thread;
-    tiles_pack(j->t->type, j->w->data + (size_t)row * row_bytes, row_bytes,
-               min_i32(TILE_ROWS, j->w->rows - row), j->t->n_block,
-               j->t->data + (size_t)i_task * j->t->tile_bytes);
+    if (j->t->affine)
+        affine_pack(&j->t->form, j->w, row, n, tile);
+    else
+        tiles_pack(j->t->type, j->w->data + (size_t)row * row_bytes, row_bytes, n, j->t->n_block,
+                   tile);
 }
 
-static cairn_status tiles_new(const weight *w, tile_type type, tiles **out, cairn_diag *dg)
+/* What lies in a tile, and how large it is. */
+static void tiles_shape(const weight *w, tiles *t)
+{
+    if (w->packed) {
+        t->affine = true;
+        t->form = affine_form_of(w->packed);
+        t->n_block = w->cols / 32;
+        t->tile_bytes = affine_block_bytes(t->form.code) * (size_t)t->n_block +
+                        affine_head_bytes(t->form.head) * (size_t)(t->n_block / t->form.per_head);
+    } else if (tiles_type(w->type, &t->type)) {
+        t->n_block = w->cols / tile_elems(t->type);
+        t->tile_bytes = tile_block_bytes(t->type) * (size_t)t->n_block;
+    }
+}
+
+static cairn_status tiles_new(const weight *w, tiles **out, cairn_diag *dg)
 {
     size_t size;
     tiles *t = mem_calloc(1, sizeof *t, MEM_MODEL);
     if (!t) return diag_set(dg, CAIRN_E_NOMEM, "no memory for the tiles of %s", w->name);
-    t->type = type;
-    t->n_block = w->cols / tile_elems(type);
+    tiles_shape(w, t);
     t->n_tile = ceil_div(w->rows, TILE_ROWS);
-    t->tile_bytes = tile_block_bytes(type) * (size_t)t->n_block;
     if (mul_size(t->tile_bytes, (size_t)t->n_tile, &size) && add_size(size, TILE_SLACK, &size)) {
         t->map_size = size;
         t->data = mem_map(size, MEM_WEIGHTS);
@@ -182,19 +200,43 @@ static cairn_status tiles_new(const weight *w, tile_type type, tiles **out, cair
     return CAIRN_OK;
 }
 
+/* The part of a packed tensor's bytes that is the weight's own; none where rows do not lie together. */
+static void drop_rows(const weight *w, const uint8_t *p, size_t size)
+{
+    const packed *s = w->packed;
+    if (w->rows == s->rows)
+        file_map_drop(p, size);
+    else if (w->packed_step == 1 && s->block_rows == 1 && s->kind != PACKED_GPTQ &&
+             s->kind != PACKED_AWQ)
+        file_map_drop(p + size / (size_t)s->rows * (size_t)w->packed_first,
+                      size / (size_t)s->rows * (size_t)w->rows);
+}
+
+/* The pages of what went into tiles: they come back from the file if an embedding is looked up. */
+static void drop_source(const weight *w)
+{
+    const packed *s = w->packed;
+    if (!s) {
+        file_map_drop(w->data, w->size);
+        return;
+    }
+    drop_rows(w, s->code, s->code_size);
+    drop_rows(w, s->scale, s->scale_size);
+    if (s->offset) drop_rows(w, s->offset, s->offset_size);
+}
+
 static cairn_status adopt_one(dev *d, weight *w, cairn_diag *dg)
 {
-    tile_type type;
     tiles *t = NULL;
     w->dev = NULL;
-    if (!tiles_wanted(d, w, &type)) {
+    if (!tiles_act_group(d, w)) {
         d->resident += w->size;
         return CAIRN_OK;
     }
-    TRY(tiles_new(w, type, &t, dg));
+    TRY(tiles_new(w, &t, dg));
     pack_job job = {w, t};
     workers_run(d->pool, t->n_tile, pack_task, &job);
-    file_map_drop(w->data, w->size);
+    drop_source(w);
     w->dev = t;
     d->resident += t->map_size;
     return CAIRN_OK;

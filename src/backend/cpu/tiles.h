@@ -8,8 +8,10 @@
 
 /* What weight.dev points to.  Immutable once made. */
 typedef struct tiles {
+    bool affine; /* then `form` says how it lies, else `type` */
+    affine_form form;
     tile_type type;
-    int32_t n_block; /* along a row */
+    int32_t n_block; /* along a row; affine: of 32 */
     int32_t n_tile;
     size_t tile_bytes;
     size_t map_size;
@@ -18,8 +20,13 @@ typedef struct tiles {
 
 /* The format with tiles of a stored type; false: it has none. */
 bool tiles_type(dtype t, tile_type *out);
-/* The device keeps this weight in tiles, and 8-bit activations meet it. */
-bool tiles_wanted(const dev *d, const weight *w, tile_type *out);
+/* The device keeps this weight in tiles, and 8-bit activations in groups of so many meet it; 0: it
+   does not. */
+int32_t tiles_act_group(const dev *d, const weight *w);
+/* pack_affine.c: the tile form of a weight with affine codes; its rows row0 … row0+n_row-1 into one
+   tile, the rest of it zero. */
+affine_form affine_form_of(const packed *s);
+void affine_pack(const affine_form *f, const weight *w, int32_t row0, int32_t n_row, uint8_t *tile);
 /* Packs rows (row_bytes apart, stored form), n_row ≤ TILE_ROWS of them, into one tile; the rest of
    the tile becomes zero. */
 void tiles_pack(tile_type t, const uint8_t *rows, size_t row_bytes, int32_t n_row, int32_t n_block,

@@ -23,7 +23,14 @@
      scales, Q6_K         line i: the scale of sub-block 4i+n
      Q6_K, triple 8h+s    low nibbles w[128h+4s+n], w[128h+32+4s+n]; high nibbles w[128h+64+4s+n],
                           w[128h+96+4s+n]; high bits of these four from bit 0 up, two each
-   Rows past the weight's last are zero blocks. */
+   Rows past the weight's last are zero blocks.
+
+   Affine tiles (weights d·q + m, q from 0 up, one d and m for `per_head` blocks of 32): a head, then
+   that many blocks, then the next head.  The head is d[32] | m[32], as f16, bf16 or f32; a block is
+     codes of 4 bits        per group: 4 lines of nibbles, as in 32-blocks above
+     codes of 5 bits        per group: 1 line of fifth bits, 4 of nibbles
+     codes of 8 bits        per group: 8 lines, line s: q[4s+n]
+   Codes of fewer bits lie in the next form up. */
 #ifndef KERN_LINEAR_H
 #define KERN_LINEAR_H
 
@@ -48,6 +55,14 @@ typedef enum tile_type {
 #undef TILE_ENUM
         TILE_COUNT
 } tile_type;
+
+typedef enum affine_code { AFFINE_4, AFFINE_5, AFFINE_8, AFFINE_COUNT } affine_code;
+typedef enum affine_head { HEAD_F16, HEAD_BF16, HEAD_F32 } affine_head;
+typedef struct affine_form {
+    affine_code code;
+    affine_head head;
+    int32_t per_head; /* blocks of 32 under one d and m */
+} affine_form;
 
 enum {
     TILE_ROWS = 32,
@@ -92,6 +107,11 @@ typedef void kern_quant256_fn(const float *x, int32_t n_block, int32_t terms, a8
 typedef void kern_tile_fn(const uint8_t *tile, int32_t n_block, const void *act, size_t stride,
                           int32_t n_vec, int32_t terms, float *y, void *panel);
 
+/* The same for an affine tile: a8_32, `n_block` blocks of 32, a multiple of per_head. */
+typedef void kern_affine_fn(const affine_form *f, const uint8_t *tile, int32_t n_block,
+                            const void *act, size_t stride, int32_t n_vec, int32_t terms, float *y,
+                            void *panel);
+
 /* y[t·y_stride + r] = Σ_k w[r][k] · x[t·x_stride + k] by lane16, for r < n_w, t < n_x.
    w: rows w_stride bytes apart, of any alignment. */
 typedef void kern_dense_fn(const uint8_t *w, size_t w_stride, int32_t n_w, const float *x,
@@ -101,6 +121,7 @@ typedef struct kern_linear {
     kern_quant32_fn *quant32;
     kern_quant256_fn *quant256;
     kern_tile_fn *tile[TILE_COUNT];
+    kern_affine_fn *affine[AFFINE_COUNT];
     kern_dense_fn *dense_f32, *dense_f16, *dense_bf16;
     /* Limits of the machine.  read_sum reads n bytes (a multiple of 4096) once and answers a checksum.
        peak_dot runs the level's best int8 multiply-add on registers alone and answers how many
@@ -126,6 +147,15 @@ static inline size_t tile_block_bytes(tile_type t)
     static const uint8_t row[TILE_COUNT] = {TILE_LIST(TILE_BYTES)};
 #undef TILE_BYTES
     return (size_t)row[t] * TILE_ROWS;
+}
+/* Bytes of a block of codes of one affine tile, and of its head. */
+static inline size_t affine_block_bytes(affine_code c)
+{
+    return (size_t)TILE_LINE * 2 * (c == AFFINE_4 ? 4 : c == AFFINE_5 ? 5 : 8);
+}
+static inline size_t affine_head_bytes(affine_head h)
+{
+    return (size_t)TILE_LINE * (h == HEAD_F32 ? 4 : 2);
 }
 
 #endif

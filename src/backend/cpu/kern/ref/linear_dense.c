@@ -91,6 +91,7 @@ void kern_linear_ref(kern_linear *k)
                  [TILE_Q4_K] = ref_tile_q4_k,
                  [TILE_Q5_K] = ref_tile_q5_k,
                  [TILE_Q6_K] = ref_tile_q6_k},
+        .affine = {[AFFINE_4] = ref_affine_4, [AFFINE_5] = ref_affine_5, [AFFINE_8] = ref_affine_8},
         .dense_f32 = ref_dense_f32,
         .dense_f16 = ref_dense_f16,
         .dense_bf16 = ref_dense_bf16,

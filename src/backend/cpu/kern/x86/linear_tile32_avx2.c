@@ -1,10 +1,11 @@
-/* Tiles of the formats with 32 weights a block, AVX2.  A lane is an output row; a register holds one
+/* Tiles of the formats with 32 weights a block, and affine ones, AVX2.  A lane is an output row; a register holds one
    word of 8 rows, so a line is two halves and a tile four.
 
    Exactness of vpmaddubsw's pairs and of their 16-bit sums, |q| ≤ 127:
      nibbles  2·15·127 = 3,810 a line, 8 lines 30,480
      5 bits   2·31·127 = 7,874 a line, 4 lines 31,496
-     8 bits   |w| as unsigned times q with w's sign: 2·128·127 = 32,512, one line
+     8 bits   |w| as unsigned times q with w's sign: 2·128·127 = 32,512, one line;
+              codes from 0 up are made signed by w = code − 128, undone by 128·Σ q
    Few vectors: weights are unpacked in registers.  Many: a block is unpacked once into a panel in L1
    and met by all vectors; 8-bit weights are widened to 16 bits there, where two vpmaddwd a line beat
    the four instructions of the sign trick. */
@@ -37,9 +38,13 @@ INLINE __m256i word(const void *p)
     memcpy(&v, p, sizeof v);
     return _mm256_set1_epi32(v);
 }
-INLINE __m256 halves(const uint8_t *p)
+/* Eight of d or of the minimum. */
+INLINE __m256 scales(form f, const uint8_t *p)
 {
-    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
+    const __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+    if (f.head == HEAD_F32) return _mm256_loadu_ps((const float *)(const void *)p);
+    if (f.head == HEAD_F16) return _mm256_cvtph_ps(v);
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(v), 16));
 }
 INLINE __m256i low_nibbles(__m256i v)
 {
@@ -81,9 +86,12 @@ INLINE void direct_dots(form f, const uint8_t *lines, __m256i fifth, const a8_32
     __m256i acc[DIRECT_VEC];
     for (int t = 0; t < n; t++) dot[t] = acc[t] = _mm256_setzero_si256();
     if (f.bits == BITS8) {
+        for (int t = 0; t < n && f.min; t++) dot[t] = _mm256_sub_epi32(dot[t], word(&a[t].n128));
 #pragma GCC unroll 8
         for (int s = 0; s < 8; s++) {
-            const __m256i w = load(lines + TILE_LINE * s), mag = _mm256_abs_epi8(w);
+            const __m256i raw = load(lines + TILE_LINE * s);
+            const __m256i w = f.min ? _mm256_xor_si256(raw, _mm256_set1_epi8((char)0x80)) : raw;
+            const __m256i mag = _mm256_abs_epi8(w);
             for (int t = 0; t < n; t++) {
                 const __m256i q = _mm256_sign_epi8(word(a[t].q + 4 * s), w);
                 const __m256i p = _mm256_madd_epi16(_mm256_maddubs_epi16(mag, q), one);
@@ -111,22 +119,20 @@ INLINE void direct_dots(form f, const uint8_t *lines, __m256i fifth, const a8_32
 }
 
 /* The tile's n vectors, n ≤ DIRECT_VEC. */
-INLINE void direct(form f, const uint8_t *tile, int32_t n_block, const uint8_t *act, size_t stride,
-                   const int n, int32_t shift, float *y)
+INLINE void direct(form f, walk w, int32_t n_block, const uint8_t *act, size_t stride, const int n,
+                   int32_t shift, float *y)
 {
     const int group = group_bytes(f);
     for (int32_t b = 0; b < n_block; b++) {
         const a8_32 *a = (const a8_32 *)(const void *)(act + (size_t)b * stride);
-        const uint8_t *p = tile + head_bytes(f);
-        prefetch(tile);
-        if (f.min) prefetch(tile + TILE_LINE);
-        for (int g = 0; g < 2; g++, p += group) {
-            for (int i = 0; i < group; i += TILE_LINE) prefetch(p + i);
+        next_block(f, &w);
+        for (int g = 0; g < 2; g++, w.codes += group) {
+            for (int i = 0; i < group; i += TILE_LINE) prefetch(w.codes + i);
             for (int h = 0; h < 2; h++) {
                 const int row = 16 * g + 8 * h;
-                const __m256 d = halves(tile + 2 * row);
-                const __m256 m = f.min ? halves(tile + TILE_LINE + 2 * row) : d;
-                const uint8_t *lines = p + 32 * h;
+                const __m256 d = scales(f, head_d(f, w.head, row));
+                const __m256 m = f.min ? scales(f, head_m(f, w.head, row)) : d;
+                const uint8_t *lines = w.codes + 32 * h;
                 __m256i fifth = _mm256_setzero_si256(), dot[DIRECT_VEC];
                 if (f.bits == BITS5) fifth = load(lines), lines += TILE_LINE;
                 direct_dots(f, lines, fifth, a, n, dot);
@@ -134,19 +140,17 @@ INLINE void direct(form f, const uint8_t *tile, int32_t n_block, const uint8_t *
                     accumulate(f, dot[t], d, m, &a[t], y + (t >> shift) * TILE_ROWS + row);
             }
         }
-        tile = p;
     }
 }
 
-INLINE void unpack_panel(form f, const uint8_t *tile, panel32 *u)
+INLINE void unpack_panel(form f, const walk *at, panel32 *u)
 {
-    const uint8_t *p = tile + head_bytes(f);
     for (int i = 0; i < 4; i++) {
-        _mm256_store_ps(u->d + 8 * i, halves(tile + 16 * i));
-        if (f.min) _mm256_store_ps(u->m + 8 * i, halves(tile + TILE_LINE + 16 * i));
+        _mm256_store_ps(u->d + 8 * i, scales(f, head_d(f, at->head, 8 * i)));
+        if (f.min) _mm256_store_ps(u->m + 8 * i, scales(f, head_m(f, at->head, 8 * i)));
     }
     for (int h = 0; h < 4; h++) {
-        const uint8_t *lines = p + h / 2 * group_bytes(f) + 32 * (h % 2);
+        const uint8_t *lines = at->codes + h / 2 * group_bytes(f) + 32 * (h % 2);
         __m256i *w = (__m256i *)(void *)u->w[h], fifth = _mm256_setzero_si256();
         if (f.bits == BITS5) fifth = load(lines), lines += TILE_LINE;
         if (f.bits != BITS8) {
@@ -159,8 +163,8 @@ INLINE void unpack_panel(form f, const uint8_t *tile, panel32 *u)
             /* Bytes 0 and 1, then 2 and 3, into the high bytes of the pair, then down by 8. */
             const __m256i b01 = _mm256_blend_epi16(even, _mm256_slli_epi32(v, 16), 0xaa);
             const __m256i b23 = _mm256_blend_epi16(_mm256_srli_epi32(v, 8), v, 0xaa);
-            w[2 * s] = _mm256_srai_epi16(b01, 8);
-            w[2 * s + 1] = _mm256_srai_epi16(b23, 8);
+            w[2 * s] = f.min ? _mm256_srli_epi16(b01, 8) : _mm256_srai_epi16(b01, 8);
+            w[2 * s + 1] = f.min ? _mm256_srli_epi16(b23, 8) : _mm256_srai_epi16(b23, 8);
         }
     }
 }
@@ -224,9 +228,10 @@ INLINE void panel_group_wide(form f, const panel32 *u, const int g, const int16_
     }
     for (int t = 0; t < n; t++) {
         float *out = y + ((v + t) >> shift) * TILE_ROWS + 16 * g;
-        accumulate(f, s0[t], _mm256_load_ps(u->d + 16 * g), _mm256_load_ps(u->d), &a[t], out);
-        accumulate(f, s1[t], _mm256_load_ps(u->d + 16 * g + 8), _mm256_load_ps(u->d), &a[t],
-                   out + 8);
+        const float *m = f.min ? u->m : u->d;
+        accumulate(f, s0[t], _mm256_load_ps(u->d + 16 * g), _mm256_load_ps(m + 16 * g), &a[t], out);
+        accumulate(f, s1[t], _mm256_load_ps(u->d + 16 * g + 8), _mm256_load_ps(m + 16 * g + 8),
+                   &a[t], out + 8);
     }
 }
 
@@ -274,3 +279,6 @@ DEFINE_TILE(avx2_tile_q4_1, BITS4, 0, 1)
 DEFINE_TILE(avx2_tile_q5_0, BITS5, 16, 0)
 DEFINE_TILE(avx2_tile_q5_1, BITS5, 0, 1)
 DEFINE_TILE(avx2_tile_q8_0, BITS8, 0, 0)
+DEFINE_AFFINE(avx2_affine_4, BITS4)
+DEFINE_AFFINE(avx2_affine_5, BITS5)
+DEFINE_AFFINE(avx2_affine_8, BITS8)

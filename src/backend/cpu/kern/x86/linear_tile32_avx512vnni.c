@@ -1,4 +1,4 @@
-/* Tiles of the formats with 32 weights a block, AVX-512 VNNI.  A register holds one line: a word of each
+/* Tiles of the formats with 32 weights a block, and affine ones, AVX-512 VNNI.  A register holds one line: a word of each
    of 16 rows.  vpdpbusd takes stored weights from 0 up (Q8_0: with 128 added by flipping the sign bit)
    times signed q straight into int32; accumulators start at −centre·Σ q, so the dot comes out exact
    and centred: |D| ≤ 255·127·32 on the way, nothing saturates.
@@ -32,9 +32,13 @@ INLINE __m512i word(const void *p)
     memcpy(&v, p, sizeof v);
     return _mm512_set1_epi32(v);
 }
-INLINE __m512 halves(const uint8_t *p)
+/* Sixteen of d or of the minimum. */
+INLINE __m512 scales(form f, const uint8_t *p)
 {
-    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
+    if (f.head == HEAD_F32) return _mm512_loadu_ps(p);
+    const __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)p);
+    if (f.head == HEAD_F16) return _mm512_cvtph_ps(v);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16));
 }
 /* a | (b & c) */
 INLINE __m512i or_and(__m512i a, __m512i b, __m512i c)
@@ -54,9 +58,10 @@ INLINE void unpack_line(form f, __m512i v, __m512i fifth, const unsigned s, __m5
         *hi = or_and(*hi, _mm512_srli_epi32(fifth, s), bit);
     }
 }
-INLINE __m512i unsign(__m512i v)
+/* 8-bit weights as vpdpbusd takes them; affine codes are so already. */
+INLINE __m512i unsign(form f, __m512i v)
 {
-    return _mm512_xor_si512(v, _mm512_set1_epi8((char)0x80));
+    return f.min ? v : _mm512_xor_si512(v, _mm512_set1_epi8((char)0x80));
 }
 
 /* What undoes the centre of one vector: where its dot starts. */
@@ -91,7 +96,7 @@ INLINE void direct_dots(form f, const uint8_t *p, const a8_32 *a, const int n, _
     if (f.bits == BITS8) {
 #pragma GCC unroll 8
         for (int s = 0; s < 8; s++) {
-            const __m512i w = unsign(load(p + TILE_LINE * s));
+            const __m512i w = unsign(f, load(p + TILE_LINE * s));
             prefetch(p + TILE_LINE * s);
             for (int t = 0; t < n; t++)
                 dot[t] = _mm512_dpbusd_epi32(dot[t], w, word(a[t].q + 4 * s));
@@ -117,37 +122,34 @@ INLINE void direct_dots(form f, const uint8_t *p, const a8_32 *a, const int n, _
 }
 
 /* The tile's n vectors, n ≤ DIRECT_VEC. */
-INLINE void direct(form f, const uint8_t *tile, int32_t n_block, const uint8_t *act, size_t stride,
-                   const int n, int32_t shift, float *y)
+INLINE void direct(form f, walk w, int32_t n_block, const uint8_t *act, size_t stride, const int n,
+                   int32_t shift, float *y)
 {
     for (int32_t b = 0; b < n_block; b++) {
         const a8_32 *a = (const a8_32 *)(const void *)(act + (size_t)b * stride);
-        const uint8_t *p = tile + head_bytes(f);
-        prefetch(tile);
-        if (f.min) prefetch(tile + TILE_LINE);
-        for (int g = 0; g < 2; g++, p += group_bytes(f)) {
-            const __m512 d = halves(tile + 32 * g);
-            const __m512 m = f.min ? halves(tile + TILE_LINE + 32 * g) : d;
+        next_block(f, &w);
+        for (int g = 0; g < 2; g++, w.codes += group_bytes(f)) {
+            const __m512 d = scales(f, head_d(f, w.head, 16 * g));
+            const __m512 m = f.min ? scales(f, head_m(f, w.head, 16 * g)) : d;
             __m512i dot[DIRECT_VEC];
-            direct_dots(f, p, a, n, dot);
+            direct_dots(f, w.codes, a, n, dot);
             for (int t = 0; t < n; t++)
                 accumulate(f, dot[t], d, m, &a[t], y + (t >> shift) * TILE_ROWS + 16 * g);
         }
-        tile = p;
     }
 }
 
-INLINE void unpack_panel(form f, const uint8_t *tile, panel32 *u)
+INLINE void unpack_panel(form f, const walk *at, panel32 *u)
 {
-    const uint8_t *p = tile + head_bytes(f);
+    const uint8_t *p = at->codes;
     for (int g = 0; g < 2; g++, p += group_bytes(f)) {
         const uint8_t *line = p;
         __m512i fifth = _mm512_setzero_si512();
-        _mm512_store_ps(u->d + 16 * g, halves(tile + 32 * g));
-        if (f.min) _mm512_store_ps(u->m + 16 * g, halves(tile + TILE_LINE + 32 * g));
+        _mm512_store_ps(u->d + 16 * g, scales(f, head_d(f, at->head, 16 * g)));
+        if (f.min) _mm512_store_ps(u->m + 16 * g, scales(f, head_m(f, at->head, 16 * g)));
         if (f.bits == BITS8) {
             for (int s = 0; s < 8; s++)
-                _mm512_store_si512(u->w[g][s], unsign(load(line + TILE_LINE * s)));
+                _mm512_store_si512(u->w[g][s], unsign(f, load(line + TILE_LINE * s)));
             continue;
         }
         if (f.bits == BITS5) {
@@ -201,3 +203,6 @@ DEFINE_TILE(vnni_tile_q4_1, BITS4, 0, 1)
 DEFINE_TILE(vnni_tile_q5_0, BITS5, 16, 0)
 DEFINE_TILE(vnni_tile_q5_1, BITS5, 0, 1)
 DEFINE_TILE(vnni_tile_q8_0, BITS8, 128, 0)
+DEFINE_AFFINE(vnni_affine_4, BITS4)
+DEFINE_AFFINE(vnni_affine_5, BITS5)
+DEFINE_AFFINE(vnni_affine_8, BITS8)

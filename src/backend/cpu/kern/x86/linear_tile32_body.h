@@ -1,4 +1,4 @@
-/* Tiles of the formats with 32 weights a block: what the levels share.  Each includes it once
+/* Tiles of the formats with 32 weights a block, and affine ones: what the levels share.  Each includes it once
    and defines
 
      direct(…)       the products of n ≤ 4 vectors, n known where it is inlined
@@ -13,12 +13,14 @@ typedef struct form {
     int bits;
     int centre; /* subtracted from stored weights: 0, 8, 16; 128 where bytes are made unsigned */
     int min;    /* a minimum follows d */
+    int head;   /* affine_head: how d and the minimum lie; affine tiles are not specialised by it,
+                   which would treble their code */
 } form;
 typedef struct panel32 panel32;
 
 INLINE int head_bytes(form f)
 {
-    return f.min ? 2 * TILE_LINE : TILE_LINE;
+    return (f.min ? 2 * TILE_LINE : TILE_LINE) * (f.head == HEAD_F32 ? 2 : 1);
 }
 INLINE int group_bytes(form f)
 {
@@ -31,38 +33,65 @@ INLINE void prefetch(const uint8_t *p)
     _mm_prefetch((const char *)p + 6144, _MM_HINT_T1);
 }
 
-INLINE void direct(form f, const uint8_t *tile, int32_t n_block, const uint8_t *act, size_t stride,
-                   const int n, int32_t shift, float *y);
-INLINE void unpack_panel(form f, const uint8_t *tile, panel32 *u);
+/* Where d of rows row … is, and the minimum. */
+INLINE const uint8_t *head_d(form f, const uint8_t *head, int row)
+{
+    return head + (f.head == HEAD_F32 ? 4 : 2) * row;
+}
+INLINE const uint8_t *head_m(form f, const uint8_t *head, int row)
+{
+    return head_d(f, head, row) + head_bytes(f) / 2;
+}
+
+/* Walks the blocks of a tile: a head stands before every per_head of them. */
+typedef struct walk {
+    const uint8_t *head, *codes;
+    int32_t per_head, left;
+} walk;
+INLINE void next_block(form f, walk *w)
+{
+    if (w->left == 0) {
+        w->head = w->codes;
+        w->codes += head_bytes(f);
+        w->left = w->per_head;
+        for (int i = 0; i < head_bytes(f); i += TILE_LINE) prefetch(w->head + i);
+    }
+    w->left--;
+}
+
+INLINE void direct(form f, walk w, int32_t n_block, const uint8_t *act, size_t stride, const int n,
+                   int32_t shift, float *y);
+INLINE void unpack_panel(form f, const walk *w, panel32 *u);
 INLINE void panel_all(form f, const panel32 *u, const a8_32 *a, int32_t n_vec, int32_t shift,
                       float *y);
 
 INLINE void tile32(form f, const uint8_t *tile, int32_t n_block, const void *act, size_t stride,
-                   int32_t n_vec, int32_t terms, float *y, panel32 *u)
+                   int32_t n_vec, int32_t terms, float *y, panel32 *u, int32_t per_head)
 {
     const int32_t shift = terms - 1;
-    const size_t block = (size_t)(head_bytes(f) + 2 * group_bytes(f));
+    walk w = {.head = tile, .codes = tile, .per_head = per_head, .left = 0};
     memset(y, 0, (size_t)(n_vec >> shift) * TILE_ROWS * sizeof *y);
     switch (n_vec) {
     case 1:
-        direct(f, tile, n_block, act, stride, 1, shift, y);
+        direct(f, w, n_block, act, stride, 1, shift, y);
         return;
     case 2:
-        direct(f, tile, n_block, act, stride, 2, shift, y);
+        direct(f, w, n_block, act, stride, 2, shift, y);
         return;
     case 3:
-        direct(f, tile, n_block, act, stride, 3, shift, y);
+        direct(f, w, n_block, act, stride, 3, shift, y);
         return;
     case 4:
-        direct(f, tile, n_block, act, stride, 4, shift, y);
+        direct(f, w, n_block, act, stride, 4, shift, y);
         return;
     default:
         break;
     }
-    for (int32_t b = 0; b < n_block; b++, tile += block) {
+    for (int32_t b = 0; b < n_block; b++, w.codes += 2 * group_bytes(f)) {
         const a8_32 *a = (const a8_32 *)(const void *)((const uint8_t *)act + (size_t)b * stride);
-        for (size_t i = 0; i < block; i += TILE_LINE) prefetch(tile + i);
-        unpack_panel(f, tile, u);
+        next_block(f, &w);
+        for (int i = 0; i < 2 * group_bytes(f); i += TILE_LINE) prefetch(w.codes + i);
+        unpack_panel(f, &w, u);
         panel_all(f, u, a, n_vec, shift, y);
     }
 }
@@ -71,6 +100,14 @@ INLINE void tile32(form f, const uint8_t *tile, int32_t n_block, const void *act
     void name(const uint8_t *tile, int32_t n_block, const void *act, size_t stride, int32_t n_vec, \
               int32_t terms, float *y, void *panel)                                                \
     {                                                                                              \
-        const form f = {__VA_ARGS__};                                                              \
-        tile32(f, tile, n_block, act, stride, n_vec, terms, y, panel);                             \
+        const form f = {__VA_ARGS__, HEAD_F16};                                                    \
+        tile32(f, tile, n_block, act, stride, n_vec, terms, y, panel, 1);                          \
+    }
+
+#define DEFINE_AFFINE(name, bits)                                                                  \
+    void name(const affine_form *af, const uint8_t *tile, int32_t n_block, const void *act,        \
+              size_t stride, int32_t n_vec, int32_t terms, float *y, void *panel)                  \
+    {                                                                                              \
+        const form f = {bits, 0, 1, af->head};                                                     \
+        tile32(f, tile, n_block, act, stride, n_vec, terms, y, panel, af->per_head);               \
     }
