@@ -38,9 +38,10 @@ static void check_switches(config *c)
 
 static cairn_status cohere_open(model *m, config *c, cairn_diag *dg)
 {
-    const base_config b = config_base(c, &cohere_defaults);
+    base_config b = config_base(c, &cohere_defaults);
     rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
     decoder *d;
+    if (m->src->mlx) b.tied = true; /* the layout has no head, whatever the config says */
     TRY(decoder_begin(m, c, &b, &d, dg));
     check_switches(c);
     d->eps = (float)config_num(c, "layer_norm_eps", "attention.layer_norm_epsilon", 0, 1, 1e-5);

@@ -73,12 +73,14 @@ static cairn_status load_vector(weights *w, const tensor_desc *t, int32_t n, flo
         (void)snprintf(want, sizeof want, "[%d]", (int)n);
         return weights_misshapen(t, want, dg);
     }
-    if (!dtype_can_dequant(t->type) || n % dtype_block(t->type))
+    const bool bytes = t->type == DT_U8; /* whole numbers, which MLX adds as such */
+    if (!bytes && (!dtype_can_dequant(t->type) || n % dtype_block(t->type)))
         return diag_set(dg, CAIRN_E_UNSUPPORTED, "%s: tensor %s: type is %s; expected a float type",
                         t->file, t->name.ptr, tensor_type_name(t));
     float *f = arena_alloc(w->a, (size_t)n * sizeof *f);
     if (!f) return diag_set(dg, CAIRN_E_NOMEM, "%d floats for %s", (int)n, t->name.ptr);
-    dtype_to_f32(t->type, t->data, f, (size_t)n);
+    if (!bytes) dtype_to_f32(t->type, t->data, f, (size_t)n);
+    for (int32_t i = 0; bytes && i < n; i++) f[i] = t->data[i];
     for (int32_t i = 0; plus != 0.0f && i < n; i++) f[i] += plus;
     w->used[t - w->src->tensor] = 1;
     *out = f;

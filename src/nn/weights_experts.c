@@ -139,11 +139,12 @@ static cairn_status bind_bias(weights *w, const expert_name *e, int32_t layer, i
     (void)snprintf(want, sizeof want, "[%d, %zu]", (int)n, rows * n_part);
     if (t->n_dim != 2 || t->dim[0] != n || t->dim[1] != (int64_t)(rows * n_part))
         return weights_misshapen(t, want, dg);
-    TRY(check_type(t, e, expert->rows, dg));
+    if (t->type != DT_U8) TRY(check_type(t, e, expert->rows, dg));
     float *all = arena_alloc(w->a, (size_t)n * rows * n_part * sizeof *all);
     float *own = arena_alloc(w->a, (size_t)n * rows * sizeof *own);
     if (!all || !own) return diag_set(dg, CAIRN_E_NOMEM, "biases %s", name);
-    dtype_to_f32(t->type, t->data, all, (size_t)n * rows * n_part);
+    if (t->type != DT_U8) dtype_to_f32(t->type, t->data, all, (size_t)n * rows * n_part);
+    for (size_t i = 0; t->type == DT_U8 && i < (size_t)n * rows * n_part; i++) all[i] = t->data[i];
     for (size_t i = 0; i < (size_t)n * rows; i++) {
         const size_t at = e->input_major ? i * n_part + (size_t)e->part
                                          : (i / rows * n_part + (size_t)e->part) * rows + i % rows;
