@@ -72,8 +72,8 @@ static cairn_status ct_shape(const quant_job *j, const tensor_desc *t, const ten
         return quant_bad(j, shape, "value", "another", "%lld rows and columns that fill %lld words",
                          (long long)q->rows, (long long)t->dim[1]);
     const int64_t bits = t->dim[1] * 32 / q->cols;
-    if (bits != 2 && bits != 4 && bits != 8)
-        return quant_bad(j, t, "bits", "others", "2, 4 or 8 (whole words a row)");
+    if (bits < 2 || bits > 8 || bits * q->cols != t->dim[1] * 32)
+        return quant_bad(j, t, "bits", "others", "2 to 8 that fill the words of a row");
     q->p.bits = (int32_t)bits;
     return CAIRN_OK;
 }
@@ -103,6 +103,8 @@ cairn_status ct_packed_module(quant_job *j, tensor_desc *t, size_t stem)
     if (zero) {
         const int64_t each = 32 / q.p.bits, zeros[2] = {(q.rows + each - 1) / each, groups};
         TRY(need_type(j, zero, DT_I32));
+        if (32 % q.p.bits)
+            return quant_bad(j, zero, "bits", "others", "2, 4 or 8 with zero points");
         TRY(quant_shape(j, zero, zeros, 2));
     }
     TRY(order_of(j, idx, &q));

@@ -57,10 +57,16 @@ static float normal(uint64_t w, double a, double b)
     return (float)(a + b * (((double)s - 131070.0) / 37837.22688));
 }
 
+static bool is_whole(cairn_str kind)
+{
+    return str_is(kind, "pair") || str_is(kind, "ramp") || str_is(kind, "stride");
+}
+
 static void draw(const entry *e, uint64_t seed, uint8_t *out)
 {
     const uint64_t state = stream_state(seed, e->name);
-    const uint64_t lo = (uint64_t)e->a, span = (uint64_t)e->b - (uint64_t)e->a + 1;
+    const uint64_t lo = (uint64_t)e->a, by = (uint64_t)e->b,
+                   span = (uint64_t)e->b - (uint64_t)e->a + 1;
 
     if (str_is(e->kind, "normal")) {
         for (size_t i = 0; i < e->n_elem; i++, out += e->elem_bytes) {
@@ -73,6 +79,16 @@ static void draw(const entry *e, uint64_t seed, uint8_t *out)
         }
         return;
     }
+    if (is_whole(e->kind)) {
+        for (uint64_t i = 0; i < e->n_elem; i++, out += e->elem_bytes) {
+            const uint64_t v = str_is(e->kind, "pair")   ? (i ? by : lo)
+                               : str_is(e->kind, "ramp") ? i / lo % by
+                                                         : i * lo % by;
+            memset(out, 0, e->elem_bytes);
+            put_le(out, (uint32_t)v, 4);
+        }
+        return;
+    }
     const uint64_t sign = str_is(e->kind, "fp8") ? 0x80 : 0;
     for (size_t i = 0; i < e->n_elem * e->elem_bytes; i++) {
         const uint64_t w = word(state, i);
@@ -82,9 +98,10 @@ static void draw(const entry *e, uint64_t seed, uint8_t *out)
 
 static size_t dtype_size(cairn_str d)
 {
-    if (str_is(d, "U8")) return 1;
+    if (str_is(d, "U8") || str_is(d, "I8") || str_is(d, "F8_E4M3")) return 1;
     if (str_is(d, "BF16") || str_is(d, "F16")) return 2;
-    return str_is(d, "F32") || str_is(d, "U32") ? 4 : 0;
+    if (str_is(d, "I64")) return 8;
+    return str_is(d, "F32") || str_is(d, "U32") || str_is(d, "I32") ? 4 : 0;
 }
 
 static cairn_status read_entry(cairn_str name, json_val v, entry *e, cairn_diag *dg)
@@ -105,6 +122,11 @@ static cairn_status read_entry(cairn_str name, json_val v, entry *e, cairn_diag 
         const int64_t n = json_int(d, -1);
         if (n < 0 || !mul_size(e->n_elem, (size_t)n, &e->n_elem) || e->n_elem > SIZE_MAX / 16)
             return diag_set(dg, CAIRN_E_CORRUPT, "%.*s: shape", STR_ARG(name));
+    }
+    if (is_whole(e->kind)) {
+        if (e->elem_bytes >= 4 && e->a >= 1 && e->b >= 1 && e->a < 1e9 && e->b < 1e9)
+            return CAIRN_OK;
+        return diag_set(dg, CAIRN_E_CORRUPT, "%.*s: whole numbers", STR_ARG(name));
     }
     if (!e->elem_bytes ||
         !(str_is(e->kind, "normal") || str_is(e->kind, "bytes") || str_is(e->kind, "fp8")))

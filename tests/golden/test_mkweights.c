@@ -20,7 +20,7 @@ static const struct {
     {"hf/qwen3", "3bbcc29feb944a545003e7acb13a8f767850ea11d88d37d261c27ebee6bcde53"},
     {"hf/gemma2", "117db0881b7ff05c20ae8fe407d56528a57a1c108aa414de054e9c60e805a7a3"},
     {"hf/gemma3", "0dc824bbd3e03420dca027733d0ce013d73a9f5be63c8069e1618ae90612bd59"},
-    {"kinds", "b12699e2b68007d8d35e3e1faa685f7dc9dbccaf12d2de250d6e6c60e1be7d28"},
+    {"kinds", "1075faf2ba09308b958bbe1f17e398f8cec352542053c324fa58b856ffb8050a"},
 };
 
 static void check(const char *dir, const char *want)
