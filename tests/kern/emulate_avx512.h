@@ -181,6 +181,7 @@ EMU __m128 emu_lane_1(__m128 a)
 /* Without optimisation some are macros. */
 #undef _mm512_loadu_si512
 #undef _mm512_load_ps
+#undef _mm512_loadu_ps
 #undef _mm512_store_ps
 #undef _mm512_store_si512
 #undef _mm512_set1_epi32
@@ -221,6 +222,7 @@ EMU __m128 emu_lane_1(__m128 a)
 #define __mmask16                    uint16_t
 #define _mm512_loadu_si512           emu_load
 #define _mm512_load_ps               emu_load_aligned
+#define _mm512_loadu_ps              emu_load
 #define _mm512_store_ps              emu_store
 #define _mm512_store_si512           emu_store
 #define _mm512_set1_epi32            emu_set1_epi32
