@@ -239,6 +239,21 @@ static cairn_status new_stack(weights *w, const tensor_desc *t, int32_t n, int32
     return weights_keep(w, item, dg);
 }
 
+/* A quantised matrix as floats, where its columns are to become rows. */
+static cairn_status unpack(weights *w, const tensor_desc *t, tensor_desc *out, cairn_diag *dg)
+{
+    const size_t rows = (size_t)t->packed->rows, cols = (size_t)t->packed->cols;
+    float *f = arena_alloc(w->a, rows * cols * sizeof *f);
+    if (!f) return diag_set(dg, CAIRN_E_NOMEM, "a copy of %s", t->name.ptr);
+    for (size_t r = 0; r < rows; r++) packed_row_f32(t->packed, r, f + r * cols);
+    *out = *t;
+    out->type = DT_F32;
+    out->packed = NULL;
+    out->data = (const uint8_t *)(const void *)f;
+    out->size = rows * cols * sizeof *f;
+    return CAIRN_OK;
+}
+
 cairn_status weights_split_kv_b(weights *w, const char *hf, const char *gguf, int32_t layer,
                                 const weight **k_b, const weight **v_b, cairn_diag *dg)
 {
@@ -253,6 +268,12 @@ cairn_status weights_split_kv_b(weights *w, const char *hf, const char *gguf, in
                         name, want);
     if (t->n_dim != 2 || t->dim[0] != tall || t->dim[1] != lora)
         return weights_misshapen(t, want, dg);
+    w->used[t - w->src->tensor] = 1;
+    tensor_desc plain = *t;
+    if (t->packed) {
+        TRY(unpack(w, t, &plain, dg));
+        t = &plain;
+    }
     if (!dtype_can_dequant(t->type) || dtype_block(t->type) != 1)
         return diag_set(dg, CAIRN_E_UNSUPPORTED, "%s: tensor %s: type is %s; expected a float type",
                         t->file, t->name.ptr, dtype_name(t->type));
@@ -269,6 +290,5 @@ cairn_status weights_split_kv_b(weights *w, const char *hf, const char *gguf, in
         k[h].data = to;
         values[h].data = from + (size_t)nope * row;
     }
-    w->used[t - w->src->tensor] = 1;
     return CAIRN_OK;
 }
