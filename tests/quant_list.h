@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/num.h"
+#include "base/diag.h"
 #include "base/str.h"
 #include "format/format.h"
 #include "format/hfconfig.h"

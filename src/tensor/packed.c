@@ -22,8 +22,8 @@ bool packed_is_affine(const packed *s)
     case PACKED_CENTRED:
     case PACKED_AWQ:
     case PACKED_GPTQ:
-        return s->group % 32 == 0 && s->cols % s->group == 0 && !s->order;
     case PACKED_MXFP4:
+        return s->group % 32 == 0 && s->cols % s->group == 0 && !s->order;
     case PACKED_MXFP8:
     case PACKED_NVFP4:
     case PACKED_F8:
@@ -134,6 +134,11 @@ static size_t scale_place(const packed *s, size_t row, size_t group)
 void packed_scales(const packed *s, size_t row, size_t group, float *d, float *m)
 {
     const size_t at = scale_place(s, row, group);
+    if (s->kind == PACKED_MXFP4) {
+        *d = 0.5f * e8m0_to_f32(s->scale[at]);
+        *m = -12.0f * *d;
+        return;
+    }
     *d = scale_at(s, s->scale, at);
     *m = s->kind == PACKED_AFFINE ? scale_at(s, s->offset, at)
                                   : -(*d * (float)zero_of(s, row, group));

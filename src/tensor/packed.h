@@ -40,7 +40,8 @@ typedef struct packed {
 
 /* Values of row `row`, [cols]; each operation rounds once, in the order written above. */
 void packed_row_f32(const packed *s, size_t row, float *out);
-/* Codes that become numbers by d·q + m: what integer kernels want.  Groups are whole 32s. */
+/* Codes that become numbers by d·q + m: what integer kernels want.  Groups are whole 32s.  MXFP4's q is
+   twice the value of its code plus 12. */
 bool packed_is_affine(const packed *s);
 /* 32 codes of a row from column 32·block on. */
 void packed_codes32(const packed *s, size_t row, size_t block, uint8_t out[32]);

@@ -74,6 +74,18 @@ EMU emu512 emu_cvtph_ps(__m256i h)
     r.ps[1] = _mm256_cvtph_ps(half[1]);
     return r;
 }
+EMU emu512 emu_broadcast_i32x4(__m128i v)
+{
+    emu512 r;
+    FOR(4) memcpy(&r.u8[16 * i], &v, sizeof v);
+    return r;
+}
+EMU emu512 emu_shuffle_epi8(emu512 a, emu512 b)
+{
+    emu512 r;
+    FOR(64) r.u8[i] = b.u8[i] & 0x80 ? 0 : a.u8[i / 16 * 16 + (b.u8[i] & 15)];
+    return r;
+}
 EMU emu512 emu_ternarylogic(emu512 a, emu512 b, emu512 c, int imm)
 {
     emu512 r;
@@ -205,6 +217,8 @@ EMU __m128 emu_lane_1(__m128 a)
 #undef _mm512_fmadd_ps
 #undef _mm512_fnmadd_ps
 #undef _mm512_mask3_fmadd_ps
+#undef _mm512_broadcast_i32x4
+#undef _mm512_shuffle_epi8
 #undef _mm512_dpbusd_epi32
 #undef _mm512_dpwssd_epi32
 #undef _mm512_maskz_loadu_ps
@@ -246,6 +260,8 @@ EMU __m128 emu_lane_1(__m128 a)
 #define _mm512_fmadd_ps              emu_fmadd_ps
 #define _mm512_fnmadd_ps             emu_fnmadd_ps
 #define _mm512_mask3_fmadd_ps        emu_mask3_fmadd_ps
+#define _mm512_broadcast_i32x4       emu_broadcast_i32x4
+#define _mm512_shuffle_epi8          emu_shuffle_epi8
 #define _mm512_dpbusd_epi32          emu_dpbusd
 #define _mm512_dpwssd_epi32          emu_dpwssd
 #define _mm512_maskz_loadu_ps        emu_maskz_loadu_ps

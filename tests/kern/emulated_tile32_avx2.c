@@ -2,14 +2,15 @@
 #if defined(__x86_64__)
 #include "kern/emulate_avx512.h"
 
-#define vnni_tile_q4_0 emulated_tile_q4_0
-#define vnni_tile_q4_1 emulated_tile_q4_1
-#define vnni_tile_q5_0 emulated_tile_q5_0
-#define vnni_tile_q5_1 emulated_tile_q5_1
-#define vnni_tile_q8_0 emulated_tile_q8_0
-#define vnni_affine_4  emulated_affine_4
-#define vnni_affine_5  emulated_affine_5
-#define vnni_affine_8  emulated_affine_8
+#define vnni_tile_q4_0   emulated_tile_q4_0
+#define vnni_tile_q4_1   emulated_tile_q4_1
+#define vnni_tile_q5_0   emulated_tile_q5_0
+#define vnni_tile_q5_1   emulated_tile_q5_1
+#define vnni_tile_q8_0   emulated_tile_q8_0
+#define vnni_affine_4    emulated_affine_4
+#define vnni_affine_e2m1 emulated_affine_e2m1
+#define vnni_affine_5    emulated_affine_5
+#define vnni_affine_8    emulated_affine_8
 #include "backend/cpu/kern/x86/linear_tile32_avx512vnni.c"
 #else
 typedef int nothing_here;

@@ -84,7 +84,7 @@ bool same_bits(const float *a, const float *b, size_t n)
 #if defined(__x86_64__)
 kern_tile_fn emulated_tile_q4_0, emulated_tile_q4_1, emulated_tile_q5_0, emulated_tile_q5_1,
     emulated_tile_q8_0, emulated_tile_q4_k, emulated_tile_q5_k, emulated_tile_q6_k;
-kern_affine_fn emulated_affine_4, emulated_affine_5, emulated_affine_8;
+kern_affine_fn emulated_affine_4, emulated_affine_e2m1, emulated_affine_5, emulated_affine_8;
 kern_dense_fn emulated_dense_f32, emulated_dense_f16, emulated_dense_bf16;
 
 static void emulated_kernels(kern_linear *k)
@@ -98,6 +98,7 @@ static void emulated_kernels(kern_linear *k)
     k->tile[TILE_Q5_K] = emulated_tile_q5_k;
     k->tile[TILE_Q6_K] = emulated_tile_q6_k;
     k->affine[AFFINE_4] = emulated_affine_4;
+    k->affine[AFFINE_E2M1] = emulated_affine_e2m1;
     k->affine[AFFINE_5] = emulated_affine_5;
     k->affine[AFFINE_8] = emulated_affine_8;
     k->dense_f32 = emulated_dense_f32;

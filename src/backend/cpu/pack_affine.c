@@ -27,6 +27,7 @@ static bool all_fit(affine_head h, const packed *s)
 affine_form affine_form_of(const packed *s)
 {
     affine_form f = {AFFINE_8, HEAD_F32, s->group / 32};
+    if (s->kind == PACKED_MXFP4) return (affine_form){AFFINE_E2M1, HEAD_BF16, s->group / 32};
     if (s->bits <= 5) f.code = s->bits <= 4 ? AFFINE_4 : AFFINE_5;
     if (s->kind == PACKED_AFFINE) {
         if (s->scale_type != DT_F32) f.head = s->scale_type == DT_F16 ? HEAD_F16 : HEAD_BF16;
@@ -100,7 +101,7 @@ static void pack_block(const affine_form *f, const packed *s, size_t row, size_t
 {
     uint8_t *group = block + r / 16 * (affine_block_bytes(f->code) / 2);
     uint8_t q[32];
-    if (s->bits == 4 && (s->kind == PACKED_AFFINE || s->kind == PACKED_CENTRED)) {
+    if (s->bits == 4 && s->kind != PACKED_GPTQ && s->kind != PACKED_AWQ) {
         put_nibbles(s->code + row * ((size_t)s->cols / 2) + 16 * b, r % 16, group);
         return;
     }

@@ -28,6 +28,7 @@
    Affine tiles (weights d·q + m, q from 0 up, one d and m for `per_head` blocks of 32): a head, then
    that many blocks, then the next head.  The head is d[32] | m[32], as f16, bf16 or f32; a block is
      codes of 4 bits        per group: 4 lines of nibbles, as in 32-blocks above
+     codes of e2m1          likewise; q is twice the code's value plus 12, from 0 to 24
      codes of 5 bits        per group: 1 line of fifth bits, 4 of nibbles
      codes of 8 bits        per group: 8 lines, line s: q[4s+n]
    Codes of fewer bits lie in the next form up. */
@@ -56,7 +57,7 @@ typedef enum tile_type {
         TILE_COUNT
 } tile_type;
 
-typedef enum affine_code { AFFINE_4, AFFINE_5, AFFINE_8, AFFINE_COUNT } affine_code;
+typedef enum affine_code { AFFINE_4, AFFINE_E2M1, AFFINE_5, AFFINE_8, AFFINE_COUNT } affine_code;
 typedef enum affine_head { HEAD_F16, HEAD_BF16, HEAD_F32 } affine_head;
 typedef struct affine_form {
     affine_code code;
@@ -151,7 +152,7 @@ static inline size_t tile_block_bytes(tile_type t)
 /* Bytes of a block of codes of one affine tile, and of its head. */
 static inline size_t affine_block_bytes(affine_code c)
 {
-    return (size_t)TILE_LINE * 2 * (c == AFFINE_4 ? 4 : c == AFFINE_5 ? 5 : 8);
+    return (size_t)TILE_LINE * 2 * (c == AFFINE_8 ? 8 : c == AFFINE_5 ? 5 : 4);
 }
 static inline size_t affine_head_bytes(affine_head h)
 {

@@ -3,6 +3,7 @@
 
    Exactness of vpmaddubsw's pairs and of their 16-bit sums, |q| ≤ 127:
      nibbles  2·15·127 = 3,810 a line, 8 lines 30,480
+     e2m1     likewise with codes of at most 24, looked up
      5 bits   2·31·127 = 7,874 a line, 4 lines 31,496
      8 bits   |w| as unsigned times q with w's sign: 2·128·127 = 32,512, one line;
               codes from 0 up are made signed by w = code − 128, undone by 128·Σ q
@@ -59,6 +60,11 @@ INLINE void unpack_line(form f, __m256i v, __m256i fifth, int s, __m256i *lo, __
 {
     *lo = low_nibbles(v);
     *hi = high_nibbles(v);
+    if (f.bits == E2M1) {
+        const __m256i code = _mm256_broadcastsi128_si256(_mm_setr_epi8(E2M1_CODES));
+        *lo = _mm256_shuffle_epi8(code, *lo);
+        *hi = _mm256_shuffle_epi8(code, *hi);
+    }
     if (f.bits == BITS5) {
         const __m256i bit = _mm256_set1_epi8(16);
         *lo = _mm256_or_si256(*lo, _mm256_and_si256(_mm256_slli_epi32(fifth, 4 - s), bit));
@@ -280,5 +286,6 @@ DEFINE_TILE(avx2_tile_q5_0, BITS5, 16, 0)
 DEFINE_TILE(avx2_tile_q5_1, BITS5, 0, 1)
 DEFINE_TILE(avx2_tile_q8_0, BITS8, 0, 0)
 DEFINE_AFFINE(avx2_affine_4, BITS4)
+DEFINE_AFFINE(avx2_affine_e2m1, E2M1)
 DEFINE_AFFINE(avx2_affine_5, BITS5)
 DEFINE_AFFINE(avx2_affine_8, BITS8)

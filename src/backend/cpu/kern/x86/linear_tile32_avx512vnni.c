@@ -52,6 +52,11 @@ INLINE void unpack_line(form f, __m512i v, __m512i fifth, const unsigned s, __m5
     const __m512i low = _mm512_set1_epi8(15);
     *lo = _mm512_and_si512(v, low);
     *hi = _mm512_and_si512(_mm512_srli_epi16(v, 4), low);
+    if (f.bits == E2M1) {
+        const __m512i code = _mm512_broadcast_i32x4(_mm_setr_epi8(E2M1_CODES));
+        *lo = _mm512_shuffle_epi8(code, *lo);
+        *hi = _mm512_shuffle_epi8(code, *hi);
+    }
     if (f.bits == BITS5) {
         const __m512i bit = _mm512_set1_epi8(16);
         *lo = or_and(*lo, _mm512_slli_epi32(fifth, 4 - s), bit);
@@ -204,5 +209,6 @@ DEFINE_TILE(vnni_tile_q5_0, BITS5, 16, 0)
 DEFINE_TILE(vnni_tile_q5_1, BITS5, 0, 1)
 DEFINE_TILE(vnni_tile_q8_0, BITS8, 128, 0)
 DEFINE_AFFINE(vnni_affine_4, BITS4)
+DEFINE_AFFINE(vnni_affine_e2m1, E2M1)
 DEFINE_AFFINE(vnni_affine_5, BITS5)
 DEFINE_AFFINE(vnni_affine_8, BITS8)
