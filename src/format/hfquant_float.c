@@ -7,7 +7,11 @@
 #include <stdio.h>
 
 #include "base/diag.h"
+#include "base/meta.h"
 #include "base/str.h"
+#include "tensor/dtype.h"
+#include "tensor/packed.h"
+#include "tensor/source.h"
 
 static int64_t elements(const tensor_desc *t)
 {
@@ -71,7 +75,7 @@ cairn_status quant_blocks(quant_job *j, tensor_desc *t, const tensor_desc *scale
     } else if (n_scale == stack * q.rows) {
         q.p.block_rows = 1;
     } else {
-        int32_t block[2];
+        int32_t block[2] = {1, 1};
         TRY(block_size(j, scale, block));
         const int64_t down = (q.rows + block[0] - 1) / block[0];
         const int64_t along = (q.cols + block[1] - 1) / block[1];

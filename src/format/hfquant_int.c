@@ -6,11 +6,16 @@
    A matrix of any of them gets the name NAME.weight. */
 #include "format/quant.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/diag.h"
+#include "base/meta.h"
 #include "base/str.h"
+#include "tensor/dtype.h"
+#include "tensor/packed.h"
+#include "tensor/source.h"
 
 static int64_t word_of(const tensor_desc *t, size_t i)
 {
@@ -42,6 +47,7 @@ static cairn_status order_of(const quant_job *j, const tensor_desc *idx, quant_m
     if (!idx) return CAIRN_OK;
     TRY(need_type(j, idx, DT_I32));
     TRY(quant_shape(j, idx, &q->cols, 1));
+    assert(q->p.group > 0);
     for (int64_t c = 0; c < q->cols && !q->order; c++)
         if (word_of(idx, (size_t)c) != c / q->p.group) q->order = idx;
     return CAIRN_OK;
@@ -99,6 +105,7 @@ cairn_status ct_packed_module(quant_job *j, tensor_desc *t, size_t stem)
     q.scale = scale;
     q.p.scale_type = scale->type;
     q.p.group = (int32_t)(q.cols / groups);
+    assert(q.p.bits >= 2); /* ct_shape's */
     q.p.zero = 1 << (q.p.bits - 1);
     if (zero) {
         const int64_t each = 32 / q.p.bits, zeros[2] = {(q.rows + each - 1) / each, groups};

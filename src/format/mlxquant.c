@@ -8,7 +8,11 @@
 #include <stdio.h>
 
 #include "base/diag.h"
+#include "base/meta.h"
 #include "base/str.h"
+#include "tensor/dtype.h"
+#include "tensor/packed.h"
+#include "tensor/source.h"
 
 typedef struct mode {
     const char *name;

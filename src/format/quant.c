@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "base/num.h"
 #include "base/str.h"
 
 static const quant_scheme schemes[] = {

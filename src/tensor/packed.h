@@ -3,6 +3,7 @@
 #ifndef TENSOR_PACKED_H
 #define TENSOR_PACKED_H
 
+#include "cairn/status.h"
 #include "tensor/dtype.h"
 
 /* How a row becomes numbers; q is a code, s and m the scale and offset of its group. */

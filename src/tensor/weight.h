@@ -2,7 +2,7 @@
 #ifndef TENSOR_WEIGHT_H
 #define TENSOR_WEIGHT_H
 
-#include "tensor/dtype.h"
+#include "tensor/packed.h"
 
 /* What a weight is for: decides the precision of the activations that meet it (numerics contract:
    the list of classes with two-term activations belongs to its version). */

@@ -5,6 +5,8 @@
 
 #include "backend/cpu/tiles.h"
 #include "base/half.h"
+#include "tensor/packed.h"
+#include "tensor/weight.h"
 
 static bool fits(affine_head h, float x)
 {

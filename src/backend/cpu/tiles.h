@@ -5,6 +5,7 @@
 #include "backend/cpu/kern/kern_linear.h"
 #include "tensor/backend.h"
 #include "tensor/dtype.h"
+#include "tensor/packed.h"
 
 /* What weight.dev points to.  Immutable once made. */
 typedef struct tiles {
