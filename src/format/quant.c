@@ -187,17 +187,18 @@ static cairn_status find_method(quant_job *j, cairn_str *method)
     if (!meta_get(j->meta, "quantization_config.quant_method", &m)) {
         if (meta_get(j->meta, "quantization_config.bits", &m)) return CAIRN_OK;
         return diag_set(j->dg, CAIRN_E_UNSUPPORTED,
-                        "%s: config.json: quantization_config has neither quant_method nor bits; "
+                        "%s/config.json: quantization_config: found neither quant_method nor bits; "
                         "expected one of them",
                         j->b->src.path);
     }
     if (m.type == META_STR) *method = m.u.s;
     for (size_t i = 0; i < N_SCHEME; i++)
         if (method->ptr && schemes[i].method && str_is(*method, schemes[i].method)) return CAIRN_OK;
-    return diag_set(j->dg, CAIRN_E_UNSUPPORTED,
-                    "%s: config.json: quantization_config.quant_method is \"%.*s\"; expected fp8, "
-                    "mxfp4, compressed-tensors, gptq or awq",
-                    j->b->src.path, STR_ARG(*method));
+    return diag_set(
+        j->dg, CAIRN_E_UNSUPPORTED,
+        "%s/config.json: quantization_config.quant_method: found \"%.*s\"; expected fp8, "
+        "mxfp4, compressed-tensors, gptq or awq",
+        j->b->src.path, STR_ARG(*method));
 }
 
 cairn_status quant_join(source_build *b, const meta_view *config, cairn_diag *dg)

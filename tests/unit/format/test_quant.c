@@ -49,9 +49,9 @@ static const struct {
     {"{\"quantization\": {\"mode\": \"nvfp4\", \"bits\": 4, \"group_size\": 32}}\n" W
      "a.scales U8 6 4",
      "4 bits in groups of 16 for nvfp4"},
-    {HF("\"bitsandbytes\"") W, "quant_method is \"bitsandbytes\"; expected fp8"},
+    {HF("\"bitsandbytes\"") W, "quant_method: found \"bitsandbytes\"; expected fp8"},
     {HF("3") W, "quant_method"},
-    {"{\"quantization_config\": {}}\n" W, "neither quant_method nor bits"},
+    {"{\"quantization_config\": {}}\n" W, "found neither quant_method nor bits"},
     {FP8 "a.weight F8_E4M3 130 200\na.weight_scale_inv F32 2 2", NULL},
     {FP8 "a.weight F8_E4M3 130 200\na.weight_scale_inv F32 1 2", "[1, 2]; expected [2, 2]"},
     {FP8 "a.weight F8_E4M3 130 200", "a.weight_scale_inv is missing"},

@@ -105,7 +105,6 @@ static const bad llama_cases[] = {
     {"\"attention_bias\":\"no\"", "attention_bias", "true or false"},
     {"\"hidden_act\":\"relu\"", "hidden_act", "silu"},
     {"\"hidden_act\":NaN", "hidden_act", "silu"},
-    {"\"quantization_config\":{}", "quantization_config", "unquantised"},
     {"\"layer_types\":[\"full_attention\"]", "layer_types", "one entry for each of 2 layers"},
     {"\"layer_types\":[\"full_attention\",7]", "layer_types.1", "sliding_attention"},
     {"\"layer_types\":\"full_attention\"", "layer_types", "one entry for each"},
