@@ -62,6 +62,26 @@ FAMILIES = {
     "ministral3": ("ministral3", t(head_dim=16, rope_parameters=rope(
         "yarn", factor=4.0, original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0,
         llama_4_scaling_beta=0.5)), {}),
+    "qwen2_moe": ("qwen2_moe", t(num_experts=6, num_experts_per_tok=2, moe_intermediate_size=32, shared_expert_intermediate_size=64), {}),
+    "qwen3_moe": ("qwen3_moe", t(head_dim=16, num_experts=6, num_experts_per_tok=2, moe_intermediate_size=32, norm_topk_prob=True), {}),
+    "glm4_moe": ("glm4_moe", t(head_dim=16, num_hidden_layers=3, n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=32,
+                               first_k_dense_replace=1, routed_scaling_factor=1.5, use_qk_norm=True, attention_bias=True,
+                               num_nextn_predict_layers=0), {}),
+    "minimax_m2": ("minimax_m2", t(head_dim=16, num_local_experts=6, num_experts_per_tok=2,
+                                   rope_parameters=rope("default", partial_rotary_factor=0.5)), {"rotary_dim": 8}),
+    "gpt_oss": ("gpt_oss", t(head_dim=16, num_local_experts=4, num_experts_per_tok=2, sliding_window=16, intermediate_size=32,
+                             num_hidden_layers=2), {}),
+    "deepseek_v3": ("deepseek_v3", t(num_attention_heads=4, num_key_value_heads=4, num_hidden_layers=3, n_routed_experts=8, num_experts_per_tok=2, moe_intermediate_size=32,
+                                     first_k_dense_replace=1, n_group=4, topk_group=2, routed_scaling_factor=2.5, q_lora_rank=24,
+                                     kv_lora_rank=32, qk_rope_head_dim=8, qk_nope_head_dim=16, v_head_dim=24, num_nextn_predict_layers=0,
+                                     rope_parameters=rope("yarn", factor=4.0, original_max_position_embeddings=64, beta_fast=32.0,
+                                                          beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0)), {}),
+    "gemma4": ("gemma4_text", t(head_dim=16, num_hidden_layers=6, sliding_window=16, final_logit_softcapping=30.0,
+                                hidden_size_per_layer_input=0, attention_k_eq_v=True, global_head_dim=32, num_global_key_value_heads=1), {}),
+    "gemma4_e2b": ("gemma4_text", t(head_dim=16, num_hidden_layers=6, sliding_window=16, final_logit_softcapping=30.0,
+                                    hidden_size_per_layer_input=8, vocab_size_per_layer_input=64, num_kv_shared_layers=2,
+                                    use_double_wide_mlp=True, global_head_dim=32,
+                                    layer_types=[S4, L4, S4, L4, S4, L4]), {}),
 }
 
 
