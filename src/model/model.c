@@ -105,6 +105,7 @@ static cairn_status check_fits(const model *m, uint64_t limit, cairn_diag *dg)
     machine_memory(&available, &total);
     if (limit && limit < available) available = limit;
     for (size_t i = 0; i < m->src->n_tensor; i++) bytes += m->src->tensor[i].size;
+    bytes += m->w.turn_bytes;
     if (bytes <= available) return CAIRN_OK;
     return diag_set(dg, CAIRN_E_LIMIT,
                     "%s: weights take %.2f GB; expected at most the %.2f GB of memory available",
@@ -119,6 +120,7 @@ static cairn_status adopt_weights(model *m, const cairn_model_opts *o, cairn_dia
         const tensor_desc *t = &m->src->tensor[i];
         if (t->packed && m->w.used[i]) TRY(packed_check(t->packed, t->name.ptr, dg));
     }
+    TRY(weights_settle(&m->w, dg));
     TRY(m->be->open(&d, &m->dev, dg));
     for (size_t i = 0; i < m->w.n; i++) {
         if (m->w.item[i]->f32) continue;

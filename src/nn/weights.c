@@ -13,7 +13,7 @@
 #include "base/diag.h"
 #include "base/str.h"
 
-enum { NAME_MAX_LEN = 256, AUDIT_NAMES = 12 };
+enum { AUDIT_NAMES = 12 };
 
 cairn_status weights_init(weights *w, arena *a, const source *src, cairn_diag *dg)
 {
@@ -22,34 +22,42 @@ cairn_status weights_init(weights *w, arena *a, const source *src, cairn_diag *d
     return w->used ? CAIRN_OK : diag_set(dg, CAIRN_E_NOMEM, "tensor marks");
 }
 
-/* Replaces %d in a table's name by the layer; names are ours, so they fit. */
-static void spell(char out[NAME_MAX_LEN], const char *prefix, const char *name, int32_t layer,
-                  const char *suffix)
+/* Replaces the first %d of a table's name by the layer, a second by the expert; names are ours, so they
+   fit. */
+static void spell(char out[WEIGHT_NAME_LEN], const char *prefix, const char *name, int32_t layer,
+                  int32_t expert, const char *suffix)
 {
-    const char *mark = strstr(name, "%d");
-    if (mark)
-        (void)snprintf(out, NAME_MAX_LEN, "%s%.*s%d%s%s", prefix, (int)(mark - name), name,
-                       (int)layer, mark + 2, suffix);
-    else
-        (void)snprintf(out, NAME_MAX_LEN, "%s%s%s", prefix, name, suffix);
+    const int32_t number[2] = {layer, expert};
+    size_t at = (size_t)snprintf(out, WEIGHT_NAME_LEN, "%s", prefix);
+    for (int i = 0; i < 2; i++) {
+        const char *mark = strstr(name, "%d");
+        if (!mark) break;
+        at += (size_t)snprintf(out + at, WEIGHT_NAME_LEN - at, "%.*s%d", (int)(mark - name), name,
+                               (int)number[i]);
+        name = mark + 2;
+    }
+    (void)snprintf(out + at, WEIGHT_NAME_LEN - at, "%s%s", name, suffix);
+}
+
+const tensor_desc *weights_find(const weights *w, const char *name, int32_t layer, int32_t expert,
+                                const char *suffix, char spelled[WEIGHT_NAME_LEN])
+{
+    static const char *const prefixes[] = {"", "language_model.", "model.language_model."};
+    const size_t n = w->src->format == SOURCE_GGUF ? 1 : sizeof prefixes / sizeof prefixes[0];
+    for (size_t i = 0; i < n; i++) {
+        const bool nested = i == 2 && strncmp(name, "model.", 6) == 0;
+        spell(spelled, prefixes[i], nested ? name + 6 : name, layer, expert, suffix);
+        const tensor_desc *t = source_find(w->src, spelled);
+        if (t) return t;
+    }
+    spell(spelled, "", name, layer, expert, suffix);
+    return NULL;
 }
 
 static const tensor_desc *find(const weights *w, const char *hf, const char *gguf, int32_t layer,
-                               const char *suffix, char name[NAME_MAX_LEN])
+                               const char *suffix, char name[WEIGHT_NAME_LEN])
 {
-    static const char *const prefixes[] = {"", "language_model.", "model.language_model."};
-    if (w->src->format == SOURCE_GGUF) {
-        spell(name, "", gguf, layer, suffix);
-        return source_find(w->src, name);
-    }
-    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
-        const bool nested = i == 2 && strncmp(hf, "model.", 6) == 0;
-        spell(name, prefixes[i], nested ? hf + 6 : hf, layer, suffix);
-        const tensor_desc *t = source_find(w->src, name);
-        if (t) return t;
-    }
-    spell(name, "", hf, layer, suffix);
-    return NULL;
+    return weights_find(w, w->src->format == SOURCE_GGUF ? gguf : hf, layer, 0, suffix, name);
 }
 
 cairn_status weights_misshapen(const tensor_desc *t, const char *expected, cairn_diag *dg)
@@ -142,7 +150,7 @@ weight_class weights_class(uint32_t flags)
 static cairn_status find_bias(weights *w, const char *hf, const char *gguf, uint32_t flags,
                               int32_t layer, int32_t rows, const float **out, cairn_diag *dg)
 {
-    char name[NAME_MAX_LEN];
+    char name[WEIGHT_NAME_LEN];
     *out = NULL;
     if (!(flags & (w->may_bias | w->need_bias))) return CAIRN_OK;
     const tensor_desc *t = find(w, hf, gguf, layer, ".bias", name);
@@ -206,7 +214,7 @@ static cairn_status missing(const weights *w, const char *name, int32_t rows, in
 static cairn_status bind_one(weights *w, const weight_row *r, int32_t layer, const weight **field,
                              cairn_diag *dg)
 {
-    char name[NAME_MAX_LEN];
+    char name[WEIGHT_NAME_LEN];
     const int32_t rows = w->dim[r->rows], cols = w->dim[r->cols];
     const float *bias;
     const tensor_desc *t = find(w, r->hf, r->gguf, layer, r->flags & W_BARE ? "" : ".weight", name);
@@ -221,7 +229,7 @@ static cairn_status bind_one(weights *w, const weight_row *r, int32_t layer, con
 
 bool weights_has(const weights *w, const char *hf, const char *gguf, int32_t layer)
 {
-    char name[NAME_MAX_LEN];
+    char name[WEIGHT_NAME_LEN];
     return find(w, hf, gguf, layer, ".weight", name) != NULL;
 }
 
@@ -229,7 +237,7 @@ cairn_status weights_bind_split(weights *w, const weight_split *split, int32_t l
                                 cairn_diag *dg)
 {
     enum { MOST = sizeof split->part / sizeof split->part[0] };
-    char name[NAME_MAX_LEN];
+    char name[WEIGHT_NAME_LEN];
     const int32_t cols = w->dim[split->cols];
     const float *bias;
     int64_t total = 0;

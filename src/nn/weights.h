@@ -107,6 +107,8 @@ typedef struct weights {
     size_t n, cap;
     uint32_t may_bias, need_bias; /* W_BIAS_* bits: bound where the file has them; must be there */
     uint8_t *used;                /* [src->n_tensor] */
+    struct weight_turn *turns;    /* matrices to be copied the other way round */
+    uint64_t turn_bytes;          /* what the copies will take */
 } weights;
 
 /* `dim` of the result is for the caller to fill, DIM_ONE excepted. */
@@ -130,6 +132,9 @@ cairn_status weights_bind_heads(weights *w, const expert_row *table, size_t n_ro
    [DIM_KV_LORA, DIM_NOPE], turned over, and *v_b one of [DIM_VALUE, DIM_KV_LORA]. */
 cairn_status weights_split_kv_b(weights *w, const char *hf, const char *gguf, int32_t layer,
                                 const weight **k_b, const weight **v_b, cairn_diag *dg);
+/* Copies the matrices that lie another way round in the file; the others are used where they are.  Before
+   it their data is NULL, which is enough for a model that is only looked at. */
+cairn_status weights_settle(weights *w, cairn_diag *dg);
 /* The tied case: the embedding is the head too. */
 void weights_tie(weights *w, const weight *embedding);
 /* Tensors with `part` in their names are known and not part of the model. */

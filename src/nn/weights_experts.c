@@ -1,49 +1,16 @@
 /* Binds stacks of experts.  Files keep them in three ways: a tensor an expert, one tensor of all, or one
-   of all with gate and up one above the other; each becomes the same array of matrices, which lie in
-   the file as they are. */
+   of all with gate and up one above the other; each becomes the same array of matrices, which are
+   used where they lie.  Those that lie with inputs first are noted for weights_turn.c. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/diag.h"
 #include "nn/weights_priv.h"
 
-enum { NAME_MAX_LEN = 256 };
-
-/* Names are ours, so they fit. */
-static void spell(char out[NAME_MAX_LEN], const char *prefix, const char *name, int32_t layer,
-                  int32_t expert)
-{
-    const int32_t number[2] = {layer, expert};
-    size_t at = (size_t)snprintf(out, NAME_MAX_LEN, "%s", prefix);
-    for (int i = 0; i < 2; i++) {
-        const char *mark = strstr(name, "%d");
-        if (!mark) break;
-        at += (size_t)snprintf(out + at, NAME_MAX_LEN - at, "%.*s%d", (int)(mark - name), name,
-                               (int)number[i]);
-        name = mark + 2;
-    }
-    (void)snprintf(out + at, NAME_MAX_LEN - at, "%s", name);
-}
-
 static bool an_expert_each(const char *name)
 {
     const char *first = strstr(name, "%d");
     return first && strstr(first + 2, "%d");
-}
-
-static const tensor_desc *find(const weights *w, const char *name, int32_t layer, int32_t expert,
-                               char spelled[NAME_MAX_LEN])
-{
-    static const char *const prefixes[] = {"", "language_model.", "model.language_model."};
-    const size_t n = w->src->format == SOURCE_GGUF ? 1 : 3;
-    for (size_t i = 0; i < n; i++) {
-        const bool nested = i == 2 && strncmp(name, "model.", 6) == 0;
-        spell(spelled, prefixes[i], nested ? name + 6 : name, layer, expert);
-        const tensor_desc *t = source_find(w->src, spelled);
-        if (t) return t;
-    }
-    spell(spelled, "", name, layer, expert);
-    return NULL;
 }
 
 /* The shape that tensor t must have. */
@@ -79,22 +46,6 @@ static cairn_status check_type(const tensor_desc *t, const expert_name *e, int32
         e->input_major ? "a float type" : "a float or a quantised type whose blocks fill a row");
 }
 
-/* A copy of the expert's matrix with rows of inputs. */
-static cairn_status transpose(weights *w, const expert_name *e, const uint8_t *src, weight *out,
-                              cairn_diag *dg)
-{
-    const size_t rows = (size_t)out->rows, cols = (size_t)out->cols;
-    const size_t item = (size_t)dtype_block_bytes(out->type), n_part = (size_t)e->n_part;
-    uint8_t *to = arena_alloc(w->a, rows * cols * item);
-    if (!to) return diag_set(dg, CAIRN_E_NOMEM, "a copy of %s", out->name);
-    for (size_t c = 0; c < cols; c++)
-        for (size_t r = 0; r < rows; r++)
-            memcpy(to + (r * cols + c) * item,
-                   src + ((c * rows + r) * n_part + (size_t)e->part) * item, item);
-    out->data = to;
-    return CAIRN_OK;
-}
-
 /* The expert's rows of a quantised tensor: parts interleave where the unquantised file's do. */
 static void pick_rows(const expert_name *e, int32_t expert, bool each, weight *out)
 {
@@ -124,17 +75,24 @@ static cairn_status slice(weights *w, const expert_row *r, const expert_name *e,
                     .matmul = true};
     if (t->packed) pick_rows(e, expert, each, out);
     w->used[t - w->src->tensor] = 1;
-    return e->input_major && !t->packed ? transpose(w, e, t->data + first * size, out, dg)
-                                        : CAIRN_OK;
+    if (!e->input_major || t->packed) return CAIRN_OK;
+    out->data = NULL;
+    return weights_turn(w,
+                        &(weight_turn){.to = out,
+                                       .from = t->data + first * size,
+                                       .apart = (size_t)out->rows * n_part,
+                                       .step = n_part,
+                                       .first = (size_t)e->part},
+                        dg);
 }
 
 /* Biases of all experts, if the file has them. */
 static cairn_status bind_bias(weights *w, const expert_name *e, int32_t layer, int32_t n,
                               weight *expert, cairn_diag *dg)
 {
-    char name[NAME_MAX_LEN], want[64];
+    char name[WEIGHT_NAME_LEN], want[64];
     const size_t rows = (size_t)expert->rows, n_part = (size_t)e->n_part;
-    const tensor_desc *t = e->bias ? find(w, e->bias, layer, 0, name) : NULL;
+    const tensor_desc *t = e->bias ? weights_find(w, e->bias, layer, 0, "", name) : NULL;
     if (!t) return CAIRN_OK;
     (void)snprintf(want, sizeof want, "[%d, %zu]", (int)n, rows * n_part);
     if (t->n_dim != 2 || t->dim[0] != n || t->dim[1] != (int64_t)(rows * n_part))
@@ -159,11 +117,12 @@ static cairn_status bind_one(weights *w, const expert_row *r, int32_t layer, int
                              int32_t n_used, const weight **field, cairn_diag *dg)
 {
     const expert_name *e = w->src->format == SOURCE_GGUF ? r->gguf : r->hf;
-    char name[NAME_MAX_LEN] = "";
+    char name[WEIGHT_NAME_LEN] = "";
     int32_t at = 0;
-    while (at < EXPERT_NAMES && e[at].name && !find(w, e[at].name, layer, 0, name)) at++;
+    while (at < EXPERT_NAMES && e[at].name && !weights_find(w, e[at].name, layer, 0, "", name))
+        at++;
     if (at == EXPERT_NAMES || !e[at].name) {
-        spell(name, "", e[0].name, layer, 0);
+        (void)weights_find(w, e[0].name, layer, 0, "", name);
         return diag_set(dg, CAIRN_E_CORRUPT, "%s: tensor %s is missing; expected %d matrices",
                         w->src->path, name, (int)n);
     }
@@ -172,11 +131,15 @@ static cairn_status bind_one(weights *w, const expert_row *r, int32_t layer, int
     weight *expert = arena_calloc(w->a, (size_t)n, sizeof *expert);
     if (!item || !expert) return diag_set(dg, CAIRN_E_NOMEM, "experts of %s", name);
     for (int32_t i = 0; i < n; i++) {
-        const tensor_desc *t = find(w, e->name, layer, i, name);
+        const tensor_desc *t = weights_find(w, e->name, layer, i, "", name);
         if (!t)
             return diag_set(dg, CAIRN_E_CORRUPT, "%s: tensor %s is missing; expected %d matrices",
                             w->src->path, name, (int)n);
         TRY(slice(w, r, e, t, i, n, &expert[i], dg));
+        if (expert[i].type != expert[0].type)
+            return diag_set(dg, CAIRN_E_UNSUPPORTED,
+                            "%s: tensor %s: type is %s; expected %s as of the first", t->file,
+                            t->name.ptr, dtype_name(t->type), dtype_name(expert[0].type));
     }
     TRY(bind_bias(w, e, layer, n, expert, dg));
     *item = expert[0];
@@ -212,83 +175,4 @@ cairn_status weights_bind_heads(weights *w, const expert_row *table, size_t n_ro
                                 void *into, cairn_diag *dg)
 {
     return bind_all(w, table, n_rows, layer, w->dim[DIM_HEADS], w->dim[DIM_HEADS], into, dg);
-}
-
-/* A stack of n matrices [rows, cols] named after t; the caller sets their data. */
-static cairn_status new_stack(weights *w, const tensor_desc *t, int32_t n, int32_t rows,
-                              int32_t cols, const weight **out, weight **each, cairn_diag *dg)
-{
-    const size_t size = t->size / (size_t)(t->dim[0] * t->dim[1]) * (size_t)rows * (size_t)cols;
-    weight *item = arena_calloc(w->a, 1, sizeof *item);
-    weight *expert = arena_calloc(w->a, (size_t)n, sizeof *expert);
-    if (!item || !expert) return diag_set(dg, CAIRN_E_NOMEM, "heads of %s", t->name.ptr);
-    for (int32_t i = 0; i < n; i++)
-        expert[i] = (weight){.name = t->name.ptr,
-                             .type = t->type,
-                             .rows = rows,
-                             .cols = cols,
-                             .size = size,
-                             .klass = WEIGHT_ROUTER,
-                             .matmul = true};
-    *item = expert[0];
-    item->size = size * (size_t)n;
-    item->expert = expert;
-    item->n_expert = item->n_expert_used = n;
-    *out = item;
-    *each = expert;
-    return weights_keep(w, item, dg);
-}
-
-/* A quantised matrix as floats, where its columns are to become rows. */
-static cairn_status unpack(weights *w, const tensor_desc *t, tensor_desc *out, cairn_diag *dg)
-{
-    const size_t rows = (size_t)t->packed->rows, cols = (size_t)t->packed->cols;
-    float *f = arena_alloc(w->a, rows * cols * sizeof *f);
-    if (!f) return diag_set(dg, CAIRN_E_NOMEM, "a copy of %s", t->name.ptr);
-    for (size_t r = 0; r < rows; r++) packed_row_f32(t->packed, r, f + r * cols);
-    *out = *t;
-    out->type = DT_F32;
-    out->packed = NULL;
-    out->data = (const uint8_t *)(const void *)f;
-    out->size = rows * cols * sizeof *f;
-    return CAIRN_OK;
-}
-
-cairn_status weights_split_kv_b(weights *w, const char *hf, const char *gguf, int32_t layer,
-                                const weight **k_b, const weight **v_b, cairn_diag *dg)
-{
-    char name[NAME_MAX_LEN], want[48];
-    const int32_t n = w->dim[DIM_HEADS], nope = w->dim[DIM_NOPE], v = w->dim[DIM_VALUE];
-    const int32_t lora = w->dim[DIM_KV_LORA], tall = n * (nope + v);
-    const tensor_desc *t = find(w, w->src->format == SOURCE_GGUF ? gguf : hf, layer, 0, name);
-    weight *k, *values;
-    (void)snprintf(want, sizeof want, "[%d, %d]", (int)tall, (int)lora);
-    if (!t)
-        return diag_set(dg, CAIRN_E_CORRUPT, "%s: tensor %s is missing; expected %s", w->src->path,
-                        name, want);
-    if (t->n_dim != 2 || t->dim[0] != tall || t->dim[1] != lora)
-        return weights_misshapen(t, want, dg);
-    w->used[t - w->src->tensor] = 1;
-    tensor_desc plain = *t;
-    if (t->packed) {
-        TRY(unpack(w, t, &plain, dg));
-        t = &plain;
-    }
-    if (!dtype_can_dequant(t->type) || dtype_block(t->type) != 1)
-        return diag_set(dg, CAIRN_E_UNSUPPORTED, "%s: tensor %s: type is %s; expected a float type",
-                        t->file, t->name.ptr, dtype_name(t->type));
-    TRY(new_stack(w, t, n, lora, nope, k_b, &k, dg));
-    TRY(new_stack(w, t, n, v, lora, v_b, &values, dg));
-    const size_t item = (size_t)dtype_block_bytes(t->type), row = item * (size_t)lora;
-    for (int32_t h = 0; h < n; h++) {
-        const uint8_t *from = t->data + (size_t)(h * (nope + v)) * row;
-        uint8_t *to = arena_alloc(w->a, (size_t)nope * row);
-        if (!to) return diag_set(dg, CAIRN_E_NOMEM, "a copy of %s", t->name.ptr);
-        for (size_t i = 0; i < (size_t)nope; i++)
-            for (size_t c = 0; c < (size_t)lora; c++)
-                memcpy(to + (c * (size_t)nope + i) * item, from + i * row + c * item, item);
-        k[h].data = to;
-        values[h].data = from + (size_t)nope * row;
-    }
-    return CAIRN_OK;
 }
