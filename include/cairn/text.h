@@ -67,6 +67,9 @@ CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_encode_prompt(const cairn_text 
    look at each byte. */
 CAIRN_API size_t cairn_text_least_ids(const cairn_text *t, cairn_str text);
 CAIRN_API bool cairn_text_has_template(const cairn_text *t); /* false for NULL */
+/* The text of the model's own template that a render with or without tools takes; empty when there is
+   none.  Valid as long as `t`. */
+CAIRN_API cairn_str cairn_text_template(const cairn_text *t, bool tools);
 /* E_NOTFOUND: there is none (or no `t`); another failure: why the model's own does not compile. */
 CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_check_template(const cairn_text *t,
                                                                 cairn_diag *dg);

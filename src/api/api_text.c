@@ -3,7 +3,6 @@
 
 #include "base/diag.h"
 #include "base/str.h"
-#include "text/chat_normal.h"
 #include "text/detok.h"
 
 cairn_status cairn_text_open(const char *path, cairn_text **out, cairn_diag *dg)
@@ -159,31 +158,6 @@ cairn_status cairn_text_render_spans(const cairn_text *t, const cairn_render_opt
     return st;
 }
 
-static cairn_status normalise(cairn_str json, const char *what, bool tools, cairn_bytes *out,
-                              cairn_diag *dg)
-{
-    json_doc *d = NULL;
-    buf b;
-    cairn_status st = json_parse(json, &d, dg);
-    if (st != CAIRN_OK) return diag_prefix(dg, st, "%s", what);
-    buf_init(&b, MEM_TEXT);
-    st = (tools ? chat_normal_tools : chat_normal_messages)(json_root(d), &b, dg);
-    if (st == CAIRN_OK) st = buf_take(&b, out);
-    buf_deinit(&b);
-    json_free(d);
-    return st;
-}
-
-cairn_status cairn_normalise_messages(cairn_str messages, cairn_bytes *out, cairn_diag *dg)
-{
-    return normalise(messages, "messages", false, out, dg);
-}
-
-cairn_status cairn_normalise_tools(cairn_str tools, cairn_bytes *out, cairn_diag *dg)
-{
-    return normalise(tools, "tools", true, out, dg);
-}
-
 /* A template writes BOS itself more often than not: then the encoder must not add a second one. */
 static uint32_t prompt_flags(const cairn_text *t, cairn_str text)
 {
@@ -223,6 +197,11 @@ size_t cairn_text_least_ids(const cairn_text *t, cairn_str text)
 bool cairn_text_has_template(const cairn_text *t)
 {
     return t && t->f.chat;
+}
+
+cairn_str cairn_text_template(const cairn_text *t, bool tools)
+{
+    return cairn_text_has_template(t) ? chat_source(t->f.chat, tools) : (cairn_str){0};
 }
 
 int32_t cairn_text_vocab(const cairn_text *t)

@@ -17,10 +17,12 @@ enum {
 typedef struct named {
     char *name;
     jinja *t;
+    cairn_bytes source;
 } named;
 
 struct chat {
     jinja *t; /* NULL: only named ones */
+    cairn_bytes source;
     named more[MAX_NAMED];
     size_t n_more;
     json_doc *extra;
@@ -41,6 +43,17 @@ static cairn_status copy_json(json_val v, json_doc **out, cairn_diag *dg)
     if (st == CAIRN_OK) st = json_parse(buf_view(&b), out, dg);
     buf_deinit(&b);
     return st;
+}
+
+static cairn_status keep_source(cairn_str text, cairn_bytes *out, cairn_diag *dg)
+{
+    char *copy = mem_alloc(text.len + 1, MEM_TEXT);
+
+    if (!copy) return diag_set(dg, CAIRN_E_NOMEM, "a chat template");
+    if (text.len) memcpy(copy, text.ptr, text.len);
+    copy[text.len] = 0;
+    *out = (cairn_bytes){copy, text.len};
+    return CAIRN_OK;
 }
 
 static void hash_text(chat *c, cairn_str text)
@@ -89,7 +102,10 @@ cairn_status chat_open(cairn_str template_text, cairn_str bos, cairn_str eos, js
     c->has_eos = eos.ptr != NULL;
     if (type == JSON_OBJ) TRY_GOTO(copy_json(extra, &c->extra, dg), out);
     hash_text(c, template_text);
-    if (template_text.ptr) TRY_GOTO(jinja_compile(template_text, where, &c->t, dg), out);
+    if (template_text.ptr) {
+        TRY_GOTO(keep_source(template_text, &c->source, dg), out);
+        TRY_GOTO(jinja_compile(template_text, where, &c->t, dg), out);
+    }
     *out = c;
     c = NULL;
 out:
@@ -101,9 +117,11 @@ void chat_close(chat *c)
 {
     if (!c) return;
     jinja_free(c->t);
+    cairn_bytes_free(&c->source);
     for (size_t i = 0; i < c->n_more; i++) {
         jinja_free(c->more[i].t);
         mem_free(c->more[i].name);
+        cairn_bytes_free(&c->more[i].source);
     }
     json_free(c->extra);
     mem_free(c->text);
@@ -122,9 +140,11 @@ cairn_status chat_add_named(chat *c, cairn_str name, cairn_str template_text, co
     if (!copy) return diag_set(dg, CAIRN_E_NOMEM, "%s: a chat template", where);
     if (name.len) memcpy(copy, name.ptr, name.len);
     copy[name.len] = 0;
-    st = jinja_compile(template_text, where, &to->t, dg);
+    st = keep_source(template_text, &to->source, dg);
+    if (st == CAIRN_OK) st = jinja_compile(template_text, where, &to->t, dg);
     if (st != CAIRN_OK) {
         mem_free(copy);
+        cairn_bytes_free(&to->source);
         return diag_prefix(dg, st, "chat template '%.*s'", STR_ARG(name));
     }
     to->name = copy;
@@ -132,10 +152,10 @@ cairn_status chat_add_named(chat *c, cairn_str name, cairn_str template_text, co
     return CAIRN_OK;
 }
 
-static const jinja *find_named(const chat *c, cairn_str name)
+static const named *find_named(const chat *c, cairn_str name)
 {
     for (size_t i = 0; i < c->n_more; i++)
-        if (str_is(name, c->more[i].name)) return c->more[i].t;
+        if (str_is(name, c->more[i].name)) return &c->more[i];
     return NULL;
 }
 
@@ -144,16 +164,27 @@ bool chat_has_named(const chat *c, cairn_str name)
     return find_named(c, name) != NULL;
 }
 
+static const named *tool_template(const chat *c, bool tools)
+{
+    return tools ? find_named(c, STR_LIT("tool_use")) : NULL;
+}
+
+cairn_str chat_source(const chat *c, bool tools)
+{
+    const named *by_name = tool_template(c, tools);
+    const cairn_bytes *s = by_name ? &by_name->source : &c->source;
+
+    return (cairn_str){s->ptr, s->len};
+}
+
 static cairn_status choose(const chat *c, cairn_str name, bool tools, const jinja **out,
                            cairn_diag *dg)
 {
+    const named *by_name = name.len ? find_named(c, name) : tool_template(c, tools);
     char list[200];
     size_t n = 0;
 
-    if (name.len)
-        *out = find_named(c, name);
-    else if (!tools || !(*out = find_named(c, STR_LIT("tool_use"))))
-        *out = c->t;
+    *out = by_name ? by_name->t : name.len ? NULL : c->t;
     if (*out) return CAIRN_OK;
     list[0] = 0;
     for (size_t i = 0; i < c->n_more && n < sizeof list; i++)

@@ -23,6 +23,8 @@ cairn_status chat_add_named(chat *c, cairn_str name, cairn_str template_text, co
    is none. */
 const char *chat_sha256(const chat *c);
 bool chat_has_named(const chat *c, cairn_str name);
+/* The text that a render with or without tools takes; empty when there is none. */
+cairn_str chat_source(const chat *c, bool tools);
 
 /* messages: array; tools: array or JSON_NONE; kwargs: object or JSON_NONE, merged over everything
    (add_generation_prompt, enable_thinking, …).  Nothing in the messages is changed. */

@@ -159,6 +159,22 @@ static void template_works(void **state)
     cairn_text_close(t);
 }
 
+/* What a render with tools takes, and what one without does. */
+static void template_text(void **state)
+{
+    (void)state;
+    cairn_text *t =
+        open_with("{\"chat_template\": [{\"name\": \"default\", \"template\": \"{{ 1 }}\"}, "
+                  "{\"name\": \"tool_use\", \"template\": \"{{ 22 }}\"}]}");
+    assert_str(cairn_text_template(t, false), "{{ 1 }}");
+    assert_str(cairn_text_template(t, true), "{{ 22 }}");
+    cairn_text_close(t);
+    t = open_with("{\"chat_template\": \"{{ 3 }}\"}");
+    assert_str(cairn_text_template(t, true), "{{ 3 }}");
+    cairn_text_close(t);
+    assert_int_equal(mem_used_all(), 0);
+}
+
 static void template_absent(void **state)
 {
     cairn_bytes text = {0};
@@ -166,6 +182,7 @@ static void template_absent(void **state)
     (void)state;
     cairn_text *t = open_with(plain);
     assert_false(cairn_text_has_template(t));
+    assert_int_equal(cairn_text_template(t, false).len, 0);
     assert_int_equal(render(t, &text, &dg), CAIRN_E_NOTFOUND);
     assert_says(&dg, "no chat template");
     assert_int_equal(cairn_text_check_template(t, &dg), CAIRN_E_NOTFOUND);
@@ -195,8 +212,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vocabulary),      cmocka_unit_test(streaming),
-        cmocka_unit_test(template_works),  cmocka_unit_test(template_absent),
-        cmocka_unit_test(template_broken),
+        cmocka_unit_test(template_works),  cmocka_unit_test(template_text),
+        cmocka_unit_test(template_absent), cmocka_unit_test(template_broken),
     };
     return cmocka_run_group_tests_name("text", tests, make_folder, remove_folder);
 }
