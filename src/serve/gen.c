@@ -142,6 +142,11 @@ cairn_status gen_start(mailbox *m, cairn_engine *e, const cairn_request *r, cons
     return CAIRN_OK;
 }
 
+void gen_stop(gen *g)
+{
+    cairn_engine_cancel(g->engine, g->id);
+}
+
 void gen_drop(gen *g)
 {
     if (g->dropped) return;

@@ -49,6 +49,8 @@ void mailbox_cancel(mailbox *m);  /* asks the engines to end everything; sinks s
 /* Submits.  After success the sink hears until done; *out is valid until then or gen_drop. */
 cairn_status gen_start(mailbox *m, cairn_engine *e, const cairn_request *r, const gen_sink *sink,
                        gen **out, cairn_diag *dg);
+/* Ends it at the engine; the sink hears until done, which says CANCELLED unless it came first. */
+void gen_stop(gen *g);
 /* Cancels at the engine; the sink hears no more. */
 void gen_drop(gen *g);
 

@@ -2,19 +2,24 @@
 
    An answer has two ends, the client's request (rq) and its generations.  Whichever side goes first, the
    other is let go: a client that leaves drops every generation; the answer is freed once it has neither.
+   What a generation releases goes through its reader (openai_reader.h); the deltas are sent as they
+   come, or collected.
    Invariant: every entry is between answer_enter and answer_leave, as a client can be found gone inside
    any write. */
 #include "serve/openai_answer.h"
 
 #include "base/diag.h"
 #include "base/str.h"
+#include "serve/openai_whole.h"
 #include "serve/openai_wire.h"
 #include "serve/sse.h"
 
 typedef struct choice {
-    gen *g;             /* NULL: done or dropped */
-    bool begun;         /* its first chunk was sent */
-    buf text, logprobs; /* whole answers only */
+    gen *g;     /* NULL: done or dropped */
+    bool begun; /* its first chunk was sent */
+    bool lost;  /* no memory for a part of it */
+    whole said; /* whole answers only, like the next */
+    buf logprobs;
     cairn_finish finish;
 } choice;
 
@@ -25,6 +30,8 @@ struct answer {   /* I/O thread */
     bool stream, include_usage, logprobs;
     int32_t n_top;
     openai_usage usage;
+    readers *readers;
+    cairn_str owed; /* log-probability of the token being read, until a chunk has it */
     uint32_t n, n_running, n_inside;
     choice choices[];
 };
@@ -32,9 +39,10 @@ struct answer {   /* I/O thread */
 static void answer_free(answer *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
-        buf_deinit(&c->choices[i].text);
+        whole_deinit(&c->choices[i].said);
         buf_deinit(&c->choices[i].logprobs);
     }
+    readers_free(c->readers);
     mem_free(c);
 }
 
@@ -85,8 +93,7 @@ static void send_frame(answer *c, const buf *b)
     if (!sent) break_off(c); /* nothing is left to do if the client was cut */
 }
 
-static void send_chunk(answer *c, uint32_t i, bool role, cairn_str content, cairn_str logprob,
-                       const char *finish)
+static void send_chunk(answer *c, uint32_t i, bool role, const reply_delta *d, const char *finish)
 {
     buf b;
     json_writer w;
@@ -94,7 +101,8 @@ static void send_chunk(answer *c, uint32_t i, bool role, cairn_str content, cair
     if (!c->rq) return;
     buf_init(&b, MEM_SERVE);
     w = json_write(&b);
-    openai_write_chunk(&w, &c->head, i, role, content, logprob, finish);
+    openai_write_chunk(&w, &c->head, i, role, d, role ? (cairn_str){0} : c->owed, finish);
+    if (!role) c->owed = (cairn_str){0};
     send_frame(c, &b);
     buf_deinit(&b);
 }
@@ -103,7 +111,7 @@ static void begin_choice(answer *c, uint32_t i)
 {
     if (c->choices[i].begun) return;
     c->choices[i].begun = true;
-    send_chunk(c, i, true, STR_LIT(""), (cairn_str){0}, NULL);
+    send_chunk(c, i, true, NULL, NULL);
 }
 
 static void finish_stream(answer *c)
@@ -128,6 +136,11 @@ static void finish_stream(answer *c)
     c->rq = NULL;
 }
 
+static const char *finish_reason(const answer *c, uint32_t i)
+{
+    return openai_finish(c->choices[i].finish, readers_called(c->readers, i));
+}
+
 static void write_choice(json_writer *w, const answer *c, uint32_t i)
 {
     const choice *ch = &c->choices[i];
@@ -135,12 +148,7 @@ static void write_choice(json_writer *w, const answer *c, uint32_t i)
     json_w_obj(w);
     json_w_kint(w, "index", i);
     json_w_key(w, "message");
-    json_w_obj(w);
-    json_w_kstr(w, "role", STR_LIT("assistant"));
-    json_w_kstr(w, "content", ch->text.len ? buf_view(&ch->text) : STR_LIT(""));
-    json_w_key(w, "refusal");
-    json_w_null(w);
-    json_w_end_obj(w);
+    whole_write(&ch->said, w);
     json_w_key(w, "logprobs");
     if (c->logprobs) {
         json_w_obj(w);
@@ -154,7 +162,7 @@ static void write_choice(json_writer *w, const answer *c, uint32_t i)
     } else {
         json_w_null(w);
     }
-    json_w_kstr(w, "finish_reason", str_of(openai_finish(ch->finish)));
+    json_w_kstr(w, "finish_reason", str_of(finish_reason(c, i)));
     json_w_end_obj(w);
 }
 
@@ -170,7 +178,8 @@ static void finish_whole(answer *c)
     json_w_key(&w, "choices");
     json_w_arr(&w);
     for (uint32_t i = 0; i < c->n; i++) {
-        complete = complete && buf_status(&c->choices[i].text) == CAIRN_OK &&
+        complete = complete && !c->choices[i].lost &&
+                   whole_status(&c->choices[i].said) == CAIRN_OK &&
                    buf_status(&c->choices[i].logprobs) == CAIRN_OK;
         write_choice(&w, c, i);
     }
@@ -211,31 +220,84 @@ static void fail(answer *c, const gen_result *r)
     c->rq = NULL;
 }
 
-static void on_token(void *ctx, uint32_t i, const gen_token *t)
+static void on_delta(void *ctx, uint32_t i, const reply_delta *d)
 {
     answer *c = ctx;
-    choice *ch = &c->choices[i];
-    buf lp = {.tag = MEM_SERVE};
-    buf *to = c->stream ? &lp : &ch->logprobs;
 
-    answer_enter(c);
-    if (c->logprobs) {
-        json_writer w = json_write(to);
-        if (to->len) buf_byte(to, ',');
-        openai_write_logprob(&w, c->text, t, c->n_top);
-    }
-    if (!c->stream) {
-        buf_str(&ch->text, t->text);
-    } else if (buf_status(&lp) != CAIRN_OK) {
+    if (!c->stream)
+        whole_add(&c->choices[i].said, d);
+    else if (d->kind != DELTA_CALL_END)
+        send_chunk(c, i, false, d, NULL);
+}
+
+/* What a reader answered. */
+static void check_read(answer *c, uint32_t i, cairn_status st)
+{
+    if (st == CAIRN_OK) return;
+    c->choices[i].lost = true;
+    if (c->stream) break_off(c);
+}
+
+static void stream_token(answer *c, uint32_t i, const gen_token *t)
+{
+    static const reply_delta nothing = {.kind = DELTA_CONTENT, .text = {"", 0}};
+    json_writer w;
+    buf lp;
+
+    buf_init(&lp, MEM_SERVE);
+    w = json_write(&lp);
+    if (c->logprobs) openai_write_logprob(&w, c->text, t, c->n_top);
+    if (buf_status(&lp) != CAIRN_OK) {
         break_off(c);
     } else {
         begin_choice(c, i);
+        c->owed = buf_view(&lp);
+        check_read(c, i, readers_feed(c->readers, i, t->text));
         /* Held text says nothing yet, but a log-probability is owed for each token. */
-        if (t->text.len || lp.len)
-            send_chunk(c, i, false, t->text.len ? t->text : STR_LIT(""), buf_view(&lp), NULL);
+        if (c->owed.len && !readers_ended(c->readers, i)) send_chunk(c, i, false, &nothing, NULL);
+        c->owed = (cairn_str){0};
     }
     buf_deinit(&lp);
+}
+
+static void collect_token(answer *c, uint32_t i, const gen_token *t)
+{
+    choice *ch = &c->choices[i];
+
+    if (c->logprobs) {
+        json_writer w = json_write(&ch->logprobs);
+        if (ch->logprobs.len) buf_byte(&ch->logprobs, ',');
+        openai_write_logprob(&w, c->text, t, c->n_top);
+    }
+    check_read(c, i, readers_feed(c->readers, i, t->text));
+}
+
+static void on_token(void *ctx, uint32_t i, const gen_token *t)
+{
+    answer *c = ctx;
+
+    if (readers_ended(c->readers, i)) return;
+    answer_enter(c);
+    if (c->stream)
+        stream_token(c, i, t);
+    else
+        collect_token(c, i, t);
+    if (readers_ended(c->readers, i) && c->choices[i].g) gen_stop(c->choices[i].g);
     answer_leave(c);
+}
+
+static void add_usage(answer *c, uint32_t i, const gen_result *r)
+{
+    c->usage.n_generated += r->n_generated;
+    if (i != 0) return; /* the choices share their prompt */
+    c->usage.n_prompt = r->n_prompt;
+    c->usage.n_cached = r->n_cached;
+}
+
+static bool failed(const answer *c, uint32_t i, const gen_result *r)
+{
+    if (r->finish == CAIRN_FINISH_CANCELLED) return !readers_ended(c->readers, i);
+    return r->finish == CAIRN_FINISH_ERROR;
 }
 
 static void on_done(void *ctx, uint32_t i, const gen_result *r)
@@ -245,23 +307,23 @@ static void on_done(void *ctx, uint32_t i, const gen_result *r)
 
     answer_enter(c);
     ch->g = NULL;
-    ch->finish = r->finish;
     c->n_running--;
-    c->usage.n_generated += r->n_generated;
-    if (i == 0) { /* the choices share their prompt */
-        c->usage.n_prompt = r->n_prompt;
-        c->usage.n_cached = r->n_cached;
-    }
-    if (r->finish == CAIRN_FINISH_ERROR || r->finish == CAIRN_FINISH_CANCELLED) {
+    add_usage(c, i, r);
+    if (failed(c, i, r)) {
         fail(c, r);
-    } else if (c->stream) {
-        begin_choice(c, i);
-        if (r->text.len) send_chunk(c, i, false, r->text, (cairn_str){0}, NULL);
-        send_chunk(c, i, false, (cairn_str){0}, (cairn_str){0}, openai_finish(r->finish));
-        if (c->n_running == 0 && c->rq) finish_stream(c);
-    } else {
-        buf_str(&ch->text, r->text);
-        if (c->n_running == 0 && c->rq) finish_whole(c);
+        answer_leave(c);
+        return;
+    }
+    if (c->stream) begin_choice(c, i);
+    check_read(c, i, readers_feed(c->readers, i, r->text));
+    check_read(c, i, readers_finish(c->readers, i, r->finish == CAIRN_FINISH_LENGTH));
+    ch->finish = readers_ended(c->readers, i) ? CAIRN_FINISH_STOP : r->finish;
+    if (c->stream) send_chunk(c, i, false, NULL, finish_reason(c, i));
+    if (c->n_running == 0 && c->rq) {
+        if (c->stream)
+            finish_stream(c);
+        else
+            finish_whole(c);
     }
     answer_leave(c);
 }
@@ -279,7 +341,7 @@ static answer *answer_new(http_req *rq, const served_model *m, const chat_ask *a
     c->n_top = a->n_top;
     c->n = (uint32_t)a->n;
     for (uint32_t i = 0; i < c->n; i++) {
-        buf_init(&c->choices[i].text, MEM_SERVE);
+        whole_init(&c->choices[i].said);
         buf_init(&c->choices[i].logprobs, MEM_SERVE);
     }
     openai_head_init(&c->head, m->id);
@@ -300,19 +362,21 @@ static cairn_status submit_all(mailbox *mail, const served_model *m, answer *c, 
     return CAIRN_OK;
 }
 
-cairn_status answer_start(http_req *rq, mailbox *mail, const served_model *m, chat_ask *a,
-                          cairn_diag *dg)
+cairn_status answer_start(http_req *rq, mailbox *mail, prompt *p, cairn_diag *dg)
 {
-    answer *c = answer_new(rq, m, a);
+    answer *c = answer_new(rq, p->model, &p->ask);
     cairn_status st;
 
     if (!c) return diag_set(dg, CAIRN_E_NOMEM, "no memory for the request");
-    st = submit_all(mail, m, c, &a->rq, dg);
+    st = submit_all(mail, p->model, c, &p->ask.rq, dg);
     if (st != CAIRN_OK) {
         drop_all(c);
         answer_free(c);
         return st;
     }
+    c->readers = p->readers;
+    p->readers = NULL;
+    readers_bind(c->readers, on_delta, c);
     answer_enter(c);
     http_on_gone(rq, on_gone, c);
     if (c->stream) sse_start(rq);

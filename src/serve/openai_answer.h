@@ -4,14 +4,13 @@
 
 #include "serve/gen.h"
 #include "serve/http.h"
-#include "serve/models.h"
-#include "serve/openai_read.h"
+#include "serve/openai_prompt.h"
 
 typedef struct answer answer;
 
-/* Submits a generation for each choice (a->rq is complete but for `choice`); on success the answer
-   sees to rq from here on, and frees itself.  On failure nothing runs, and rq is the caller's. */
-cairn_status answer_start(http_req *rq, mailbox *mail, const served_model *m, chat_ask *a,
-                          cairn_diag *dg);
+/* Submits a generation for each choice (p->ask.rq is complete but for `choice`); on success the answer
+   sees to rq from here on, has taken p's readers, and frees itself.  On failure nothing runs, and rq is
+   the caller's. */
+cairn_status answer_start(http_req *rq, mailbox *mail, prompt *p, cairn_diag *dg);
 
 #endif

@@ -6,9 +6,6 @@
    stopped half-way. */
 #include "serve/openai_chat.h"
 
-#include <sys/random.h>
-
-#include "base/clock.h"
 #include "base/diag.h"
 #include "base/str.h"
 #include "serve/openai_answer.h"
@@ -80,14 +77,6 @@ static void rendered(job *j)
     if (made(c)) openai_reply(c->rq, &c->p.text);
 }
 
-static uint64_t random_seed(void)
-{
-    uint64_t seed;
-
-    if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed) seed = clock_ns();
-    return seed;
-}
-
 /* All choices or none: some of them would hold the queue only to be cancelled. */
 static cairn_status check_room(cairn_engine *e, int64_t n, cairn_diag *dg)
 {
@@ -124,9 +113,8 @@ static void start(job *j)
     if (!made(c)) return;
     a->rq.ids = c->p.ids.ptr;
     a->rq.n_ids = c->p.ids.len;
-    if (!a->has_seed) a->rq.sampling.seed = random_seed();
     st = check_room(c->p.model->engine, a->n, &dg);
-    if (st == CAIRN_OK) st = answer_start(c->rq, &c->s->mail, c->p.model, a, &dg);
+    if (st == CAIRN_OK) st = answer_start(c->rq, &c->s->mail, &c->p, &dg);
     if (st != CAIRN_OK) reply_not_accepted(c->rq, st, &dg);
 }
 

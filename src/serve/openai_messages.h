@@ -8,7 +8,7 @@
 cairn_status chat_messages_read(json_val messages, buf *out, chat_fault *f);
 /* `tools` of the body, checked, unless tool_choice is "none"; nothing if there are none. */
 cairn_status chat_tools_read(json_val root, buf *out, chat_fault *f);
-/* `chat_template_kwargs` over what `reasoning_effort` implies; nothing if neither is there. */
-cairn_status chat_kwargs_read(json_val root, buf *out, chat_fault *f);
+/* `chat_template_kwargs` and `reasoning_effort` → a->kwargs, effort and think. */
+cairn_status chat_kwargs_read(json_val root, chat_ask *a, chat_fault *f);
 
 #endif

@@ -8,8 +8,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
+#include "base/clock.h"
 #include "base/diag.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -79,6 +82,66 @@ static bool find_model(prompt *p, const models *m)
                  p->model->id, without_folders(dg.message));
 }
 
+static cairn_str template_of(const prompt *p)
+{
+    return cairn_text_template(served_model_text(p->model), p->ask.tools.len > 0);
+}
+
+static bool has_member(json_val object, cairn_str key)
+{
+    json_iter it = json_each(object);
+    cairn_str k;
+    json_val v;
+
+    while (json_next_member(&it, &k, &v))
+        if (str_eq(k, key)) return true;
+    return false;
+}
+
+static void put_members(json_writer *w, json_val from, json_val except)
+{
+    json_iter it = json_each(from);
+    cairn_str k;
+    json_val v;
+
+    while (json_next_member(&it, &k, &v)) {
+        if (has_member(except, k)) continue;
+        json_w_key_str(w, k);
+        json_w_val(w, v);
+    }
+}
+
+/* What the client set goes over what the wish to think implies for this template. */
+static void merge(json_val implied, json_val set, buf *out)
+{
+    json_writer w = json_write(out);
+
+    json_w_obj(&w);
+    put_members(&w, implied, set);
+    put_members(&w, set, (json_val){0});
+    json_w_end_obj(&w);
+}
+
+static bool make_kwargs(prompt *p)
+{
+    const chat_ask *a = &p->ask;
+    cairn_bytes text = {0};
+    json_doc *implied = NULL;
+    cairn_status st;
+
+    if (a->think < 0 && a->effort.len == 0 && json_size(a->kwargs) == 0) return true;
+    buf_init(&p->kwargs, MEM_SERVE);
+    st = cairn_reply_kwargs(template_of(p), a->think, a->effort, &text);
+    if (st == CAIRN_OK) st = json_parse((cairn_str){text.ptr, text.len}, &implied, NULL);
+    if (st == CAIRN_OK) {
+        merge(json_root(implied), a->kwargs, &p->kwargs);
+        json_free(implied);
+        st = buf_status(&p->kwargs);
+    }
+    cairn_bytes_free(&text);
+    return st == CAIRN_OK || fault(p, 503, NULL, "out_of_memory", "no memory for the request");
+}
+
 static bool render(prompt *p, cairn_bytes *out)
 {
     cairn_render_opts o;
@@ -88,7 +151,7 @@ static bool render(prompt *p, cairn_bytes *out)
     cairn_render_opts_init(&o);
     o.messages = buf_view(&p->ask.messages);
     o.tools = buf_view(&p->ask.tools);
-    o.kwargs = buf_view(&p->ask.kwargs);
+    o.kwargs = buf_view(&p->kwargs);
     o.no_generation_prompt = p->ask.no_generation_prompt;
     st = cairn_text_render(served_model_text(p->model), &o, out, &dg);
     return st == CAIRN_OK || no_prompt(p, st, &dg);
@@ -105,6 +168,40 @@ static bool fits(prompt *p, const char *at_least, size_t n_ids)
                  at_least, n_ids, ctx);
 }
 
+static uint64_t random_seed(void)
+{
+    uint64_t seed;
+
+    if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed) seed = clock_ns();
+    return seed;
+}
+
+/* Ids of calls are a function of the seed and the prompt: the same for the same request, and others in
+   the next turn of a conversation that keeps its seed. */
+static bool make_readers(prompt *p, cairn_str text)
+{
+    chat_ask *a = &p->ask;
+    cairn_model_info info;
+    cairn_reply_opts o;
+    cairn_diag dg = {0};
+    cairn_status st;
+
+    cairn_model_info_init(&info);
+    cairn_model_get_info(cairn_engine_model(p->model->engine), &info);
+    cairn_reply_opts_init(&o);
+    o.template_text = template_of(p);
+    o.hint = str_of(info.family ? info.family : "");
+    o.tools = buf_view(&a->tools);
+    o.prompt = text;
+    o.id_seed = hash64(text.ptr, text.len, a->rq.sampling.seed);
+    st = readers_new(&o, (uint32_t)a->n, a->one_call, &p->readers, &dg);
+    if (st != CAIRN_OK)
+        return fault(p, openai_status(st), "tools",
+                     st == CAIRN_E_NOMEM ? "out_of_memory" : "invalid_value", "%s", dg.message);
+    if (readers_keep_special(p->readers)) a->rq.keep_special = true;
+    return true;
+}
+
 static bool encode(prompt *p, cairn_str text)
 {
     const struct cairn_text *t = served_model_text(p->model);
@@ -114,7 +211,9 @@ static bool encode(prompt *p, cairn_str text)
     if (!fits(p, "at least ", cairn_text_least_ids(t, text))) return false;
     st = cairn_text_encode_prompt(t, text, &p->ids, &dg);
     if (st == CAIRN_OK && p->ids.len == 0) st = diag_set(&dg, CAIRN_E_ARG, "the prompt is empty");
-    return st == CAIRN_OK ? fits(p, "", p->ids.len) : no_prompt(p, st, &dg);
+    if (st != CAIRN_OK) return no_prompt(p, st, &dg);
+    if (!p->ask.has_seed) p->ask.rq.sampling.seed = random_seed();
+    return fits(p, "", p->ids.len) && make_readers(p, text);
 }
 
 static bool write_text(prompt *p, cairn_str text)
@@ -136,7 +235,7 @@ static void make(prompt *p, const models *m, cairn_str body,
     cairn_bytes text = {0};
 
     *p = (prompt){0};
-    if (read_body(p, body) && find_model(p, m) && render(p, &text))
+    if (read_body(p, body) && find_model(p, m) && make_kwargs(p) && render(p, &text))
         (void)finish(p, (cairn_str){text.ptr, text.len});
     cairn_bytes_free(&text);
     if (p->fault.status) prompt_deinit(p); /* here, as freeing much takes long too */
@@ -156,5 +255,8 @@ void prompt_deinit(prompt *p)
 {
     chat_ask_deinit(&p->ask);
     cairn_ids_free(&p->ids);
+    readers_free(p->readers);
+    p->readers = NULL;
+    buf_deinit(&p->kwargs);
     buf_deinit(&p->text);
 }

@@ -4,6 +4,7 @@
 
 #include "serve/models.h"
 #include "serve/openai_read.h"
+#include "serve/openai_reader.h"
 
 /* An error reply that is yet to be sent. */
 typedef struct prompt_fault {
@@ -17,13 +18,15 @@ typedef struct prompt { /* zeroed is fine to deinit */
     chat_ask ask;
     const served_model *model;
     cairn_ids ids;
-    buf text; /* prompt_render: the body of the reply */
+    readers *readers; /* of what will be answered; ask.rq.keep_special is as they want it */
+    buf kwargs;       /* JSON object for the template, or empty */
+    buf text;         /* prompt_render: the body of the reply */
     prompt_fault fault;
 } prompt;
 
 /* Any thread; seconds, where the body is long.  Either the fault is set, and nothing else is held, or
    the rest is there.  Followed by prompt_deinit. */
-void prompt_make(prompt *p, const models *m, cairn_str body);   /* ask, model, ids */
+void prompt_make(prompt *p, const models *m, cairn_str body);   /* all but text */
 void prompt_render(prompt *p, const models *m, cairn_str body); /* text */
 void prompt_deinit(prompt *p);
 

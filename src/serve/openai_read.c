@@ -114,7 +114,7 @@ static cairn_status read_seed(json_val root, chat_ask *a, chat_fault *f)
 
 static cairn_status read_flags(json_val root, chat_ask *a, chat_fault *f)
 {
-    bool logprobs = false, prompt = true, skip_special = true;
+    bool logprobs = false, prompt = true, skip_special = true, parallel = true;
     json_val so = json_get(root, "stream_options");
 
     TRY(want_bool(root, "stream", &a->stream, f));
@@ -127,6 +127,8 @@ static cairn_status read_flags(json_val root, chat_ask *a, chat_fault *f)
     TRY(want_bool(root, "ignore_eos", &a->rq.ignore_eos, f));
     TRY(want_bool(root, "add_generation_prompt", &prompt, f));
     TRY(want_bool(root, "skip_special_tokens", &skip_special, f));
+    TRY(want_bool(root, "parallel_tool_calls", &parallel, f));
+    a->one_call = !parallel;
     a->no_generation_prompt = !prompt;
     a->rq.keep_special = !skip_special;
     TRY(want_bool(root, "logprobs", &logprobs, f));
@@ -261,7 +263,8 @@ static const refusal refusals[] = {
     {"grammar", NULL, NO_GRAMMAR},
     {"json_schema", NULL, NO_GRAMMAR},
     {"json_object", NULL, NO_GRAMMAR},
-    {"tool_choice", auto_or_none, "a tool call cannot be enforced; use \"auto\" or \"none\""},
+    {"tool_choice", auto_or_none,
+     "enforcing a call needs grammars, which are not there yet; use \"auto\" or \"none\""},
     {"functions", empty_list, "use `tools`"},
     {"function_call", auto_or_none, "use `tools`"},
     {"modalities", text_only, "only text is generated"},
@@ -308,7 +311,7 @@ static cairn_status read_root(chat_ask *a, json_val root, chat_fault *f)
     TRY(read_bias(root, a, f));
     TRY(chat_messages_read(json_get(root, "messages"), &a->messages, f));
     TRY(chat_tools_read(root, &a->tools, f));
-    return chat_kwargs_read(root, &a->kwargs, f);
+    return chat_kwargs_read(root, a, f);
 }
 
 cairn_status chat_ask_read(chat_ask *a, cairn_str body, chat_fault *f)
@@ -320,7 +323,6 @@ cairn_status chat_ask_read(chat_ask *a, cairn_str body, chat_fault *f)
     arena_init(&a->mem, MEM_SERVE);
     buf_init(&a->messages, MEM_SERVE);
     buf_init(&a->tools, MEM_SERVE);
-    buf_init(&a->kwargs, MEM_SERVE);
     cairn_request_init(&a->rq);
     a->rq.sampling.temperature = 1; /* OpenAI's default */
     st = json_parse(body, &a->doc, &f->dg);
@@ -332,7 +334,6 @@ void chat_ask_deinit(chat_ask *a)
 {
     buf_deinit(&a->messages);
     buf_deinit(&a->tools);
-    buf_deinit(&a->kwargs);
     arena_deinit(&a->mem);
     if (a->doc) json_free(a->doc);
     a->doc = NULL;

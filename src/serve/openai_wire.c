@@ -149,34 +149,70 @@ void openai_write_usage(json_writer *w, const openai_usage *u)
     json_w_end_obj(w);
 }
 
-const char *openai_finish(cairn_finish f)
+const char *openai_finish(cairn_finish f, bool called)
 {
-    return f == CAIRN_FINISH_LENGTH ? "length" : "stop";
+    if (f == CAIRN_FINISH_LENGTH) return "length";
+    return called ? "tool_calls" : "stop";
 }
 
-static void write_delta(json_writer *w, bool role, cairn_str content)
+static void write_call_delta(json_writer *w, const reply_delta *d)
 {
-    json_w_key(w, "delta");
+    const bool begins = d->kind == DELTA_CALL;
+
+    json_w_key(w, "tool_calls");
+    json_w_arr(w);
     json_w_obj(w);
-    if (role) {
-        json_w_kstr(w, "role", STR_LIT("assistant"));
-        json_w_kstr(w, "content", content);
-        put_or_null(w, "refusal", NULL);
-    } else if (content.ptr) {
-        json_w_kstr(w, "content", content);
+    json_w_kint(w, "index", d->call);
+    if (begins) {
+        json_w_kstr(w, "id", d->id);
+        json_w_kstr(w, "type", STR_LIT("function"));
     }
+    json_w_key(w, "function");
+    json_w_obj(w);
+    if (begins) json_w_kstr(w, "name", d->name);
+    json_w_kstr(w, "arguments", begins ? STR_LIT("") : d->text);
     json_w_end_obj(w);
+    json_w_end_obj(w);
+    json_w_end_arr(w);
+}
+
+static void write_delta(json_writer *w, const reply_delta *d)
+{
+    switch (d->kind) {
+    case DELTA_THOUGHT: /* two names are in use, and clients know one of them each */
+        json_w_kstr(w, "reasoning_content", d->text);
+        json_w_kstr(w, "reasoning", d->text);
+        break;
+    case DELTA_CONTENT:
+    case DELTA_NO_CALL:
+        json_w_kstr(w, "content", d->text);
+        break;
+    case DELTA_CALL:
+    case DELTA_ARGS:
+        write_call_delta(w, d);
+        break;
+    case DELTA_CALL_END:
+        break;
+    }
 }
 
 void openai_write_chunk(json_writer *w, const openai_head *h, uint32_t index, bool role,
-                        cairn_str content, cairn_str logprob, const char *finish)
+                        const reply_delta *d, cairn_str logprob, const char *finish)
 {
     openai_write_head(w, h, "chat.completion.chunk");
     json_w_key(w, "choices");
     json_w_arr(w);
     json_w_obj(w);
     json_w_kint(w, "index", index);
-    write_delta(w, role, content);
+    json_w_key(w, "delta");
+    json_w_obj(w);
+    if (role) {
+        json_w_kstr(w, "role", STR_LIT("assistant"));
+        json_w_kstr(w, "content", STR_LIT(""));
+        put_or_null(w, "refusal", NULL);
+    }
+    if (d) write_delta(w, d);
+    json_w_end_obj(w);
     json_w_key(w, "logprobs");
     if (logprob.len) {
         json_w_obj(w);

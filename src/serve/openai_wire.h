@@ -6,6 +6,7 @@
 #include "cairn/engine.h"
 #include "serve/gen.h"
 #include "serve/http.h"
+#include "serve/openai_reader.h"
 
 /* An error reply.  `param` (the field at fault) and `code` may be NULL. */
 void openai_error(http_req *rq, int status, const char *param, const char *code, const char *fmt,
@@ -34,12 +35,12 @@ void openai_head_init(openai_head *h, const char *model);
 /* Opens the object: id, object, created, model, system_fingerprint. */
 void openai_write_head(json_writer *w, const openai_head *h, const char *object);
 void openai_write_usage(json_writer *w, const openai_usage *u); /* "usage": {…} */
-const char *openai_finish(cairn_finish f);
+const char *openai_finish(cairn_finish f, bool called);         /* `called`: tool calls were read */
 
-/* One chunk of choice `index`.  `role`: the first of its choice.  `logprob`: a JSON array's elements,
-   or empty for null.  `finish`: NULL until the last. */
+/* One chunk of choice `index`.  `role`: the first of its choice, without a delta.  `d`: NULL for an
+   empty one.  `logprob`: a JSON array's elements, or empty for null.  `finish`: NULL until the last. */
 void openai_write_chunk(json_writer *w, const openai_head *h, uint32_t index, bool role,
-                        cairn_str content, cairn_str logprob, const char *finish);
+                        const reply_delta *d, cairn_str logprob, const char *finish);
 /* The element of logprobs.content for one token. */
 void openai_write_logprob(json_writer *w, const struct cairn_text *text, const gen_token *t,
                           int32_t n_top);

@@ -6,6 +6,8 @@
      @prefill=MS     before the first                       @fail=N      an engine error after N tokens
      @cached=N       reported as n_cached                   @echo        the answer tells the sampling
      @template-error the template refuses     @render=MS  rendering takes so long
+     @says="JSON"    the answer, escaped      @ends="JSON" the prompt's end instead of "assistant: "
+     @step=N         bytes of text to a token @cut=N      so many in the first token, the rest in one
    It checks what it is given as the real one promises to, and counts for cairn_engine_get_stats. */
 #include <poll.h>
 #include <stdio.h>
@@ -29,8 +31,8 @@ typedef struct job {
     void *ctx;
     char *reply;
     size_t n_reply, n_ids;
-    size_t n_out, n_released, stop_at;
-    size_t max_tokens, fail_after;
+    size_t n_out, n_tokens, n_released, stop_at; /* n_out: bytes */
+    size_t max_tokens, fail_after, step, cut;
     uint64_t pace_ns, prefill_ns, due_ns;
     int32_t n_logprobs, n_cached;
     bool active, cancelled, stopped;
@@ -81,6 +83,45 @@ static size_t number(const char *s, const char *word, size_t otherwise)
     return p ? strtoul(p, NULL, 10) : otherwise;
 }
 
+/* The JSON string after the last `word`; false if there is none. */
+static bool quoted(const char *s, const char *word, buf *out)
+{
+    const char *p = after_last(s, word);
+    json_doc *doc = NULL;
+
+    if (!p || json_parse((cairn_str){p, strcspn(p, "\n")}, &doc, NULL) != CAIRN_OK) return false;
+    buf_str(out, json_str(json_root(doc)));
+    json_free(doc);
+    return true;
+}
+
+static const char *the_template = "";
+
+void fake_engine_template(const char *text)
+{
+    the_template = text;
+}
+
+cairn_str cairn_text_template(const cairn_text *t, bool tools)
+{
+    (void)t;
+    (void)tools;
+    return str_of(the_template);
+}
+
+static void end_prompt(buf *out)
+{
+    buf end;
+
+    buf_init(&end, MEM_TEXT);
+    if (out->len && quoted(out->ptr, "@ends=", &end))
+        buf_str(out, buf_view(&end));
+    else
+        buf_puts(out, "assistant: ");
+    if (buf_status(&end) != CAIRN_OK) out->no_memory = true;
+    buf_deinit(&end);
+}
+
 static cairn_status render(const cairn_render_opts *o, buf *out, cairn_diag *dg)
 {
     json_doc *doc = NULL;
@@ -108,7 +149,7 @@ static cairn_status render(const cairn_render_opts *o, buf *out, cairn_diag *dg)
         return diag_set(
             dg, CAIRN_E_ARG,
             "/srv/models of/fake/chat_template.jinja, line 3: use and/or: roles must alternate");
-    if (!o->no_generation_prompt) buf_puts(out, "assistant: ");
+    if (!o->no_generation_prompt) end_prompt(out);
     if (out->ptr && out->len < 10000) poll(NULL, 0, (int)number(out->ptr, "@render=", 0));
     return buf_status(out);
 }
@@ -197,20 +238,32 @@ static void tell_sampling(const cairn_request *r, char *out, size_t size)
 
 static bool script(job *j, const cairn_request *r, const char *prompt)
 {
-    char text[4096] = "Hello from the test double.";
+    char echo[4096];
     const char *p = after_last(prompt, "@reply=");
-    size_t n, want;
+    size_t want;
+    buf text;
 
-    if (p) snprintf(text, sizeof text, "%.*s", (int)strcspn(p, "\n"), p);
-    if (strstr(prompt, "@echo")) tell_sampling(r, text, sizeof text);
-    n = strlen(text);
-    want = number(prompt, "@n=", n);
+    buf_init(&text, MEM_ENGINE);
+    if (strstr(prompt, "@echo")) {
+        tell_sampling(r, echo, sizeof echo);
+        buf_puts(&text, echo);
+    } else if (p) {
+        buf_put(&text, p, strcspn(p, "\n"));
+    } else if (!quoted(prompt, "@says=", &text)) {
+        buf_puts(&text, "Hello from the test double.");
+    }
+    want = number(prompt, "@n=", text.len);
     if (want > MAX_REPLY) want = MAX_REPLY;
-    j->reply = mem_alloc(want + 1, MEM_ENGINE);
+    j->reply = buf_status(&text) == CAIRN_OK ? mem_alloc(want + 1, MEM_ENGINE) : NULL;
+    if (j->reply) {
+        for (size_t i = 0; i < want; i++) j->reply[i] = text.ptr[i % text.len];
+        j->reply[want] = 0;
+    }
+    buf_deinit(&text);
     if (!j->reply) return false;
-    for (size_t i = 0; i < want; i++) j->reply[i] = text[i % n];
-    j->reply[want] = 0;
     j->n_reply = want;
+    j->step = number(prompt, "@step=", 1);
+    j->cut = number(prompt, "@cut=", 0);
     j->pace_ns = number(prompt, "@pace=", 0) * 1000000;
     j->prefill_ns = number(prompt, "@prefill=", 0) * 1000000;
     j->fail_after = number(prompt, "@fail=", SIZE_MAX);
@@ -237,14 +290,26 @@ void cairn_request_init(cairn_request *r)
     r->sampling.repetition_penalty = 1;
 }
 
+/* Bytes of the token that comes next. */
+static size_t token_bytes(const job *j)
+{
+    const size_t left = j->n_reply - j->n_out;
+    const size_t n = j->cut == 0 ? j->step : j->n_tokens == 0 ? j->cut : left;
+
+    return n < left ? n : left;
+}
+
 /* Engine thread, without the lock. */
 static void emit_token(job *j)
 {
     cairn_logprob top[CAIRN_MAX_LOGPROBS];
-    int32_t id = (uint8_t)j->reply[j->n_out++];
-    size_t end = j->n_out < j->stop_at ? j->n_out : j->stop_at;
+    const int32_t id = (uint8_t)j->reply[j->n_out];
+    size_t end;
     cairn_event ev = {.kind = CAIRN_EV_TOKEN, .request = j->id, .id = id, .logprob = -0.5F};
 
+    j->n_out += token_bytes(j);
+    j->n_tokens++;
+    end = j->n_out < j->stop_at ? j->n_out : j->stop_at;
     for (int32_t i = 0; i < j->n_logprobs; i++)
         top[i] = (cairn_logprob){(id + i) % VOCAB, -0.5F - (float)i};
     ev.top = top;
@@ -263,10 +328,10 @@ static void emit_done(job *j)
                       .request = j->id,
                       .n_prompt = (int32_t)j->n_ids,
                       .n_cached = j->n_cached,
-                      .n_generated = (int32_t)j->n_out};
+                      .n_generated = (int32_t)j->n_tokens};
 
     ev.finish = j->n_out >= j->n_reply ? CAIRN_FINISH_STOP : CAIRN_FINISH_LENGTH;
-    if (j->n_out >= j->fail_after) {
+    if (j->n_tokens >= j->fail_after) {
         ev.finish = CAIRN_FINISH_ERROR;
         ev.status = CAIRN_E_INTERNAL;
         ev.message = "the test double was told to fail";
@@ -277,8 +342,8 @@ static void emit_done(job *j)
 
 static bool job_over(const job *j)
 {
-    return j->cancelled || j->n_out >= j->n_reply || j->n_out >= j->max_tokens ||
-           j->n_out >= j->fail_after;
+    return j->cancelled || j->n_out >= j->n_reply || j->n_tokens >= j->max_tokens ||
+           j->n_tokens >= j->fail_after;
 }
 
 /* Under the lock. Starts what there is room for; answers when something is due. */
@@ -310,7 +375,7 @@ static void retire(cairn_engine *e, job *j)
     while (*p != j) p = &(*p)->next;
     *p = j->next;
     e->st.n_cancelled += j->cancelled;
-    e->st.n_failed += j->n_out >= j->fail_after;
+    e->st.n_failed += j->n_tokens >= j->fail_after;
 }
 
 /* One turn over the jobs, each at most one token. */

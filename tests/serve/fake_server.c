@@ -50,7 +50,7 @@ int main(int argc, char **argv)
 {
     int64_t port = 0, seqs = 4, queue = 64, ctx = 100000, conns = 0, header_ms = 0, body_ms = 0;
     int64_t body_bytes = 0, drain_ms = 2000, models = 1;
-    const char *key = NULL, *rest[1];
+    const char *key = NULL, *template = "{{reasoning_effort}}{{enable_thinking}}", *rest[1];
     size_t n_rest;
     const flag table[] = {
         {"--port", NULL, FLAG_INT, &port, "N", 0, 65535, NULL},
@@ -64,6 +64,7 @@ int main(int argc, char **argv)
         {"--drain-ms", NULL, FLAG_INT, &drain_ms, "N", 0, 100000, NULL},
         {"--models", NULL, FLAG_INT, &models, "1 or 2", 1, 2, NULL},
         {"--key", NULL, FLAG_STR, &key, "KEY", 0, 0, NULL},
+        {"--template", NULL, FLAG_STR, &template, "TEXT", 0, 0, NULL},
     };
     cairn_server_model list[2] = {{"fake-model", NULL}, {"org/other", NULL}};
     cairn_server_opts o;
@@ -74,6 +75,7 @@ int main(int argc, char **argv)
     if (flags_parse(table, sizeof table / sizeof table[0], argc - 1, argv + 1, rest, 1, &n_rest,
                     &dg) != CAIRN_OK)
         return fail(&dg);
+    fake_engine_template(template);
     for (int64_t i = 0; i < models; i++)
         if (fake_engine_new((int32_t)seqs, (int32_t)queue, (int32_t)ctx, &list[i].engine) !=
             CAIRN_OK)

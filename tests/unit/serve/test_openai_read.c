@@ -37,7 +37,9 @@ static void test_full(void **state)
                "b\",\"name\":\"n\"},{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"1\","
                "\"function\":{\"name\":\"f\",\"arguments\":{\"x\":1}}}]}]");
     assert_str(buf_view(&a.tools), "[{\"type\":\"function\",\"function\":{\"name\":\"f\"}}]");
-    assert_str(buf_view(&a.kwargs), "{\"reasoning_effort\":\"low\",\"enable_thinking\":true}");
+    assert_str(a.effort, "low");
+    assert_int_equal(a.think, -1);
+    assert_int_equal(json_typeof(a.kwargs), JSON_NONE);
     assert_int_equal(a.rq.n_stop, 2);
     assert_str(a.rq.stop[1], "y");
     assert_int_equal(a.rq.sampling.n_bias, 1);
