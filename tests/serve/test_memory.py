@@ -8,17 +8,25 @@ import pytest
 import util
 
 
-N_FAILS = 400  # more than a request makes
+N_FAILS = 2000  # more than a request makes
+CALL = '<tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call>'
+SAID = ("hm", "ab", '{"x": 1}')  # thought, content, arguments
 
 
-def text_of(body, stream):
+def parts_of(m):
+    calls = m.get("tool_calls", [])
+    return (m.get("reasoning", ""), m.get("content") or "",
+            "".join(c["function"]["arguments"] for c in calls))
+
+
+def said(body, stream):
     if not stream:
-        return [c["message"]["content"] for c in json.loads(body)["choices"]]
-    text = ["", ""]
+        return [parts_of(c["message"]) for c in json.loads(body)["choices"]]
+    got = [("", "", "")] * 2
     for e in util.events(body)[:-1]:
         c = json.loads(e)["choices"][0]
-        text[c["index"]] += c["delta"].get("content", "")
-    return text
+        got[c["index"]] = tuple(map("".join, zip(got[c["index"]], parts_of(c["delta"]))))
+    return got
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -26,14 +34,15 @@ def test_each_allocation_fails(stream):
     """Whatever becomes of that request, the server neither falls nor forgets: an error reply, an
     end without [DONE], a cut, or, where nothing failed, the answer."""
     whole = 0
-    with util.serving() as s:
+    with util.serving("--template", "<tool_call>{{enable_thinking}}") as s:
         for _ in range(N_FAILS):
             with s.connect(timeout=5) as c:
                 s.proc.send_signal(signal.SIGUSR1)
                 time.sleep(0.002)
                 try:
                     c.sendall(util.build("POST", "/v1/chat/completions", util.ask(
-                        "@reply=abcdef", stream=stream, n=2, logprobs=True, stop=["x"],
+                        "@reply=<think>hm</think>ab" + CALL, stream=stream, n=2, logprobs=True,
+                        stop=["zz"], reasoning_effort="low", parallel_tool_calls=False,
                         tools=[{"type": "function", "function": {"name": "f"}}]),
                         {"Connection": "close"}))
                 except ConnectionError:  # no memory for the connection
@@ -42,7 +51,7 @@ def test_each_allocation_fails(stream):
             assert got == b"" or got.startswith(b"HTTP/1.1 "), got
             if got.startswith(b"HTTP/1.1 200") and (b"[DONE]" in got) == stream:
                 whole += 1
-                assert text_of(util.parse(got)[2], stream) == ["abcdef"] * 2
+                assert said(util.parse(got)[2], stream) == [SAID] * 2
             elif got.startswith(b"HTTP/1.1 4"):
                 raise AssertionError("blamed on the client: %r" % got)
         s.wait_rows()
