@@ -97,7 +97,6 @@ static const struct {
     {"lfm2", "lfm2"},
     {"phi", "phi4"},
     {"functionary", "functionary"},
-    {"llama", "llama3"},
 };
 
 static bool has(cairn_str hay, const char *z)
@@ -131,5 +130,7 @@ const tool_family *reply_find_family(cairn_str template_text, cairn_str hint)
     }
     for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++)
         if (hint_has(hint, hints[i].part)) return tool_family_find(hints[i].family);
+    /* So are models of many makers called: their templates, if not Meta's own, say more. */
+    if (!template_text.len && hint_has(hint, "llama")) return tool_family_find("llama3");
     return tool_family_find("generic");
 }

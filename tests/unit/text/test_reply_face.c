@@ -305,6 +305,9 @@ static void test_kwargs(void **state)
     for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++)
         assert_string_equal(cairn_reply_find_family((cairn_str){0}, str_of(hints[i][0])),
                             hints[i][1]);
+    /* Half of all models are of Llama's type; a template that is not Llama's own says more. */
+    assert_string_equal(cairn_reply_find_family(STR_LIT("x"), STR_LIT("llama")), "generic");
+    assert_string_equal(cairn_reply_find_family(STR_LIT("x"), STR_LIT("qwen2")), "hermes");
 }
 
 /* The public face: options from its own init, a struct of another size, the look. */
