@@ -77,7 +77,20 @@ static bool take_text(inbox *in, buf *out, bool *lost)
     return done;
 }
 
-static cairn_status pump(cairn_engine *e, cairn_request_id id, inbox *in, buf *said, cairn_diag *dg)
+/* Writes what came, the last of it when `done`. */
+static cairn_status put(const buf *piece, answer_show *show, bool done, cairn_diag *dg)
+{
+    if (!show) return piece->len ? cli_write_out(piece->ptr, piece->len, dg) : CAIRN_OK;
+    cairn_status st = answer_show_feed(show, buf_view(piece));
+    if (st == CAIRN_OK && done) st = answer_show_end(show);
+    if (st != CAIRN_OK) return diag_set(dg, st, "no memory for the answer's text");
+    if (show->out.len) st = cli_write_out(show->out.ptr, show->out.len, dg);
+    buf_clear(&show->out);
+    return st;
+}
+
+static cairn_status pump(cairn_engine *e, cairn_request_id id, inbox *in, answer_show *show,
+                         cairn_diag *dg)
 {
     cairn_status st = CAIRN_OK;
     buf piece;
@@ -88,9 +101,8 @@ static cairn_status pump(cairn_engine *e, cairn_request_id id, inbox *in, buf *s
         done = take_text(in, &piece, &lost);
         if (answer_interrupted()) cairn_engine_cancel(e, id);
         if (st != CAIRN_OK) continue;
-        if (piece.len) st = cli_write_out(piece.ptr, piece.len, dg);
-        if (said) buf_str(said, buf_view(&piece));
-        if (lost || (said && buf_status(said) != CAIRN_OK))
+        st = put(&piece, show, done, dg);
+        if (st == CAIRN_OK && lost)
             st = diag_set(dg, CAIRN_E_NOMEM, "no memory for the answer's text");
         if (st != CAIRN_OK) cairn_engine_cancel(e, id); /* nobody reads on */
     }
@@ -98,18 +110,22 @@ static cairn_status pump(cairn_engine *e, cairn_request_id id, inbox *in, buf *s
     return st;
 }
 
-cairn_status answer_stream(cairn_engine *e, const cairn_request *r, buf *said, answer_result *out,
-                           cairn_diag *dg)
+cairn_status answer_stream(cairn_engine *e, const cairn_request *r, answer_show *show,
+                           answer_result *out, cairn_diag *dg)
 {
     inbox in = {0};
     cairn_request_id id;
+    cairn_request q = *r;
+    if (show && answer_show_special(show)) q.keep_special = true;
     mutex_init(&in.mu);
     cond_init(&in.ready);
     buf_init(&in.text, MEM_MISC);
     (void)answer_interrupted();
-    cairn_status st = cairn_engine_submit(e, r, on_event, &in, &id, dg);
+    cairn_status st = cairn_engine_submit(e, &q, on_event, &in, &id, dg);
     if (st == CAIRN_OK) {
-        st = pump(e, id, &in, said, dg);
+        st = pump(e, id, &in, show, dg);
+        const cairn_str reset = show ? answer_show_reset(show) : (cairn_str){0};
+        if (reset.len) (void)cli_write_out(reset.ptr, reset.len, NULL);
         if (st == CAIRN_OK && in.status != CAIRN_OK) st = diag_set(dg, in.status, "%s", in.message);
         *out = in.result;
     }

@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "cairn/engine.h"
+#include "cli/answer_show.h"
 
 typedef struct answer_result {
     cairn_finish finish;
@@ -15,8 +16,8 @@ typedef struct answer_result {
 void answer_catch_interrupt(void); /* Ctrl-C sets a flag from here on */
 bool answer_interrupted(void);     /* and this reads and clears it */
 
-/* Submits `r`, writes its text, appends it to `said` (may be NULL). */
-cairn_status answer_stream(cairn_engine *e, const cairn_request *r, buf *said, answer_result *out,
-                           cairn_diag *dg);
+/* Submits `r`, writes its text: as `show` has it, which reads all of it, or for NULL as it comes. */
+cairn_status answer_stream(cairn_engine *e, const cairn_request *r, answer_show *show,
+                           answer_result *out, cairn_diag *dg);
 
 #endif

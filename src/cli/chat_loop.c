@@ -32,10 +32,23 @@ void chat_loop_say(buf *conversation, const char *role, cairn_str text)
     json_w_end_obj(&w);
 }
 
-cairn_status chat_loop_ids(const cairn_text *t, const buf *conversation, cairn_ids *out,
-                           cairn_diag *dg)
+/* Templates drop the thoughts of earlier turns or not: they get them as OpenAI's clients send them. */
+static void say_reply(buf *conversation, const answer_show *show)
+{
+    buf_byte(conversation, ',');
+    json_writer w = json_write(conversation);
+    json_w_obj(&w);
+    json_w_kstr(&w, "role", STR_LIT("assistant"));
+    json_w_kstr(&w, "content", show->content.len ? buf_view(&show->content) : STR_LIT(""));
+    if (show->thought.len) json_w_kstr(&w, "reasoning_content", buf_view(&show->thought));
+    json_w_end_obj(&w);
+}
+
+cairn_status chat_loop_prompt(const cairn_text *t, const buf *conversation, cairn_bytes *prompt,
+                              cairn_ids *ids, cairn_diag *dg)
 {
     cairn_render_opts o;
+    cairn_bytes text = {0};
     buf whole;
     cairn_render_opts_init(&o);
     buf_init(&whole, MEM_MISC);
@@ -45,8 +58,13 @@ cairn_status chat_loop_ids(const cairn_text *t, const buf *conversation, cairn_i
     cairn_status st = buf_status(conversation);
     if (st == CAIRN_OK) st = buf_status(&whole);
     if (st != CAIRN_OK) (void)diag_set(dg, st, "no memory for the conversation");
-    if (st == CAIRN_OK) st = cairn_text_prompt(t, &o, out, dg);
+    if (st == CAIRN_OK) st = cairn_text_render(t, &o, &text, dg);
+    if (st == CAIRN_OK) st = cairn_text_encode_prompt(t, (cairn_str){text.ptr, text.len}, ids, dg);
     buf_deinit(&whole);
+    if (st == CAIRN_OK)
+        *prompt = text;
+    else
+        cairn_bytes_free(&text);
     return st;
 }
 
@@ -63,26 +81,28 @@ static cairn_status turn(cairn_engine *e, const cairn_text *t, const cairn_reque
                          buf *conversation, bool verbose, const char *line, cairn_diag *dg)
 {
     cairn_status st;
+    cairn_bytes prompt = {0};
     cairn_ids ids = {0};
     cairn_request q = *r;
     answer_result res = {0};
+    answer_show show = {0};
     const size_t before = conversation->len;
-    buf said;
-    buf_init(&said, MEM_MISC);
     chat_loop_say(conversation, "user", str_of(line));
-    TRY_GOTO(chat_loop_ids(t, conversation, &ids, dg), out);
+    TRY_GOTO(chat_loop_prompt(t, conversation, &prompt, &ids, dg), out);
+    TRY_GOTO(answer_show_init(&show, e, (cairn_str){prompt.ptr, prompt.len}, dg), out);
     q.ids = ids.ptr;
     q.n_ids = ids.len;
-    TRY_GOTO(answer_stream(e, &q, &said, &res, dg), out);
+    TRY_GOTO(answer_stream(e, &q, &show, &res, dg), out);
     TRY_GOTO(cli_write_out("\n\n", 2, dg), out);
-    chat_loop_say(conversation, "assistant", buf_view(&said));
+    say_reply(conversation, &show);
     if (res.finish == CAIRN_FINISH_LENGTH)
         (void)fputs("[the context is full; /clear starts anew]\n", stderr);
     if (verbose) chat_loop_speeds(&res);
 out:
     if (st != CAIRN_OK) buf_cut(conversation, before);
+    cairn_bytes_free(&prompt);
     cairn_ids_free(&ids);
-    buf_deinit(&said);
+    answer_show_deinit(&show);
     return st;
 }
 

@@ -47,8 +47,8 @@ static cairn_status read_prompt(const run_flags *f, buf *text, cairn_diag *dg)
 }
 
 /* The prompt as the model gets it; a failure is said of the model. */
-static cairn_status prompt_ids(const cairn_text *t, const run_flags *f, const buf *text,
-                               cairn_ids *ids, cairn_diag *dg)
+static cairn_status make_prompt(const cairn_text *t, const run_flags *f, const buf *text,
+                                cairn_bytes *rendered, cairn_ids *ids, cairn_diag *dg)
 {
     cairn_status st;
     buf conversation;
@@ -59,7 +59,7 @@ static cairn_status prompt_ids(const cairn_text *t, const run_flags *f, const bu
     } else {
         chat_loop_begin(&conversation, f->system);
         chat_loop_say(&conversation, "user", buf_view(text));
-        st = chat_loop_ids(t, &conversation, ids, dg);
+        st = chat_loop_prompt(t, &conversation, rendered, ids, dg);
     }
     buf_deinit(&conversation);
     return st == CAIRN_OK ? st : diag_prefix(dg, st, "%s", f->model);
@@ -69,23 +69,29 @@ static cairn_status answer_once(cairn_engine *e, const cairn_text *t, const run_
                                 const buf *text, cairn_finish *finish, cairn_diag *dg)
 {
     cairn_status st;
+    cairn_bytes prompt = {0};
     cairn_ids ids = {0};
     cairn_request r;
     answer_result res = {0};
+    answer_show show = {0};
     cairn_request_init(&r);
     read_sampling(f, &r);
     if (!f->raw && !cairn_text_has_template(t))
         fputs("cairn: the model has no chat template: completing the text as it is\n", stderr);
-    TRY_GOTO(prompt_ids(t, f, text, &ids, dg), out);
+    TRY_GOTO(make_prompt(t, f, text, &prompt, &ids, dg), out);
+    if (prompt.len && isatty(STDOUT_FILENO))
+        TRY_GOTO(answer_show_init(&show, e, (cairn_str){prompt.ptr, prompt.len}, dg), out);
     r.ids = ids.ptr;
     r.n_ids = ids.len;
     answer_catch_interrupt();
-    if (f->n != 0) TRY_GOTO(answer_stream(e, &r, NULL, &res, dg), out);
+    if (f->n != 0) TRY_GOTO(answer_stream(e, &r, show.reply ? &show : NULL, &res, dg), out);
     *finish = res.finish;
     TRY_GOTO(cli_write_out("\n", 1, dg), out);
     if (f->verbose) chat_loop_speeds(&res);
 out:
+    cairn_bytes_free(&prompt);
     cairn_ids_free(&ids);
+    answer_show_deinit(&show);
     return st;
 }
 
