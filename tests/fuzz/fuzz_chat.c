@@ -24,7 +24,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (chat_ask_read(&a, body, &f) == CAIRN_OK) {
         check_json(&a.messages);
         check_json(&a.tools);
-        check_json(&a.kwargs);
+        if (json_typeof(a.kwargs) != JSON_NONE && json_typeof(a.kwargs) != JSON_OBJ) abort();
+        if (a.think < -1 || a.think > 1) abort();
         if (a.messages.len < 2 || a.n < 1 || a.rq.n_stop > CAIRN_MAX_STOP) abort();
     } else if (f.dg.message[0] == 0) {
         abort(); /* refused without a reason */
