@@ -1,5 +1,6 @@
 /* The public face of what a server does to a request before it renders it.  Apart from api_text.c: who
    normalises needs no tokenizer. */
+#include "base/alloc.h"
 #include "base/diag.h"
 #include "cairn/text.h"
 #include "text/chat_normal.h"

@@ -3,7 +3,6 @@
 #ifndef CLI_ANSWER_H
 #define CLI_ANSWER_H
 
-#include "base/buf.h"
 #include "cairn/engine.h"
 #include "cli/answer_show.h"
 

@@ -4,7 +4,6 @@
 
 #include "base/str.h"
 #include "cairn/model.h"
-#include "cairn/text.h"
 
 static const char dim_on[] = "\x1b[2m", dim_off[] = "\x1b[22m";
 

@@ -1,13 +1,11 @@
 /* run: answer one prompt, or hold a conversation on a terminal. */
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/diag.h"
 #include "base/file.h"
 #include "base/rng.h"
-#include "base/str.h"
 #include "cli/answer.h"
 #include "cli/chat_loop.h"
 #include "cli/cli.h"

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/buf.h"
 #include "base/diag.h"
-#include "base/str.h"
 
 enum { QUEUE_BYTES = 4 << 20 }; /* some 50,000 tokens: minutes of the I/O thread's absence */
 

@@ -2,7 +2,6 @@
 #ifndef SERVE_GEN_H
 #define SERVE_GEN_H
 
-#include "base/buf.h"
 #include "base/thread.h"
 #include "cairn/engine.h"
 

@@ -7,7 +7,6 @@
 #include "serve/openai_chat.h"
 
 #include "base/diag.h"
-#include "base/str.h"
 #include "serve/openai_answer.h"
 #include "serve/openai_prompt.h"
 #include "serve/openai_wire.h"

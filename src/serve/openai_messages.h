@@ -2,6 +2,8 @@
 #ifndef SERVE_OPENAI_MESSAGES_H
 #define SERVE_OPENAI_MESSAGES_H
 
+#include "base/buf.h"
+#include "cairn/status.h"
 #include "serve/openai_read.h"
 
 /* The array `messages`, checked and normalised, as JSON into out. */

@@ -2,6 +2,8 @@
 #ifndef SERVE_OPENAI_PROMPT_H
 #define SERVE_OPENAI_PROMPT_H
 
+#include "base/buf.h"
+#include "cairn/status.h"
 #include "serve/models.h"
 #include "serve/openai_read.h"
 #include "serve/openai_reader.h"
