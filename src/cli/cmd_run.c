@@ -137,7 +137,7 @@ out:
 
 int cmd_run(const command *c, int argc, char **argv)
 {
-    run_flags f = {.n = -1, .temp = 0.7, .top_p = 1, .repetition = 1};
+    run_flags f = {.n = -1, .temp = 0.7, .top_p = 1, .min_p = 0.05, .repetition = 1};
     const flag table[] = {
         {"--prompt", "-p", FLAG_STR, &f.prompt, "TEXT: what to answer", 0, 0, NULL},
         {"--file", "-f", FLAG_STR, &f.file, "FILE: likewise ('-': standard input)", 0, 0, NULL},
@@ -147,8 +147,8 @@ int cmd_run(const command *c, int argc, char **argv)
         {"--top-k", NULL, FLAG_INT, &f.top_k, "K: only the K likeliest, 0: all", 0, 1 << 24, NULL},
         {"--top-p", NULL, FLAG_NUM, &f.top_p, "P: only the likeliest that reach P, 1: all (1)", 0,
          1, NULL},
-        {"--min-p", NULL, FLAG_NUM, &f.min_p, "P: only those of P times the best, 0: all (0)", 0, 1,
-         NULL},
+        {"--min-p", NULL, FLAG_NUM, &f.min_p, "P: only those of P times the best, 0: all (0.05)", 0,
+         1, NULL},
         {"--repetition-penalty", NULL, FLAG_NUM, &f.repetition, "R: 1: none", 0.01, 100, NULL},
         {"--seed", NULL, FLAG_INT, &f.seed, "S: the same seed gives the same text", 0, 0,
          &f.seed_given},

@@ -78,7 +78,8 @@ static void each_file(repo_gc *g, const char *root, file_fn fn)
     for (FTSENT *e = f ? fts_read(f) : NULL; e; e = fts_read(f)) {
         if (e->fts_info == FTS_F || e->fts_info == FTS_SL || e->fts_info == FTS_SLNONE)
             fn(g, e, e->fts_path + skip);
-        const bool absent = e->fts_level == 0 && e->fts_errno == ENOENT;
+        const bool absent =
+            e->fts_level == 0 && (e->fts_errno == ENOENT || e->fts_errno == ENOTDIR);
         if (e->fts_info == FTS_DNR || e->fts_info == FTS_ERR || (e->fts_info == FTS_NS && !absent))
             unread(g);
     }
@@ -194,7 +195,7 @@ static void each_name(repo_gc *g, const char *what, void (*fn)(repo_gc *, const 
     buf names;
     buf_init(&names, MEM_IO);
     DIR *d = opendir(path_of(g, what, NULL));
-    if (!d && errno != ENOENT) unread(g);
+    if (!d && errno != ENOENT && errno != ENOTDIR) unread(g);
     for (const char *e = hub_next_name(d); e; e = hub_next_name(d))
         if (e[0] != '.') buf_put(&names, e, strlen(e) + 1);
     if (d) (void)closedir(d);
@@ -283,7 +284,11 @@ cairn_status hub_gc(const hub_gc_opts *o, buf *out, hub_gc_result *r, cairn_diag
         if (str_starts(str_of(e), STR_LIT("models--"))) st = one_repo(cache.ptr, e, o, r, out);
     if (d) (void)closedir(d);
     if (st == CAIRN_OK) st = buf_status(out);
-    if (st != CAIRN_OK) (void)diag_set(dg, st, "%s: no memory to look through it", cache.ptr);
+    if (st == CAIRN_E_IO)
+        (void)diag_set(dg, st, "%s: a part of it cannot be read; nothing there was judged",
+                       cache.ptr);
+    else if (st != CAIRN_OK)
+        (void)diag_set(dg, st, "%s: no memory to look through it", cache.ptr);
     if (st == CAIRN_OK && r->n_failed)
         st = diag_set(dg, CAIRN_E_IO, "%s: %zu entries could not be deleted; expected none",
                       cache.ptr, r->n_failed);

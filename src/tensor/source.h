@@ -17,7 +17,7 @@ typedef struct tensor_desc {
     int64_t dim[4];      /* outermost first (as HF writes shapes); the last is contiguous */
     const uint8_t *data; /* mapped; any alignment */
     size_t size;
-    const packed
+    const struct packed
         *packed; /* of type PACKED: codes and scales; `data` is that of the codes, `size` the
                            bytes of all */
 } tensor_desc;

@@ -20,7 +20,7 @@ typedef struct weight {
     int32_t rows, cols;  /* out, in; a vector has rows = 1 */
     const uint8_t *data; /* row-major, stored form, mapped; any alignment */
     size_t size;
-    const packed *packed;              /* of type PACKED; then `data` is not rows of anything: */
+    const struct packed *packed;       /* of type PACKED; then `data` is not rows of anything: */
     int32_t packed_first, packed_step; /* row i is row first + i · step of it */
     const float *bias;                 /* f32 [rows] or NULL; added after the product is complete */
     const float *f32;                  /* vectors (norm gains): f32 [cols]; NULL for matrices */
