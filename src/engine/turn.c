@@ -67,14 +67,23 @@ static void finish_error(engine *e, int32_t i, cairn_status st, const char *what
     finish(e, i, CAIRN_FINISH_ERROR, no_text, &dg);
 }
 
+static void finish_text_error(engine *e, int32_t i, cairn_status st)
+{
+    cairn_diag dg = {0};
+    (void)diag_set(&dg, st, "the text of %d tokens: %s",
+                   (int)e->mine[i]->n_ids - e->mine[i]->n_prompt, cairn_status_text(st));
+    finish(e, i, CAIRN_FINISH_ERROR, no_text, &dg);
+}
+
 /* An end that the model or the budget made: held text goes out, unless its last bytes complete a
    stop string. */
 static void finish_whole(engine *e, int32_t i, cairn_finish how)
 {
     request *r = e->mine[i];
     cairn_str text = no_text;
-    if (stream_end(&r->stream, &text) != CAIRN_OK) {
-        finish_error(e, i, CAIRN_E_NOMEM, "no memory for the last text");
+    const cairn_status st = stream_end(&r->stream, &text);
+    if (st != CAIRN_OK) {
+        finish_text_error(e, i, st);
         return;
     }
     finish(e, i, r->stream.stopped ? CAIRN_FINISH_STOP : how, text, NULL);
@@ -184,8 +193,9 @@ static bool take_token(engine *e, int32_t i)
     }
     r->ids[r->n_ids++] = s.id;
     e->stats.generated_tokens++;
-    if (stream_feed(&r->stream, s.id, &text) != CAIRN_OK) {
-        finish_error(e, i, CAIRN_E_NOMEM, "no memory for text");
+    const cairn_status st = stream_feed(&r->stream, s.id, &text);
+    if (st != CAIRN_OK) {
+        finish_text_error(e, i, st);
         return true;
     }
     emit_token(e, r, &s, text);

@@ -11,7 +11,7 @@ cairn_status detok_new(const tok *t, bool keep_special, detok **out);
 void detok_free(detok *d);
 /* Reserves so that feeding up to n more ids allocates nothing. */
 cairn_status detok_reserve(detok *d, size_t n);
-/* `text` is valid until the next call. */
+/* `text` is valid until the next call.  An id without a piece has none; a negative one is E_ARG. */
 cairn_status detok_feed(detok *d, int32_t id, cairn_str *text);
 cairn_status detok_end(detok *d, cairn_str *text); /* what is held */
 

@@ -36,8 +36,8 @@ cairn_status tok_encode(const tok *t, cairn_str s, uint32_t flags, buf *ids, cai
 /* tok_encode makes at least so many ids of s, whatever the flags; 0 where that cannot be told from s and
    the vocabulary alone. */
 size_t tok_least_ids(const tok *t, cairn_str s);
-/* Appends the text of n ids: the tokenizer's own decoder over all of them at once.  An id outside
-   the vocabulary is E_ARG. */
+/* Appends the text of n ids: the tokenizer's own decoder over all of them at once.  An id without a
+   piece (a model's vocabulary may be padded) has no text; a negative one is E_ARG. */
 cairn_status tok_decode(const tok *t, const int32_t *ids, size_t n, bool keep_special, buf *out,
                         cairn_diag *dg);
 
