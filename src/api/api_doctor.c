@@ -220,8 +220,8 @@ static void check_stops(exam *e)
     const meta_view v = hfconfig_meta(e->generation);
     if (!meta_get(&v, "eos_token_id", &m)) return;
     if (m.type == META_INT) listed = m.u.i == s.eos;
-    for (size_t i = 0; m.type == META_ARR && i < m.u.n; i++)
-        listed |= meta_at(&v, &m, i, &one) && one.type == META_INT && one.u.i == s.eos;
+    json_iter it = hfconfig_each(&m);
+    while (hfconfig_next(&it, &one)) listed |= one.type == META_INT && one.u.i == s.eos;
     if (!listed)
         note(e, false, "eos-differs",
              "generation_config.json does not list the tokenizer's end token %.*s (id %d); cairn "

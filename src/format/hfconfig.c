@@ -8,7 +8,6 @@
 #include "base/alloc.h"
 #include "base/diag.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "format/pyjson.h"
 
 enum {
@@ -122,12 +121,16 @@ static bool get(const void *self, const char *key, meta *out)
     return convert(v, out);
 }
 
+static json_val value_of(const meta *m)
+{
+    return (json_val){m->impl[0], (uint64_t)(uintptr_t)m->impl[1]};
+}
+
 static bool at(const void *self, const meta *arr, size_t i, meta *out)
 {
-    const json_val v = {arr->impl[0], (uint64_t)(uintptr_t)arr->impl[1]};
     (void)self;
     if (arr->type != META_ARR) return false;
-    return convert(json_at(v, i), out);
+    return convert(json_at(value_of(arr), i), out);
 }
 
 cairn_status hfconfig_parse(const char *path, cairn_str text, hfconfig **out, cairn_diag *dg)
@@ -183,4 +186,17 @@ void hfconfig_close(hfconfig *c)
 meta_view hfconfig_meta(const hfconfig *c)
 {
     return (meta_view){c, get, at};
+}
+
+json_iter hfconfig_each(const meta *arr)
+{
+    return json_each(arr->type == META_ARR ? value_of(arr) : (json_val){0});
+}
+
+bool hfconfig_next(json_iter *it, meta *out)
+{
+    json_val v;
+    if (!json_next(it, &v)) return false;
+    (void)convert(v, out);
+    return true;
 }

@@ -2,6 +2,7 @@
 #ifndef FORMAT_HFCONFIG_H
 #define FORMAT_HFCONFIG_H
 
+#include "base/json.h"
 #include "base/meta.h"
 
 typedef struct hfconfig hfconfig;
@@ -15,5 +16,9 @@ void hfconfig_close(hfconfig *c); /* NULL is fine */
    (the longest name that exists is taken first).  What is not there is looked up under
    `text_config`, where multimodal checkpoints keep their language model. */
 meta_view hfconfig_meta(const hfconfig *c);
+/* The elements of an array of the view, one after the other: meta_at counts from the start each time.
+   A null is of type META_NULL. */
+json_iter hfconfig_each(const meta *arr);
+bool hfconfig_next(json_iter *it, meta *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* Everything about text beside a model's weights: opens the tokenizer from a directory or a GGUF,
-   gathers the ids that end generation, and leaves the chat template to chatfile.c.  Invariant: what
+   and leaves the ids that end generation to genconfig.c, the chat template to chatfile.c.  Invariant: what
    textfiles_open gives out holds no reference to the files. */
 #include "format/textfiles.h"
 
@@ -8,54 +8,13 @@
 #include "base/str.h"
 #include "format/chatfile.h"
 #include "format/format.h"
-#include "format/hfconfig.h"
+#include "format/genconfig.h"
 #include "format/pyjson.h"
 
 /* Gemma's tokenizer.json has 33 MB; while it is parsed it is there twice. */
 enum { MAX_TOKENIZER = 44 << 20 };
 
 static const char token_file[] = "tokenizer_config.json";
-
-/* Ids beyond the vocabulary can never be sampled: configs of cut-down models keep some. */
-static cairn_status add_eos(tok *t, const char *path, const meta *m, cairn_diag *dg)
-{
-    char found[META_TEXT_LEN];
-    if (m->type == META_INT)
-        return m->u.i < 0 || m->u.i >= tok_vocab(t) ? CAIRN_OK : tok_add_eos(t, (int32_t)m->u.i);
-    meta_text(m, found);
-    return diag_set(dg, CAIRN_E_CORRUPT,
-                    "%s: eos_token_id: found %s; expected a token id or a list of them", path,
-                    found);
-}
-
-/* `eos_token_id` of one file: a number or a list. */
-static cairn_status add_eos_of(tok *t, const char *dir, const char *name, cairn_diag *dg)
-{
-    cairn_status st = CAIRN_OK;
-    hfconfig *c = NULL;
-    meta m, e;
-    buf path;
-
-    buf_init(&path, MEM_TEXT);
-    if (!path_join(&path, dir, name)) {
-        st = diag_set(dg, CAIRN_E_NOMEM, "%s: path", dir);
-        goto out;
-    }
-    if (!file_exists(path.ptr)) goto out;
-    TRY_GOTO(hfconfig_open(path.ptr, &c, dg), out);
-    const meta_view v = hfconfig_meta(c);
-    if (!meta_get(&v, "eos_token_id", &m)) goto out;
-    if (m.type != META_ARR) {
-        st = add_eos(t, path.ptr, &m, dg);
-        goto out;
-    }
-    for (size_t i = 0; i < m.u.n && st == CAIRN_OK; i++)
-        if (meta_at(&v, &m, i, &e)) st = add_eos(t, path.ptr, &e, dg);
-out:
-    hfconfig_close(c);
-    buf_deinit(&path);
-    return st;
-}
 
 /* One tokenizer file and what opens it; `beside` is a second file that it needs. */
 typedef struct tokenizer_file {
@@ -144,7 +103,13 @@ static cairn_status check_tokens(const char *dir, json_val config, cairn_diag *d
         const json_type type = json_typeof(v);
         const cairn_str text = json_str(v);
         double number;
-        if (type == JSON_NONE || type == JSON_NULL || type == JSON_OBJ ||
+        if (type == JSON_OBJ) {
+            const json_type inner = json_typeof(json_get(v, "content"));
+            if (inner == JSON_STR) continue;
+            return diag_set(dg, CAIRN_E_CORRUPT, "%s/%s: %s.content: found %s; expected a text",
+                            dir, token_file, key[i], json_type_name(inner));
+        }
+        if (type == JSON_NONE || type == JSON_NULL ||
             (type == JSON_STR && !pyjson_nonfinite(text, &number)))
             continue;
         return diag_set(dg, CAIRN_E_CORRUPT, "%s/%s: %s: found %s; expected a text", dir,
@@ -186,8 +151,8 @@ static cairn_status open_dir(const char *dir, textfiles *t, cairn_diag *dg)
         TRY_GOTO(check_tokens(dir, json_root(config), dg), out);
     }
     TRY_GOTO(open_tokenizer(dir, buf_view(&text), &t->tok, dg), out);
-    TRY_GOTO(add_eos_of(t->tok, dir, "config.json", dg), out);
-    TRY_GOTO(add_eos_of(t->tok, dir, "generation_config.json", dg), out);
+    TRY_GOTO(genconfig_read(dir, "config.json", t->tok, dg), out);
+    TRY_GOTO(genconfig_read(dir, "generation_config.json", t->tok, dg), out);
     st = chatfile_from_dir(dir, config ? json_root(config) : (json_val){0}, t, dg);
 out:
     if (config) json_free(config);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "format/textfiles.h"
 
@@ -19,8 +20,9 @@ struct chat {
 static struct {
     char config[2000], text[200], bos[40], eos[40], extra[400], where[300], opener[40];
     char named[200]; /* NAME=TEXT; of each further template of the last chat */
-    int32_t eos_id[16];
+    int32_t eos_id[600];
     size_t n_eos;
+    int32_t n_vocab; /* 0: 100 */
     cairn_status chat_status;
     int n_open;
 } got;
@@ -34,7 +36,7 @@ static cairn_status fake_tok(tok **out)
 {
     *out = mem_calloc(1, sizeof **out, MEM_TEXT);
     if (!*out) return CAIRN_E_NOMEM;
-    (*out)->n_vocab = 100;
+    (*out)->n_vocab = got.n_vocab ? got.n_vocab : 100;
     got.n_open++;
     return CAIRN_OK;
 }
@@ -120,6 +122,14 @@ cairn_status tok_add_eos(tok *t, int32_t id)
     (void)t;
     got.eos_id[got.n_eos++] = id;
     return CAIRN_OK;
+}
+
+bool tok_is_eos(const tok *t, int32_t id)
+{
+    (void)t;
+    for (size_t i = 0; i < got.n_eos; i++)
+        if (got.eos_id[i] == id) return true;
+    return false;
 }
 
 tok_special tok_specials(const tok *t)
@@ -302,13 +312,41 @@ static void eos_is_a_union(void **state)
     textfiles t;
     (void)state;
     put("config.json", "{\"eos_token_id\":7,\"text_config\":{\"eos_token_id\":9}}");
-    put("generation_config.json", "{\"eos_token_id\":[1,99,100,-3]}");
+    put("generation_config.json", "{\"eos_token_id\":[1,99,7,1,100]}");
     open_ok(&t);
     assert_int_equal(got.n_eos, 3);
     assert_int_equal(got.eos_id[0], 7);
     assert_int_equal(got.eos_id[1], 1);
     assert_int_equal(got.eos_id[2], 99); /* 100 is beyond the vocabulary */
     textfiles_close(&t);
+}
+
+/* What decides is how many distinct ids there are, and a list is read once. */
+static void eos_lists_are_bounded(void **state)
+{
+    textfiles t;
+    cairn_diag dg = {0};
+    buf b;
+    (void)state;
+    buf_init(&b, MEM_TEXT);
+    buf_puts(&b, "{\"eos_token_id\":[0");
+    for (int i = 0; i < 300000; i++) buf_printf(&b, ",%d", i % 256);
+    buf_puts(&b, "]}");
+    got.n_vocab = 1000;
+    put("generation_config.json", b.ptr);
+    const double start = clock_s();
+    open_ok(&t);
+    assert_true(clock_s() - start < 5); /* quadratic: minutes */
+    assert_int_equal(got.n_eos, 256);
+    textfiles_close(&t);
+    got.n_eos = 0;
+    buf_cut(&b, b.len - 2);
+    buf_puts(&b, ",256]}");
+    put("generation_config.json", b.ptr);
+    assert_int_equal(textfiles_open(dir.path, &t, &dg), CAIRN_E_LIMIT);
+    assert_says(&dg, "generation_config.json: eos_token_id: found over 256 ids; expected at most");
+    buf_deinit(&b);
+    assert_int_equal(got.n_open, 0);
 }
 
 static void refuses(const char *name, const char *text, const char *says)
@@ -333,6 +371,42 @@ static void odd_values_are_named(void **state)
     refuses("tokenizer_config.json", "{\"pad_token\":5}",
             "pad_token: found an integer; expected a text");
     refuses("tokenizer_config.json", "[]", "found an array; expected an object");
+}
+
+static void ids_and_numbers(void **state)
+{
+    static const char both[][2][120] = {
+        {"{\"eos_token_id\":-1}", "eos_token_id: found -1; expected a token id"},
+        {"{\"eos_token_id\":[1000000000]}", "eos_token_id: found 1000000000; expected"},
+        {"{\"eos_token_id\":[null]}", "eos_token_id: found null; expected"},
+        {"{\"eos_token_id\":0.5}", "eos_token_id: found 0.5; expected"},
+        {"{\"eos_token_id\":\"7\"}", "eos_token_id: found \"7\"; expected"},
+        {"{\"bos_token_id\":-1}", "bos_token_id: found -1; expected a token id (0 to 16777215)"},
+        {"{\"bos_token_id\":1e300}", "bos_token_id: found 1e+300; expected"},
+        {"{\"pad_token_id\":\"7\"}", "pad_token_id: found \"7\"; expected a token id (-1 to"},
+        {"{\"pad_token_id\":-2}", "pad_token_id: found -2; expected"},
+        {"{\"temperature\":\"x\"}", "temperature: found \"x\"; expected a number of 0 or more"},
+        {"{\"temperature\":-5}", "temperature: found -5; expected"},
+        {"{\"temperature\":NaN}", "temperature: found NaN; expected"},
+        {"{\"top_p\":7}", "top_p: found 7; expected a number from 0 to 1"},
+        {"{\"min_p\":true}", "min_p: found true; expected a number from 0 to 1"},
+        {"{\"top_k\":-9}", "top_k: found -9; expected a whole number of 0 or more"},
+        {"{\"top_k\":1.5}", "top_k: found 1.5; expected"},
+        {"{\"repetition_penalty\":0}", "repetition_penalty: found 0; expected a number over 0"},
+    };
+    textfiles t;
+    (void)state;
+    for (size_t i = 0; i < sizeof both / sizeof *both; i++) {
+        refuses("generation_config.json", both[i][0], both[i][1]);
+        refuses("config.json", both[i][0], both[i][1]);
+    }
+    put("generation_config.json",
+        "{\"eos_token_id\":null,\"pad_token_id\":-1,\"bos_token_id\":5,\"temperature\":0,"
+        "\"top_p\":null,\"top_k\":-1,\"min_p\":0.05,\"repetition_penalty\":1}");
+    open_ok(&t);
+    textfiles_close(&t);
+    refuses("tokenizer_config.json", "{\"eos_token\":{\"content\":5}}",
+            "eos_token.content: found an integer; expected a text");
 }
 
 static bool has_template(const char *path)
@@ -441,6 +515,8 @@ int main(void)
         TEST(tokens_reach_the_template),
         TEST(which_template_wins),
         TEST(eos_is_a_union),
+        TEST(eos_lists_are_bounded),
+        TEST(ids_and_numbers),
         TEST(a_bad_template_is_not_fatal),
         TEST(errors_name_the_file),
         TEST(odd_values_are_named),

@@ -1,0 +1,14 @@
+/* What config.json and generation_config.json say of generating.  Private to format/ and its tests. */
+#ifndef FORMAT_GENCONFIG_H
+#define FORMAT_GENCONFIG_H
+
+#include "text/tok.h"
+
+enum { GENCONFIG_MAX_EOS = 256 }; /* new ids in one file; the longest real list has 9 */
+
+/* Reads dir/name, if it is there: checks the ids and the sampling numbers, gives the ids that end
+   generation to t.  A wrong value is E_CORRUPT (E_LIMIT: too many ids) "FILE: FIELD: found …;
+   expected …". */
+cairn_status genconfig_read(const char *dir, const char *name, tok *t, cairn_diag *dg);
+
+#endif
