@@ -34,7 +34,7 @@ static cairn_status open_text(const char *path, cairn_text **out, cairn_diag *dg
 cairn_status cairn_model_open(const char *path, const cairn_model_opts *o, cairn_model **out,
                               cairn_diag *dg)
 {
-    cairn_model_opts opts;
+    cairn_model_opts opts, headers;
     cairn_status st;
     cairn_model_opts_init(&opts);
     if (!path || !out) return diag_set(dg, CAIRN_E_ARG, "cairn_model_open: path or out is NULL");
@@ -46,8 +46,12 @@ cairn_status cairn_model_open(const char *path, const cairn_model_opts *o, cairn
                         CAIRN_MAX_THREADS);
     cairn_model *m = mem_calloc(1, sizeof *m, MEM_MODEL);
     if (!m) return diag_set(dg, CAIRN_E_NOMEM, "model");
-    TRY_GOTO(model_open(path, &opts, &m->m, dg), out);
+    /* What costs most comes last: a file that is wrong is refused before its weights are touched. */
+    headers = opts;
+    headers.no_weights = true;
+    TRY_GOTO(model_open(path, &headers, &m->m, dg), out);
     if (!opts.no_text) TRY_GOTO(open_text(path, &m->text, dg), out);
+    if (!opts.no_weights) TRY_GOTO(model_load(m->m, &opts, dg), out);
     *out = m;
     m = NULL;
 out:

@@ -112,8 +112,9 @@ static cairn_status check_fits(const model *m, uint64_t limit, cairn_diag *dg)
                     m->src->path, (double)bytes / 1e9, (double)available / 1e9);
 }
 
-static cairn_status adopt_weights(model *m, const cairn_model_opts *o, cairn_diag *dg)
+cairn_status model_load(model *m, const cairn_model_opts *o, cairn_diag *dg)
 {
+    const double start = clock_s();
     const dev_opts d = {.compute = o->compute, .n_threads = o->n_threads};
     TRY(check_fits(m, o->memory_limit, dg));
     for (size_t i = 0; i < m->src->n_tensor; i++) {
@@ -127,6 +128,7 @@ static cairn_status adopt_weights(model *m, const cairn_model_opts *o, cairn_dia
         TRY(m->be->adopt(m->dev, m->w.item[i], dg));
         m->n_adopted = i + 1;
     }
+    m->load_seconds += clock_s() - start;
     return CAIRN_OK;
 }
 
@@ -164,9 +166,9 @@ cairn_status model_open(const char *path, const cairn_model_opts *o, model **out
     m->compute = o->compute;
     TRY_GOTO(source_open(path, &m->src, dg), out);
     TRY_GOTO(open_family(m, dg), out);
-    if (!o->no_weights) TRY_GOTO(adopt_weights(m, o, dg), out);
     TRY_GOTO(make_lock(m, dg), out);
     m->load_seconds = clock_s() - start;
+    if (!o->no_weights) TRY_GOTO(model_load(m, o, dg), out);
     *out = m;
     m = NULL;
 out:

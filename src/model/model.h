@@ -35,6 +35,9 @@ typedef struct model {
 
 /* As cairn_model_open. */
 cairn_status model_open(const char *path, const cairn_model_opts *o, model **out, cairn_diag *dg);
+/* Puts the weights of a model that was opened with `no_weights` on a device, once; no other thread may
+   have the model yet.  After a failure only model_close is left. */
+cairn_status model_load(model *m, const cairn_model_opts *o, cairn_diag *dg);
 void model_close(model *m);
 
 /* Records the forward pass and rewrites it (`fuse`: FUSE_* bits).  With `taps`, tap 0 is the

@@ -105,13 +105,19 @@ static cairn_status index_one(tok *t, int32_t id)
     return map_put(&t->by_key, key, (uint32_t)id);
 }
 
-cairn_status tok_index(tok *t, const char *where, cairn_diag *dg)
+cairn_status tok_index(tok *t, const char *where, const char *field, cairn_diag *dg)
 {
     for (int32_t id = 0; id < t->n; id++) {
         if (!(t->flag[id] & TOK_F_USED)) continue;
-        if (t->text[id].len > TOK_MAX_PIECE || !utf8_valid(t->text[id]))
-            return diag_set(dg, CAIRN_E_CORRUPT, "%s: piece %d is not UTF-8 of at most %d bytes",
-                            where, id, TOK_MAX_PIECE);
+        const cairn_str s = t->text[id];
+        if (s.len > TOK_MAX_PIECE)
+            return diag_set(dg, CAIRN_E_CORRUPT,
+                            "%s: %s: found piece %d of %zu bytes; expected at most %d", where,
+                            field, id, s.len, TOK_MAX_PIECE);
+        if (!utf8_valid(s))
+            return diag_set(dg, CAIRN_E_CORRUPT,
+                            "%s: %s: found piece %d that is no UTF-8; expected text", where, field,
+                            id);
         if (index_one(t, id) != CAIRN_OK)
             return diag_set(dg, CAIRN_E_NOMEM, "no memory for a vocabulary");
     }

@@ -91,7 +91,8 @@ static bool result_id(const tok *t, cairn_str key, uint32_t *id)
     return map_get(&t->by_key, key, id);
 }
 
-cairn_status bpe_add_merge(tok *t, cairn_str l, cairn_str r, const char *where, cairn_diag *dg)
+cairn_status bpe_add_merge(tok *t, cairn_str l, cairn_str r, const char *where, const char *field,
+                           cairn_diag *dg)
 {
     bpe *b = &t->bpe;
     uint32_t id[3];
@@ -109,9 +110,11 @@ cairn_status bpe_add_merge(tok *t, cairn_str l, cairn_str r, const char *where, 
         all.len -= skip;
     }
     if (!fine || !result_id(t, all, &id[2]))
-        return diag_set(dg, CAIRN_E_CORRUPT,
-                        "%s: merge %u, \"%.*s\" and \"%.*s\": not all in the vocabulary", where,
-                        b->n_merge, STR_ARG(l), STR_ARG(r));
+        return diag_set(
+            dg, CAIRN_E_CORRUPT,
+            "%s: %s: found merge %u \"%.*s\" \"%.*s\"; expected both and what they make "
+            "to be in the vocabulary",
+            where, field, b->n_merge, STR_ARG(l), STR_ARG(r));
     bpe_put(b, id[0], id[1], b->n_merge++, id[2]);
     b->last_id = id[2];
     return CAIRN_OK;

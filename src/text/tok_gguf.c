@@ -14,24 +14,30 @@ cairn_status gguf_no_memory(loader *l)
     return diag_set(l->dg, CAIRN_E_NOMEM, "no memory for a tokenizer");
 }
 
+static cairn_status wrong(loader *l, const char *key, const meta *m, const char *expected)
+{
+    char found[META_TEXT_LEN];
+    meta_text(m, found);
+    return diag_set(l->dg, CAIRN_E_CORRUPT, "%s: %s: found %s; expected %s", l->where, key, found,
+                    expected);
+}
+
 static cairn_status array(loader *l, const char *key, bool required, meta *out)
 {
     if (!meta_get(l->v, key, out)) {
         *out = (meta){0};
         if (!required) return CAIRN_OK;
-        return diag_set(l->dg, CAIRN_E_CORRUPT, "%s: no `%s`", l->where, key);
     }
-    if (out->type != META_ARR)
-        return diag_set(l->dg, CAIRN_E_CORRUPT, "%s: `%s` is not an array", l->where, key);
-    return CAIRN_OK;
+    if (out->type == META_ARR) return CAIRN_OK;
+    return wrong(l, key, out, "an array");
 }
 
 static cairn_status string_at(loader *l, const meta *arr, const char *key, size_t i, cairn_str *out)
 {
-    meta m;
+    meta m = {0};
 
     if (!meta_at(l->v, arr, i, &m) || m.type != META_STR)
-        return diag_set(l->dg, CAIRN_E_CORRUPT, "%s: `%s`[%zu] is not a string", l->where, key, i);
+        return wrong(l, key, &m, "an array of texts");
     *out = m.u.s;
     return CAIRN_OK;
 }
@@ -174,16 +180,20 @@ static cairn_status read_bpe(loader *l)
     t->bpe.ignore_merges = r->flags & GGUF_IGNORE_MERGES;
     t->bpe.keep_first_rank = true;
     if (l->merges.u.n > TOK_MAX_MERGES)
-        return diag_set(l->dg, CAIRN_E_LIMIT, "%s: %zu merges", l->where, l->merges.u.n);
+        return diag_set(l->dg, CAIRN_E_LIMIT,
+                        "%s: tokenizer.ggml.merges: found %zu; expected at most %d", l->where,
+                        l->merges.u.n, TOK_MAX_MERGES);
     TRY(bpe_init(t, (uint32_t)l->merges.u.n, l->dg));
     for (size_t i = 0; i < l->merges.u.n; i++) {
         TRY(string_at(l, &l->merges, "tokenizer.ggml.merges", i, &s));
         size_t cut = s.len > 1 ? str_find(s, STR_LIT(" "), 1) : SIZE_MAX;
         if (cut == SIZE_MAX)
-            return diag_set(l->dg, CAIRN_E_CORRUPT, "%s: merge %zu, \"%.*s\", is not two pieces",
-                            l->where, i, STR_ARG(s));
+            return diag_set(
+                l->dg, CAIRN_E_CORRUPT,
+                "%s: tokenizer.ggml.merges: found merge %zu \"%.*s\"; expected two pieces",
+                l->where, i, STR_ARG(s));
         TRY(bpe_add_merge(t, str_sub(s, 0, cut), str_sub(s, cut + 1, s.len - cut - 1), l->where,
-                          l->dg));
+                          "tokenizer.ggml.merges", l->dg));
     }
     t->word = bpe_word;
     return bpe_finish(t, l->dg);
@@ -378,12 +388,12 @@ static cairn_status build(loader *l)
     TRY(array(l, "tokenizer.ggml.token_type", false, &l->types));
     if (l->tokens.u.n == 0 || l->tokens.u.n > TOK_MAX_VOCAB)
         return diag_set(l->dg, CAIRN_E_CORRUPT,
-                        "%s: `tokenizer.ggml.tokens` has %zu, expected 1 … %d", l->where,
+                        "%s: tokenizer.ggml.tokens: found %zu; expected 1 to %d", l->where,
                         l->tokens.u.n, TOK_MAX_VOCAB);
     TRY(tok_new((int32_t)l->tokens.u.n, &l->t, l->dg));
     l->t->byte_level = l->t->dec.byte_level = l->pre && !(l->pre->flags & GGUF_TEXT);
     TRY(read_pieces(l));
-    TRY(tok_index(l->t, l->where, l->dg));
+    TRY(tok_index(l->t, l->where, "tokenizer.ggml.tokens", l->dg));
     TRY(tok_index_added(l->t, l->dg));
     TRY(read_kind(l));
     return read_specials(l, kind);

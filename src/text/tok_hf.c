@@ -129,14 +129,14 @@ static cairn_status merge_of(loader *l, json_val v)
         json_next(&it, &a);
         json_next(&it, &b);
         if (json_typeof(b) != JSON_STR || json_next(&it, &more)) return bad(l, "a malformed merge");
-        return bpe_add_merge(l->t, json_str(a), json_str(b), l->where, l->dg);
+        return bpe_add_merge(l->t, json_str(a), json_str(b), l->where, "model.merges", l->dg);
     }
     size_t cut = str_find(s, STR_LIT(" "), 0);
     if (cut == SIZE_MAX || str_find(s, STR_LIT(" "), cut + 1) != SIZE_MAX)
         return diag_set(l->dg, CAIRN_E_CORRUPT, "%s: merge \"%.*s\", expected two pieces", l->where,
                         STR_ARG(s));
     return bpe_add_merge(l->t, str_sub(s, 0, cut), str_sub(s, cut + 1, s.len - cut - 1), l->where,
-                         l->dg);
+                         "model.merges", l->dg);
 }
 
 enum { LOOK_AHEAD = 12 }; /* merges: about as many misses as a core has outstanding */
@@ -338,7 +338,7 @@ static cairn_status build(loader *l, json_val config)
         t->byte_level = true; /* the model's keys become bytes instead of the text characters */
         t->n_pre--;
     }
-    TRY(tok_index(t, l->where, l->dg));
+    TRY(tok_index(t, l->where, "model.vocab", l->dg));
     TRY(tok_index_added(t, l->dg));
     TRY(read_model(l, type));
     TRY(hf_post_processor(t, json_get(l->root, "post_processor"), l->where, l->dg));

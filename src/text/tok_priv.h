@@ -337,8 +337,9 @@ struct tok {
 /* tok.c */
 cairn_status tok_new(int32_t n, tok **out, cairn_diag *dg);
 cairn_str tok_copy(tok *t, cairn_str s); /* ptr NULL: no memory */
-/* After text[], flag[], dec and byte_level are set: keys, out[], longest. */
-cairn_status tok_index(tok *t, const char *where, cairn_diag *dg);
+/* After text[], flag[], dec and byte_level are set: keys, out[], longest.  `field` is what the file
+   calls its pieces. */
+cairn_status tok_index(tok *t, const char *where, const char *field, cairn_diag *dg);
 cairn_status tok_index_added(tok *t, cairn_diag *dg);
 /* The status of opening; what below knows no file is said of `where`. */
 cairn_status tok_opened(cairn_status st, const char *where, cairn_diag *dg);
@@ -364,7 +365,8 @@ cairn_status hf_content(tok *t, json_val v, const char *key, const char *where, 
 
 /* tok_bpe.c */
 cairn_status bpe_init(tok *t, uint32_t n_merge, cairn_diag *dg);
-cairn_status bpe_add_merge(tok *t, cairn_str l, cairn_str r, const char *where, cairn_diag *dg);
+cairn_status bpe_add_merge(tok *t, cairn_str l, cairn_str r, const char *where, const char *field,
+                           cairn_diag *dg);
 /* One merge by ids; of equal pairs the first or the last counts. */
 void bpe_put(bpe *b, uint32_t l, uint32_t r, uint32_t rank, uint32_t id);
 cairn_status bpe_finish(tok *t, cairn_diag *dg);

@@ -211,7 +211,7 @@ static cairn_status build(loader *l, cairn_str s, json_val config)
     tok *t = l->t;
     TRY(read_pieces(l, s));
     TRY(set_steps(l));
-    TRY(tok_index(t, l->where, l->dg));
+    TRY(tok_index(t, l->where, "pieces", l->dg));
     t->unk = t->special.unk = in_vocab(l, l->unk);
     t->special.bos = in_vocab(l, l->bos);
     t->special.eos = in_vocab(l, l->eos);

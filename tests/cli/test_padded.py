@@ -49,7 +49,7 @@ def pack(v):
 
 
 def gguf(folder):
-    """The same weights; SentencePiece's kind of vocabulary."""
+    """A GGUF file with the same weights; SentencePiece's kind of vocabulary."""
     c = CONFIG
     keys = {"general.architecture": "llama", "llama.embedding_length": c["hidden_size"],
             "llama.block_count": c["num_hidden_layers"], "llama.attention.head_count": 4,
@@ -74,6 +74,22 @@ def gguf(folder):
     whole = safetensors()
     return put(folder, "m.gguf", head + bytes(-len(head) % 32) +
                whole[8 + struct.unpack("<Q", whole[:8])[0]:])
+
+
+def test_a_bad_tokenizer_is_found_before_the_weights_are_touched(tmp_path):
+    for path, says in (hf(str(tmp_path / "hf")), "tokenizer.json: JSON, byte 1"), \
+            (gguf(str(tmp_path)), "m.gguf: tokenizer.ggml.tokens: found piece 3 that is no UTF-8"):
+        words = ["serve", path, "--port", 0, "--memory", 65536]
+        assert "weights take" in run(*words).err
+        if os.path.isdir(path):
+            put(path, "tokenizer.json", "{")
+        else:
+            with open(path, "rb") as f:
+                whole = f.read()
+            assert whole.count(b"\1\0\0\0\0\0\0\0w") == 1
+            put(str(tmp_path), "m.gguf", whole.replace(b"\1\0\0\0\0\0\0\0w", b"\1\0\0\0\0\0\0\0\xff"))
+        r = run(*words)
+        assert r.code == 1 and says in r.err, r.err
 
 
 @pytest.fixture(scope="module", params=[hf, gguf], ids=["hf", "gguf"])
