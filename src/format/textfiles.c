@@ -118,6 +118,23 @@ static cairn_status check_tokens(const char *dir, json_val config, cairn_diag *d
     return CAIRN_OK;
 }
 
+/* The reference makes a new token of a name that is none, with an id that the model lacks: a prompt would
+   begin with it, or an answer never end. */
+static cairn_status check_named(const char *dir, const tok *t, json_val config, cairn_diag *dg)
+{
+    static const char *const key[] = {"bos_token", "eos_token"};
+    for (size_t i = 0; i < sizeof key / sizeof *key; i++) {
+        const json_val v = json_get(config, key[i]);
+        const cairn_str s =
+            json_typeof(v) == JSON_OBJ ? json_str(json_get(v, "content")) : json_str(v);
+        if (s.len && tok_find(t, s) < 0)
+            return diag_set(dg, CAIRN_E_CORRUPT,
+                            "%s/%s: %s: found \"%.*s\"; expected a token of the vocabulary", dir,
+                            token_file, key[i], STR_ARG(s));
+    }
+    return CAIRN_OK;
+}
+
 static cairn_status open_tokenizer(const char *dir, cairn_str config, tok **out, cairn_diag *dg)
 {
     const size_t n = sizeof tokenizer_files / sizeof tokenizer_files[0];
@@ -151,6 +168,7 @@ static cairn_status open_dir(const char *dir, textfiles *t, cairn_diag *dg)
         TRY_GOTO(check_tokens(dir, json_root(config), dg), out);
     }
     TRY_GOTO(open_tokenizer(dir, buf_view(&text), &t->tok, dg), out);
+    if (config) TRY_GOTO(check_named(dir, t->tok, json_root(config), dg), out);
     TRY_GOTO(genconfig_read(dir, "config.json", t->tok, dg), out);
     TRY_GOTO(genconfig_read(dir, "generation_config.json", t->tok, dg), out);
     st = chatfile_from_dir(dir, config ? json_root(config) : (json_val){0}, t, dg);

@@ -1,9 +1,12 @@
 /* Owns the reading of tokenizer.json and tokenizer_config.json: vocabulary, added tokens, model and
    special tokens.  Everything from the file is checked: ids, sizes, references between its parts.  The
-   steps are tok_hf_steps.c's, the decoder tok_hf_decoder.c's, the post-processor tok_hf_post.c's. */
+   added tokens are tok_hf_added.c's, the steps tok_hf_steps.c's, the decoder tok_hf_decoder.c's, the post-processor tok_hf_post.c's. */
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/utf8.h"
+#include "text/tok_hf.h"
 #include "text/tok_priv.h"
 #include "text/uchar.h"
 
@@ -25,12 +28,43 @@ static cairn_status no_memory(loader *l)
     return diag_set(l->dg, CAIRN_E_NOMEM, "no memory for a tokenizer");
 }
 
-static cairn_status raise(loader *l, int64_t id, int64_t *most)
+static hf_obj part(const loader *l, json_val v, const char *path)
 {
-    if (id < 0 || id >= TOK_MAX_VOCAB)
-        return diag_set(l->dg, CAIRN_E_CORRUPT, "%s: id %lld, expected 0 … %d", l->where,
-                        (long long)id, TOK_MAX_VOCAB - 1);
+    return (hf_obj){v, l->where, path, l->dg};
+}
+
+/* The id of a piece; `name` is the piece, empty where there is none. */
+static cairn_status raise(loader *l, const char *path, cairn_str name, json_val v, int64_t *most)
+{
+    const int64_t id = json_int(v, -1);
+    char key[80], expected[40];
+
+    if (id < 0 || id >= TOK_MAX_VOCAB) {
+        const hf_obj o = part(l, l->root, path);
+        (void)snprintf(key, sizeof key, name.len ? "\"%.*s\"" : "%.*s",
+                       name.len ? (int)(name.len > 60 ? 60 : name.len) : 2,
+                       name.len ? name.ptr : "id");
+        (void)snprintf(expected, sizeof expected, "an id from 0 to %d", TOK_MAX_VOCAB - 1);
+        return hf_wrong(&o, key, v, expected);
+    }
     if (id > *most) *most = id;
+    return CAIRN_OK;
+}
+
+static cairn_status count_added(loader *l, int64_t *most)
+{
+    const hf_obj root = part(l, l->root, ""), each = part(l, l->root, "added_tokens");
+    json_val v, list = json_get(l->root, "added_tokens");
+    json_iter it = json_each(list);
+
+    if (json_typeof(list) == JSON_NONE) return CAIRN_OK;
+    if (json_typeof(list) != JSON_ARR) return hf_wrong(&root, "added_tokens", list, "a list");
+    for (size_t i = 0; json_next(&it, &v); i++) {
+        if (json_typeof(v) != JSON_OBJ) return hf_wrong_at(&each, i, v, "an object");
+        const json_val s = json_get(v, "content");
+        if (json_typeof(s) != JSON_STR) return hf_wrong(&each, "content", s, "a text");
+        TRY(raise(l, "added_tokens", (cairn_str){0}, json_get(v, "id"), most));
+    }
     return CAIRN_OK;
 }
 
@@ -43,13 +77,15 @@ static cairn_status count_ids(loader *l, int32_t *n)
 
     if (l->unigram) {
         size_t size = json_size(vocab);
-        TRY(raise(l, size ? (int64_t)size - 1 : 0, &most));
+        if (size > TOK_MAX_VOCAB)
+            return diag_set(l->dg, CAIRN_E_LIMIT, "%s: model.vocab: found %zu; expected at most %d",
+                            l->where, size, TOK_MAX_VOCAB);
+        most = (int64_t)size - 1;
     } else {
-        while (json_next_member(&it, &key, &v)) TRY(raise(l, json_int(v, -1), &most));
+        while (json_next_member(&it, &key, &v)) TRY(raise(l, "model.vocab", key, v, &most));
     }
-    it = json_each(json_get(l->root, "added_tokens"));
-    while (json_next(&it, &v)) TRY(raise(l, json_int(json_get(v, "id"), -1), &most));
-    if (most < 0) return bad(l, "`model.vocab` is empty");
+    TRY(count_added(l, &most));
+    if (most < 0) return bad(l, "model.vocab: found no piece; expected some");
     *n = (int32_t)most + 1;
     return CAIRN_OK;
 }
@@ -68,59 +104,35 @@ static cairn_status read_vocab(loader *l)
     cairn_str key;
     int32_t id = 0;
 
-    if (json_typeof(vocab) != (l->unigram ? JSON_ARR : JSON_OBJ))
-        return bad(l, "`model.vocab` is missing or of the wrong type");
     if (!l->unigram) {
-        while (json_next_member(&it, &key, &v)) TRY(set_piece(l, (int32_t)json_int(v, 0), key));
+        while (json_next_member(&it, &key, &v)) {
+            id = (int32_t)json_int(v, 0);
+            /* The reference's own answer then differs from run to run. */
+            if (l->t->flag[id] & TOK_F_USED)
+                return diag_set(l->dg, CAIRN_E_CORRUPT,
+                                "%s: model.vocab: found \"%.*s\" and \"%.*s\" with id %d; expected "
+                                "an id for each",
+                                l->where, STR_ARG(l->t->text[id]), STR_ARG(key), id);
+            TRY(set_piece(l, id, key));
+        }
         return CAIRN_OK;
     }
     l->t->score = arena_calloc(&l->t->mem, (size_t)l->t->n, sizeof *l->t->score);
     if (!l->t->score) return no_memory(l);
     for (; json_next(&it, &v); id++) {
-        if (json_size(v) != 2 || json_typeof(json_at(v, 0)) != JSON_STR)
-            return bad(l, "`model.vocab` of a Unigram must hold [piece, score] pairs");
-        l->t->score[id] = json_num(json_at(v, 1), 0);
+        const hf_obj o = part(l, vocab, "model.vocab");
+        const double score = json_num(json_at(v, 1), (double)NAN);
+        if (json_size(v) != 2 || json_typeof(json_at(v, 0)) != JSON_STR || isnan(score))
+            return hf_wrong_at(&o, (size_t)id, v, "[piece, score]");
+        l->t->score[id] = score;
         TRY(set_piece(l, id, json_str(json_at(v, 0))));
-    }
-    return CAIRN_OK;
-}
-
-/* An added token keeps the id of an equal model piece; else it gets the file's, which must be free. */
-static cairn_status read_added(loader *l)
-{
-    tok *t = l->t;
-    json_val v, list = json_get(l->root, "added_tokens");
-    json_iter it = json_each(list);
-
-    t->added = arena_calloc(&t->mem, json_size(list) + 1, sizeof *t->added);
-    if (!t->added) return no_memory(l);
-    while (json_next(&it, &v)) {
-        added a = {.text = json_str(json_get(v, "content")),
-                   .id = (int32_t)json_int(json_get(v, "id"), -1),
-                   .special = json_bool(json_get(v, "special"), false),
-                   .lstrip = json_bool(json_get(v, "lstrip"), false),
-                   .rstrip = json_bool(json_get(v, "rstrip"), false),
-                   .single_word = json_bool(json_get(v, "single_word"), false)};
-        a.normalized = json_bool(json_get(v, "normalized"), !a.special);
-        if (a.text.len == 0) continue;
-        if (a.text.len > TOK_MAX_PIECE) return bad(l, "an added token of over 65536 bytes");
-        if (t->flag[a.id] & TOK_F_USED && !str_eq(t->text[a.id], a.text)) {
-            return diag_set(l->dg, CAIRN_E_CORRUPT, "%s: id %d is both \"%.*s\" and \"%.*s\"",
-                            l->where, a.id, STR_ARG(t->text[a.id]), STR_ARG(a.text));
-        }
-        if (!(t->flag[a.id] & TOK_F_USED)) {
-            TRY(set_piece(l, a.id, a.text));
-            t->flag[a.id] |= TOK_F_ADDED;
-        }
-        if (a.special) t->flag[a.id] |= TOK_F_SPECIAL;
-        a.text = t->text[a.id];
-        t->added[t->n_added++] = a;
     }
     return CAIRN_OK;
 }
 
 static cairn_status merge_of(loader *l, json_val v)
 {
+    const hf_obj o = part(l, v, "model.merges");
     cairn_str s = json_str(v);
 
     if (json_typeof(v) == JSON_ARR) {
@@ -128,13 +140,13 @@ static cairn_status merge_of(loader *l, json_val v)
         json_val a = {0}, b = {0}, more;
         json_next(&it, &a);
         json_next(&it, &b);
-        if (json_typeof(b) != JSON_STR || json_next(&it, &more)) return bad(l, "a malformed merge");
+        if (json_typeof(a) != JSON_STR || json_typeof(b) != JSON_STR || json_next(&it, &more))
+            return hf_wrong_at(&o, l->t->bpe.n_merge, v, "two pieces");
         return bpe_add_merge(l->t, json_str(a), json_str(b), l->where, "model.merges", l->dg);
     }
     size_t cut = str_find(s, STR_LIT(" "), 0);
     if (cut == SIZE_MAX || str_find(s, STR_LIT(" "), cut + 1) != SIZE_MAX)
-        return diag_set(l->dg, CAIRN_E_CORRUPT, "%s: merge \"%.*s\", expected two pieces", l->where,
-                        STR_ARG(s));
+        return hf_wrong_at(&o, l->t->bpe.n_merge, v, "two pieces");
     return bpe_add_merge(l->t, str_sub(s, 0, cut), str_sub(s, cut + 1, s.len - cut - 1), l->where,
                          "model.merges", l->dg);
 }
@@ -157,15 +169,20 @@ static void prefetch_merge(loader *l, json_iter *ahead)
 static cairn_status read_bpe(loader *l)
 {
     tok *t = l->t;
-    json_val v, merges = json_get(l->model, "merges");
+    const hf_obj o = part(l, l->model, "model");
+    cairn_str prefix = STR_LIT(""), suffix = STR_LIT("");
+    json_val v, merges;
+
+    TRY(hf_list(&o, "merges", &merges));
     size_t n = json_size(merges);
     json_iter it = json_each(merges);
-
-    t->bpe.byte_fallback = json_bool(json_get(l->model, "byte_fallback"), false);
-    t->bpe.fuse_unk = json_bool(json_get(l->model, "fuse_unk"), false);
-    t->bpe.ignore_merges = json_bool(json_get(l->model, "ignore_merges"), false);
-    t->bpe.prefix = tok_copy(t, json_str(json_get(l->model, "continuing_subword_prefix")));
-    t->bpe.suffix = tok_copy(t, json_str(json_get(l->model, "end_of_word_suffix")));
+    TRY(hf_bool(&o, "byte_fallback", &t->bpe.byte_fallback));
+    TRY(hf_bool(&o, "fuse_unk", &t->bpe.fuse_unk));
+    TRY(hf_bool(&o, "ignore_merges", &t->bpe.ignore_merges));
+    TRY(hf_text(&o, "continuing_subword_prefix", &prefix));
+    TRY(hf_text(&o, "end_of_word_suffix", &suffix));
+    t->bpe.prefix = tok_copy(t, prefix);
+    t->bpe.suffix = tok_copy(t, suffix);
     if (!t->bpe.prefix.ptr || !t->bpe.suffix.ptr) return no_memory(l);
     if (json_num(json_get(l->model, "dropout"), 0) != 0)
         return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: BPE with dropout", l->where);
@@ -184,39 +201,60 @@ static cairn_status read_wordpiece(loader *l)
 {
     tok *t = l->t;
     int64_t most = 100;
-    json_val p = json_get(l->model, "continuing_subword_prefix");
+    const hf_obj o = part(l, l->model, "model");
+    cairn_str prefix = STR_LIT("##");
 
+    TRY(hf_text(&o, "continuing_subword_prefix", &prefix));
     TRY(json_want_int(l->model, "max_input_chars_per_word", 0, 1 << 20, &most, l->dg));
     t->max_word_chars = (size_t)most;
-    t->bpe.prefix = tok_copy(t, json_typeof(p) == JSON_STR ? json_str(p) : STR_LIT("##"));
+    t->bpe.prefix = tok_copy(t, prefix);
     t->word = wordpiece_word;
     return t->bpe.prefix.ptr ? CAIRN_OK : no_memory(l);
 }
 
-static cairn_str model_type(const loader *l)
+/* Old files do not name it. */
+static cairn_status model_type(const loader *l, cairn_str *type)
 {
-    cairn_str type = json_str(json_get(l->model, "type"));
+    const hf_obj o = part(l, l->model, "model");
 
-    if (type.len) return type;
-    if (json_typeof(json_get(l->model, "merges")) == JSON_ARR) return STR_LIT("BPE");
-    return json_typeof(json_get(l->model, "vocab")) == JSON_ARR ? STR_LIT("Unigram")
-                                                                : STR_LIT("WordPiece");
+    if (json_typeof(json_get(l->model, "type")) != JSON_NONE) return hf_type(&o, type);
+    if (json_typeof(json_get(l->model, "merges")) == JSON_ARR)
+        *type = STR_LIT("BPE");
+    else
+        *type = json_typeof(json_get(l->model, "vocab")) == JSON_ARR ? STR_LIT("Unigram")
+                                                                     : STR_LIT("WordPiece");
+    return CAIRN_OK;
+}
+
+/* The reference finds an unknown token that is none when it meets unknown text, of which there is none
+   where every byte is a piece. */
+static cairn_status find_unk(loader *l)
+{
+    const hf_obj o = part(l, l->model, "model");
+    cairn_str unk = STR_LIT("");
+
+    TRY(hf_text(&o, "unk_token", &unk));
+    if (unk.len) l->t->unk = tok_find(l->t, unk);
+    if (unk.len && l->t->unk < 0 && !l->t->byte_level)
+        return hf_wrong(&o, "unk_token", json_get(l->model, "unk_token"),
+                        "a token of the vocabulary");
+    l->t->special.unk = l->t->unk;
+    return CAIRN_OK;
 }
 
 static cairn_status read_model(loader *l, cairn_str type)
 {
     tok *t = l->t;
-    cairn_str unk = json_str(json_get(l->model, "unk_token"));
+    const hf_obj o = part(l, l->model, "model");
 
-    if (unk.len) t->unk = tok_find(t, unk);
-    t->special.unk = t->unk;
+    TRY(find_unk(l));
     if (str_is(type, "BPE")) return read_bpe(l);
     if (str_is(type, "WordPiece")) return read_wordpiece(l);
     if (l->unigram) {
         int64_t id = -1;
         TRY(json_want_int(l->model, "unk_id", 0, t->n - 1, &id, l->dg));
         t->unk = t->special.unk = (int32_t)id;
-        t->bpe.byte_fallback = json_bool(json_get(l->model, "byte_fallback"), false);
+        TRY(hf_bool(&o, "byte_fallback", &t->bpe.byte_fallback));
         t->word = unigram_word;
         return unigram_finish(t, l->where, l->dg);
     }
@@ -251,35 +289,6 @@ static void read_config(tok *t, json_val config)
     t->special.add_bos = t->special.bos >= 0 && among(t->before, t->n_before, t->special.bos);
     t->special.add_eos = t->special.eos >= 0 && among(t->after, t->n_after, t->special.eos);
     if (t->special.eos >= 0) t->flag[t->special.eos] |= TOK_F_EOS;
-}
-
-/* The reference shows a normalised added token as the normalizer leaves it, and then no longer knows it
-   for a special one. */
-static cairn_status show_normalized(loader *l)
-{
-    tok *t = l->t;
-    buf x, y;
-    cairn_status st = CAIRN_OK;
-
-    buf_init(&x, MEM_TEXT);
-    buf_init(&y, MEM_TEXT);
-    for (uint32_t i = 0; i < t->n_added && t->n_norm; i++) {
-        const added *a = &t->added[i];
-        cairn_str s = a->text;
-        if (!a->normalized || !(t->flag[a->id] & TOK_F_ADDED)) continue;
-        TRY_GOTO(norm_run(t->norm, t->n_norm, s, &x, &y, &s, l->dg), out);
-        if (str_eq(s, a->text)) continue;
-        t->text[a->id] = tok_copy(t, s);
-        if (!t->text[a->id].ptr) {
-            st = no_memory(l);
-            goto out;
-        }
-        t->flag[a->id] &= (uint8_t)~TOK_F_SPECIAL;
-    }
-out:
-    buf_deinit(&x);
-    buf_deinit(&y);
-    return st;
 }
 
 /* Is every byte a piece, and no other text put to the pieces?  Then words need not be rewritten in the
@@ -319,19 +328,27 @@ static cairn_status build(loader *l, json_val config)
 {
     tok *t;
     int32_t n = 0;
-    cairn_str type = model_type(l);
+    const hf_obj root = part(l, l->root, ""), model = part(l, l->model, "model");
+    cairn_str type = STR_LIT("");
 
-    if (json_typeof(l->model) != JSON_OBJ) return bad(l, "no `model` object");
+    if (json_typeof(l->root) != JSON_OBJ)
+        return diag_set(l->dg, CAIRN_E_CORRUPT, "%s: found %s; expected an object", l->where,
+                        json_type_name(json_typeof(l->root)));
+    if (json_typeof(l->model) != JSON_OBJ) return hf_wrong(&root, "model", l->model, "an object");
+    TRY(model_type(l, &type));
     TRY(known_model(l, type));
     l->unigram = str_is(type, "Unigram");
+    const json_val vocab = json_get(l->model, "vocab");
+    if (json_typeof(vocab) != (l->unigram ? JSON_ARR : JSON_OBJ))
+        return hf_wrong(&model, "vocab", vocab, l->unigram ? "a list of pairs" : "pieces and ids");
     TRY(count_ids(l, &n));
     TRY(tok_new(n, &l->t, l->dg));
     t = l->t;
     TRY(read_vocab(l));
-    TRY(read_added(l));
+    TRY(hf_added_read(t, json_get(l->root, "added_tokens"), l->where, l->dg));
     TRY(hf_normalizer(t, json_get(l->root, "normalizer"), l->where, l->dg));
     TRY(hf_pre_tokenizer(t, json_get(l->root, "pre_tokenizer"), l->where, l->dg));
-    TRY(show_normalized(l));
+    TRY(hf_added_show(t, l->dg));
     TRY(hf_decoder(t, json_get(l->root, "decoder"), l->where, l->dg));
     if (str_is(type, "BPE") && t->n_pre && t->pre[t->n_pre - 1].kind == PRE_BYTES &&
         has_all_bytes(l)) {
@@ -339,6 +356,7 @@ static cairn_status build(loader *l, json_val config)
         t->n_pre--;
     }
     TRY(tok_index(t, l->where, "model.vocab", l->dg));
+    hf_added_keep_ids(t);
     TRY(tok_index_added(t, l->dg));
     TRY(read_model(l, type));
     TRY(hf_post_processor(t, json_get(l->root, "post_processor"), l->where, l->dg));

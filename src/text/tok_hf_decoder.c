@@ -3,6 +3,7 @@
    chain whose order cannot be had so is refused by name. */
 #include <string.h>
 
+#include "text/tok_hf.h"
 #include "text/tok_priv.h"
 
 typedef struct strip_op {
@@ -148,14 +149,17 @@ static cairn_status one_decoder(loader *l, json_val v, cairn_str type)
 
 static cairn_status walk(loader *l, json_val v, int depth)
 {
-    cairn_str type = json_str(json_get(v, "type"));
-    json_val sub;
+    const hf_obj o = {v, l->where, "decoder", l->dg};
+    cairn_str type;
+    json_val list, sub;
 
+    TRY(hf_type(&o, &type));
     if (!str_is(type, "Sequence")) return one_decoder(l, v, type);
     if (depth == TOK_MAX_DEPTH)
         return diag_set(l->dg, CAIRN_E_LIMIT, "%s: decoders nested over %d deep", l->where,
                         TOK_MAX_DEPTH);
-    json_iter it = json_each(json_get(v, "decoders"));
+    TRY(hf_list(&o, "decoders", &list));
+    json_iter it = json_each(list);
     while (json_next(&it, &sub)) TRY(walk(l, sub, depth + 1));
     return CAIRN_OK;
 }
@@ -248,7 +252,7 @@ cairn_status hf_decoder(tok *t, json_val v, const char *where, cairn_diag *dg)
     l->t = t;
     l->where = where;
     l->dg = dg;
-    if (json_typeof(v) == JSON_NONE || json_typeof(v) == JSON_NULL)
+    if (hf_is_none(v))
         t->dec.spaced = true;
     else
         TRY_GOTO(walk(l, v, 0), out);

@@ -2,6 +2,7 @@
    text.  Pairs of texts are not encoded here; a kind that is not known is an error that names it. */
 #include <string.h>
 
+#include "text/tok_hf.h"
 #include "text/tok_priv.h"
 
 typedef struct loader {
@@ -85,10 +86,11 @@ static cairn_status post_pair(loader *l, json_val post, const char *key, bool af
 
 static cairn_status read_post(loader *l, json_val post, int depth)
 {
-    cairn_str type = json_str(json_get(post, "type"));
-    json_val v;
+    const hf_obj o = {post, l->where, "post_processor", l->dg};
+    cairn_str type;
+    json_val list, v;
 
-    if (json_typeof(post) == JSON_NONE || json_typeof(post) == JSON_NULL) return CAIRN_OK;
+    TRY(hf_type(&o, &type));
     if (str_is(type, "ByteLevel")) return CAIRN_OK; /* moves offsets only */
     if (str_is(type, "TemplateProcessing")) return post_template(l, post);
     if (str_is(type, "BertProcessing") || str_is(type, "RobertaProcessing")) {
@@ -99,7 +101,8 @@ static cairn_status read_post(loader *l, json_val post, int depth)
         return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: post_processor of type \"%.*s\"", l->where,
                         STR_ARG(type));
     if (depth == TOK_MAX_DEPTH) return bad(l, "post_processors nested over 8 deep");
-    json_iter it = json_each(json_get(post, "processors"));
+    TRY(hf_list(&o, "processors", &list));
+    json_iter it = json_each(list);
     while (json_next(&it, &v)) TRY(read_post(l, v, depth + 1));
     return CAIRN_OK;
 }
@@ -107,5 +110,5 @@ static cairn_status read_post(loader *l, json_val post, int depth)
 cairn_status hf_post_processor(tok *t, json_val v, const char *where, cairn_diag *dg)
 {
     loader l = {t, where, dg};
-    return read_post(&l, v, 0);
+    return hf_is_none(v) ? CAIRN_OK : read_post(&l, v, 0);
 }

@@ -1,6 +1,7 @@
 /* Owns the reading of tokenizer.json's normalizer and pre_tokenizer objects into flat lists of steps.
    A kind that is not known is an error that names it: a tokenizer that is nearly right is wrong. */
 #include "text/rules.h"
+#include "text/tok_hf.h"
 #include "text/tok_priv.h"
 
 typedef struct loader {
@@ -17,6 +18,11 @@ cairn_status hf_pattern(tok *t, json_val v, const char *where, cairn_str *lit, r
     *re = NULL;
     *lit = (cairn_str){0};
     *pattern = (cairn_str){0};
+    /* An empty text matches between characters, as an empty expression does. */
+    if (json_typeof(s) == JSON_STR && json_str(s).len == 0) {
+        *pattern = STR_LIT("");
+        return regex_new(*pattern, where, re, dg);
+    }
     if (json_typeof(s) == JSON_STR) {
         *lit = tok_copy(t, json_str(s));
         return lit->ptr ? CAIRN_OK : diag_set(dg, CAIRN_E_NOMEM, "no memory for a pattern");
@@ -30,6 +36,9 @@ cairn_status hf_pattern(tok *t, json_val v, const char *where, cairn_str *lit, r
 cairn_status hf_content(tok *t, json_val v, const char *key, const char *where, cairn_str *out,
                         cairn_diag *dg)
 {
+    const hf_obj o = {v, where, "a step", dg};
+    if (json_typeof(json_get(v, key)) != JSON_STR)
+        return hf_wrong(&o, key, json_get(v, key), "a text");
     const cairn_str s = json_str(json_get(v, key));
     if (s.len > TOK_MAX_CONTENT)
         return diag_set(dg, CAIRN_E_LIMIT,
@@ -129,15 +138,17 @@ static cairn_status one_norm(loader *l, json_val v, cairn_str type)
 
 static cairn_status walk_norm(loader *l, json_val v, int depth)
 {
-    cairn_str type = json_str(json_get(v, "type"));
-    json_val sub;
+    const hf_obj o = {v, l->where, "normalizer", l->dg};
+    cairn_str type;
+    json_val list, sub;
 
-    if (json_typeof(v) == JSON_NONE || json_typeof(v) == JSON_NULL) return CAIRN_OK;
+    TRY(hf_type(&o, &type));
     if (!str_is(type, "Sequence")) return one_norm(l, v, type);
     if (depth == TOK_MAX_DEPTH)
         return diag_set(l->dg, CAIRN_E_LIMIT, "%s: normalizers nested over %d deep", l->where,
                         TOK_MAX_DEPTH);
-    json_iter it = json_each(json_get(v, "normalizers"));
+    TRY(hf_list(&o, "normalizers", &list));
+    json_iter it = json_each(list);
     while (json_next(&it, &sub)) TRY(walk_norm(l, sub, depth + 1));
     return CAIRN_OK;
 }
@@ -147,7 +158,8 @@ cairn_status hf_normalizer(tok *t, json_val v, const char *where, cairn_diag *dg
     loader l = {t, where, dg};
 
     t->norm = arena_calloc(&t->mem, TOK_MAX_STEPS, sizeof *t->norm);
-    return t->norm ? walk_norm(&l, v, 0) : no_memory(dg);
+    if (!t->norm) return no_memory(dg);
+    return hf_is_none(v) ? CAIRN_OK : walk_norm(&l, v, 0);
 }
 
 static cairn_status add_pre(loader *l, pre_step s)
@@ -283,15 +295,17 @@ static cairn_status one_pre(loader *l, json_val v, cairn_str type)
 
 static cairn_status walk_pre(loader *l, json_val v, int depth)
 {
-    cairn_str type = json_str(json_get(v, "type"));
-    json_val sub;
+    const hf_obj o = {v, l->where, "pre_tokenizer", l->dg};
+    cairn_str type;
+    json_val list, sub;
 
-    if (json_typeof(v) == JSON_NONE || json_typeof(v) == JSON_NULL) return CAIRN_OK;
+    TRY(hf_type(&o, &type));
     if (!str_is(type, "Sequence")) return one_pre(l, v, type);
     if (depth == TOK_MAX_DEPTH)
         return diag_set(l->dg, CAIRN_E_LIMIT, "%s: pre-tokenizers nested over %d deep", l->where,
                         TOK_MAX_DEPTH);
-    json_iter it = json_each(json_get(v, "pretokenizers"));
+    TRY(hf_list(&o, "pretokenizers", &list));
+    json_iter it = json_each(list);
     while (json_next(&it, &sub)) TRY(walk_pre(l, sub, depth + 1));
     return CAIRN_OK;
 }
@@ -301,5 +315,6 @@ cairn_status hf_pre_tokenizer(tok *t, json_val v, const char *where, cairn_diag 
     loader l = {t, where, dg};
 
     t->pre = arena_calloc(&t->mem, TOK_MAX_STEPS, sizeof *t->pre);
-    return t->pre ? walk_pre(&l, v, 0) : no_memory(dg);
+    if (!t->pre) return no_memory(dg);
+    return hf_is_none(v) ? CAIRN_OK : walk_pre(&l, v, 0);
 }

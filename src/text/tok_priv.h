@@ -355,6 +355,12 @@ cairn_status hf_pre_tokenizer(tok *t, json_val v, const char *where, cairn_diag 
 cairn_status hf_post_processor(tok *t, json_val v, const char *where, cairn_diag *dg);
 /* tok_hf_decoder.c: fills dec, out[] and the byte flags */
 cairn_status hf_decoder(tok *t, json_val v, const char *where, cairn_diag *dg);
+/* tok_hf_added.c: fills added, and text[] and flag[] where the vocabulary has no such piece; the list is
+   one of objects with texts and good ids.  Then, once the normalizer is known, what they show; then,
+   once the pieces are indexed, which id of the model they keep. */
+cairn_status hf_added_read(tok *t, json_val list, const char *where, cairn_diag *dg);
+cairn_status hf_added_show(tok *t, cairn_diag *dg);
+void hf_added_keep_ids(tok *t);
 /* pattern: {"String": …} or {"Regex": …} */
 cairn_status hf_pattern(tok *t, json_val v, const char *where, cairn_str *lit, regex **re,
                         cairn_str *pattern, cairn_diag *dg);

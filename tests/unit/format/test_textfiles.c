@@ -132,6 +132,12 @@ bool tok_is_eos(const tok *t, int32_t id)
     return false;
 }
 
+int32_t tok_find(const tok *t, cairn_str piece)
+{
+    (void)t;
+    return str_is(piece, "nope") ? -1 : 3;
+}
+
 tok_special tok_specials(const tok *t)
 {
     (void)t;
@@ -407,6 +413,10 @@ static void ids_and_numbers(void **state)
     textfiles_close(&t);
     refuses("tokenizer_config.json", "{\"eos_token\":{\"content\":5}}",
             "eos_token.content: found an integer; expected a text");
+    refuses("tokenizer_config.json", "{\"eos_token\":{\"content\":\"nope\"}}",
+            "eos_token: found \"nope\"; expected a token of the vocabulary");
+    refuses("tokenizer_config.json", "{\"bos_token\":\"nope\"}",
+            "bos_token: found \"nope\"; expected a token of the vocabulary");
 }
 
 static bool has_template(const char *path)

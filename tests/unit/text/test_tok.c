@@ -232,51 +232,6 @@ static void long_words(void **state)
     tok_close(t);
 }
 
-static void bad_files(void **state)
-{
-    static const struct {
-        const char *json, *says;
-    } cases[] = {
-        {"{", "JSON"},
-        {"{}", "no `model` object"},
-        {"{\"model\":{\"type\":\"Magic\",\"vocab\":{\"a\":0}}}", "model of type \"Magic\""},
-        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{}}}", "is empty"},
-        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":-1}}}", "id -1"},
-        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":99999999}}}", "id 99999999"},
-        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":\"x\"}}}", "id -1"},
-        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"a a\"]}}", "merge 0"},
-        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"a\"]}}", "two pieces"},
-        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[7]}}", "two pieces"},
-        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"dropout\":0.1}}", "dropout"},
-        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0}},\"normalizer\":{\"type\":\"Nmx\"}}",
-         "\"Nmx\""},
-        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0}},\"pre_tokenizer\":{\"type\":\"X\"}}",
-         "\"X\""},
-        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0}},\"decoder\":{\"type\":\"CTX\"}}",
-         "\"CTX\""},
-        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0}},\"post_processor\":{\"type\":\"Y\"}}",
-         "\"Y\""},
-        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0}},\"pre_tokenizer\":{\"type\":\"Split\","
-         "\"pattern\":{\"Regex\":\"(\"}}}",
-         "pattern \"(\""},
-        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0}},\"added_tokens\":[{\"id\":0,"
-         "\"content\":\"b\"}]}",
-         "id 0 is both"},
-        {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\"]]}}", "pairs"},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        tok *t = NULL;
-        cairn_diag dg = {0};
-        assert_int_not_equal(tok_open_hf(str_of(cases[i].json), (cairn_str){0}, "f", &t, &dg),
-                             CAIRN_OK);
-        if (!strstr(dg.message, cases[i].says)) fail_msg("case %zu: %s", i, dg.message);
-        assert_null(t);
-    }
-    assert_int_equal(mem_used_all(), 0);
-}
-
 static void deep_sequences(void **state)
 {
     buf b = {.tag = MEM_TEXT};
@@ -336,7 +291,6 @@ int main(void)
         cmocka_unit_test(streams_whole_characters),
         cmocka_unit_test(ids_without_a_piece),
         cmocka_unit_test(long_words),
-        cmocka_unit_test(bad_files),
         cmocka_unit_test(deep_sequences),
         cmocka_unit_test(memory_runs_out),
     };
