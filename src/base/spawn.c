@@ -1,13 +1,13 @@
-/* Child processes through posix_spawn.  One call starts, listens to and reaps one child; nothing of
-   ours but the three standard descriptors reaches it, as every descriptor here is close-on-exec. */
+/* Child processes.  One call starts, listens to and reaps one child, which is killed should we be; nothing
+   of ours but the three standard descriptors reaches it, as every descriptor here is close-on-exec. */
 #include "base/spawn.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,29 +32,56 @@ static char **make_env(const char *tmpdir, buf *own)
     return env;
 }
 
+static pid_t reap(pid_t pid, int flags, int *status)
+{
+    pid_t got;
+    do got = waitpid(pid, status, flags);
+    while (got < 0 && errno == EINTR);
+    return got;
+}
+
+/* In the child, where only calls that are safe in a signal handler are allowed.  It dies with us: what
+   it fetches is of use to nobody then.  Descriptors are moved beyond the standard ones first, which
+   ours may be where a caller closed those. */
+static _Noreturn void become(const char *const argv[], char *const *env, int out, int report,
+                             pid_t parent)
+{
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    out = fcntl(out, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    report = fcntl(report, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    null = null < 0 ? null : fcntl(null, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent && null >= 0 && out >= 0 &&
+        signal(SIGPIPE, SIG_DFL) != SIG_ERR /* we ignore it; a child should not inherit that */
+        && dup2(null, STDIN_FILENO) == STDIN_FILENO && dup2(out, STDOUT_FILENO) == STDOUT_FILENO &&
+        dup2(out, STDERR_FILENO) == STDERR_FILENO)
+        /* the vector is const in all but its type, as C says of exec */
+        (void)execvpe(argv[0], (char *const *)(uintptr_t)argv, env);
+    const int e = errno;
+    (void)!write(report, &e, sizeof e);
+    _exit(127);
+}
+
+/* The thread that calls this must wait for the child: its end would be the child's. */
 static int start(const char *const argv[], char *const *env, int out, pid_t *pid)
 {
-    posix_spawn_file_actions_t act;
-    posix_spawnattr_t attr;
-    sigset_t dfl;
-    int e = posix_spawn_file_actions_init(&act);
-    if (e) return e;
-    e = posix_spawnattr_init(&attr);
-    if (e) {
-        (void)posix_spawn_file_actions_destroy(&act);
-        return e;
+    int report[2], e = 0;
+    const pid_t self = getpid();
+    if (pipe2(report, O_CLOEXEC) != 0) return errno;
+    const pid_t child = fork();
+    if (child == 0) become(argv, env, out, report[1], self);
+    if (child < 0) e = errno;
+    (void)close(report[1]);
+    if (child > 0) {
+        ssize_t n;
+        do n = read(report[0], &e, sizeof e); /* ends when the program has been started */
+        while (n < 0 && errno == EINTR);
+        if (n == (ssize_t)sizeof e)
+            (void)reap(child, 0, &(int){0});
+        else
+            e = 0;
     }
-    (void)sigemptyset(&dfl);
-    (void)sigaddset(&dfl, SIGPIPE); /* we ignore it; a child should not inherit that */
-    e = posix_spawn_file_actions_addopen(&act, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    if (!e) e = posix_spawn_file_actions_adddup2(&act, out, STDOUT_FILENO);
-    if (!e) e = posix_spawn_file_actions_adddup2(&act, out, STDERR_FILENO);
-    if (!e) e = posix_spawnattr_setsigdefault(&attr, &dfl);
-    if (!e) e = posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF);
-    /* the vector is const in all but its type, as C says of exec */
-    if (!e) e = posix_spawnp(pid, argv[0], &act, &attr, (char *const *)(uintptr_t)argv, env);
-    (void)posix_spawnattr_destroy(&attr);
-    (void)posix_spawn_file_actions_destroy(&act);
+    (void)close(report[0]);
+    *pid = child;
     return e;
 }
 
@@ -67,14 +94,6 @@ static void keep_tail(buf *said, const char *p, size_t n)
         buf_cut(said, said->len - drop);
     }
     buf_put(said, p, n);
-}
-
-static pid_t reap(pid_t pid, int flags, int *status)
-{
-    pid_t got;
-    do got = waitpid(pid, status, flags);
-    while (got < 0 && errno == EINTR);
-    return got;
 }
 
 /* Listens until the child closes its output or is gone (something it left behind may hold it). */
@@ -107,7 +126,7 @@ cairn_status spawn_run(const char *const argv[], const spawn_opts *o, int *exit_
     cairn_status st = CAIRN_OK;
     int fd[2] = {-1, -1};
     char **env = NULL;
-    pid_t pid;
+    pid_t pid = -1;
     buf tmpdir;
     buf_init(&tmpdir, MEM_MISC);
     buf_clear(said);

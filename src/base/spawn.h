@@ -13,7 +13,8 @@ typedef struct spawn_opts {
     void *ctx;
 } spawn_opts;
 
-/* argv ends with NULL; argv[0] is looked up in PATH.  The child reads /dev/null; of what it writes
+/* The child is killed when the calling thread dies.
+   argv ends with NULL; argv[0] is looked up in PATH.  The child reads /dev/null; of what it writes
    to its two outputs the last SPAWN_SAID_MAX bytes replace `said`.  OK once it has ended: *exit_code
    is its status, or 128 + the signal that killed it.  E_NOTFOUND: no such program. */
 cairn_status spawn_run(const char *const argv[], const spawn_opts *o, int *exit_code, buf *said,

@@ -2,9 +2,14 @@
 #include "test.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/spawn.h"
 
 static int run(const char *const argv[], const spawn_opts *o, buf *said)
@@ -96,6 +101,41 @@ static void a_grandchild_does_not_hold_us(void **state)
     assert_true(mem_used_all() <= before);
 }
 
+/* A killed parent's child, which becomes ours to reap, is killed too, and soon. */
+static void a_child_dies_with_us(void **state)
+{
+    int fd[2], status = 0;
+    pid_t child = 0;
+    char word[16] = "";
+    (void)state;
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+    assert_int_equal(pipe(fd), 0);
+    const pid_t middle = fork();
+    if (middle == 0) {
+        char script[64];
+        buf said;
+        int code;
+        buf_init(&said, MEM_MISC);
+        (void)snprintf(script, sizeof script, "echo $$ >/proc/%d/fd/%d; exec sleep 20",
+                       (int)getpid(), fd[1]);
+        const char *const argv[] = {"sh", "-c", script, NULL};
+        _exit(spawn_run(argv, NULL, &code, &said, NULL) == CAIRN_OK ? 0 : 1);
+    }
+    assert_true(middle > 0);
+    assert_true(read(fd[0], word, sizeof word - 1) > 0);
+    child = (pid_t)atoi(word);
+    assert_true(child > 1);
+    const double start = clock_s();
+    assert_int_equal(kill(middle, SIGKILL), 0);
+    assert_int_equal(waitpid(middle, &status, 0), middle);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    assert_true(clock_s() - start < 10);
+    (void)close(fd[0]);
+    (void)close(fd[1]);
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -104,6 +144,7 @@ int main(void)
         cmocka_unit_test(only_the_last_words_are_kept),
         cmocka_unit_test(folder_ticks_and_descriptors),
         cmocka_unit_test(a_grandchild_does_not_hold_us),
+        cmocka_unit_test(a_child_dies_with_us),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
