@@ -143,6 +143,8 @@ int cmd_bench(const command *c, int argc, char **argv)
     int code;
     if (!cli_flags(c, table, sizeof table / sizeof table[0], argc, argv, 0, 1, &words, &code))
         return code;
+    if (n_prompt == 0 && n_decode == 0)
+        return cli_usage(c, "-p and -n: found 0 for both; expected one over 0");
 
     cairn_diag dg = {0};
     cairn_status st;

@@ -137,8 +137,8 @@ static cairn_status print_info(const cairn_model *m, const char *word, bool json
     return cli_print(&b, dg);
 }
 
-static cairn_status write_tensor(const cairn_model *m, const char *name, const char *path,
-                                 cairn_diag *dg)
+static cairn_status write_tensor(const cairn_model *m, const char *word, const char *name,
+                                 const char *path, cairn_diag *dg)
 {
     cairn_tensor_info t = {0};
     size_t i = 0, n = 1, dim[4] = {0};
@@ -147,7 +147,8 @@ static cairn_status write_tensor(const cairn_model *m, const char *name, const c
         cairn_model_tensor(m, i, &t);
         if (strcmp(t.name, name) == 0) break;
     }
-    if (i == count) return diag_set(dg, CAIRN_E_NOTFOUND, "tensor %s is not in the model", name);
+    if (i == count)
+        return diag_set(dg, CAIRN_E_NOTFOUND, "%s: tensor %s: found none of that name", word, name);
     for (int32_t d = 0; d < t.n_dim; d++) {
         dim[d] = (size_t)t.dim[d];
         n *= dim[d];
@@ -184,7 +185,7 @@ int cmd_info(const command *c, int argc, char **argv)
     o.no_weights = o.no_text = true;
     cairn_status st = cli_open_model(words.word[0], &o, &m, &dg);
     if (st == CAIRN_OK)
-        st = tensor ? write_tensor(m, tensor, out_path, &dg)
+        st = tensor ? write_tensor(m, words.word[0], tensor, out_path, &dg)
                     : print_info(m, words.word[0], json, &dg);
     cairn_model_close(m);
     return st == CAIRN_OK ? EXIT_OK : cli_failed(&dg);

@@ -1,5 +1,6 @@
 /* run: answer one prompt, or hold a conversation on a terminal. */
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -93,6 +94,15 @@ out:
     return st;
 }
 
+/* The engine knows no file names, and a server's clients should not see them: they are put here.  What is
+   wrong with standard output is no matter of the model. */
+static cairn_status say_model(cairn_status st, const char *model, cairn_diag *dg)
+{
+    if (st == CAIRN_OK || st == CAIRN_E_IO || strncmp(dg->message, model, strlen(model)) == 0)
+        return st;
+    return diag_prefix(dg, st, "%s", model);
+}
+
 static cairn_status run_model(cairn_compute compute, const run_flags *f, const buf *text,
                               cairn_finish *finish, cairn_diag *dg)
 {
@@ -122,12 +132,12 @@ static cairn_status run_model(cairn_compute compute, const run_flags *f, const b
     }
     TRY_GOTO(cairn_engine_open(m, &eo, &e, dg), out);
     if (text) {
-        st = answer_once(e, t, f, text, finish, dg);
+        st = say_model(answer_once(e, t, f, text, finish, dg), f->model, dg);
     } else {
         cairn_request r;
         cairn_request_init(&r);
         read_sampling(f, &r);
-        st = chat_loop(e, t, &r, f->system, f->verbose, dg);
+        st = say_model(chat_loop(e, t, &r, f->system, f->verbose, dg), f->model, dg);
     }
 out:
     cairn_engine_close(e);

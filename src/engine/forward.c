@@ -17,12 +17,12 @@ cairn_status forward_check_ids(const model *m, const int32_t *ids, size_t n, cai
 {
     const int32_t most = guard_model_ctx(m); /* beyond it the rotation is not what was trained */
     if (n == 0 || n > (size_t)most)
-        return diag_set(dg, CAIRN_E_ARG, "%zu ids; expected 1 to the model's context of %d", n,
-                        most);
+        return diag_set(dg, CAIRN_E_ARG, "%s: found %zu ids; expected 1 to the context of %d",
+                        m->src->path, n, most);
     for (size_t i = 0; i < n; i++)
         if (ids[i] < 0 || ids[i] >= m->shape.vocab)
-            return diag_set(dg, CAIRN_E_ARG, "id %d at %zu; the vocabulary has %d", ids[i], i,
-                            m->shape.vocab);
+            return diag_set(dg, CAIRN_E_ARG, "%s: found id %d at place %zu; expected 0 to %d",
+                            m->src->path, ids[i], i, m->shape.vocab - 1);
     return CAIRN_OK;
 }
 

@@ -18,20 +18,6 @@ static const char *file_in(const config *c)
     return c->gguf ? "" : "/config.json";
 }
 
-config config_of(const source *src, cairn_diag *dg)
-{
-    config c = {.src = src, .gguf = src->format == SOURCE_GGUF, .dg = dg};
-    const char *key = c.gguf ? "general.architecture" : "model_type";
-    const cairn_str arch = meta_str(&src->meta, key, STR_LIT(""));
-    if (arch.len == 0 || arch.len >= sizeof c.arch || memchr(arch.ptr, 0, arch.len))
-        c.status =
-            diag_set(dg, CAIRN_E_CORRUPT, "%s%s: %s: found \"%.*s\"; expected a model family",
-                     src->path, file_in(&c), key, STR_ARG(arch));
-    else
-        memcpy(c.arch, arch.ptr, arch.len);
-    return c;
-}
-
 const char *config_key(const config *c, const char *hf, const char *gguf, char out[CONFIG_KEY_LEN])
 {
     if (!c->gguf) return hf;
@@ -53,6 +39,20 @@ static void fail_meta(config *c, const char *key, const meta *m, const char *exp
     char found[META_TEXT_LEN];
     meta_text(m, found);
     config_fail(c, key, found, expected);
+}
+
+config config_of(const source *src, cairn_diag *dg)
+{
+    config c = {.src = src, .gguf = src->format == SOURCE_GGUF, .dg = dg};
+    const char *key = c.gguf ? "general.architecture" : "model_type";
+    meta m = {0};
+    const bool found = meta_get(&src->meta, key, &m) && m.type == META_STR;
+    const cairn_str arch = found ? m.u.s : STR_LIT("");
+    if (arch.len == 0 || arch.len >= sizeof c.arch || memchr(arch.ptr, 0, arch.len))
+        fail_meta(&c, key, &m, "a model family");
+    else
+        memcpy(c.arch, arch.ptr, arch.len);
+    return c;
 }
 
 static bool read_int(config *c, const char *key, int32_t lo, int32_t hi, bool required,

@@ -41,7 +41,8 @@ CONFIGS = [
     ({"head_dim": 0}, "head_dim: found 0; expected"),
     ({"num_key_value_heads": 3}, "num_key_value_heads: found 3; expected a divisor of the 4 heads"),
     ({"model_type": "zebra"}, 'model_type: found "zebra"; expected one of: llama'),
-    ({"model_type": 5}, "model_type"),
+    ({"model_type": 5}, "model_type: found 5; expected a model family"),
+    ({"pad_token_id": "7"}, 'pad_token_id: found "7"; expected a token id'),
     ({"eos_token_id": "x"}, 'eos_token_id: found "x"; expected a token id'),
 ]
 
@@ -209,3 +210,25 @@ def test_headers_need_no_tokenizer(model):
         r = run(*words)
         assert r.code == 0, r.err
     refused(answer(model), "m/tokenizer.json: ")
+
+
+def test_messages_name_the_model(model):
+    os.unlink(model / "tokenizer.json")
+    ids = put(model, "ids.json", "[1, 2, 99]")
+    refused(run("logits", model, "--ids", ids, "--out", model / "x.npy"),
+            "m: found id 99 at place 2; expected 0 to 63")
+    put(model, "ids.json", json.dumps([1] * 129))
+    refused(run("logits", model, "--ids", ids, "--out", model / "x.npy"),
+            "m: found 129 ids; expected 1 to the context of 128")
+    refused(run("info", model, "--tensor", "nope", "--out", model / "x.npy"),
+            "m: tensor nope: found none of that name")
+    put(model, "tokenizer.json", TOKENIZER)
+    refused(run("run", model, "--raw", "-p", ""), "m: the prompt has no ids")
+    nan = bytearray(safetensors())
+    nan[-4:] = struct.pack("<f", float("nan"))
+    put(model, "model.safetensors", bytes(nan))
+    refused(run("run", model, "--raw", "-p", "w1"), "m: logits of position 1 are not finite")
+
+
+def test_a_bench_of_nothing(model):
+    refused(run("bench", model, "-p", 0, "-n", 0), "found 0 for both; expected one over 0", code=2)

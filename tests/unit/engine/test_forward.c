@@ -95,7 +95,7 @@ static void bad_arguments(void **state)
     assert_int_equal(forward_score(&sim.m, ids, 0, &o, keep, &s, &dg), CAIRN_E_ARG);
     ids[17] = SIM_VOCAB;
     assert_int_equal(forward_score(&sim.m, ids, N, &o, keep, &s, &dg), CAIRN_E_ARG);
-    assert_says(&dg, "at 17");
+    assert_says(&dg, "at place 17");
     sim_model_close(&sim);
 }
 
