@@ -261,9 +261,7 @@ static void run_chars(const norm_step *step, cairn_str s, buf *out)
         if (step->kind == NORM_LOWERCASE)
             put_lower(out, cp);
         else if (step->kind == NORM_STRIP_ACCENTS) {
-            bool mark = uc_class(cp) & UC_MARK;
-            if (step->bert) mark = utf8proc_category((utf8proc_int32_t)cp) == UTF8PROC_CATEGORY_MN;
-            if (!mark) buf_put(out, s.ptr + at, len);
+            if (!uc_is_accent(cp, step->bert)) buf_put(out, s.ptr + at, len);
         } else if (step->kind == NORM_BYTE_LEVEL) {
             for (size_t i = 0; i < len; i++) put_cp(out, bytelevel_char((uint8_t)s.ptr[at + i]));
         } else if (step->kind == NORM_NMT) {

@@ -183,6 +183,27 @@ int uc_script(uint32_t cp)
     return scripts[lo].script;
 }
 
+static const struct {
+    uint32_t first, last;
+    bool nonspacing;
+} marks[] = {
+#include "text/mark_table.inc"
+};
+
+bool uc_is_accent(uint32_t cp, bool nonspacing)
+{
+    size_t lo = 0, hi = sizeof marks / sizeof marks[0];
+
+    while (hi - lo > 1) {
+        size_t mid = (lo + hi) / 2;
+        if (marks[mid].first <= cp)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return cp >= marks[lo].first && cp <= marks[lo].last && (marks[lo].nonspacing || !nonspacing);
+}
+
 /* Punctuation by the tables of Unicode 8, which is what the reference's pre-tokenizers ask: these are
    younger. */
 bool uc_is_punct(uint32_t cp)

@@ -30,7 +30,9 @@ static inline uint32_t uc_class(uint32_t cp)
 {
     return cp < 128 ? uc_ascii[cp] : uc_block[uc_page[cp >> 8]][cp & 255];
 }
-bool uc_is_punct(uint32_t cp);  /* as pre-tokenizers split at it: ASCII symbols too */
+bool uc_is_punct(uint32_t cp); /* as pre-tokenizers split at it: ASCII symbols too */
+/* A mark that the reference's normalizers strip; its tables are older than those above. */
+bool uc_is_accent(uint32_t cp, bool nonspacing);
 uint32_t uc_lower(uint32_t cp); /* by one character, with what utf8proc's Unicode lacks */
 bool uc_is_digit(uint32_t cp);  /* decimal digits */
 enum { UC_ANY_SCRIPT = 0 };

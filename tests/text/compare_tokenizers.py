@@ -14,6 +14,7 @@ import random
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unicodedata
 
@@ -77,6 +78,23 @@ class Driver:
             raise SystemExit(f"driver died with {self.p.wait()} on {req!r}")
         return json.loads(line)
 
+    def ask_all(self, reqs):
+        """The answers in order; written beside the reading, so that no pipe fills up."""
+        def write():
+            try:
+                self.p.stdin.write("".join(json.dumps(r) + "\n" for r in reqs).encode())
+                self.p.stdin.flush()
+            except BrokenPipeError:
+                pass
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        lines = [self.p.stdout.readline() for _ in reqs]
+        writer.join()
+        if not lines[-1]:
+            raise SystemExit(f"driver died with {self.p.wait()} on {reqs[lines.index(b'')]!r}")
+        return [json.loads(x) for x in lines]
+
     def close(self):
         self.p.stdin.close()
         self.p.wait()
@@ -91,42 +109,50 @@ def unpack(folder, work):
     return out
 
 
-def compare(name, path, config, driver, seconds, seed, texts=0, limit=20):
+BLOCK = 256  # texts that are under way at once
+
+
+def requests_of(ref, rng, s, vocab):
+    """What is asked of one text, each with the reference's answer."""
+    out = []
+    for parse in (True, False):
+        add = rng.random() < 0.5
+        want = ref[parse].encode(s, add_special_tokens=add).ids
+        out.append(({"s": s, "flags": (1 if add else 0) | (2 if parse else 0)}, want))
+    ids = want if rng.random() < 0.5 else [rng.randrange(vocab) for _ in range(rng.randint(1, 30))]
+    ids = [i for i in ids if ref[True].id_to_token(i) is not None]
+    keep = rng.random() < 0.5
+    want = ref[True].decode(ids, skip_special_tokens=not keep)
+    out.append(({"ids": ids, "keep": keep}, {"text": want, "stream": want}))
+    return out
+
+
+def compare(name, path, config, driver, seconds, seed, texts=0, limit=20, make_reference=None):
+    """How many differ, and of how many.  texts: that many, else for that many seconds."""
     import tokenizers
 
-    ref = {True: tokenizers.Tokenizer.from_file(path), False: tokenizers.Tokenizer.from_file(path)}
+    make_reference = make_reference or (lambda: tokenizers.Tokenizer.from_file(path))
+    ref = {True: make_reference(), False: make_reference()}
     ref[False].encode_special_tokens = True
     specials = [t.content for t in ref[True].get_added_tokens_decoder().values()]
-    args = [path] + ([config] if config and os.path.exists(config) else [])
-    d = Driver(driver, *args)
+    d = Driver(driver, *([path] + ([config] if config and os.path.exists(config) else [])))
     rng = random.Random(seed)
-    bad = n = 0
+    bad = n = done = 0
     end = time.time() + seconds
     vocab = ref[True].get_vocab_size()
-    done = 0
     while (done < texts if texts else time.time() < end) and bad < limit:
-        done += 1
-        s = make_text(rng, specials, ())
-        for parse in (True, False):
-            for add in (True, False):
-                want = ref[parse].encode(s, add_special_tokens=add).ids
-                got = d.ask(s=s, flags=(1 if add else 0) | (2 if parse else 0))
-                n += 1
-                if want != got:
-                    bad += 1
-                    print(f"{name}: encode {s!r} parse={parse} add={add}\n  want {want}\n  got  {got}")
-        ids = want if rng.random() < 0.5 else [rng.randrange(vocab) for _ in range(rng.randint(1, 30))]
-        ids = [i for i in ids if ref[True].id_to_token(i) is not None]
-        for keep in (True, False):
-            want = ref[True].decode(ids, skip_special_tokens=not keep)
-            got = d.ask(ids=ids, keep=keep)
+        block = []
+        for _ in range(min(BLOCK, texts - done) if texts else BLOCK):
+            block += requests_of(ref, rng, make_text(rng, specials, ()), vocab)
+            done += 1
+        for (req, want), got in zip(block, d.ask_all([r for r, _ in block])):
             n += 1
-            if not isinstance(got, dict) or got["text"] != want or got["stream"] != want:
+            if want != got:
                 bad += 1
-                print(f"{name}: decode {ids} keep={keep}\n  want {want!r}\n  got  {got!r}")
+                print(f"{name}: {req!r}\n  want {want!r}\n  got  {got!r}")
     d.close()
     print(f"{name}: {n} comparisons, {bad} differ")
-    return bad
+    return bad, n
 
 
 def main():
@@ -153,7 +179,7 @@ def main():
         for name in names:
             folder = os.path.join(base, name)
             config = os.path.join(folder, "tokenizer_config.json")
-            bad += compare(name, unpack(folder, work), config, o.driver, o.seconds, o.seed, o.texts)
+            bad += compare(name, unpack(folder, work), config, o.driver, o.seconds, o.seed, o.texts)[0]
     return 1 if bad else 0
 
 
