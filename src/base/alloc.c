@@ -17,6 +17,7 @@ typedef struct header {
 } header;
 _Static_assert(sizeof(header) == 16, "blocks stay 16-byte aligned");
 
+enum { HUGE_FROM = 4 << 20 }; /* a page at a time, such blocks cost more in faults than in use */
 enum { MARK_LIVE = 0x4c495645, MARK_DEAD = 0x44454144 };
 
 static _Atomic uint64_t used[MEM_TAG_COUNT];
@@ -35,9 +36,18 @@ static header *header_of(void *p)
     return h;
 }
 
+void mem_advise_huge(void *p, size_t size)
+{
+    const size_t page = 2 << 20, skip = -(uintptr_t)p & (page - 1);
+
+    if (size >= HUGE_FROM && size - skip >= page)
+        (void)madvise((char *)p + skip, (size - skip) & ~(page - 1), MADV_HUGEPAGE);
+}
+
 static void *take(header *h, size_t size, mem_tag tag)
 {
     if (!h) return NULL;
+    mem_advise_huge(h, size);
     *h = (header){size, (uint32_t)tag, MARK_LIVE};
     atomic_fetch_add(&used[tag], size);
     return h + 1;

@@ -36,6 +36,9 @@ void mem_free(void *p);                               /* for the three above; NU
 void *mem_map(size_t size, mem_tag tag);
 void mem_unmap(void *p, size_t size, mem_tag tag);
 
+/* Advice that a big block from elsewhere will be used as a whole; the functions above give it themselves. */
+void mem_advise_huge(void *p, size_t size);
+
 /* Bytes live now.  By tag is for a report of who holds memory; so far the tests are its callers. */
 uint64_t mem_used(mem_tag tag);
 uint64_t mem_used_all(void);

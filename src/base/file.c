@@ -126,6 +126,9 @@ static cairn_status read_opened(int fd, const char *path, bool stream, size_t ma
     if (fstat(fd, &s) != 0) return io_error(dg, path, "stat");
     if (S_ISREG(s.st_mode)) {
         if ((uint64_t)s.st_size > max) return too_big(path, "", (uint64_t)s.st_size, max, dg);
+        const size_t start = out->len;
+        /* One block from the start; read_all says it where there is none. */
+        if (buf_grow(out, (size_t)s.st_size + READ_CHUNK)) buf_cut(out, start);
         return read_all(fd, path, max, out, dg);
     }
     if (stream && (S_ISFIFO(s.st_mode) || S_ISCHR(s.st_mode)))

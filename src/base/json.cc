@@ -84,12 +84,23 @@ cairn_status refuse(simdjson::error_code e, cairn_str text, cairn_diag *dg)
                     place.at - start + 1, place.what ? place.what : simdjson::error_message(e));
 }
 
+/* Memory that simdjson takes by itself: a word of the tape and an index for each byte at most, and the strings. */
+void advise(json_doc *d, simdjson::dom::parser &parser, size_t n)
+{
+    mem_advise_huge(d->dom.tape.get(), n * sizeof(uint64_t));
+    mem_advise_huge(d->dom.string_buf.get(), n);
+    mem_advise_huge(parser.implementation->structural_indexes.get(), n * sizeof(uint32_t));
+}
+
 simdjson::error_code parse_into(json_doc *d, const char *padded, size_t n)
 {
     try {
         simdjson::dom::parser parser;
         const auto ready = parser.allocate(n, JSON_MAX_DEPTH + 1);
         if (ready) return ready;
+        const auto home = d->dom.allocate(n);
+        if (home) return home;
+        advise(d, parser, n);
         return parser.parse_into_document(d->dom, padded, n, false).error();
     } catch (...) {
         return simdjson::MEMALLOC; /* nothing else can be thrown by the above */
@@ -134,24 +145,41 @@ static bool keep_longs(json_doc *d, cairn_str text, const buf *longs)
     return true;
 }
 
+/* The parser may read a few bytes behind the text.  A small one is copied for that; of a big one, whose copy
+   would cost as much as its parsing, this is so only where they might lie in a page that is not there. */
+static bool must_copy(cairn_str text)
+{
+    const size_t page = 4096, big = 1 << 20;
+    const size_t in_page = (reinterpret_cast<uintptr_t>(text.ptr) + text.len) % page;
+    return text.len < big || in_page == 0 || in_page + simdjson::SIMDJSON_PADDING > page;
+}
+
+static char *padded_copy(cairn_str text)
+{
+    char *p = static_cast<char *>(mem_alloc(text.len + simdjson::SIMDJSON_PADDING, MEM_JSON));
+    if (!p) return nullptr;
+    if (text.len) std::memcpy(p, text.ptr, text.len);
+    std::memset(p + text.len, 0, simdjson::SIMDJSON_PADDING);
+    return p;
+}
+
 static cairn_status parse(cairn_str text, bool widened, json_doc **out, cairn_diag *dg)
 {
     if (text.len > SIZE_MAX - simdjson::SIMDJSON_PADDING)
         return diag_set(dg, CAIRN_E_LIMIT, "JSON of %zu bytes is too big", text.len);
     if (!may_be_json(text)) return refuse(simdjson::TAPE_ERROR, text, dg);
     void *home = mem_alloc(sizeof(json_doc), MEM_JSON);
-    char *padded = static_cast<char *>(mem_alloc(text.len + simdjson::SIMDJSON_PADDING, MEM_JSON));
-    if (!home || !padded) {
+    const bool copy = must_copy(text);
+    char *padded = copy ? padded_copy(text) : nullptr;
+    if (!home || (copy && !padded)) {
         mem_free(home);
         mem_free(padded);
         return diag_set(dg, CAIRN_E_NOMEM, "JSON of %zu bytes", text.len);
     }
-    if (text.len) std::memcpy(padded, text.ptr, text.len);
-    std::memset(padded + text.len, 0, simdjson::SIMDJSON_PADDING);
     json_doc *d = new (home) json_doc();
     d->text = nullptr;
     d->n_longs = 0;
-    const simdjson::error_code e = parse_into(d, padded, text.len);
+    const simdjson::error_code e = parse_into(d, copy ? padded : text.ptr, text.len);
     mem_free(padded);
     if (!e) {
         *out = d;

@@ -28,7 +28,7 @@ void map_deinit(map *m)
     *m = (map){NULL, 0, 0, m->tag};
 }
 
-static uint64_t hash_of(cairn_str key)
+uint64_t map_hash(cairn_str key)
 {
     return hash64(key.ptr, key.len, 0);
 }
@@ -52,7 +52,7 @@ static cairn_status rehash(map *m, size_t cap)
         const struct map_slot *s = &m->slot[i];
         if (!s->ptr) continue;
         const cairn_str key = {s->ptr, s->len};
-        *probe(fresh, cap, key, hash_of(key)) = *s;
+        *probe(fresh, cap, key, map_hash(key)) = *s;
     }
     mem_free(m->slot);
     m->slot = fresh;
@@ -72,7 +72,7 @@ cairn_status map_put(map *m, cairn_str key, uint32_t value)
 {
     const cairn_status st = map_reserve(m, m->n + 1);
     if (st != CAIRN_OK) return st;
-    const uint64_t h = hash_of(key);
+    const uint64_t h = map_hash(key);
     struct map_slot *s = probe(m->slot, m->cap, key, h);
     if (s->ptr) {
         s->value = value;
@@ -83,16 +83,31 @@ cairn_status map_put(map *m, cairn_str key, uint32_t value)
     return CAIRN_OK;
 }
 
-bool map_get(const map *m, cairn_str key, uint32_t *value)
+bool map_get_hashed(const map *m, cairn_str key, uint64_t hash, uint32_t *value)
 {
     if (m->n == 0) return false;
-    const struct map_slot *s = probe(m->slot, m->cap, key, hash_of(key));
+    const struct map_slot *s = probe(m->slot, m->cap, key, hash);
     if (!s->ptr) return false;
     *value = s->value;
     return true;
 }
 
+bool map_get(const map *m, cairn_str key, uint32_t *value)
+{
+    return m->n && map_get_hashed(m, key, map_hash(key), value);
+}
+
+void map_hint_slot(const map *m, uint64_t hash)
+{
+    if (m->n) __builtin_prefetch(&m->slot[hash & (m->cap - 1)]);
+}
+
+void map_hint_key(const map *m, uint64_t hash)
+{
+    if (m->n) __builtin_prefetch(m->slot[hash & (m->cap - 1)].ptr);
+}
+
 void map_prefetch(const map *m, cairn_str key)
 {
-    if (m->n) __builtin_prefetch(&m->slot[hash_of(key) & (m->cap - 1)]);
+    if (m->cap) __builtin_prefetch(&m->slot[map_hash(key) & (m->cap - 1)]);
 }

@@ -13,6 +13,15 @@ size_t str_find(cairn_str hay, cairn_str needle, size_t from)
 {
     if (from > hay.len || needle.len > hay.len - from) return SIZE_MAX;
     if (needle.len == 0) return from;
+    if (needle.len <= 4) { /* too short for memmem's preparations; four times the time at worst */
+        for (const char *p = hay.ptr + from, *end = hay.ptr + hay.len - needle.len + 1; p < end;
+             p++) {
+            p = memchr(p, needle.ptr[0], (size_t)(end - p));
+            if (!p) break;
+            if (memcmp(p, needle.ptr, needle.len) == 0) return (size_t)(p - hay.ptr);
+        }
+        return SIZE_MAX;
+    }
     const char *p = memmem(hay.ptr + from, hay.len - from, needle.ptr, needle.len);
     return p ? (size_t)(p - hay.ptr) : SIZE_MAX;
 }
