@@ -105,6 +105,8 @@ static cairn_status index_one(tok *t, int32_t id)
     return map_put(&t->by_key, key, (uint32_t)id);
 }
 
+enum { AHEAD = 12 }; /* pieces: about as many misses as a core has outstanding */
+
 cairn_status tok_index(tok *t, const char *where, const char *field, cairn_diag *dg)
 {
     for (int32_t id = 0; id < t->n; id++) {
@@ -118,6 +120,7 @@ cairn_status tok_index(tok *t, const char *where, const char *field, cairn_diag 
             return diag_set(dg, CAIRN_E_CORRUPT,
                             "%s: %s: found piece %d that is no UTF-8; expected text", where, field,
                             id);
+        if (!t->byte_level && id + AHEAD < t->n) map_prefetch(&t->by_key, t->text[id + AHEAD]);
         if (index_one(t, id) != CAIRN_OK)
             return diag_set(dg, CAIRN_E_NOMEM, "no memory for a vocabulary");
     }

@@ -91,33 +91,86 @@ static bool result_id(const tok *t, cairn_str key, uint32_t *id)
     return map_get(&t->by_key, key, id);
 }
 
+/* One merge on its way into the table. */
+typedef struct pending {
+    cairn_str all, l, r; /* keys in b->tmp: what it makes, what it joins */
+    uint64_t hash_l, hash_r;
+    uint32_t id[3];
+    bool fine;
+} pending;
+
+/* Spells the keys of merge m behind b->tmp, which has room. */
+static void spell(tok *t, const bpe_merge *m, pending *p)
+{
+    buf *b = &t->bpe.tmp;
+    size_t from = b->len, skip = t->bpe.prefix.len;
+
+    p->fine = put_key(t, m->l, b);
+    size_t cut = b->len;
+    p->fine = put_key(t, m->r, b) && p->fine;
+    p->l = (cairn_str){b->ptr + from, cut - from};
+    p->r = (cairn_str){b->ptr + cut, b->len - cut};
+    p->all = (cairn_str){b->ptr + from, b->len - from};
+    if (p->fine && skip && str_starts(p->r, t->bpe.prefix)) {
+        size_t whole = b->len;
+        buf_str(b, p->l);
+        buf_str(b, str_sub(p->r, skip, p->r.len - skip));
+        p->all = (cairn_str){b->ptr + whole, b->len - whole};
+    }
+    p->hash_l = map_hash(p->l);
+    p->hash_r = map_hash(p->r);
+    map_hint_slot(&t->by_key, p->hash_l);
+    map_hint_slot(&t->by_key, p->hash_r);
+}
+
+static void find_ids(tok *t, pending *p)
+{
+    bpe *b = &t->bpe;
+
+    p->fine = p->fine && p->l.len > 0 && p->r.len > 0 &&
+              map_get_hashed(&t->by_key, p->l, p->hash_l, &p->id[0]) &&
+              map_get_hashed(&t->by_key, p->r, p->hash_r, &p->id[1]) &&
+              result_id(t, p->all, &p->id[2]);
+    if (!p->fine) return;
+    b->last_id = p->id[2];
+    __builtin_prefetch(&b->slot[pair_hash(p->id[0], p->id[1]) & b->mask], 1);
+}
+
+cairn_status bpe_add_merges(tok *t, const bpe_merge *m, size_t n, const char *where,
+                            const char *field, cairn_diag *dg)
+{
+    bpe *b = &t->bpe;
+    pending p[BPE_BATCH];
+    size_t room = 0;
+
+    assert(n <= BPE_BATCH);
+    for (size_t i = 0; i < n; i++)
+        room += 2 * (m[i].l.len + m[i].r.len); /* once more less a prefix */
+    buf_clear(&b->tmp);
+    if (!buf_grow(&b->tmp, room + 1)) return CAIRN_E_NOMEM;
+    buf_clear(&b->tmp);
+    for (size_t i = 0; i < n; i++) spell(t, &m[i], &p[i]);
+    for (size_t i = 0; i < n; i++) {
+        map_hint_key(&t->by_key, p[i].hash_l);
+        map_hint_key(&t->by_key, p[i].hash_r);
+    }
+    for (size_t i = 0; i < n; i++) find_ids(t, &p[i]);
+    for (size_t i = 0; i < n; i++) {
+        if (!p[i].fine)
+            return diag_set(
+                dg, CAIRN_E_CORRUPT,
+                "%s: %s: found merge %u \"%.*s\" \"%.*s\"; expected both and what they make "
+                "to be in the vocabulary",
+                where, field, b->n_merge, STR_ARG(m[i].l), STR_ARG(m[i].r));
+        bpe_put(b, p[i].id[0], p[i].id[1], b->n_merge++, p[i].id[2]);
+    }
+    return CAIRN_OK;
+}
+
 cairn_status bpe_add_merge(tok *t, cairn_str l, cairn_str r, const char *where, const char *field,
                            cairn_diag *dg)
 {
-    bpe *b = &t->bpe;
-    uint32_t id[3];
-
-    buf_clear(&b->tmp);
-    bool fine = put_key(t, l, &b->tmp);
-    size_t cut = b->tmp.len, skip = b->prefix.len;
-    fine = fine && put_key(t, r, &b->tmp);
-    TRY(buf_status(&b->tmp));
-    cairn_str all = buf_view(&b->tmp), right = {all.ptr + cut, all.len - cut};
-    fine = fine && cut > 0 && right.len > 0 && map_get(&t->by_key, str_sub(all, 0, cut), &id[0]) &&
-           map_get(&t->by_key, right, &id[1]);
-    if (fine && skip && str_starts(right, b->prefix)) {
-        memmove(b->tmp.ptr + cut, b->tmp.ptr + cut + skip, all.len - cut - skip);
-        all.len -= skip;
-    }
-    if (!fine || !result_id(t, all, &id[2]))
-        return diag_set(
-            dg, CAIRN_E_CORRUPT,
-            "%s: %s: found merge %u \"%.*s\" \"%.*s\"; expected both and what they make "
-            "to be in the vocabulary",
-            where, field, b->n_merge, STR_ARG(l), STR_ARG(r));
-    bpe_put(b, id[0], id[1], b->n_merge++, id[2]);
-    b->last_id = id[2];
-    return CAIRN_OK;
+    return bpe_add_merges(t, &(bpe_merge){l, r}, 1, where, field, dg);
 }
 
 static int32_t key_id(const tok *t, cairn_str key)

@@ -130,7 +130,7 @@ static cairn_status read_vocab(loader *l)
     return CAIRN_OK;
 }
 
-static cairn_status merge_of(loader *l, json_val v)
+static cairn_status merge_of(loader *l, json_val v, size_t index, bpe_merge *m)
 {
     const hf_obj o = part(l, v, "model.merges");
     cairn_str s = json_str(v);
@@ -141,29 +141,31 @@ static cairn_status merge_of(loader *l, json_val v)
         json_next(&it, &a);
         json_next(&it, &b);
         if (json_typeof(a) != JSON_STR || json_typeof(b) != JSON_STR || json_next(&it, &more))
-            return hf_wrong_at(&o, l->t->bpe.n_merge, v, "two pieces");
-        return bpe_add_merge(l->t, json_str(a), json_str(b), l->where, "model.merges", l->dg);
+            return hf_wrong_at(&o, index, v, "two pieces");
+        *m = (bpe_merge){json_str(a), json_str(b)};
+        return CAIRN_OK;
     }
     size_t cut = str_find(s, STR_LIT(" "), 0);
     if (cut == SIZE_MAX || str_find(s, STR_LIT(" "), cut + 1) != SIZE_MAX)
-        return hf_wrong_at(&o, l->t->bpe.n_merge, v, "two pieces");
-    return bpe_add_merge(l->t, str_sub(s, 0, cut), str_sub(s, cut + 1, s.len - cut - 1), l->where,
-                         "model.merges", l->dg);
+        return hf_wrong_at(&o, index, v, "two pieces");
+    *m = (bpe_merge){str_sub(s, 0, cut), str_sub(s, cut + 1, s.len - cut - 1)};
+    return CAIRN_OK;
 }
 
-enum { LOOK_AHEAD = 12 }; /* merges: about as many misses as a core has outstanding */
-
-/* The two pieces of a merge that comes later.  Those of a byte-level file are spelt otherwise than they
-   are kept, and its vocabularies are smaller. */
-static void prefetch_merge(loader *l, json_iter *ahead)
+static cairn_status read_merges(loader *l, json_val merges)
 {
-    json_val v, a, b;
+    json_iter it = json_each(merges);
+    json_val v;
+    bpe_merge batch[BPE_BATCH];
+    size_t n = 0;
 
-    if (l->t->byte_level || !json_next(ahead, &v) || json_typeof(v) != JSON_ARR) return;
-    json_iter it = json_each(v);
-    if (!json_next(&it, &a) || !json_next(&it, &b)) return;
-    map_prefetch(&l->t->by_key, json_str(a));
-    map_prefetch(&l->t->by_key, json_str(b));
+    while (json_next(&it, &v)) {
+        TRY(merge_of(l, v, l->t->bpe.n_merge + n, &batch[n]));
+        if (++n < BPE_BATCH) continue;
+        TRY(bpe_add_merges(l->t, batch, n, l->where, "model.merges", l->dg));
+        n = 0;
+    }
+    return bpe_add_merges(l->t, batch, n, l->where, "model.merges", l->dg);
 }
 
 static cairn_status read_bpe(loader *l)
@@ -171,11 +173,10 @@ static cairn_status read_bpe(loader *l)
     tok *t = l->t;
     const hf_obj o = part(l, l->model, "model");
     cairn_str prefix = STR_LIT(""), suffix = STR_LIT("");
-    json_val v, merges;
+    json_val merges;
 
     TRY(hf_list(&o, "merges", &merges));
     size_t n = json_size(merges);
-    json_iter it = json_each(merges);
     TRY(hf_bool(&o, "byte_fallback", &t->bpe.byte_fallback));
     TRY(hf_bool(&o, "fuse_unk", &t->bpe.fuse_unk));
     TRY(hf_bool(&o, "ignore_merges", &t->bpe.ignore_merges));
@@ -187,12 +188,7 @@ static cairn_status read_bpe(loader *l)
     if (json_num(json_get(l->model, "dropout"), 0) != 0)
         return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: BPE with dropout", l->where);
     TRY(bpe_init(t, n > UINT32_MAX ? UINT32_MAX : (uint32_t)n, l->dg));
-    json_iter ahead = it;
-    for (int i = 0; i < LOOK_AHEAD; i++) prefetch_merge(l, &ahead);
-    while (json_next(&it, &v)) {
-        prefetch_merge(l, &ahead);
-        TRY(merge_of(l, v));
-    }
+    TRY(read_merges(l, merges));
     t->word = bpe_word;
     return bpe_finish(t, l->dg);
 }
