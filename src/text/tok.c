@@ -180,8 +180,11 @@ static cairn_status encode_span(call *c, scan_fn scan, cairn_str s)
             at += uc_next(s.ptr + at, &cp);
             continue;
         }
-        if (at > from) TRY(word_ids(t, t->word, str_sub(s, from, at - from), c->w, c->ids, c->dg));
-        if (end > at) TRY(word_ids(t, t->word, str_sub(s, at, end - at), c->w, c->ids, c->dg));
+        if (at > from)
+            TRY(word_ids(t, t->word, str_sub(s, from, at - from), s.len - from, c->w, c->ids,
+                         c->dg));
+        if (end > at)
+            TRY(word_ids(t, t->word, str_sub(s, at, end - at), s.len - at, c->w, c->ids, c->dg));
         at = from = end;
     }
     return CAIRN_OK;
@@ -194,7 +197,7 @@ static cairn_status encode_plain(call *c, cairn_str s, bool first)
     size_t n = t->n_pre;
     cairn_str text;
 
-    if (n == 0) return word_ids(t, t->word, s, c->w, c->ids, c->dg);
+    if (n == 0) return word_ids(t, t->word, s, s.len, c->w, c->ids, c->dg);
     scan_fn scan = pre_is_scan(&t->pre[n - 1]) ? t->pre[n - 1].scan : NULL;
     if (scan && n == 1) return encode_span(c, scan, s);
     TRY(pretok_run(t->pre, scan ? n - 1 : n, s, first, c->w, &text, c->dg));
@@ -202,7 +205,8 @@ static cairn_status encode_plain(call *c, cairn_str s, bool first)
     n = c->w->span_x.len / sizeof *w;
     for (size_t i = 0; i < n; i++) {
         cairn_str word = str_sub(text, w[i].off, w[i].len);
-        TRY(scan ? encode_span(c, scan, word) : word_ids(t, t->word, word, c->w, c->ids, c->dg));
+        TRY(scan ? encode_span(c, scan, word)
+                 : word_ids(t, t->word, word, text.len - w[i].off, c->w, c->ids, c->dg));
     }
     return CAIRN_OK;
 }

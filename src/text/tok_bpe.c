@@ -16,13 +16,17 @@ static uint64_t pair_hash(uint32_t l, uint32_t r)
 {
     uint64_t h = ((uint64_t)l << 32 | r) * 0x9E3779B97F4A7C15u;
 
-    return h ^ h >> 29;
+    return h ^ h >> 29; /* low bits: the slot; high ones: the filter's bit */
 }
 
 /* The merge of the pair; its rank is UINT32_MAX if it never merges. */
 static inline const bpe_slot *slot_of(const bpe *b, uint32_t l, uint32_t r)
 {
-    for (uint64_t i = pair_hash(l, r);; i++) {
+    static const bpe_slot none = {.rank = UINT32_MAX};
+    uint64_t h = pair_hash(l, r), bit = h >> b->filter_shift;
+
+    if (!(b->filter[bit / 64] >> (bit % 64) & 1)) return &none;
+    for (uint64_t i = h;; i++) {
         const bpe_slot *s = &b->slot[i & b->mask];
         if ((s->l == l && s->r == r) || s->rank == UINT32_MAX) return s;
     }
@@ -30,7 +34,10 @@ static inline const bpe_slot *slot_of(const bpe *b, uint32_t l, uint32_t r)
 
 void bpe_put(bpe *b, uint32_t l, uint32_t r, uint32_t rank, uint32_t id)
 {
-    for (uint64_t i = pair_hash(l, r);; i++) {
+    uint64_t h = pair_hash(l, r), bit = h >> b->filter_shift;
+
+    b->filter[bit / 64] |= (uint64_t)1 << (bit % 64);
+    for (uint64_t i = h;; i++) {
         bpe_slot *s = &b->slot[i & b->mask];
         bool is_free = s->rank == UINT32_MAX;
         if (!is_free && (s->l != l || s->r != r)) continue;
@@ -49,7 +56,10 @@ cairn_status bpe_init(tok *t, uint32_t n_merge, cairn_diag *dg)
     while (cap < n_merge + n_merge / 2u) cap *= 2;
     b->slot = arena_alloc(&t->mem, cap * sizeof *b->slot);
     b->whole = arena_calloc(&t->mem, (size_t)t->n, 1);
-    if (!b->slot || !b->whole)
+    b->filter = arena_calloc(&t->mem, cap / 16, sizeof *b->filter); /* four bits a slot */
+    for (b->filter_shift = 62; (uint64_t)1 << (64 - b->filter_shift) < 4 * (uint64_t)cap;)
+        b->filter_shift--;
+    if (!b->slot || !b->whole || !b->filter)
         return diag_set(dg, CAIRN_E_NOMEM, "no memory for %u merges", n_merge);
     memset(b->slot, 0xFF, cap * sizeof *b->slot);
     b->mask = cap - 1;
@@ -182,7 +192,26 @@ static int32_t key_id(const tok *t, cairn_str key)
 
 static const char space_char[] = "\xE2\x96\x81"; /* U+2581, SentencePiece's space */
 
-/* Which characters may be joined with a U+2581 after them: words are cut after all others. */
+/* Takes the pairs of ASCII characters that a piece has out of the cuts. */
+static void clear_cuts(bpe *b, cairn_str s)
+{
+    for (size_t i = 1; i < s.len; i++) {
+        uint8_t p = (uint8_t)s.ptr[i - 1], c = (uint8_t)s.ptr[i];
+        if (!((p | c) & 0x80)) b->cuts[p][c / 64] &= ~((uint64_t)1 << (c % 64));
+    }
+}
+
+/* All pairs of known characters: unknown ones may fuse across a cut. */
+static void set_cuts(bpe *b)
+{
+    for (int p = 0; p < 128; p++)
+        for (int c = 0; c < 128; c++)
+            if (b->ascii_id[p] >= 0 && b->ascii_id[c] >= 0)
+                b->cuts[p][c / 64] |= (uint64_t)1 << (c % 64);
+}
+
+/* Which characters may be joined with a U+2581 after them: words are cut after all others, and between
+   two characters that no piece has side by side, since a merge of both would make such a piece. */
 static cairn_status find_joins(tok *t, cairn_diag *dg)
 {
     bpe *b = &t->bpe;
@@ -191,9 +220,12 @@ static cairn_status find_joins(tok *t, cairn_diag *dg)
     if (t->byte_level || b->ignore_merges || b->prefix.len || b->suffix.len) return CAIRN_OK;
     if (key_id(t, space) < 0) return CAIRN_OK;
     b->joins = arena_calloc(&t->mem, 0x110000 / 64, sizeof *b->joins);
-    if (!b->joins) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a vocabulary");
+    b->cuts = arena_calloc(&t->mem, 128, sizeof *b->cuts);
+    if (!b->joins || !b->cuts) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a vocabulary");
+    set_cuts(b);
     for (int32_t i = 0; i < t->n; i++) { /* every piece with one inside, merged or not */
         cairn_str s = t->text[i];
+        clear_cuts(b, s);
         for (size_t at = 0; (at = str_find(s, space, at)) != SIZE_MAX; at += space.len) {
             uint32_t cp;
             if (at == 0) continue;
@@ -237,10 +269,24 @@ cairn_status bpe_finish(tok *t, cairn_diag *dg)
     return find_joins(t, dg);
 }
 
+/* The same by way of the pairs looked up lately: the big table is mostly not in the processor's cache. */
+static inline bpe_slot pair_of(const bpe *b, bpe_slot *lately, uint32_t l, uint32_t r)
+{
+    uint64_t h = ((uint64_t)l << 32 | r) * 0x9E3779B97F4A7C15u;
+
+    _Static_assert(PAIR_SLOTS == 1 << 13, "a slot's number has 13 bits");
+    bpe_slot *s = &lately[h >> 51];
+    if (s->l != l || s->r != r) {
+        const bpe_slot *found = slot_of(b, l, r);
+        *s = (bpe_slot){l, r, found->rank, found->id};
+    }
+    return *s;
+}
+
 /* Ranks and results of neighbours.  Where each symbol is one byte of `word`, ASCII pairs come from
    their table: the big one is mostly not in the processor's cache. */
-static void first_ranks(const bpe *b, cairn_str word, const uint32_t *id, uint32_t n,
-                        uint32_t *rank, uint32_t *into)
+static void first_ranks(const bpe *b, bpe_slot *lately, cairn_str word, const uint32_t *id,
+                        uint32_t n, uint32_t *rank, uint32_t *into)
 {
     bool bytes = word.len == n;
 
@@ -251,19 +297,20 @@ static void first_ranks(const bpe *b, cairn_str word, const uint32_t *id, uint32
             into[i] = (uint32_t)x;
             continue;
         }
-        const bpe_slot *s = slot_of(b, id[i], id[i + 1]);
-        rank[i] = s->rank;
-        into[i] = s->id;
+        const bpe_slot s = pair_of(b, lately, id[i], id[i + 1]);
+        rank[i] = s.rank;
+        into[i] = s.id;
     }
 }
 
 /* Merges the n ≤ SHORT symbols of a word in place; how many are left. */
-static uint32_t merge_short(const bpe *b, cairn_str word, uint32_t *id, uint32_t n)
+static uint32_t merge_short(const bpe *b, bpe_slot *lately, cairn_str word, uint32_t *id,
+                            uint32_t n)
 {
     uint32_t rank[SHORT], into[SHORT];
 
     assert(n <= SHORT);
-    first_ranks(b, word, id, n, rank, into);
+    first_ranks(b, lately, word, id, n, rank, into);
     while (n > 1) {
         uint32_t best = 0;
         for (uint32_t i = 1; i + 1 < n; i++)
@@ -277,9 +324,9 @@ static uint32_t merge_short(const bpe *b, cairn_str word, uint32_t *id, uint32_t
             into[i] = into[i + 1];
         }
         for (uint32_t i = best > 0 ? best - 1 : 0; i <= best && i + 1 < n; i++) {
-            const bpe_slot *s = slot_of(b, id[i], id[i + 1]);
-            rank[i] = s->rank;
-            into[i] = s->id;
+            const bpe_slot s = pair_of(b, lately, id[i], id[i + 1]);
+            rank[i] = s.rank;
+            into[i] = s.id;
         }
     }
     return n;
@@ -379,7 +426,7 @@ static cairn_status merge_word(const tok *t, cairn_str word, work *w, buf *ids)
     uint32_t *id = (uint32_t *)(void *)(ids->ptr + from);
     uint32_t n = (uint32_t)((ids->len - from) / sizeof *id);
     if (n <= SHORT)
-        n = merge_short(&t->bpe, plain ? word : (cairn_str){0}, id, n);
+        n = merge_short(&t->bpe, w->pairs, plain ? word : (cairn_str){0}, id, n);
     else
         TRY(merge_many(t, id, &n, w));
     buf_cut(ids, from + n * sizeof *id);
@@ -405,30 +452,32 @@ static cairn_status part(const tok *t, cairn_str word, work *w, buf *ids, cairn_
     return CAIRN_OK;
 }
 
-/* The next U+2581 at or after `at`; SIZE_MAX if none. */
-static size_t next_space(cairn_str s, size_t at)
+/* The next place from `at` > 0 on that no merge can join across; s.len if none. */
+static size_t next_cut(const bpe *b, cairn_str s, size_t at)
 {
-    for (; at + 2 < s.len; at++)
-        if (s.ptr[at] == '\xE2' && s.ptr[at + 1] == '\x96' && s.ptr[at + 2] == '\x81') return at;
-    return SIZE_MAX;
+    for (; at < s.len; at++) {
+        uint8_t p = (uint8_t)s.ptr[at - 1], c = (uint8_t)s.ptr[at];
+        uint32_t cp;
+        if (!((p | c) & 0x80)) {
+            if (b->cuts[p][c / 64] >> (c % 64) & 1) return at;
+            continue;
+        }
+        if (c != 0xE2 || s.len - at < 3 || memcmp(s.ptr + at, space_char, 3) != 0) continue;
+        uc_next(s.ptr + uc_prev(s.ptr, at), &cp);
+        if (!(b->joins[cp / 64] >> (cp % 64) & 1)) return at;
+    }
+    return s.len;
 }
 
 cairn_status bpe_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg)
 {
     const bpe *b = &t->bpe;
-    size_t done = 0, at = 1;
     cairn_status st = CAIRN_OK;
 
     if (!b->joins) return part(t, word, w, ids, dg);
-    while (st == CAIRN_OK && b->joins && (at = next_space(word, at)) != SIZE_MAX) {
-        uint32_t cp;
-        uc_next(word.ptr + uc_prev(word.ptr, at), &cp);
-        if (!(b->joins[cp / 64] >> (cp % 64) & 1)) {
-            st = word_ids(t, part, str_sub(word, done, at - done), w, ids, dg);
-            done = at;
-        }
-        at += 3;
+    for (size_t at = 0, end; at < word.len && st == CAIRN_OK; at = end) {
+        end = next_cut(b, word, at + 1);
+        st = word_ids(t, part, str_sub(word, at, end - at), word.len - at, w, ids, dg);
     }
-    if (st == CAIRN_OK) st = word_ids(t, part, str_sub(word, done, word.len - done), w, ids, dg);
     return st == CAIRN_OK ? st : diag_set(dg, st, "encoding a word of %zu bytes", word.len);
 }

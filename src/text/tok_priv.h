@@ -198,11 +198,30 @@ typedef struct word_slot {
     int32_t long_id[8];
 } word_slot;
 
+/* The same for most words, in half a cache line. */
+typedef struct hot_slot {
+    uint64_t key[2]; /* the word's bytes, zeros behind */
+    int32_t id[3];
+    uint8_t len, n; /* len 0: free */
+} hot_slot;
+_Static_assert(sizeof(hot_slot) == 32, "two in a cache line");
+
 enum { WORD_SLOTS = 16384, WORD_IDS = 15, WORD_BYTES = 64 }; /* 2 MiB */
+enum { HOT_SLOTS = 16384, HOT_IDS = 3, HOT_BYTES = 16 };     /* 512 KiB */
+
+/* Symbols l and r become id. */
+typedef struct bpe_slot {
+    uint32_t l, r, rank, id; /* rank UINT32_MAX: empty */
+} bpe_slot;
+
+enum { PAIR_SLOTS = 8192 }; /* pairs that were looked up lately, 128 KiB */
 
 /* Scratch of one call of tok_encode, kept for the next. */
 typedef struct work {
-    word_slot *words;  /* WORD_SLOTS; NULL: no cache */
+    void *cache;       /* the block of the three below, which begin with a cache line */
+    word_slot *words;  /* WORD_SLOTS */
+    hot_slot *hot;     /* HOT_SLOTS */
+    bpe_slot *pairs;   /* PAIR_SLOTS, of ids UINT32_MAX where free */
     struct work *next; /* in the pool */
     buf norm_x, norm_y;
     buf text_x, text_y; /* words live in one, the next step writes the other */
@@ -226,9 +245,10 @@ typedef cairn_status (*tok_word_fn)(const tok *t, cairn_str word, work *w, buf *
                                     cairn_diag *dg);
 typedef struct tok_pool tok_pool;
 
-/* tok_words.c: appends the ids of a word, from the cache or else from `model`. */
-cairn_status word_ids(const tok *t, tok_word_fn model, cairn_str word, work *w, buf *ids,
-                      cairn_diag *dg);
+/* tok_words.c: appends the ids of a word, from the cache or else from `model`.  `room` ≥ word.len bytes
+   may be read at word.ptr. */
+cairn_status word_ids(const tok *t, tok_word_fn model, cairn_str word, size_t room, work *w,
+                      buf *ids, cairn_diag *dg);
 cairn_status pool_new(tok_pool **out);
 void pool_free(tok_pool *p);
 work *pool_take(tok_pool *p); /* NULL: no memory */
@@ -247,14 +267,13 @@ typedef bool (*pair_fn)(const tok *t, cairn_str word, const sym *s, int32_t i, u
 /* tok_merge.c: merges a list of n symbols, in order, in place. */
 cairn_status merge_long(const tok *t, cairn_str word, pair_fn pair, sym *s, int32_t n, work *w);
 
-/* Symbols l and r become id. */
-typedef struct bpe_slot {
-    uint32_t l, r, rank, id; /* rank UINT32_MAX: empty */
-} bpe_slot;
-
 typedef struct bpe {
     bpe_slot *slot;
     uint32_t mask, n_merge;
+    uint64_t *
+        filter; /* a bit by the pair's hash: clear where no pair of that hash merges, which is known
+                         without a look into the slots, mostly a miss of all caches */
+    int filter_shift;
     uint32_t last_id;      /* of the merge before, while loading */
     uint64_t *ascii;       /* rank and id of two ASCII characters, 128 by 128: most first steps */
     int32_t byte_id[256];  /* byte-level: the byte's id; else byte fallback; -1: none */
@@ -264,8 +283,11 @@ typedef struct bpe {
     uint8_t *whole;  /* for each id: does its text encode to just it?  0 unknown, 1 yes, 2 no;
                        relaxed atomics: every thread finds the same */
     uint64_t *joins; /* bit set of the characters after which some merged piece has U+2581; NULL:
-                        words cannot be cut before it */
-    buf tmp;         /* while loading */
+                        words cannot be cut at all */
+    uint64_t (
+        *cuts)[2]; /* for each ASCII character: bit set of those after it that no piece has so,
+                            which cuts words too */
+    buf tmp;       /* while loading */
 } bpe;
 
 /* SentencePiece: a piece that begins the text with U+2581 loses it: once, or each while there is no

@@ -19,7 +19,7 @@ static void work_free(work *w)
     buf *all[] = WORK_BUFS(w);
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) buf_deinit(all[i]);
-    mem_free(w->words);
+    mem_free(w->cache);
     mem_free(w);
 }
 
@@ -44,6 +44,21 @@ void pool_free(tok_pool *p)
     mem_free(p);
 }
 
+static bool cache_new(work *w)
+{
+    const size_t line = 64, hot = HOT_SLOTS * sizeof *w->hot, words = WORD_SLOTS * sizeof *w->words;
+    const size_t pairs = PAIR_SLOTS * sizeof *w->pairs;
+
+    w->cache = mem_calloc(1, line + hot + words + pairs, MEM_TEXT);
+    if (!w->cache) return false;
+    char *p = (char *)w->cache + (-(uintptr_t)w->cache & (line - 1));
+    w->hot = (hot_slot *)(void *)p;
+    w->words = (word_slot *)(void *)(p + hot);
+    w->pairs = (bpe_slot *)(void *)(p + hot + words);
+    memset(w->pairs, 0xFF, pairs);
+    return true;
+}
+
 work *pool_take(tok_pool *p)
 {
     mutex_lock(&p->mu);
@@ -58,8 +73,7 @@ work *pool_take(tok_pool *p)
     if (!w) return NULL;
     buf *all[] = WORK_BUFS(w);
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) buf_init(all[i], MEM_TEXT);
-    w->words = mem_calloc(WORD_SLOTS, sizeof *w->words, MEM_TEXT);
-    if (w->words) return w;
+    if (cache_new(w)) return w;
     work_free(w);
     return NULL;
 }
@@ -141,15 +155,15 @@ static void keep_ids(word_slot *s, const buf *ids, size_t from, size_t n)
     s->n = (uint8_t)n;
 }
 
-cairn_status word_ids(const tok *t, tok_word_fn model, cairn_str word, work *w, buf *ids,
-                      cairn_diag *dg)
+/* Any word of up to WORD_BYTES, by the slots that have room for it. */
+static cairn_status wide_ids(const tok *t, tok_word_fn model, cairn_str word, work *w, buf *ids,
+                             cairn_diag *dg)
 {
     uint64_t key[4], more[4] = {0};
     const bool is_long = word.len > 32;
     size_t from = ids->len;
 
     _Static_assert(WORD_SLOTS == 1 << 14, "a slot's number has 14 bits");
-    if (word.len == 0 || word.len > WORD_BYTES || !w->words) return model(t, word, w, ids, dg);
     load_key(word.ptr, is_long ? 32 : word.len, key);
     if (is_long) load_key(word.ptr + 32, word.len - 32, more);
     uint64_t h = mix(word.len, key);
@@ -159,9 +173,55 @@ cairn_status word_ids(const tok *t, tok_word_fn model, cairn_str word, work *w, 
     TRY(model(t, word, w, ids, dg));
     size_t n = (ids->len - from) / sizeof(int32_t);
     if (n == 0 || n > WORD_IDS || buf_status(ids) != CAIRN_OK) return buf_status(ids);
+    if (word.len <= HOT_BYTES && n <= HOT_IDS) return CAIRN_OK;
     memcpy(s->key, key, sizeof key);
     if (is_long) memcpy(s->long_key, more, sizeof more);
     keep_ids(s, ids, from, n);
     s->len = (uint8_t)word.len;
+    return CAIRN_OK;
+}
+
+/* The first n ≤ 16 bytes at p, of which `room` may be read: without a branch that depends on n. */
+static inline void load_hot(const char *p, size_t n, size_t room, uint64_t key[2])
+{
+    if (room >= HOT_BYTES) {
+        const uint64_t all = UINT64_MAX;
+        size_t low = n < 8 ? n : 8, high = n - low;
+        memcpy(key, p, HOT_BYTES);
+        key[0] &= all >> (64 - 8 * low); /* n > 0 */
+        key[1] &= ~(all << 4 * high << 4 * high);
+    } else {
+        key[0] = load_tail(p, n < 8 ? n : 8);
+        key[1] = n > 8 ? load_tail(p + 8, n - 8) : 0;
+    }
+}
+
+cairn_status word_ids(const tok *t, tok_word_fn model, cairn_str word, size_t room, work *w,
+                      buf *ids, cairn_diag *dg)
+{
+    uint64_t key[2];
+    size_t from = ids->len;
+
+    _Static_assert(HOT_SLOTS == 1 << 14, "a slot's number has 14 bits");
+    if (word.len - 1 >= HOT_BYTES) {
+        if (word.len - 1 >= WORD_BYTES) return model(t, word, w, ids, dg);
+        return wide_ids(t, model, word, w, ids, dg);
+    }
+    load_hot(word.ptr, word.len, room, key);
+    uint64_t h = (key[0] ^ word.len) * 0x9E3779B97F4A7C15u;
+    h = (h ^ h >> 32 ^ key[1]) * 0xC2B2AE3D27D4EB4Fu;
+    hot_slot *s = &w->hot[h >> 50];
+    if (s->len == word.len && !((s->key[0] ^ key[0]) | (s->key[1] ^ key[1]))) {
+        if (ids->cap - ids->len <= sizeof s->id) /* all are copied, n count */
+            if (!buf_grow(ids, sizeof s->id)) return CAIRN_E_NOMEM;
+        memcpy(ids->ptr + from, s->id, sizeof s->id);
+        ids->len = from + s->n * sizeof *s->id;
+        return CAIRN_OK;
+    }
+    TRY(wide_ids(t, model, word, w, ids, dg));
+    size_t n = (ids->len - from) / sizeof(int32_t);
+    if (n == 0 || n > HOT_IDS || buf_status(ids) != CAIRN_OK) return buf_status(ids);
+    *s = (hot_slot){{key[0], key[1]}, {0}, (uint8_t)word.len, (uint8_t)n};
+    memcpy(s->id, ids->ptr + from, n * sizeof *s->id);
     return CAIRN_OK;
 }
