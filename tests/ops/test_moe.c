@@ -50,7 +50,7 @@ static void want_route(const route_spec *s, const float *logit, const float *bia
     }
     qsort(g, (size_t)s->n_group, sizeof(ranked), by_rank);
     for (int32_t i = s->n_group_used; i < s->n_group; i++)
-        for (int32_t e = 0; e < each; e++) r[g[i].id * each + e].key = -INFINITY;
+        for (int32_t e = 0; e < each; e++) r[g[i].id * each + e].key = -(double)INFINITY;
     qsort(r, EXPERTS, sizeof(ranked), by_rank);
     sum = 0;
     for (int32_t i = 0; i < s->k; i++) {
