@@ -5,6 +5,8 @@
 
 #include <editline/readline.h>
 #include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,8 +97,11 @@ static cairn_status turn(cairn_engine *e, const cairn_text *t, const cairn_reque
     TRY_GOTO(answer_stream(e, &q, &show, &res, dg), out);
     TRY_GOTO(cli_write_out("\n\n", 2, dg), out);
     say_reply(conversation, &show);
+    const bool cut = q.max_tokens > 0 && res.n_generated >= q.max_tokens;
     if (res.finish == CAIRN_FINISH_LENGTH)
-        (void)fputs("[the context is full; /clear starts anew]\n", stderr);
+        (void)fputs(cut ? "[cut at the tokens of -n]\n"
+                        : "[the context is full; /clear starts anew]\n",
+                    stderr);
     if (verbose) chat_loop_speeds(&res);
 out:
     if (st != CAIRN_OK) buf_cut(conversation, before);
@@ -145,6 +150,17 @@ static bool command_line(const char *line, buf *conversation, const char *system
     return true;
 }
 
+/* The line editor drops what the locale's characters do not hold: UTF-8, whatever the user's language.
+   Nothing else here looks at a locale. */
+static void edit_utf8(void)
+{
+    const char *own =
+        setlocale(LC_CTYPE, ""); /* NOLINT(concurrency-mt-unsafe): once, for this loop */
+    if (own && strcmp(nl_langinfo(CODESET), "UTF-8") == 0)
+        return;                           /* NOLINT(concurrency-mt-unsafe) */
+    (void)setlocale(LC_CTYPE, "C.UTF-8"); /* NOLINT(concurrency-mt-unsafe) */
+}
+
 cairn_status chat_loop(cairn_engine *e, const cairn_text *t, const cairn_request *r,
                        const char *system, bool verbose, cairn_diag *dg)
 {
@@ -154,6 +170,7 @@ cairn_status chat_loop(cairn_engine *e, const cairn_text *t, const cairn_request
     buf_init(&conversation, MEM_MISC);
     buf_init(&path, MEM_MISC);
     const char *history = history_path(&path);
+    edit_utf8();
     chat_loop_begin(&conversation, system);
     (void)fputs("/clear starts anew, /exit or Ctrl-D leaves, Ctrl-C stops an answer\n", stderr);
     using_history();

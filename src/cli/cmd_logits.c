@@ -121,7 +121,8 @@ int cmd_logits(const command *c, int argc, char **argv)
     int64_t top = 0, chunk = 0, threads = 0;
     const flag table[] = {
         {"--ids", NULL, FLAG_STR, &ids_path, "IDS.json: the tokens", 0, 0, NULL},
-        {"--out", NULL, FLAG_STR, &out_path, "OUT.npy (or .npz with --top)", 0, 0, NULL},
+        {"--out", NULL, FLAG_STR, &out_path, "OUT.npy: where the logits go (OUT.npz with --top)", 0,
+         0, NULL},
         {"--top", NULL, FLAG_INT, &top, "K: only the K best of each position", 1, 1 << 20, NULL},
         {"--chunk", NULL, FLAG_INT, &chunk, "N: rows computed at a time", 1, 1 << 20, NULL},
         {"--compute", NULL, FLAG_STR, &compute, "fast|f32: arithmetic (default fast)", 0, 0, NULL},
@@ -134,6 +135,8 @@ int cmd_logits(const command *c, int argc, char **argv)
     if (!ids_path || !out_path) return cli_usage(c, "logits: --ids and --out are needed");
     if (!top && str_ends(str_of(out_path), STR_LIT(".npz")))
         return cli_usage(c, "--out: found \"%s\"; expected a .npy file, or --top K", out_path);
+    if (top && str_ends(str_of(out_path), STR_LIT(".npy")))
+        return cli_usage(c, "--out: found \"%s\"; expected a .npz file with --top", out_path);
 
     cairn_diag dg = {0};
     cairn_status st;

@@ -187,6 +187,11 @@ int cmd_run(const command *c, int argc, char **argv)
     buf_init(&text, MEM_MISC);
     f.model = words.n ? words.word[0] : CLI_DEFAULT_MODEL;
     const bool chat = !f.prompt && !f.file && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    if (chat && f.raw) {
+        buf_deinit(&text);
+        return cli_usage(
+            c, "--raw: expected -p PROMPT or a text on standard input, not a conversation");
+    }
     cairn_status st = chat ? CAIRN_OK : read_prompt(&f, &text, &dg);
     if (st == CAIRN_OK && !chat && !f.file && text.len == 0 && !f.prompt) {
         buf_deinit(&text);

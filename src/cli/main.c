@@ -26,7 +26,9 @@ static const command commands[] = {
     {"check-numerics", "MODEL [--ids IDS.json]",
      "Compare logits bit by bit across chunks, batches and threads.", cmd_check_numerics},
     {"pull", "NAME | ls [--json] | rm NAME | gc [--yes] [--force]",
-     "Fetch a model and check it; list or remove what is there, or what no name leads to.",
+     "Fetch a model (smollm2, gemma3-270m, qwen2.5-coder-0.5b or -1.5b, or ORG/NAME of a "
+     "repository) and "
+     "check it; list or remove what is there, or what no name leads to.",
      cmd_pull},
 };
 

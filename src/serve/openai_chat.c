@@ -77,12 +77,13 @@ static void rendered(job *j)
 }
 
 /* All choices or none: some of them would hold the queue only to be cancelled. */
-static cairn_status check_room(cairn_engine *e, int64_t n, cairn_diag *dg)
+static cairn_status check_room(cairn_engine *e, int64_t n, const char **param, cairn_diag *dg)
 {
     cairn_engine_stats s;
     cairn_engine_stats_init(&s);
     cairn_engine_get_stats(e, &s);
     const int64_t most = (int64_t)s.max_seqs + s.max_queue, now = (int64_t)s.n_active + s.n_queued;
+    if (n > most) *param = "n";
     if (n > most)
         return diag_set(dg, CAIRN_E_ARG, "`n` is %lld; expected at most %lld here", (long long)n,
                         (long long)most);
@@ -91,14 +92,15 @@ static cairn_status check_room(cairn_engine *e, int64_t n, cairn_diag *dg)
                     (long long)now, (long long)most);
 }
 
-static void reply_not_accepted(http_req *rq, cairn_status st, const cairn_diag *dg)
+static void reply_not_accepted(http_req *rq, cairn_status st, const char *param,
+                               const cairn_diag *dg)
 {
     const char *code = st == CAIRN_E_BUSY    ? "queue_full"
                        : st == CAIRN_E_LIMIT ? "context_length_exceeded"
                        : st == CAIRN_E_NOMEM ? "out_of_memory"
                                              : NULL;
 
-    openai_error(rq, openai_status(st), NULL, code, "%s",
+    openai_error(rq, openai_status(st), param, code, "%s",
                  dg->message[0] ? dg->message : cairn_status_text(st));
 }
 
@@ -107,14 +109,15 @@ static void start(job *j)
     chat_job *c = (chat_job *)j;
     chat_ask *a = &c->p.ask;
     cairn_diag dg = {0};
+    const char *param = NULL;
     cairn_status st;
 
     if (!made(c)) return;
     a->rq.ids = c->p.ids.ptr;
     a->rq.n_ids = c->p.ids.len;
-    st = check_room(c->p.model->engine, a->n, &dg);
+    st = check_room(c->p.model->engine, a->n, &param, &dg);
     if (st == CAIRN_OK) st = answer_start(c->rq, &c->s->mail, &c->p, &dg);
-    if (st != CAIRN_OK) reply_not_accepted(c->rq, st, &dg);
+    if (st != CAIRN_OK) reply_not_accepted(c->rq, st, param, &dg);
 }
 
 static void hand_over(cairn_server *s, http_req *rq, const job_kind *kind)

@@ -7,7 +7,7 @@ import termios
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from tiny import TOKENIZER, make, put, run  # noqa: E402
+from tiny import CAIRN, TOKENIZER, make, put, run  # noqa: E402
 
 DIM, PLAIN = "\x1b[2m", "\x1b[22m"
 
@@ -66,3 +66,37 @@ def test_elsewhere(model):
 def test_raw(model):
     args, _, _ = model
     assert on_terminal(*args, "--raw") == run(*args, "--raw").out.decode()
+
+
+def conversation(lines, *words, env=None):
+    """What a user of a terminal sees who types these lines, and the exit status."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execve(CAIRN, [CAIRN, *map(str, words)], env or {})
+    os.write(fd, lines.encode())
+    out = b""
+    while True:
+        try:
+            got = os.read(fd, 65536)
+        except OSError:
+            break
+        if not got:
+            break
+        out += got
+    os.close(fd)
+    return out.decode(errors="replace"), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+@pytest.mark.parametrize("lang", [None, "C", "C.UTF-8"])
+def test_what_is_typed_is_utf8(model, tmp_path, lang):
+    args, _, _ = model
+    env = {"HOME": str(tmp_path), "TERM": "dumb"} | ({"LANG": lang} if lang else {})
+    shown, code = conversation("\u00dcber caf\u00e9 \u65e5\u672c\n/exit\n", "run", args[1], "-n", 1, "-t", 1, env=env)
+    assert code == 0 and "\u00dcber caf\u00e9 \u65e5\u672c" in shown, shown
+    assert "[cut at the tokens of -n]" in shown and "context is full" not in shown
+
+
+def test_raw_is_no_conversation(model, tmp_path):
+    args, _, _ = model
+    shown, code = conversation("", "run", args[1], "--raw", env={"HOME": str(tmp_path)})
+    assert code == 2 and "--raw" in shown
