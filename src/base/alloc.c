@@ -47,7 +47,6 @@ void mem_advise_huge(void *p, size_t size)
 static void *take(header *h, size_t size, mem_tag tag)
 {
     if (!h) return NULL;
-    mem_advise_huge(h, size);
     *h = (header){size, (uint32_t)tag, MARK_LIVE};
     atomic_fetch_add(&used[tag], size);
     return h + 1;
@@ -57,7 +56,9 @@ void *mem_alloc(size_t size, mem_tag tag)
 {
     size_t all;
     if (must_fail() || !add_size(size, sizeof(header), &all)) return NULL;
-    return take(malloc(all), size, tag);
+    header *h = malloc(all);
+    if (h) mem_advise_huge(h, all);
+    return take(h, size, tag);
 }
 
 void *mem_calloc(size_t n, size_t size, mem_tag tag)
@@ -65,9 +66,12 @@ void *mem_calloc(size_t n, size_t size, mem_tag tag)
     size_t want, all;
     if (must_fail() || !mul_size(n, size, &want) || !add_size(want, sizeof(header), &all))
         return NULL;
-    return take(calloc(1, all), want, tag);
+    header *h = calloc(1, all);
+    if (h) mem_advise_huge(h, all);
+    return take(h, want, tag);
 }
 
+/* Without advice: a block of pages of two kinds cannot grow where it is, and would be there twice. */
 void *mem_realloc(void *p, size_t size, mem_tag tag)
 {
     if (!p) return mem_alloc(size, tag);
