@@ -12,28 +12,66 @@
 #include "format/textfiles.h"
 
 static const int32_t ctx_steps[] = {2048, 4096, 8192, 16384, 32768, 65536, 131072};
-enum { N_CTX = sizeof ctx_steps / sizeof ctx_steps[0], MAX_TYPES = 64 };
+enum { N_CTX = sizeof ctx_steps / sizeof ctx_steps[0], MAX_SUMS = 128 };
 
-/* Bytes and tensors of one stored type. */
+/* What a tensor is for, by the words in the names of both formats; the first that fits. */
+static const struct {
+    const char *word, *class;
+} classes[] = {
+    {"norm", "norms"},      {"_exps", "experts"},          {".experts.", "experts"},
+    {"switch_", "experts"}, {"embed_tokens", "embedding"}, {"token_embd", "embedding"},
+    {"lm_head", "head"},    {"attn", "attention"},         {"mlp", "mlp"},
+    {"ffn", "mlp"},
+};
+
+static const char *class_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
+        if (strstr(name, classes[i].word)) return classes[i].class;
+    return strncmp(name, "output.", 7) == 0 ? "head" : "other";
+}
+
+/* Bytes and tensors of one stored type in one class; class NULL: in all. */
 typedef struct type_sum {
-    const char *type;
+    const char *class, *type;
     uint64_t bytes, n;
 } type_sum;
 
-static size_t sum_types(const cairn_model *m, type_sum out[MAX_TYPES])
+static bool same_class(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static size_t sum_types(const cairn_model *m, bool by_class, type_sum out[MAX_SUMS])
 {
     size_t n = 0;
     for (size_t i = 0; i < cairn_model_n_tensors(m); i++) {
         cairn_tensor_info t;
         size_t k = 0;
         cairn_model_tensor(m, i, &t);
-        while (k < n && strcmp(out[k].type, t.type) != 0) k++;
-        if (k == MAX_TYPES) continue;
-        if (k == n) out[n++] = (type_sum){t.type, 0, 0};
+        const char *class = by_class ? class_of(t.name) : NULL;
+        while (k < n && (strcmp(out[k].type, t.type) != 0 || !same_class(out[k].class, class))) k++;
+        if (k == MAX_SUMS) continue;
+        if (k == n) out[n++] = (type_sum){class, t.type, 0, 0};
         out[k].bytes += t.bytes;
         out[k].n++;
     }
     return n;
+}
+
+static void json_sums(json_writer *w, const char *key, const type_sum *sums, size_t n)
+{
+    json_w_key(w, key);
+    json_w_arr(w);
+    for (size_t k = 0; k < n; k++) {
+        json_w_obj(w);
+        if (sums[k].class) json_w_kstr(w, "class", str_of(sums[k].class));
+        json_w_kstr(w, "type", str_of(sums[k].type));
+        json_w_kint(w, "tensors", (int64_t)sums[k].n);
+        json_w_kint(w, "size_bytes", (int64_t)sums[k].bytes);
+        json_w_end_obj(w);
+    }
+    json_w_end_arr(w);
 }
 
 static uint64_t needed_bytes(const cairn_model *m, const cairn_model_info *i, int32_t ctx)
@@ -43,8 +81,7 @@ static uint64_t needed_bytes(const cairn_model *m, const cairn_model_info *i, in
 
 static void json_info(const cairn_model *m, const cairn_model_info *i, bool has_template, buf *b)
 {
-    type_sum sums[MAX_TYPES];
-    const size_t n = sum_types(m, sums);
+    type_sum sums[MAX_SUMS];
     json_writer w = json_write(b);
     json_w_obj(&w);
     json_w_kstr(&w, "name", str_of(i->name));
@@ -65,16 +102,8 @@ static void json_info(const cairn_model *m, const cairn_model_info *i, bool has_
     json_w_kint(&w, "cache_windowed_bytes", (int64_t)i->cache_bytes_window);
     json_w_kint(&w, "tensors", (int64_t)cairn_model_n_tensors(m));
     json_w_kbool(&w, "has_chat_template", has_template);
-    json_w_key(&w, "tensor_types");
-    json_w_arr(&w);
-    for (size_t k = 0; k < n; k++) {
-        json_w_obj(&w);
-        json_w_kstr(&w, "type", str_of(sums[k].type));
-        json_w_kint(&w, "tensors", (int64_t)sums[k].n);
-        json_w_kint(&w, "size_bytes", (int64_t)sums[k].bytes);
-        json_w_end_obj(&w);
-    }
-    json_w_end_arr(&w);
+    json_sums(&w, "tensor_types", sums, sum_types(m, false, sums));
+    json_sums(&w, "tensor_classes", sums, sum_types(m, true, sums));
     json_w_key(&w, "memory_by_context");
     json_w_arr(&w);
     for (size_t k = 0; k < N_CTX && (k == 0 || ctx_steps[k] <= i->ctx_train); k++) {
@@ -91,8 +120,8 @@ static void json_info(const cairn_model *m, const cairn_model_info *i, bool has_
 
 static void text_info(const cairn_model *m, const cairn_model_info *i, buf *b)
 {
-    type_sum sums[MAX_TYPES];
-    const size_t n = sum_types(m, sums);
+    type_sum sums[MAX_SUMS];
+    const size_t n = sum_types(m, true, sums);
     buf_printf(b, "%s\n", i->name);
     buf_printf(b, "  format      %s, family %s\n", i->format, i->family);
     buf_printf(b, "  shape       %d layers, hidden %d, %d heads of %d, %d KV heads\n",
@@ -103,7 +132,7 @@ static void text_info(const cairn_model *m, const cairn_model_info *i, buf *b)
     buf_printf(b, "  weights     %.1f MB, of which a token reads %.1f MB\n",
                (double)i->file_bytes / 1e6, (double)i->token_bytes / 1e6);
     for (size_t k = 0; k < n; k++)
-        buf_printf(b, "    %-8s  %5llu tensors  %10.1f MB\n", sums[k].type,
+        buf_printf(b, "    %-10s %-8s  %5llu tensors  %10.1f MB\n", sums[k].class, sums[k].type,
                    (unsigned long long)sums[k].n, (double)sums[k].bytes / 1e6);
     buf_puts(b, "  memory by context (weights and cache)\n");
     for (size_t k = 0; k < N_CTX && (k == 0 || ctx_steps[k] <= i->ctx_train); k++) {
@@ -148,7 +177,9 @@ static cairn_status write_tensor(const cairn_model *m, const char *word, const c
         if (strcmp(t.name, name) == 0) break;
     }
     if (i == count)
-        return diag_set(dg, CAIRN_E_NOTFOUND, "%s: tensor %s: found none of that name", word, name);
+        return diag_set(dg, CAIRN_E_NOTFOUND,
+                        "%s: tensor %s: found none of that name; expected one of %zu, as %s", word,
+                        name, count, count ? t.name : "none");
     for (int32_t d = 0; d < t.n_dim; d++) {
         dim[d] = (size_t)t.dim[d];
         n *= dim[d];

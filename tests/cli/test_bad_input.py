@@ -201,7 +201,10 @@ def test_an_index_of_a_great_model(model):
 def test_headers_need_no_tokenizer(model):
     put(model, "tokenizer.json", "not even JSON")
     ids = put(model, "ids.json", "[1,2,3]")
-    assert json.loads(run("info", model, "--json").out)["has_chat_template"] is False
+    told = json.loads(run("info", model, "--json").out)
+    assert told["has_chat_template"] is False
+    assert {c["class"] for c in told["tensor_classes"]} >= {"embedding", "norms", "attention", "mlp"}
+    assert sum(c["size_bytes"] for c in told["tensor_classes"]) == sum(c["size_bytes"] for c in told["tensor_types"])
     put(model, "chat_template.jinja", "{{ messages }}")
     assert json.loads(run("info", model, "--json").out)["has_chat_template"] is True
     for words in (["info", model], ["logits", model, "--ids", ids, "--out", model / "x.npy"],
