@@ -81,7 +81,7 @@ static uint64_t needed_bytes(const cairn_model *m, const cairn_model_info *i, in
 
 static void json_info(const cairn_model *m, const cairn_model_info *i, bool has_template, buf *b)
 {
-    type_sum sums[MAX_SUMS];
+    type_sum sums[MAX_SUMS] = {0};
     json_writer w = json_write(b);
     json_w_obj(&w);
     json_w_kstr(&w, "name", str_of(i->name));
@@ -120,7 +120,7 @@ static void json_info(const cairn_model *m, const cairn_model_info *i, bool has_
 
 static void text_info(const cairn_model *m, const cairn_model_info *i, buf *b)
 {
-    type_sum sums[MAX_SUMS];
+    type_sum sums[MAX_SUMS] = {0};
     const size_t n = sum_types(m, true, sums);
     buf_printf(b, "%s\n", i->name);
     buf_printf(b, "  format      %s, family %s\n", i->format, i->family);

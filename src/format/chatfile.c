@@ -177,7 +177,7 @@ cairn_status chatfile_from_dir(const char *dir, json_val config, textfiles *t, c
 {
     cairn_str template_text = {NULL, 0};
     json_doc *doc = NULL, *extra = NULL;
-    json_val others;
+    json_val others = {0};
     const char *name = NULL;
     cairn_status st;
     buf text, tokens, where;
@@ -186,9 +186,8 @@ cairn_status chatfile_from_dir(const char *dir, json_val config, textfiles *t, c
     buf_init(&tokens, MEM_TEXT);
     buf_init(&where, MEM_TEXT);
     TRY_GOTO(find_template(dir, config, &text, &doc, &template_text, &name, dg), out);
-    others = str_ends(str_of(name), STR_LIT(".jinja"))
-                 ? (json_val){0}
-                 : json_get(doc ? json_root(doc) : config, "chat_template");
+    if (!str_ends(str_of(name), STR_LIT(".jinja")))
+        others = json_get(doc ? json_root(doc) : config, "chat_template");
     if (!template_text.len && json_size(others) == 0) goto out;
     if (!template_text.len) template_text.ptr = NULL;
     other_tokens(config, &tokens);

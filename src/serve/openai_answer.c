@@ -101,7 +101,8 @@ static void send_chunk(answer *c, uint32_t i, bool role, const reply_delta *d, c
     if (!c->rq) return;
     buf_init(&b, MEM_SERVE);
     w = json_write(&b);
-    openai_write_chunk(&w, &c->head, i, role, d, role ? (cairn_str){0} : c->owed, finish);
+    const cairn_str none = {0};
+    openai_write_chunk(&w, &c->head, i, role, d, role ? none : c->owed, finish);
     if (!role) c->owed = (cairn_str){0};
     send_frame(c, &b);
     buf_deinit(&b);

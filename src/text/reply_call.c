@@ -141,7 +141,8 @@ static scan_result convert(reply *r, char c, cairn_str raw)
     const scan_result res = literal_feed(&r->literal, c, !r->marks_special || r->special, &r->json);
     if (buf_status(&r->json) != CAIRN_OK) r->no_memory = true;
     if (res == SCAN_BAD) return res;
-    reply_out_args(r, buf_view(&r->json), res == SCAN_AFTER ? (cairn_str){0} : raw);
+    const cairn_str none = {0};
+    reply_out_args(r, buf_view(&r->json), res == SCAN_AFTER ? none : raw);
     return res;
 }
 

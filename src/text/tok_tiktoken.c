@@ -60,7 +60,8 @@ static bool next_line(loader *l, cairn_str *spelt, cairn_str *rank)
         if (line.len == 0) continue;
         size_t cut = str_find(line, STR_LIT(" "), 0);
         *spelt = str_sub(line, 0, cut == SIZE_MAX ? line.len : cut);
-        *rank = cut == SIZE_MAX ? (cairn_str){0} : str_sub(line, cut + 1, line.len - cut - 1);
+        *rank = (cairn_str){0};
+        if (cut != SIZE_MAX) *rank = str_sub(line, cut + 1, line.len - cut - 1);
         return true;
     }
     return false;

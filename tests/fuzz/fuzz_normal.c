@@ -1,6 +1,7 @@
 /* Any JSON as messages and as tools: what a server makes of it is JSON again, and making it twice
    changes nothing more. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "text/chat_normal.h"
