@@ -84,6 +84,18 @@ const expert_row decoder_expert_rows[DECODER_EXPERT_ROWS] = {
      DIM_EXPERT_FFN,
      W_FFN_DOWN},
 };
+const weight_row decoder_router_rows[DECODER_ROUTER_ROWS] = {
+    {M(router), HF("mlp.gate"), GG("ffn_gate_inp"), DIM_EXPERTS, DIM_HIDDEN, W_ROUTER},
+    {M(bias), HF("mlp.gate.e_score_correction_bias"), GG("exp_probs_b.bias"), DIM_ONE, DIM_EXPERTS,
+     W_BARE},
+};
+#define SH(n) HF("mlp.shared_experts." n)
+const weight_row decoder_shared_rows[DECODER_SHARED_ROWS] = {
+    {M(shared.gate), SH("gate_proj"), GG("ffn_gate_shexp"), DIM_SHARED_FFN, DIM_HIDDEN, 0},
+    {M(shared.up), SH("up_proj"), GG("ffn_up_shexp"), DIM_SHARED_FFN, DIM_HIDDEN, 0},
+    {M(shared.down), SH("down_proj"), GG("ffn_down_shexp"), DIM_HIDDEN, DIM_SHARED_FFN, W_FFN_DOWN},
+};
+#undef SH
 #undef M
 #undef EX
 #undef SW

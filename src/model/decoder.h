@@ -40,8 +40,11 @@ typedef struct decoder_moe {
 } decoder_moe;
 
 /* The stacks by the names that most files use: model.layers.N.mlp.experts. */
-enum { DECODER_EXPERT_ROWS = 3 };
+enum { DECODER_EXPERT_ROWS = 3, DECODER_ROUTER_ROWS = 2, DECODER_SHARED_ROWS = 3 };
 extern const expert_row decoder_expert_rows[DECODER_EXPERT_ROWS];
+/* DeepSeek-V3's router with its bias of choosing, and its shared experts. */
+extern const weight_row decoder_router_rows[DECODER_ROUTER_ROWS];
+extern const weight_row decoder_shared_rows[DECODER_SHARED_ROWS];
 
 /* First step of a family's open: a decoder in the model's arena with the shared fields, m->w ready.
    Biases: HF's attention_bias and mlp_bias say; a GGUF file's are used where they lie. */

@@ -60,21 +60,6 @@ static const expert_row head_rows[] = {
 static const weight_row out_rows[] = {
     {D(attn.wo), HF("o_proj"), GG("attn_output"), DIM_HIDDEN, DIM_V, W_BIAS_OUT | W_ATTN_OUT},
 };
-#undef HF
-#define HF(n) "model.layers.%d.mlp." n
-static const weight_row router_rows[] = {
-    {D(moe.router), HF("gate"), GG("ffn_gate_inp"), DIM_EXPERTS, DIM_HIDDEN, W_ROUTER},
-    {D(moe.bias), HF("gate.e_score_correction_bias"), GG("exp_probs_b.bias"), DIM_ONE, DIM_EXPERTS,
-     W_BARE},
-};
-static const weight_row shared_rows[] = {
-    {D(moe.shared.gate), HF("shared_experts.gate_proj"), GG("ffn_gate_shexp"), DIM_SHARED_FFN,
-     DIM_HIDDEN, 0},
-    {D(moe.shared.up), HF("shared_experts.up_proj"), GG("ffn_up_shexp"), DIM_SHARED_FFN, DIM_HIDDEN,
-     0},
-    {D(moe.shared.down), HF("shared_experts.down_proj"), GG("ffn_down_shexp"), DIM_HIDDEN,
-     DIM_SHARED_FFN, W_FFN_DOWN},
-};
 #undef D
 #undef HF
 #undef GG
@@ -157,8 +142,8 @@ static cairn_status bind_mlp(model *m, deepseek *s, int32_t i, bool sparse, cair
     decoder_layer *l = &s->d.layer[i];
     TRY(weights_bind(&m->w, decoder_pre_norms, DECODER_PRE_NORMS, i, l, dg));
     if (!sparse) return decoder_bind_mlp(m, l, i, dg);
-    TRY(weights_bind(&m->w, router_rows, N(router_rows), i, l, dg));
-    TRY(weights_bind(&m->w, shared_rows, N(shared_rows), i, l, dg));
+    TRY(weights_bind(&m->w, decoder_router_rows, DECODER_ROUTER_ROWS, i, l, dg));
+    TRY(weights_bind(&m->w, decoder_shared_rows, DECODER_SHARED_ROWS, i, l, dg));
     return weights_bind_experts(&m->w, decoder_expert_rows, DECODER_EXPERT_ROWS, i, l, dg);
 }
 

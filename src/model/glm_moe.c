@@ -14,24 +14,6 @@ static const weight_row norm_rows[] = {
     {offsetof(decoder_layer, mlp_norm), "model.layers.%d.post_attention_layernorm",
      "blk.%d.post_attention_norm", DIM_ONE, DIM_HIDDEN, 0},
 };
-#define L(f)  offsetof(decoder_layer, moe.f)
-#define HF(n) "model.layers.%d.mlp." n
-#define GG(n) "blk.%d." n
-static const weight_row router_rows[] = {
-    {L(router), HF("gate"), GG("ffn_gate_inp"), DIM_EXPERTS, DIM_HIDDEN, W_ROUTER},
-    {L(bias), HF("gate.e_score_correction_bias"), GG("exp_probs_b.bias"), DIM_ONE, DIM_EXPERTS,
-     W_BARE},
-};
-static const weight_row shared_rows[] = {
-    {L(shared.gate), HF("shared_experts.gate_proj"), GG("ffn_gate_shexp"), DIM_SHARED_FFN,
-     DIM_HIDDEN, 0},
-    {L(shared.up), HF("shared_experts.up_proj"), GG("ffn_up_shexp"), DIM_SHARED_FFN, DIM_HIDDEN, 0},
-    {L(shared.down), HF("shared_experts.down_proj"), GG("ffn_down_shexp"), DIM_HIDDEN,
-     DIM_SHARED_FFN, W_FFN_DOWN},
-};
-#undef L
-#undef HF
-#undef GG
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 
 static const config_defaults glm_base = {
@@ -79,12 +61,12 @@ static cairn_status glm_moe_open(model *m, config *c, cairn_diag *dg)
     const bool *sparse = config_sparse_from(c, b.s.n_layer, "first_k_dense_replace", 1, &m->a);
     TRY(c->status);
     const decoder_moe moe = {.sparse = sparse,
-                             .row = router_rows,
-                             .n_row = N(router_rows),
+                             .row = decoder_router_rows,
+                             .n_row = DECODER_ROUTER_ROWS,
                              .expert = decoder_expert_rows,
                              .n_expert = DECODER_EXPERT_ROWS,
-                             .shared = shared_rows,
-                             .n_shared = N(shared_rows)};
+                             .shared = decoder_shared_rows,
+                             .n_shared = DECODER_SHARED_ROWS};
     TRY(decoder_bind_moe(m, c, &b, d, &rope, norm_rows, N(norm_rows), &moe, dg));
     for (int32_t i = 0; i < b.s.n_layer && has_head_norms(c); i++)
         TRY(weights_bind(&m->w, decoder_head_norms, DECODER_HEAD_NORMS, i, &d->layer[i], dg));
