@@ -66,6 +66,8 @@ base_config config_base(config *c, const config_defaults *d);
 /* Rotary parameters: HF rope_parameters (flat or by layer type), or rope_theta and rope_scaling; GGUF
    rope.*.  `kind` names the layer type for configs keyed by it ("full_attention"), or NULL. */
 rope_params config_rope(config *c, const base_config *b, const char *kind, double theta, arena *a);
+/* Whether the file says which share of a head rotates; GGUF files always do. */
+bool config_says_partial(config *c);
 
 /* Window of each layer (0: full), [n_layer] in the arena.  HF: layer_types when present; GGUF:
    attention.sliding_window_pattern when present (a period, or one truth a layer).  Else layer i is

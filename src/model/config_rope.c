@@ -241,3 +241,10 @@ rope_params config_rope(config *c, const base_config *b, const char *kind, doubl
     }
     return p;
 }
+
+bool config_says_partial(config *c)
+{
+    return c->gguf || config_has(c, "partial_rotary_factor", NULL) ||
+           config_has(c, "rope_parameters.partial_rotary_factor", NULL) ||
+           config_has(c, "rope_scaling.partial_rotary_factor", NULL);
+}

@@ -28,10 +28,7 @@ static const config_defaults glm4_defaults = {.n_head = 32,
 static rope_params read_rope(config *c, const base_config *b, arena *a)
 {
     rope_params p = config_rope(c, b, NULL, 10000.0, a);
-    const bool said = c->gguf || config_has(c, "partial_rotary_factor", NULL) ||
-                      config_has(c, "rope_parameters.partial_rotary_factor", NULL) ||
-                      config_has(c, "rope_scaling.partial_rotary_factor", NULL);
-    if (!said) p.dim = b->s.head_dim / 2;
+    if (!config_says_partial(c)) p.dim = b->s.head_dim / 2;
     p.interleaved = true;
     return p;
 }

@@ -30,9 +30,7 @@ static const moe_defaults glm_experts = {.score = ROUTE_SIGMOID,
 static rope_params rotary(config *c, const base_config *b, arena *a)
 {
     rope_params r = config_rope(c, b, NULL, 10000.0, a);
-    if (!c->gguf && !config_has(c, "partial_rotary_factor", NULL) &&
-        !config_has(c, "rope_parameters.partial_rotary_factor", NULL))
-        r.dim = b->s.head_dim / 2;
+    if (!config_says_partial(c)) r.dim = b->s.head_dim / 2;
     return r;
 }
 

@@ -56,9 +56,7 @@ static const moe_defaults minimax_experts = {.score = ROUTE_SIGMOID,
 static rope_params rotary(config *c, const base_config *b, arena *a)
 {
     rope_params r = config_rope(c, b, NULL, 5000000.0, a);
-    if (!c->gguf && !config_has(c, "partial_rotary_factor", NULL) &&
-        !config_has(c, "rope_parameters.partial_rotary_factor", NULL))
-        r.dim = config_int(c, "rotary_dim", NULL, 2, b->s.head_dim, r.dim);
+    if (!config_says_partial(c)) r.dim = config_int(c, "rotary_dim", NULL, 2, b->s.head_dim, r.dim);
     return r;
 }
 
