@@ -44,6 +44,7 @@ typedef struct cairn_model_info {
     uint64_t resident_bytes;    /* weights as held in memory; 0 with no_weights */
     uint64_t token_bytes;       /* file bytes that decoding one token must read */
     uint64_t cache_bytes_token; /* cache bytes a position takes in full-attention layers */
+    uint64_t cache_bytes_state; /* of one sequence in recurrent layers */
     /* Cache bytes that windowed layers take at most, a sequence: window and step, in whole blocks. */
     uint64_t cache_bytes_window;
     double load_seconds;

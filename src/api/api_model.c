@@ -109,8 +109,11 @@ static void count_elements(const model *m, cairn_model_info *i)
 static void count_cache(const model *m, cairn_model_info *i)
 {
     enum { MANY = 1 << 12 }; /* whole blocks of any size, so that a quotient is exact */
+    i->cache_bytes_state = cache_state_bytes(&m->cache);
     for (int32_t l = 0; l < m->cache.n_layer; l++) {
-        const cachespec one = {1, &m->cache.layer[l]};
+        cache_layer_spec layer = m->cache.layer[l];
+        const cachespec one = {1, &layer};
+        layer.n_state = 0;
         if (one.layer->window)
             i->cache_bytes_window += cache_bytes(&one, stepper_codec(m), STEP_ROWS, CAIRN_MAX_CTX);
         else

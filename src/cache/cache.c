@@ -1,5 +1,6 @@
-/* Paged KV cache.  Owns the block pools (one a group of layers with equal window), the block tables
-   and the accounting; knows nothing of what a block holds beyond its layout.
+/* Paged KV cache and recurrent states.  Owns the block pools (one a group of layers with equal
+   window), the block tables, a state a sequence and the accounting; knows nothing of what a block
+   holds beyond its layout.
 
    Invariant: for every group, the blocks that open sequences may still ask for never exceed the
    pool, since cache_open sets each sequence's worst case aside.  Hence only cache_open can fail.
@@ -13,6 +14,8 @@
 #include "base/alloc.h"
 #include "base/diag.h"
 #include "base/num.h"
+
+enum { STATE_ALIGN = 64 };
 
 typedef struct group {
     int32_t window; /* 0: everything */
@@ -30,6 +33,7 @@ typedef struct seq {
     int32_t *end;               /* [group] one past the highest block index held */
     uint8_t **table;            /* [group][n_table] */
     uint8_t *const **view;      /* [group] → its row of `table` */
+    float *state;
 } seq;
 
 struct cache {
@@ -41,6 +45,8 @@ struct cache {
     int32_t *ints;          /* storage of first and end */
     uint8_t **tables;       /* storage of tables */
     uint8_t *const **views; /* storage of views */
+    uint8_t *states;        /* [n_seq] of state_bytes */
+    size_t state_bytes;
 };
 
 static size_t layer_bytes(const cache_layer_spec *l, kv_codec codec)
@@ -48,12 +54,25 @@ static size_t layer_bytes(const cache_layer_spec *l, kv_codec codec)
     return (size_t)l->n_kv_head * KV_BLOCK * (size_t)(l->dk + l->dv) * kv_codec_bytes(codec);
 }
 
+static bool has_keys(const cache_layer_spec *l)
+{
+    return l->n_kv_head > 0;
+}
+
 /* The first layer of each window speaks for its group. */
 static bool leads_group(const cachespec *s, int32_t layer)
 {
+    if (!has_keys(&s->layer[layer])) return false;
     for (int32_t i = 0; i < layer; i++)
-        if (s->layer[i].window == s->layer[layer].window) return false;
+        if (has_keys(&s->layer[i]) && s->layer[i].window == s->layer[layer].window) return false;
     return true;
+}
+
+size_t cache_state_bytes(const cachespec *s)
+{
+    size_t n = 0;
+    for (int32_t i = 0; i < s->n_layer; i++) n += (size_t)s->layer[i].n_state;
+    return round_up(n * sizeof(float), STATE_ALIGN);
 }
 
 /* Most blocks that a sequence of n_pos positions holds at once.  A windowed group keeps
@@ -70,7 +89,7 @@ static int32_t worst_blocks(int32_t window, int32_t max_step_rows, int32_t n_pos
 
 uint64_t cache_bytes(const cachespec *s, kv_codec codec, int32_t max_step_rows, int32_t n_pos)
 {
-    uint64_t sum = 0;
+    uint64_t sum = cache_state_bytes(s);
     for (int32_t i = 0; i < s->n_layer; i++)
         sum += layer_bytes(&s->layer[i], codec) *
                (uint64_t)worst_blocks(s->layer[i].window, max_step_rows, n_pos);
@@ -88,17 +107,31 @@ static int32_t count_groups(const cachespec *s)
 static void lay_out(cache *c, const cachespec *s)
 {
     int32_t n = 0;
+    size_t state = 0;
     for (int32_t i = 0; i < s->n_layer; i++) {
         const cache_layer_spec *l = &s->layer[i];
+        c->layer[i] = (kv_layer){.group = -1, .state_off = state};
+        state += (size_t)l->n_state;
+        if (!has_keys(l)) continue;
         if (leads_group(s, i)) c->group[n++].window = l->window;
         int32_t g = 0;
         while (c->group[g].window != l->window) g++;
         const size_t at = c->group[g].block_bytes;
         const size_t k =
             (size_t)l->n_kv_head * KV_BLOCK * (size_t)l->dk * kv_codec_bytes(c->opts.codec);
-        c->layer[i] = (kv_layer){g, c->opts.codec, l->n_kv_head, l->dk, l->dv, at, at + k};
+        c->layer[i] = (kv_layer){g,  c->opts.codec, l->n_kv_head,         l->dk, l->dv,
+                                 at, at + k,        c->layer[i].state_off};
         c->group[g].block_bytes = at + layer_bytes(l, c->opts.codec);
     }
+}
+
+/* As many sequences as their states leave room for one's blocks; one in any case. */
+static int32_t fitting_seqs(const cachespec *s, const cache_opts *o, size_t state)
+{
+    if (!state) return o->max_seqs;
+    const uint64_t blocks = cache_bytes(s, o->codec, o->max_step_rows, o->ctx_len) - state;
+    const uint64_t room = o->max_bytes > blocks ? (o->max_bytes - blocks) / state : 0;
+    return room < 1 ? 1 : room < (uint64_t)o->max_seqs ? (int32_t)room : o->max_seqs;
 }
 
 /* Blocks of each pool.  Where all sequences at full length do not fit, windowed groups still get
@@ -107,6 +140,8 @@ static void lay_out(cache *c, const cachespec *s)
 static void size_pools(cache *c)
 {
     const cache_opts *o = &c->opts;
+    const uint64_t states = (uint64_t)c->n_seq * c->state_bytes;
+    const uint64_t max_bytes = o->max_bytes > states ? o->max_bytes - states : 0;
     uint64_t full = 0, windowed = 0;
     for (int32_t g = 0; g < c->n_group; g++) {
         const group *p = &c->group[g];
@@ -114,14 +149,14 @@ static void size_pools(cache *c)
             p->block_bytes * (uint64_t)worst_blocks(p->window, o->max_step_rows, o->ctx_len);
         *(p->window ? &windowed : &full) += one;
     }
-    const uint64_t n = (uint64_t)o->max_seqs;
-    const bool windows_whole = windowed * n + full <= o->max_bytes;
+    const uint64_t n = (uint64_t)c->n_seq;
+    const bool windows_whole = windowed * n + full <= max_bytes;
     for (int32_t g = 0; g < c->n_group; g++) {
         group *p = &c->group[g];
         const uint64_t worst = (uint64_t)worst_blocks(p->window, o->max_step_rows, o->ctx_len);
-        long double share = (long double)o->max_bytes * (long double)worst / (full + windowed);
+        long double share = (long double)max_bytes * (long double)worst / (full + windowed);
         if (windows_whole && !p->window)
-            share = (long double)(o->max_bytes - windowed * n) * (long double)worst / full;
+            share = (long double)(max_bytes - windowed * n) * (long double)worst / full;
         uint64_t blocks = worst * n;
         if (!(windows_whole && p->window) && share < (long double)blocks) blocks = (uint64_t)share;
         p->n_block = (int32_t)blocks;
@@ -140,6 +175,17 @@ static cairn_status map_pool(group *g, cairn_diag *dg)
         return diag_set(dg, CAIRN_E_NOMEM, "%zu bytes for %d cache blocks", size, g->n_block);
     g->n_free = g->n_block;
     for (int32_t i = 0; i < g->n_block; i++) g->free_block[i] = g->n_block - 1 - i;
+    return CAIRN_OK;
+}
+
+static cairn_status map_states(cache *c, cairn_diag *dg)
+{
+    const size_t size = (size_t)c->n_seq * c->state_bytes;
+    if (!size) return CAIRN_OK;
+    c->states = mem_map(size, MEM_CACHE);
+    if (!c->states) return diag_set(dg, CAIRN_E_NOMEM, "%zu bytes for recurrent states", size);
+    for (int32_t i = 0; i < c->n_seq; i++)
+        c->seq[i].state = (float *)(void *)(c->states + (size_t)i * c->state_bytes);
     return CAIRN_OK;
 }
 
@@ -162,9 +208,12 @@ static cairn_status check(const cachespec *s, const cache_opts *o, cairn_diag *d
     if (s->n_layer < 1) return diag_set(dg, CAIRN_E_ARG, "a cache of %d layers", s->n_layer);
     for (int32_t i = 0; i < s->n_layer; i++) {
         const cache_layer_spec *l = &s->layer[i];
-        if (l->n_kv_head < 1 || l->dk < 1 || l->dv < 1 || l->window < 0)
-            return diag_set(dg, CAIRN_E_ARG, "cache layer %d: %d heads of %d and %d, window %d", i,
-                            l->n_kv_head, l->dk, l->dv, l->window);
+        const bool keys = l->n_kv_head > 0 && l->dk > 0 && l->dv > 0 && l->window >= 0;
+        const bool none = l->n_kv_head == 0 && l->dk == 0 && l->dv == 0 && l->window == 0;
+        if (l->n_state < 0 || !(keys || (none && l->n_state > 0)))
+            return diag_set(dg, CAIRN_E_ARG,
+                            "cache layer %d: %d heads of %d and %d, window %d, state of %d", i,
+                            l->n_kv_head, l->dk, l->dv, l->window, l->n_state);
     }
     return CAIRN_OK;
 }
@@ -178,7 +227,8 @@ cairn_status cache_new(const cachespec *spec, const cache_opts *o, cache **out, 
     c->opts = *o;
     c->n_layer = spec->n_layer;
     c->n_group = count_groups(spec);
-    c->n_seq = o->max_seqs;
+    c->state_bytes = cache_state_bytes(spec);
+    c->n_seq = fitting_seqs(spec, o, c->state_bytes);
     c->n_table = o->ctx_len / KV_BLOCK + 1;
     const size_t lanes = (size_t)c->n_seq * (size_t)c->n_group;
     c->layer = mem_calloc((size_t)c->n_layer, sizeof *c->layer, MEM_CACHE);
@@ -194,6 +244,7 @@ cairn_status cache_new(const cachespec *spec, const cache_opts *o, cache **out, 
     hand_out_tables(c);
     lay_out(c, spec);
     size_pools(c);
+    TRY_GOTO(map_states(c, dg), out);
     for (int32_t g = 0; g < c->n_group; g++) TRY_GOTO(map_pool(&c->group[g], dg), out);
     *out = c;
     c = NULL;
@@ -210,6 +261,7 @@ void cache_free(cache *c)
         mem_unmap(p->pool, (size_t)p->n_block * p->block_bytes, MEM_CACHE);
         mem_free(p->free_block);
     }
+    mem_unmap(c->states, (size_t)c->n_seq * c->state_bytes, MEM_CACHE);
     mem_free(c->views);
     mem_free(c->tables);
     mem_free(c->ints);
@@ -229,9 +281,16 @@ int32_t cache_groups(const cache *c)
     return c->n_group;
 }
 
-uint64_t cache_used(const cache *c)
+static uint64_t open_states(const cache *c)
 {
     uint64_t sum = 0;
+    for (int32_t s = 0; s < c->n_seq; s++) sum += c->seq[s].open ? c->state_bytes : 0;
+    return sum;
+}
+
+uint64_t cache_used(const cache *c)
+{
+    uint64_t sum = open_states(c);
     for (int32_t g = 0; g < c->n_group; g++)
         sum += (uint64_t)(c->group[g].n_block - c->group[g].n_free) * c->group[g].block_bytes;
     return sum;
@@ -239,7 +298,7 @@ uint64_t cache_used(const cache *c)
 
 uint64_t cache_reserved(const cache *c)
 {
-    uint64_t sum = 0;
+    uint64_t sum = open_states(c);
     for (int32_t g = 0; g < c->n_group; g++)
         sum += (uint64_t)c->group[g].n_reserved * c->group[g].block_bytes;
     return sum;
@@ -247,7 +306,7 @@ uint64_t cache_reserved(const cache *c)
 
 uint64_t cache_total(const cache *c)
 {
-    uint64_t sum = 0;
+    uint64_t sum = (uint64_t)c->n_seq * c->state_bytes;
     for (int32_t g = 0; g < c->n_group; g++)
         sum += (uint64_t)c->group[g].n_block * c->group[g].block_bytes;
     return sum;
@@ -286,6 +345,7 @@ cairn_status cache_open(cache *c, int32_t n_pos, seq_id *out)
     q->open = true;
     q->len = q->reserved_rows = 0;
     q->n_pos = n_pos;
+    if (q->state) memset(q->state, 0, c->state_bytes);
     memset(q->first, 0, 2 * (size_t)c->n_group * sizeof *q->first);
     set_aside(c, n_pos, 1);
     *out = s;
@@ -349,6 +409,7 @@ void cache_rewind(cache *c, seq_id s, int32_t n_pos)
 {
     seq *q = seq_of(c, s);
     assert(n_pos >= 0 && n_pos <= q->len);
+    assert(!q->state || n_pos == q->len);
     for (int32_t g = 0; g < c->n_group; g++) {
         const int32_t low = n_pos - c->group[g].window + 1;
         assert(q->first[g] == 0 || low >= q->first[g] * KV_BLOCK); /* still there */
@@ -367,4 +428,9 @@ int32_t cache_len(const cache *c, seq_id s)
 uint8_t *const *const *cache_blocks(const cache *c, seq_id s)
 {
     return seq_of(c, s)->view;
+}
+
+float *cache_state(const cache *c, seq_id s)
+{
+    return seq_of(c, s)->state;
 }

@@ -1,6 +1,6 @@
 /* The KV cache: blocks of 64 positions, found through a table a sequence and group of layers (layers
    of one window form a group).  A windowed group lets go of blocks that no future row can see.
-   Owned by one thread. */
+   Recurrent layers have a fixed state a sequence.  Owned by one thread. */
 #ifndef CACHE_CACHE_H
 #define CACHE_CACHE_H
 
@@ -16,7 +16,7 @@ typedef struct cache_opts {
     int32_t max_seqs;
     int32_t ctx_len;       /* positions of one sequence at most */
     int32_t max_step_rows; /* rows of one sequence in one step at most */
-    uint64_t max_bytes;    /* of all blocks */
+    uint64_t max_bytes;    /* of all blocks and states */
 } cache_opts;
 
 cairn_status cache_new(const cachespec *spec, const cache_opts *o, cache **out, cairn_diag *dg);
@@ -25,8 +25,9 @@ const kv_layer *cache_layers(const cache *c); /* [n_layer] */
 int32_t cache_groups(const cache *c);
 /* Bytes that a sequence of n positions takes at its worst moment; exact. */
 uint64_t cache_bytes(const cachespec *spec, kv_codec codec, int32_t max_step_rows, int32_t n_pos);
-uint64_t cache_used(const cache *c);  /* blocks that hold positions */
-uint64_t cache_total(const cache *c); /* the pools; at most max_bytes */
+size_t cache_state_bytes(const cachespec *spec); /* of it, the recurrent state */
+uint64_t cache_used(const cache *c);             /* blocks that hold positions */
+uint64_t cache_total(const cache *c);            /* the pools; at most max_bytes */
 /* Set aside for open sequences, used or not.  Waits for the prefix cache, which may keep old blocks in
    what is left. */
 uint64_t cache_reserved(const cache *c);
@@ -41,9 +42,10 @@ void cache_reserve(cache *c, seq_id s, int32_t n_rows);
 /* The rows that were reserved are computed. */
 void cache_commit(cache *c, seq_id s, int32_t n_rows);
 /* Back to n_pos positions, at most max_step_rows behind the furthest end so far.  Waits for drafts,
-   whose refused tokens it takes back. */
+   whose refused tokens it takes back.  Not where a layer is recurrent: its state has no past. */
 void cache_rewind(cache *c, seq_id s, int32_t n_pos);
 int32_t cache_len(const cache *c, seq_id s);
 uint8_t *const *const *cache_blocks(const cache *c, seq_id s); /* [group][position / 64] */
+float *cache_state(const cache *c, seq_id s); /* of all layers; NULL: no layer is recurrent */
 
 #endif

@@ -100,6 +100,7 @@ static void json_info(const cairn_model *m, const cairn_model_info *i, bool has_
     json_w_kint(&w, "decode_read_bytes", (int64_t)i->token_bytes);
     json_w_kint(&w, "cache_per_token_bytes", (int64_t)i->cache_bytes_token);
     json_w_kint(&w, "cache_windowed_bytes", (int64_t)i->cache_bytes_window);
+    json_w_kint(&w, "cache_state_bytes", (int64_t)i->cache_bytes_state);
     json_w_kint(&w, "tensors", (int64_t)cairn_model_n_tensors(m));
     json_w_kbool(&w, "has_chat_template", has_template);
     json_sums(&w, "tensor_types", sums, sum_types(m, false, sums));

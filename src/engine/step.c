@@ -183,8 +183,14 @@ int32_t stepper_add(stepper *s, seq_id q, const int32_t *ids, int32_t n, int32_t
     const int32_t pos0 = cache_len(s->cache, q), out0 = t->n_out;
     assert(known_len >= pos0 + n);
     cache_reserve(s->cache, q, n);
-    s->seg[t->n_seg] =
-        (segment){t->n_rows, n, out0, n_out, pos0, known_len, cache_blocks(s->cache, q)};
+    s->seg[t->n_seg] = (segment){t->n_rows,
+                                 n,
+                                 out0,
+                                 n_out,
+                                 pos0,
+                                 known_len,
+                                 cache_blocks(s->cache, q),
+                                 cache_state(s->cache, q)};
     s->seq[t->n_seg++] = q;
     for (int32_t i = 0; i < n; i++) {
         s->id[t->n_rows + i] = ids[i];

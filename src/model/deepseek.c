@@ -118,7 +118,8 @@ static cairn_status one_latent(model *m, const deepseek *s, cairn_diag *dg)
     const size_t n = (size_t)m->shape.n_layer;
     cache_layer_spec *l = arena_calloc(&m->a, n, sizeof *l);
     if (!l) return diag_set(dg, CAIRN_E_NOMEM, "cache layout");
-    for (size_t i = 0; i < n; i++) l[i] = (cache_layer_spec){1, s->lora + s->rot, s->lora, 0};
+    for (size_t i = 0; i < n; i++)
+        l[i] = (cache_layer_spec){.n_kv_head = 1, .dk = s->lora + s->rot, .dv = s->lora};
     m->cache = (cachespec){m->shape.n_layer, l};
     return CAIRN_OK;
 }

@@ -204,7 +204,7 @@ static cairn_status cache_layout(model *m, const gemma4 *g, cairn_diag *dg)
     if (!l) return diag_set(dg, CAIRN_E_NOMEM, "cache layout");
     for (size_t i = 0; i < n; i++) {
         const gemma4_layer *from = &g->layer[i];
-        l[i] = (cache_layer_spec){from->n_kv_head, from->head_dim, from->head_dim, from->window};
+        l[i] = (cache_layer_spec){from->n_kv_head, from->head_dim, from->head_dim, from->window, 0};
     }
     m->cache = (cachespec){g->n_own_cache, l};
     return CAIRN_OK;

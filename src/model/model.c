@@ -74,8 +74,8 @@ cairn_status family_cache(model *m, const int32_t *window, cairn_diag *dg)
     cache_layer_spec *l = arena_calloc(&m->a, n, sizeof *l);
     if (!l || !window) return diag_set(dg, CAIRN_E_NOMEM, "cache layout");
     for (size_t i = 0; i < n; i++)
-        l[i] =
-            (cache_layer_spec){m->shape.n_kv_head, m->shape.head_dim, m->shape.head_dim, window[i]};
+        l[i] = (cache_layer_spec){m->shape.n_kv_head, m->shape.head_dim, m->shape.head_dim,
+                                  window[i], 0};
     m->cache = (cachespec){m->shape.n_layer, l};
     return CAIRN_OK;
 }

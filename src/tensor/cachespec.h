@@ -5,8 +5,9 @@
 #include <stdint.h>
 
 typedef struct cache_layer_spec {
-    int32_t n_kv_head, dk, dv;
-    int32_t window; /* 0: everything */
+    int32_t n_kv_head, dk, dv; /* n_kv_head 0: no keys and values */
+    int32_t window;            /* 0: everything */
+    int32_t n_state;           /* f32 values of recurrent state, one set a sequence */
 } cache_layer_spec;
 
 typedef struct cachespec {

@@ -52,8 +52,9 @@ static void check_cache(cairn_model *m, const cairn_model_info *i, bool windowed
         cairn_engine_close(e);
     }
     const int32_t n = 1 << 20;
-    assert_int_equal(cairn_model_cache_bytes(m, n),
-                     i->cache_bytes_token * (uint64_t)n + i->cache_bytes_window);
+    assert_int_equal(cairn_model_cache_bytes(m, n), i->cache_bytes_token * (uint64_t)n +
+                                                        i->cache_bytes_window +
+                                                        i->cache_bytes_state);
     assert_int_equal(cairn_model_cache_bytes(m, 0), 0);
 }
 

@@ -8,7 +8,7 @@
 enum { MAX_STEP = 40, CTX = 700, SEQS = 5, N_LAYER = 5 };
 
 static const cache_layer_spec layers[N_LAYER] = {
-    {2, 8, 8, 0}, {2, 8, 8, 100}, {1, 16, 8, 0}, {4, 4, 4, 100}, {1, 8, 8, 1}};
+    {2, 8, 8, 0, 0}, {2, 8, 8, 100, 0}, {1, 16, 8, 0, 0}, {4, 4, 4, 100, 0}, {1, 8, 8, 1, 0}};
 static const cachespec spec = {N_LAYER, layers};
 
 static cache *make(uint64_t max_bytes)
@@ -182,12 +182,69 @@ static void bound_is_tight(void **state)
     assert_int_equal(worst, one(CTX));
 }
 
+/* Two recurrent layers beside one of attention and one that is both. */
+static const cache_layer_spec mixed[4] = {
+    {0, 0, 0, 0, 100}, {2, 8, 8, 0, 0}, {0, 0, 0, 0, 30}, {1, 8, 8, 0, 7}};
+static const cachespec hybrid = {4, mixed};
+enum { STATE = 137, STATE_BYTES = 576 }; /* 137 values of 4 bytes, to the next 64 */
+
+static void states(void **state)
+{
+    (void)state;
+    cache *c = NULL;
+    const uint64_t one = cache_bytes(&hybrid, KV_F16, MAX_STEP, CTX);
+    assert_int_equal(one, STATE_BYTES + 11 * 64 * 2 * (2 * 16 + 16));
+    const cache_opts o = {KV_F16, 3, CTX, MAX_STEP, 3 * one};
+    assert_ok(cache_new(&hybrid, &o, &c, NULL));
+    assert_int_equal(cache_groups(c), 1);
+    assert_int_equal(cache_total(c), 3 * one);
+    const size_t off[4] = {0, 100, 100, 130};
+    for (int i = 0; i < 4; i++) assert_int_equal(cache_layers(c)[i].state_off, off[i]);
+    assert_int_equal(cache_layers(c)[0].group, -1);
+    assert_int_equal(cache_layers(c)[3].group, 0);
+    seq_id s[3];
+    for (int i = 0; i < 3; i++) {
+        assert_ok(cache_open(c, CTX, &s[i]));
+        for (int k = 0; k < STATE; k++) cache_state(c, s[i])[k] = (float)(i + 1);
+    }
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < STATE; k++) assert_true(cache_state(c, s[i])[k] == (float)(i + 1));
+    assert_int_equal(cache_reserved(c), 3 * one);
+    cache_close(c, s[1]);
+    assert_int_equal(cache_used(c), 2 * STATE_BYTES);
+    assert_ok(cache_open(c, 1, &s[1])); /* a new sequence remembers nothing */
+    for (int k = 0; k < STATE; k++) assert_true(cache_state(c, s[1])[k] == 0);
+    cache_free(c);
+}
+
+/* Where states alone would pass the budget there are fewer places; one there always is. */
+static void few_states(void **state)
+{
+    (void)state;
+    static const cache_layer_spec wide = {0, 0, 0, 0, 1000};
+    static const cachespec only = {1, &wide};
+    const uint64_t one = cache_bytes(&only, KV_F16, MAX_STEP, CTX);
+    assert_int_equal(one, 4032);
+    for (uint64_t room = 0; room < 4; room++) {
+        cache *c = NULL;
+        seq_id s;
+        const cache_opts o = {KV_F16, SEQS, CTX, MAX_STEP, room * one + 1};
+        assert_ok(cache_new(&only, &o, &c, NULL));
+        for (uint64_t i = 0; i < (room ? room : 1); i++) {
+            assert_ok(cache_open(c, CTX, &s));
+            cache_reserve(c, s, MAX_STEP);
+            cache_commit(c, s, MAX_STEP);
+        }
+        assert_int_equal(cache_open(c, CTX, &s), CAIRN_E_BUSY);
+        cache_free(c);
+    }
+}
+
 static cairn_status make_and_free(void *ctx)
 {
-    (void)ctx;
     cache *c = NULL;
     const cache_opts o = {KV_F32, SEQS, CTX, MAX_STEP, 1 << 24};
-    const cairn_status st = cache_new(&spec, &o, &c, NULL);
+    const cairn_status st = cache_new(ctx, &o, &c, NULL);
     if (st == CAIRN_OK) cache_free(c);
     return st;
 }
@@ -195,19 +252,23 @@ static cairn_status make_and_free(void *ctx)
 static void no_memory(void **state)
 {
     (void)state;
-    assert_true(fault_loop(make_and_free, NULL) >= 8);
+    const cachespec *specs[] = {&spec, &hybrid};
+    for (int i = 0; i < 2; i++)
+        assert_true(fault_loop(make_and_free, (void *)(uintptr_t)specs[i]) >= 8);
 }
 
 static void bad_spec(void **state)
 {
     (void)state;
-    const cache_layer_spec bad = {0, 8, 8, 0};
-    const cachespec s = {1, &bad};
+    static const cache_layer_spec bad[] = {{0, 8, 8, 0, 5}, {0, 0, 0, 0, 0}, {1, 8, 8, 0, -1}};
     const cache_opts o = {KV_F16, SEQS, CTX, MAX_STEP, 1 << 24};
     cache *c;
     cairn_diag dg;
-    assert_int_equal(cache_new(&s, &o, &c, &dg), CAIRN_E_ARG);
-    assert_says(&dg, "layer 0");
+    for (int i = 0; i < 3; i++) {
+        const cachespec s = {1, &bad[i]};
+        assert_int_equal(cache_new(&s, &o, &c, &dg), CAIRN_E_ARG);
+        assert_says(&dg, "layer 0");
+    }
 }
 
 int main(void)
@@ -216,6 +277,7 @@ int main(void)
         cmocka_unit_test(layout),       cmocka_unit_test(exact_bytes),
         cmocka_unit_test(random_order), cmocka_unit_test(bound_is_tight),
         cmocka_unit_test(no_memory),    cmocka_unit_test(bad_spec),
+        cmocka_unit_test(states),       cmocka_unit_test(few_states),
     };
     return cmocka_run_group_tests_name("cache", tests, NULL, NULL);
 }
