@@ -112,7 +112,8 @@ static void bench_open(bench *b, const shape *sh, int32_t threads, const char *i
         b->blocks[i] = b->cache + (size_t)i * layer * (size_t)n_layer;
     for (int32_t i = 0; i < n_layer; i++)
         b->kv[i] = (kv_layer){
-            0, sh->codec, sh->n_kv, sh->dim, sh->dim, (size_t)i * layer, (size_t)i * layer + half};
+            0, sh->codec, sh->n_kv, sh->dim, sh->dim, (size_t)i * layer, (size_t)i * layer + half,
+            0};
     b->group = b->blocks;
     b->pos = calloc((size_t)rows, sizeof *b->pos);
     for (int32_t i = 0; i < rows; i++) b->pos[i] = depth + i;

@@ -84,7 +84,7 @@ typedef struct cache {
 static void cache_open(cache *m, const attend_case *c)
 {
     const size_t e = kv_codec_bytes(c->codec), keys = (size_t)(c->n_kv * KV_BLOCK * c->dk) * e;
-    m->kv = (kv_layer){0, c->codec, c->n_kv, c->dk, c->dv, 64, 64 + round_up(keys, 64)};
+    m->kv = (kv_layer){0, c->codec, c->n_kv, c->dk, c->dv, 64, 64 + round_up(keys, 64), 0};
     m->size = m->kv.v_off + (size_t)(c->n_kv * KV_BLOCK * c->dv) * e;
     for (int32_t i = 0; i < MAX_BLOCKS; i++) {
         m->block[i] = aligned_alloc(64, round_up(m->size, 64));
