@@ -134,7 +134,7 @@ $(B)/cairn: $(obj_cli) $(B)/internal.a
 $(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(CFLAGS_ALL) $(call opt,$<) $(call conv,$<) $(call isa,$<) \
-	    $(if $(filter tests/%,$<),-Itests) -c -o $@ $<
+	    $(if $(filter tests/% bench/%,$<),-Itests) -c -o $@ $<
 $(B)/%.o: %.cc $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(CXXFLAGS_ALL) $(OPT) -c -o $@ $<
@@ -166,7 +166,8 @@ $(B)/examples/%: examples/%.c $(B)/libcairn.a $(B)/cairn.pc
 
 # Programs under bench/ measure; kern-bench: the kernels, on one thread and on two.
 $(B)/bench/%: $(B)/bench/%.o $(B)/internal.a
-	$(call say,LINK)$(LINK) -o $@ $^ $(LIBS)
+	$(call say,LINK)$(LINK) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
+$(B)/bench/bench_attend: $(B)/tests/ops/ops_rig.o
 kern-bench: $(B)/bench/bench_linear
 	$< 1
 	$< 2
@@ -201,7 +202,8 @@ run:
 is_part := $(filter-out $(TESTS),$(test_main))
 PY_TESTS ?= tests
 run_py := $(if $(is_part),,--bin $(B)/cairn $(PY_TESTS:%=--pytest %))
-test-side: all $(patsubst %.c,$(B)/%,$(test_side))
+# Benchmarks are built with the tests, so that they keep compiling.
+test-side: all $(patsubst %.c,$(B)/%,$(test_side) $(wildcard bench/bench_*.c))
 test-build: $(test_bin) $(if $(is_part),,test-side)
 test:
 	@tools/install-deps
@@ -255,4 +257,4 @@ print-libs:
 clean:
 	rm -rf $(B) $(B)-asan $(B)-tsan $(B)-fuzz $(B)-clang $(B)-arm64
 
--include $(patsubst %.o,%.d,$(obj_lib) $(obj_cli) $(call obj,$(test_c) $(fuzz_all) $(wildcard examples/*.c)))
+-include $(patsubst %.o,%.d,$(obj_lib) $(obj_cli) $(call obj,$(test_c) $(fuzz_all) $(wildcard bench/*.c examples/*.c)))
