@@ -63,7 +63,8 @@ static inline val linear(fwd *f, val x, const weight *w)
     return nn_emit(f, &o, w->rows);
 }
 
-/* Over each head of width `dim` (the whole row: dim = its width). */
+/* Over each head of width `dim` (the whole row: dim = its width).  The gain may be as long as the row or
+   a part of it, a whole number of heads. */
 static inline val rms_norm_heads(fwd *f, val x, const weight *gain, int32_t dim, float eps)
 {
     op o = nn_op(f, OP_RMS_NORM, x, VAL_NONE, VAL_NONE);
@@ -182,6 +183,16 @@ static inline val gate(fwd *f, val x, val g)
 {
     op o = nn_op(f, OP_GATE, x, g, VAL_NONE);
     return nn_emit(f, &o, nn_cols(f, x));
+}
+
+/* Over time; the layer's state holds its part, (w->rows - 1) · w->cols floats, from `state` on. */
+static inline val conv(fwd *f, val x, const weight *w, bool silu, int32_t state)
+{
+    op o = nn_op(f, OP_CONV, x, VAL_NONE, VAL_NONE);
+    o.w[0] = w;
+    o.u.conv.silu = silu;
+    o.u.conv.state = state;
+    return nn_emit(f, &o, w->cols);
 }
 
 typedef struct routes {

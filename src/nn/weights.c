@@ -6,11 +6,13 @@
 #include "nn/weights_priv.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/diag.h"
+#include "base/fmath.h"
 #include "base/str.h"
 
 enum { AUDIT_NAMES = 12 };
@@ -71,12 +73,26 @@ cairn_status weights_misshapen(const tensor_desc *t, const char *expected, cairn
                     t->name.ptr, found, expected);
 }
 
+static bool vector_fits(const tensor_desc *t, int32_t n, uint32_t flags)
+{
+    if (n == 1 && t->n_dim == 0) return true;
+    if ((flags & W_FLAT) && t->n_dim == 2)
+        return t->dim[0] > 0 && n % t->dim[0] == 0 && t->dim[1] == n / t->dim[0];
+    return t->n_dim == 1 && t->dim[0] == n;
+}
+
+/* Any f32, infinities and NaN too. */
+static float exp_f32(float x)
+{
+    return x != x ? x : x < -104.0f ? 0.0f : x > 89.0f ? INFINITY : (float)fmath_exp((double)x);
+}
+
 /* A vector of n elements as f32 in the arena. */
-static cairn_status load_vector(weights *w, const tensor_desc *t, int32_t n, float plus,
+static cairn_status load_vector(weights *w, const tensor_desc *t, int32_t n, uint32_t flags,
                                 const float **out, cairn_diag *dg)
 {
-    const bool scalar = n == 1 && t->n_dim == 0;
-    if (!scalar && (t->n_dim != 1 || t->dim[0] != n)) {
+    const bool hf = w->src->format == SOURCE_SAFETENSORS;
+    if (!vector_fits(t, n, flags)) {
         char want[48];
         (void)snprintf(want, sizeof want, "[%d]", (int)n);
         return weights_misshapen(t, want, dg);
@@ -89,7 +105,8 @@ static cairn_status load_vector(weights *w, const tensor_desc *t, int32_t n, flo
     if (!f) return diag_set(dg, CAIRN_E_NOMEM, "%d floats for %s", (int)n, t->name.ptr);
     if (!bytes) dtype_to_f32(t->type, t->data, f, (size_t)n);
     for (int32_t i = 0; bytes && i < n; i++) f[i] = t->data[i];
-    for (int32_t i = 0; plus != 0.0f && i < n; i++) f[i] += plus;
+    for (int32_t i = 0; (flags & W_PLUS_ONE) && hf && i < n; i++) f[i] += 1.0f;
+    for (int32_t i = 0; (flags & W_NEG_EXP) && hf && i < n; i++) f[i] = -exp_f32(f[i]);
     w->used[t - w->src->tensor] = 1;
     *out = f;
     return CAIRN_OK;
@@ -100,7 +117,7 @@ cairn_status weights_vector(weights *w, const char *name, int32_t n, const float
 {
     const tensor_desc *t = source_find(w->src, name);
     *out = NULL;
-    return t ? load_vector(w, t, n, 0.0f, out, dg) : CAIRN_OK;
+    return t ? load_vector(w, t, n, 0, out, dg) : CAIRN_OK;
 }
 
 cairn_status weights_keep(weights *w, weight *item, cairn_diag *dg)
@@ -154,7 +171,7 @@ static cairn_status find_bias(weights *w, const char *hf, const char *gguf, uint
     *out = NULL;
     if (!(flags & (w->may_bias | w->need_bias))) return CAIRN_OK;
     const tensor_desc *t = find(w, hf, gguf, layer, ".bias", name);
-    if (t) return load_vector(w, t, rows, 0.0f, out, dg);
+    if (t) return load_vector(w, t, rows, 0, out, dg);
     if (!(flags & w->need_bias)) return CAIRN_OK;
     return diag_set(dg, CAIRN_E_CORRUPT, "%s: tensor %s is missing", w->src->path, name);
 }
@@ -189,7 +206,6 @@ static cairn_status keep_rows(weights *w, const tensor_desc *t, int32_t first, i
 static cairn_status keep_vector(weights *w, const tensor_desc *t, int32_t cols, uint32_t flags,
                                 const weight **out, cairn_diag *dg)
 {
-    const bool plus = (flags & W_PLUS_ONE) && w->src->format == SOURCE_SAFETENSORS;
     weight *item = arena_calloc(w->a, 1, sizeof *item);
     if (!item) return diag_set(dg, CAIRN_E_NOMEM, "weight %s", t->name.ptr);
     *item = (weight){.name = t->name.ptr,
@@ -198,7 +214,48 @@ static cairn_status keep_vector(weights *w, const tensor_desc *t, int32_t cols, 
                      .cols = cols,
                      .data = t->data,
                      .size = t->size};
-    TRY(load_vector(w, t, cols, plus ? 1.0f : 0.0f, &item->f32, dg));
+    TRY(load_vector(w, t, cols, flags, &item->f32, dg));
+    TRY(weights_keep(w, item, dg));
+    *out = item;
+    return CAIRN_OK;
+}
+
+static cairn_status check_conv(const tensor_desc *t, int32_t rows, int32_t cols, cairn_diag *dg)
+{
+    const bool three =
+        t->n_dim == 3 && (t->dim[1] == 1 || t->dim[2] == 1) && t->dim[1] * t->dim[2] == rows;
+    if (!(three || (t->n_dim == 2 && t->dim[1] == rows)) || t->dim[0] != cols) {
+        char want[48];
+        (void)snprintf(want, sizeof want, "[%d, 1, %d]", (int)cols, (int)rows);
+        return weights_misshapen(t, want, dg);
+    }
+    if (t->packed || !dtype_can_dequant(t->type) || dtype_block(t->type) != 1)
+        return diag_set(dg, CAIRN_E_UNSUPPORTED, "%s: tensor %s: type is %s; expected a float type",
+                        t->file, t->name.ptr, tensor_type_name(t));
+    return CAIRN_OK;
+}
+
+static cairn_status keep_conv(weights *w, const tensor_desc *t, int32_t rows, int32_t cols,
+                              const float *bias, const weight **out, cairn_diag *dg)
+{
+    weight *item = arena_calloc(w->a, 1, sizeof *item);
+    float *f = arena_alloc(w->a, (size_t)rows * (size_t)cols * sizeof *f);
+    const size_t step = t->size / (size_t)cols;
+    if (!item || !f) return diag_set(dg, CAIRN_E_NOMEM, "weight %s", t->name.ptr);
+    for (int32_t i = 0; i < cols; i++) {
+        float one[CONV_MAX_ROWS];
+        dtype_to_f32(t->type, t->data + (size_t)i * step, one, (size_t)rows);
+        for (int32_t k = 0; k < rows; k++) f[k * cols + i] = one[k];
+    }
+    *item = (weight){.name = t->name.ptr,
+                     .type = t->type,
+                     .rows = rows,
+                     .cols = cols,
+                     .data = t->data,
+                     .size = t->size,
+                     .bias = bias,
+                     .f32 = f};
+    w->used[t - w->src->tensor] = 1;
     TRY(weights_keep(w, item, dg));
     *out = item;
     return CAIRN_OK;
@@ -222,6 +279,11 @@ static cairn_status bind_one(weights *w, const weight_row *r, int32_t layer, con
     if (!t && (r->flags & W_OPTIONAL)) return CAIRN_OK;
     if (!t) return missing(w, name, rows, cols, dg);
     if (r->rows == DIM_ONE) return keep_vector(w, t, cols, r->flags, field, dg);
+    if (r->flags & W_CONV) {
+        TRY(check_conv(t, rows, cols, dg));
+        TRY(find_bias(w, r->hf, r->gguf, r->flags, layer, cols, &bias, dg));
+        return keep_conv(w, t, rows, cols, bias, field, dg);
+    }
     TRY(check_matrix(t, rows, cols, dg));
     TRY(find_bias(w, r->hf, r->gguf, r->flags, layer, rows, &bias, dg));
     return keep_rows(w, t, 0, rows, r->flags, bias, field, dg);

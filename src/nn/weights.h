@@ -30,6 +30,9 @@ typedef enum dim_name {
     DIM_EXPERTS,    /* routed experts */
     DIM_EXPERT_FFN, /* their width */
     DIM_SHARED_FFN, /* width of the experts that every token meets */
+    DIM_IN,         /* what a recurrent layer makes of its input, all parts */
+    DIM_CONV,       /* columns of a convolution over time */
+    DIM_KERNEL,     /* its rows, at most CONV_MAX_ROWS */
     DIM_COUNT
 } dim_name;
 
@@ -46,8 +49,16 @@ enum {
     W_BIAS_MLP = 256,
     W_BIAS_ROUTER = 1024,
     W_ROUTER = 2048, /* chooses experts: f32 in every mode */
-    W_BARE = 512     /* the name has no ".weight" */
+    W_BARE = 512,    /* the name has no ".weight" */
+    /* DIM_KERNEL × DIM_CONV, in files [columns, rows] with a dimension of 1 somewhere or none: f32 and the
+       other way round in memory */
+    W_CONV = 4096,
+    W_BIAS_CONV = 8192,
+    W_NEG_EXP = 16384, /* a vector of which HF files store the logarithm of minus it */
+    W_FLAT = 32768     /* a vector that files may store in two dimensions */
 };
+
+enum { CONV_MAX_ROWS = 32 }; /* files hold 3 or 4 */
 
 typedef struct weight_row {
     size_t field;          /* offsetof(struct, field) of a `const weight *` */

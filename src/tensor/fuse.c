@@ -1,6 +1,7 @@
 /* Rewrites of a recorded program; every one leaves each row's bits as they are.
 
    rows      a value that only wanted rows read is computed for those alone; SELECT marks the change
+             (what is left behind for later steps, keys or a recurrence's state, needs all rows)
    siblings  LINEARs of one input, recorded close together, become one op (the input is quantised
              once, one fork-join instead of three)
    residual  LINEAR, then ADD of its result, becomes LINEAR with a residual
@@ -52,7 +53,7 @@ static void mark_rows(const prog *p, bool *all)
 {
     for (int32_t i = p->n_op - 1; i >= 0; i--) {
         const op *o = &p->op[i];
-        bool whole = o->kind == OP_TAP;
+        bool whole = o->kind == OP_TAP || op_is_recurrent(o->kind);
         for (int k = 0; k < OP_MAX_OUT; k++)
             if (o->out[k] != VAL_NONE && all[o->out[k]]) whole = true;
         for (int k = 0; k < OP_MAX_IN; k++) {
@@ -95,8 +96,9 @@ static cairn_status fuse_rows(const prog *in, arena *a, prog *out)
     }
     for (int32_t i = 0; i < in->n_op; i++) {
         op o = in->op[i];
-        /* The embedding looks up every row: its result is whole, and selected where read. */
-        if (o.kind == OP_EMBED) out->value[o.out[0]].rows = ROWS_ALL;
+        /* The embedding looks up every row, a recurrence runs through them: the result is whole, and
+           selected where read. */
+        if (o.kind == OP_EMBED || op_is_recurrent(o.kind)) out->value[o.out[0]].rows = ROWS_ALL;
         if (has_rows_out(out, &o))
             for (int k = 0; k < OP_MAX_IN; k++) {
                 const bool cached = o.kind == OP_ATTEND && k > 0;

@@ -24,6 +24,8 @@
    JOIN      out0[r] = the first of `n` equal parts of in0[r], that of in1[r], the second, …
    HEADS     out0[r] = of each head h: w0's matrix h times in0[r]'s part h; floats in every mode
    GATE      out0[r] = in0[r] · sigmoid(in1[r][0])
+   CONV      of each column over time: out0[r] = act(bias + Σ_j w0[j] · in0[r - K + 1 + j]), w0 [K, cols];
+             act: none or SiLU; rows before the step's come from the state at `state`, the last K - 1 of in0
    ROUTE     in0: a logit an expert.  Scores: softmax of them, their sigmoids or themselves; ranked by
              score (+ w0, the bias of choosing, if given), descending, then by expert, ascending; of
              n_group > 1 groups only the n_group_used whose two best add up highest take part.
@@ -32,7 +34,10 @@
              by rank) + eps if normalised, · scale, · w1
    EXPERTS   out0[r] = Σ over ranks i of in2[r][i] · down_e(act(gate_e in0[r]) · up_e in0[r]) with
              e = in1[r][i]; w0 … w2 are the stacks gate, up, down
-   TAP       copies in0 to the step's tap buffer number `tap`; no output */
+   TAP       copies in0 to the step's tap buffer number `tap`; no output
+
+   Recurrent ops go through all rows of a segment in their order and leave the sequence's state behind
+   (op_is_recurrent): their inputs are whole.  `state` counts floats from the layer's first. */
 #ifndef TENSOR_OP_H
 #define TENSOR_OP_H
 
@@ -55,6 +60,7 @@
     X(JOIN)                                                                                        \
     X(HEADS)                                                                                       \
     X(GATE)                                                                                        \
+    X(CONV)                                                                                        \
     X(ROUTE)                                                                                       \
     X(EXPERTS)                                                                                     \
     X(TAP)
@@ -69,9 +75,18 @@ typedef enum op_kind {
 typedef int32_t val; /* index of a value of the program; VAL_NONE: absent */
 enum { VAL_NONE = -1, OP_MAX_IN = 3, OP_MAX_OUT = 3 };
 
-/* GLU_CLAMPED, of experts only: g = min(gate, limit), u = up cut to ±limit;
+/* GLU_BILINEAR: gate · up as they are; GLU_SIGMOID: sigmoid(gate); GLU_RELU: of gate and up the same value
+   it is relu².  GLU_CLAMPED, of experts only: g = min(gate, limit), u = up cut to ±limit;
    (u + 1) · (g · sigmoid(alpha · g)) */
-typedef enum glu_act { GLU_SILU, GLU_GELU_TANH, GLU_GELU_ERF, GLU_CLAMPED } glu_act;
+typedef enum glu_act {
+    GLU_SILU,
+    GLU_GELU_TANH,
+    GLU_GELU_ERF,
+    GLU_BILINEAR,
+    GLU_SIGMOID,
+    GLU_RELU,
+    GLU_CLAMPED
+} glu_act;
 
 typedef struct glu_spec {
     glu_act act;
@@ -150,11 +165,16 @@ typedef struct op {
             float scalar; /* SCALE's factor, SOFTCAP's cap */
         } map;
         struct {
+            int32_t state;
+            bool silu;
+        } conv;
+        struct {
             int32_t tap;
         } tap;
     } u;
 } op;
 
 const char *op_name(op_kind k);
+bool op_is_recurrent(op_kind k);
 
 #endif

@@ -21,6 +21,11 @@ const char *op_name(op_kind k)
     return (unsigned)k < OP_COUNT ? op_names[k] : "?";
 }
 
+bool op_is_recurrent(op_kind k)
+{
+    return k == OP_CONV;
+}
+
 void prog_init(prog *p, arena *a)
 {
     *p = (prog){.a = a, .logits = VAL_NONE};
@@ -97,7 +102,8 @@ static bool check_norm(prog *p, const op *o)
 {
     const int32_t n = cols(p, o->in[0]);
     return want(p, o, "width over the group, remainder", n % o->u.norm.group, 0) &&
-           want(p, o, "length of the gain", o->w[0]->cols, o->u.norm.group) &&
+           want(p, o, "width over the gains, remainder", n % o->w[0]->cols, 0) &&
+           want(p, o, "gains over the group, remainder", o->w[0]->cols % o->u.norm.group, 0) &&
            want(p, o, "width of the output", cols(p, o->out[0]), n) &&
            (o->in[1] == VAL_NONE || want(p, o, "width of the residual", cols(p, o->in[1]), n));
 }
@@ -187,6 +193,9 @@ static bool check(prog *p, const op *o)
     case OP_GATE:
         return want(p, o, "width of the gate", cols(p, o->in[1]), 1) &&
                want(p, o, "width of the output", cols(p, o->out[0]), cols(p, o->in[0]));
+    case OP_CONV:
+        return want(p, o, "width of the input", cols(p, o->in[0]), o->w[0]->cols) &&
+               want(p, o, "width of the output", cols(p, o->out[0]), o->w[0]->cols);
     case OP_ROUTE:
         return check_route(p, o);
     case OP_EXPERTS:

@@ -59,8 +59,10 @@ static void print_math(void)
     static const struct {
         const char *name;
         float (*f)(float);
-    } all[] = {{"exp", kern_exp},   {"tanh", kern_tanh},           {"erfc", kern_erfc},
-               {"silu", kern_silu}, {"gelu_tanh", kern_gelu_tanh}, {"gelu_erf", kern_gelu_erf}};
+    } all[] = {
+        {"exp", kern_exp},          {"tanh", kern_tanh},           {"erfc", kern_erfc},
+        {"silu", kern_silu},        {"gelu_tanh", kern_gelu_tanh}, {"gelu_erf", kern_gelu_erf},
+        {"softplus", kern_softplus}};
     uint64_t h;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         h = 0;
@@ -82,6 +84,8 @@ static void print_math(void)
 static void print_vec(const kern_vec *v)
 {
     enum { HALF = N / 2 };
+    static const char *const glu_name[KERN_GLUS] = {"glu silu",     "glu gelu_tanh", "glu gelu_erf",
+                                                    "glu bilinear", "glu sigmoid",   "glu relu"};
     float s = v->sum_sq(b, N);
     say("sum_sq", add_floats(0, &s, 1));
     s = v->add_sum_sq(y, b, c, N);
@@ -92,10 +96,7 @@ static void print_vec(const kern_vec *v)
     say("softcap", add_floats(0, y, N));
     for (int g = 0; g < KERN_GLUS; g++) {
         v->glu[g](y, a, b, N);
-        say(g == GLU_SILU        ? "glu silu"
-            : g == GLU_GELU_TANH ? "glu gelu_tanh"
-                                 : "glu gelu_erf",
-            add_floats(0, y, N));
+        say(glu_name[g], add_floats(0, y, N));
     }
     v->rope_halves(y, a, b, c, HALF);
     say("rope_halves", add_floats(0, y, N));
@@ -106,6 +107,8 @@ static void print_vec(const kern_vec *v)
     say("axpy", add_floats(0, y, N));
     v->divide(y, a, 3.0f, N);
     say("divide", add_floats(0, y, N));
+    v->conv(y, &(kern_conv){a, c, b, c, 1, 2, HALF, true}, HALF);
+    say("conv", add_floats(0, y, HALF));
 }
 
 static void print_attend(const kern_vec *v)

@@ -20,6 +20,15 @@ static double true_gelu_erf(double x)
     return 0.5 * x * erfc(-x * M_SQRT1_2);
 }
 
+static double true_sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+static double true_softplus(double x)
+{
+    return fmax(x, 0) + log1p(exp(-fabs(x)));
+}
+
 static const xielu_params xielu_case = {0.8f, 0.6f, 0.5f, -1e-6f};
 static float our_xielu(float x)
 {
@@ -50,6 +59,9 @@ static const math_case cases[] = {
     {"silu", kern_silu, true_silu, -80, 100, 1e-35, 2.5e-7},
     {"gelu_tanh", kern_gelu_tanh, true_gelu_tanh, -3, 20, 2.5e-7, 2e-7},
     {"gelu_erf", kern_gelu_erf, true_gelu_erf, -12, 20, 2.5e-7, 2e-7},
+    {"sigmoid", kern_sigmoid, true_sigmoid, -80, 100, 0, 2.5e-7},
+    {"softplus", kern_softplus, true_softplus, -80, 100, 0, 2.5e-7},
+    {"softplus of nearly 0", kern_softplus, true_softplus, -1e-2f, 1e-2f, 0, 2e-7},
     {"xielu", our_xielu, true_xielu, -8, 20, 7e-7, 2e-7},
     {"xielu of nearly 0", our_xielu, true_xielu, -1e-3f, 1e-3f, 1e-12, 2e-7},
 };
@@ -110,8 +122,8 @@ static void test_sincos(void **state)
 static void test_ends(void **state)
 {
     (void)state;
-    float (*const all[])(float) = {kern_exp,  kern_tanh,      kern_erfc,
-                                   kern_silu, kern_gelu_tanh, kern_gelu_erf};
+    float (*const all[])(float) = {kern_exp,       kern_tanh,     kern_erfc,    kern_silu,
+                                   kern_gelu_tanh, kern_gelu_erf, kern_sigmoid, kern_softplus};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         assert_true(isnan(all[i](NAN)));
         assert_true(isnan(all[i](-NAN)));
@@ -123,6 +135,9 @@ static void test_ends(void **state)
     assert_true(kern_tanh(INFINITY) == 1 && kern_tanh(-INFINITY) == -1 && kern_tanh(1e30f) == 1);
     assert_true(kern_tanh(0) == 0 && signbit(kern_tanh(-0.0f)));
     assert_true(kern_tanh(0x1p-140f) == 0x1p-140f);
+    assert_true(kern_softplus(INFINITY) == INFINITY && kern_softplus(-INFINITY) == 0);
+    assert_true(kern_softplus(25) == 25 && kern_sigmoid(INFINITY) == 1 &&
+                kern_sigmoid(-1e30f) == 0);
     float (*const gates[])(float) = {kern_silu, kern_gelu_tanh, kern_gelu_erf};
     for (size_t i = 0; i < sizeof gates / sizeof *gates; i++) {
         assert_true(gates[i](1e30f) == 1e30f && gates[i](3e38f) == 3e38f);

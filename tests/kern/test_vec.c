@@ -106,6 +106,30 @@ SLOT(gelu_erf)
     v->glu[GLU_GELU_ERF](y, a, b, n);
     return 0;
 }
+SLOT(bilinear)
+{
+    UNUSED;
+    v->glu[GLU_BILINEAR](y, a, b, n);
+    return 0;
+}
+SLOT(sigmoid)
+{
+    UNUSED;
+    v->glu[GLU_SIGMOID](y, a, b, n);
+    return 0;
+}
+SLOT(relu)
+{
+    UNUSED;
+    v->glu[GLU_RELU](y, a, b, n);
+    return 0;
+}
+SLOT(conv)
+{
+    UNUSED;
+    v->conv(y, &(kern_conv){b, c, a, s > 0 ? c : NULL, 1, 2, n, s > 0}, n);
+    return 0;
+}
 SLOT(xielu)
 {
     UNUSED;
@@ -148,7 +172,8 @@ static const slot slots[] = {
     SLOT(silu, 1, true, 0),        SLOT(gelu_tanh, 1, true, 0),  SLOT(gelu_erf, 1, true, 0),
     SLOT(rope_halves, 2, true, 0), SLOT(rope_pairs, 2, true, 0), SLOT(axpy, 1, true, 0.7f),
     SLOT(divide, 1, true, 3),      SLOT(sum, 1, false, 0),       SLOT(center, 1, true, 0.3f),
-    SLOT(xielu, 1, true, -1e-6f),
+    SLOT(xielu, 1, true, -1e-6f),  SLOT(bilinear, 1, true, 0),   SLOT(sigmoid, 1, true, 0),
+    SLOT(relu, 1, true, 0),        SLOT(conv, 2, false, 0),      SLOT(conv, 2, false, 1),
 };
 
 static void check_slot(const slot *t, const kern_vec *ref, const kern_vec *v, isa_level l, size_t n,

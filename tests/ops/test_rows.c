@@ -95,6 +95,21 @@ static float want_gelu_tanh(const float *a, const float *b, int32_t row, int32_t
     (void)row;
     return kern_gelu_tanh(a[i]) * b[i];
 }
+static float want_bilinear(const float *a, const float *b, int32_t row, int32_t i)
+{
+    (void)row;
+    return a[i] * b[i];
+}
+static float want_sigmoid(const float *a, const float *b, int32_t row, int32_t i)
+{
+    (void)row;
+    return 1.0f / (1.0f + kern_exp(-a[i])) * b[i];
+}
+static float want_relu(const float *a, const float *b, int32_t row, int32_t i)
+{
+    (void)row;
+    return fmaxf(a[i], 0) * b[i];
+}
 static float want_gelu_erf(const float *a, const float *b, int32_t row, int32_t i)
 {
     (void)row;
@@ -190,6 +205,21 @@ static const row_case cases[] = {
      ROWS_ALL,
      false,
      want_gelu_erf},
+    {"GLU bilinear",
+     {.kind = OP_GLU, .in = {0, 1, -1}, .out = {2, -1, -1}, .u.glu = {GLU_BILINEAR}},
+     ROWS_ALL,
+     false,
+     want_bilinear},
+    {"GLU sigmoid",
+     {.kind = OP_GLU, .in = {0, 1, -1}, .out = {2, -1, -1}, .u.glu = {GLU_SIGMOID}},
+     ROWS_ALL,
+     false,
+     want_sigmoid},
+    {"GLU relu",
+     {.kind = OP_GLU, .in = {0, 1, -1}, .out = {2, -1, -1}, .u.glu = {GLU_RELU}},
+     ROWS_ALL,
+     false,
+     want_relu},
     {"SELECT",
      {.kind = OP_SELECT, .in = {0, -1, -1}, .out = {2, -1, -1}},
      ROWS_OUT,

@@ -91,6 +91,7 @@ void cpu_slice(cpu_run *r, const op *o);
 void cpu_join(cpu_run *r, const op *o);
 void cpu_heads(cpu_run *r, const op *o);
 void cpu_gate(cpu_run *r, const op *o);
+void cpu_conv(cpu_run *r, const op *o);
 void cpu_route(cpu_run *r, const op *o);
 void cpu_experts(cpu_run *r, const op *o);
 

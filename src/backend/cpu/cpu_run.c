@@ -58,6 +58,7 @@ void cpu_row_spans(const cpu_run *r, int32_t n_rows, int32_t cols, size_t grain,
     X(JOIN, join)                                                                                  \
     X(HEADS, heads)                                                                                \
     X(GATE, gate)                                                                                  \
+    X(CONV, conv)                                                                                  \
     X(ROUTE, route)                                                                                \
     X(EXPERTS, experts)
 

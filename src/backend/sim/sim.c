@@ -1,7 +1,8 @@
 /* The simulated backend.  Each position leaves a hash of the whole sequence so far in every group's
-   cache block, in the first bytes of the block.  A row chains on from its predecessor's hash and
+   cache block, in the first bytes of the block, and in the recurrent state if there is one.  A row chains on from its predecessor's hash and
    mixes in what it finds at two positions of each group that it may see: a block dropped too early,
-   shared by mistake or never written changes its logits, or is a NULL that is read. */
+   shared by mistake or never written changes its logits, or is a NULL that is read; so does a state that
+   was not emptied. */
 #include "backend/sim/sim.h"
 
 #include <assert.h>
@@ -120,9 +121,12 @@ static int32_t window_of(const prog *p, const step *s, int32_t group)
 /* Writes the row's hash into the cache; answers what its logits are made from. */
 static uint64_t run_row(const exec *x, const step *s, const segment *g, int32_t pos, int32_t id)
 {
-    const uint64_t before = pos > 0 ? look(g, 0, pos - 1) : x->d->seed;
+    uint64_t left = 0; /* by the row before, in the recurrent state; none yet: 0 */
+    if (g->state) memcpy(&left, g->state, sizeof left);
+    const uint64_t before = pos == 0 ? x->d->seed ^ left : s->n_group ? look(g, 0, pos - 1) : left;
     const uint64_t h = mix(mix(before, (uint64_t)id), long_table(x->pl->p, g));
-    uint64_t seen = h;
+    uint64_t seen = mix(h, left);
+    if (g->state) memcpy(g->state, &h, sizeof h);
     for (int32_t k = 0; k < s->n_group; k++) {
         memcpy(slot(g, k, pos), &h, sizeof h);
         const int32_t window = window_of(x->pl->p, s, k);

@@ -8,7 +8,7 @@
 #include "model/family.h"
 
 static const cache_layer_spec layers[] = {
-    {1, 4, 4, 0, 0}, {1, 4, 4, SIM_WINDOW, 0}, {1, 4, 4, SIM_WINDOW, 0}, {1, 4, 4, 0, 0}};
+    {1, 4, 4, 0, 4}, {1, 4, 4, SIM_WINDOW, 0}, {1, 4, 4, SIM_WINDOW, 0}, {1, 4, 4, 0, 0}};
 
 static val forward(fwd *f, const model *m)
 {

@@ -133,6 +133,7 @@ static void run_row(machine *m, const op *o, int32_t r, const uint64_t *kv)
         case OP_JOIN:
         case OP_HEADS:
         case OP_GATE:
+        case OP_CONV:
         case OP_ROUTE:
         case OP_EXPERTS:
         case OP_TAP:
@@ -219,6 +220,30 @@ static void rewrites_do_something(void **state)
     arena_deinit(&a);
 }
 
+/* A recurrence as the last thing: its state needs every row, what comes after it only the wanted ones. */
+static void recurrences_see_every_row(void **state)
+{
+    (void)state;
+    arena a;
+    prog p, f;
+    arena_init(&a, MEM_MODEL);
+    prog_init(&p, &a);
+    op e = make_op(OP_EMBED, VAL_NONE, VAL_NONE, VAL_NONE, -1);
+    e.w[0] = &wide;
+    const val in = put_linear(&p, put(&p, e), 0);
+    op conv = make_op(OP_CONV, in, VAL_NONE, VAL_NONE, 0);
+    conv.w[0] = &wide;
+    const val mid = put(&p, conv);
+    const val out = put_linear(&p, mid, 0);
+    prog_set_output(&p, put_linear(&p, out, -1));
+    assert_ok(fuse_prog(&p, FUSE_ROWS, &a, &f));
+    assert_int_equal(f.value[in].rows, ROWS_ALL);
+    assert_int_equal(f.value[mid].rows, ROWS_ALL);
+    assert_int_equal(f.value[out].rows, ROWS_OUT);
+    assert_int_equal(f.n_op, p.n_op + 1); /* one SELECT, behind it */
+    arena_deinit(&a);
+}
+
 static void wrong_shapes_are_named(void **state)
 {
     (void)state;
@@ -239,6 +264,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rewrites_keep_the_result),
         cmocka_unit_test(rewrites_do_something),
+        cmocka_unit_test(recurrences_see_every_row),
         cmocka_unit_test(wrong_shapes_are_named),
     };
     return cmocka_run_group_tests_name("prog", tests, NULL, NULL);

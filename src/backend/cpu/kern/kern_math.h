@@ -9,6 +9,9 @@
               else 1 - 2 / (exp(2a) + 1)
    erfc(z)    z >= 0: t = 1 / fma(z, 0.5, 1), RN(t·Horner(ERFC_C, t)) · exp(-RN(z·z))
    silu(x)    x / (1 + exp(-x))
+   sigmoid(x) 1 / (1 + exp(-x))
+   softplus   of z = exp(-|x|): s = z / (z + 2), q = RN(s·s), p = Horner(1/15, 1/13, …, 1/3; q) by fma,
+              l = RN(2·fma(RN(s·q), p, s));  x > 0: x + l, else l
    gelu_tanh  x / (1 + exp(-RN(x·fma(RN(x·x), GELU_C1, GELU_C0))));  ½x(1+tanh u) = x / (1+exp(-2u))
    xielu(x)   x > 0: RN(RN(alpha_p·x)·x) + RN(beta·x); else, of m = min(x, eps),
               RN(alpha_n·RN(rest(m) + RN(m - x))) + RN(beta·x), where rest(m) = exp(m) - 1 - m is
@@ -58,6 +61,8 @@ float kern_exp(float x);
 float kern_tanh(float x);
 float kern_erfc(float z);
 float kern_silu(float x);
+float kern_sigmoid(float x);
+float kern_softplus(float x);
 float kern_gelu_tanh(float x);
 float kern_gelu_erf(float x);
 float kern_xielu(float x, const xielu_params *p);

@@ -7,7 +7,7 @@
 #include "tensor/kvview.h"
 #include "tensor/op.h"
 
-enum { KERN_CODECS = KV_F32 + 1, KERN_GLUS = GLU_GELU_ERF + 1, ATTEND_SPLIT = 256 };
+enum { KERN_CODECS = KV_F32 + 1, KERN_GLUS = GLU_CLAMPED, ATTEND_SPLIT = 256 };
 
 /* C[i][16t + l] = (add ? C : +0), then for k = 0 … n-1: C = fmaf(A[i][k], B[t][k][l], C), where
    A[i] = a + i·lda, B[t][k] = b + t·strip + k·row (elements of the codec, 16 lanes read), and
@@ -23,6 +23,19 @@ typedef struct kern_mm {
        second-level cache on the way; NULL: none. */
     const void *ahead[2];
 } kern_mm;
+
+/* A convolution of n columns over k rows, the oldest first: n_old of them from `old` on, then `now`, rows
+   (of w too) `ld` apart. */
+typedef struct kern_conv {
+    const float *old, *now, *w, *bias; /* bias NULL: +0 */
+    size_t n_old, k, ld;
+    bool silu;
+} kern_conv;
+
+static inline const float *kern_conv_row(const kern_conv *c, size_t j)
+{
+    return j < c->n_old ? c->old + j * c->ld : c->now + (j - c->n_old) * c->ld;
+}
 
 typedef struct kern_vec {
     /* lane16 (sixteen chains of fmaf by index mod 16, then +8, +4, +2, +1) of x·x */
@@ -45,6 +58,8 @@ typedef struct kern_vec {
     void (*glu_clamped)(float *y, const float *g, const float *u, size_t n, float alpha,
                         float limit);
     void (*xielu)(float *y, const float *x, const xielu_params *p, size_t n);
+    /* y = bias; y = fma(w[j], x[j], y) by rising j; then silu(y) if wanted */
+    void (*conv)(float *y, const kern_conv *c, size_t n);
     /* n pairs (x1, x2): y1 = fma(x1, c, -RN(x2·s)), y2 = fma(x2, c, RN(x1·s)).
        Halves: x1 = x[i], x2 = x[n + i]; pairs: x1 = x[2i], x2 = x[2i + 1]. */
     void (*rope_halves)(float *y, const float *x, const float *c, const float *s, size_t n);

@@ -57,6 +57,26 @@ float kern_silu(float x)
     return x / (1.0f + kern_exp(-x));
 }
 
+float kern_sigmoid(float x)
+{
+    return 1.0f / (1.0f + kern_exp(-x));
+}
+
+/* With z = exp(-|x|) and s = z / (2 + z), at most 1/3: log(1 + z) = 2·atanh(s). */
+float kern_softplus(float x)
+{
+    float z = kern_exp(-fabsf(x));
+    float s = z / (z + 2.0f), ss = s * s;
+    float p = fmaf(1.0f / 15.0f, ss, 1.0f / 13.0f);
+    p = fmaf(p, ss, 1.0f / 11.0f);
+    p = fmaf(p, ss, 1.0f / 9.0f);
+    p = fmaf(p, ss, 1.0f / 7.0f);
+    p = fmaf(p, ss, 1.0f / 5.0f);
+    p = fmaf(p, ss, 1.0f / 3.0f);
+    float log1p = 2.0f * fmaf(s * ss, p, s);
+    return x > 0.0f ? x + log1p : log1p;
+}
+
 float kern_gelu_tanh(float x)
 {
     float u = x * fmaf(x * x, GELU_C1, GELU_C0);

@@ -82,6 +82,31 @@ static void ref_glu_gelu_erf(float *y, const float *g, const float *u, size_t n)
     for (size_t i = 0; i < n; i++) y[i] = kern_gelu_erf(g[i]) * u[i];
 }
 
+static void ref_glu_bilinear(float *y, const float *g, const float *u, size_t n)
+{
+    for (size_t i = 0; i < n; i++) y[i] = g[i] * u[i];
+}
+
+static void ref_glu_sigmoid(float *y, const float *g, const float *u, size_t n)
+{
+    for (size_t i = 0; i < n; i++) y[i] = kern_sigmoid(g[i]) * u[i];
+}
+
+static void ref_glu_relu(float *y, const float *g, const float *u, size_t n)
+{
+    for (size_t i = 0; i < n; i++) y[i] = (g[i] < 0.0f ? 0.0f : g[i]) * u[i];
+}
+
+static void ref_conv(float *y, const kern_conv *c, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        float sum = c->bias ? c->bias[i] : 0.0f;
+        for (size_t j = 0; j < c->k; j++)
+            sum = fmaf(c->w[j * c->ld + i], kern_conv_row(c, j)[i], sum);
+        y[i] = c->silu ? kern_silu(sum) : sum;
+    }
+}
+
 static void ref_xielu(float *y, const float *x, const xielu_params *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) y[i] = kern_xielu(x[i], p);
@@ -129,7 +154,11 @@ void kern_vec_ref(kern_vec *v)
     v->glu_clamped = ref_glu_clamped;
     v->glu[GLU_GELU_TANH] = ref_glu_gelu_tanh;
     v->glu[GLU_GELU_ERF] = ref_glu_gelu_erf;
+    v->glu[GLU_BILINEAR] = ref_glu_bilinear;
+    v->glu[GLU_SIGMOID] = ref_glu_sigmoid;
+    v->glu[GLU_RELU] = ref_glu_relu;
     v->xielu = ref_xielu;
+    v->conv = ref_conv;
     v->rope_halves = ref_rope_halves;
     v->rope_pairs = ref_rope_pairs;
     v->axpy = ref_axpy;

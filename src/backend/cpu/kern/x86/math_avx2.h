@@ -75,6 +75,11 @@ static inline __m256 silu_avx2(__m256 x)
     return gate_avx2(x, x);
 }
 
+static inline __m256 relu_avx2(__m256 x)
+{
+    return _mm256_andnot_ps(_mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_LT_OQ), x);
+}
+
 static inline __m256 gelu_tanh_avx2(__m256 x)
 {
     __m256 c =

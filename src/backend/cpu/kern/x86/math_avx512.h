@@ -81,6 +81,12 @@ static inline __m512 silu_avx512(__m512 x)
     return gate_avx512(x, x);
 }
 
+static inline __m512 relu_avx512(__m512 x)
+{
+    return _mm512_mask_mov_ps(x, _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_LT_OQ),
+                              _mm512_setzero_ps());
+}
+
 static inline __m512 gelu_tanh_avx512(__m512 x)
 {
     __m512 c =

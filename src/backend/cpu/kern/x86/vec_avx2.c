@@ -40,6 +40,9 @@ DEFINE_MAP2(add_avx2, _mm256_add_ps(x, z))
 DEFINE_MAP2(glu_silu_avx2, _mm256_mul_ps(silu_avx2(x), z))
 DEFINE_MAP2(glu_gelu_tanh_avx2, _mm256_mul_ps(gelu_tanh_avx2(x), z))
 DEFINE_MAP2(glu_gelu_erf_avx2, _mm256_mul_ps(gelu_erf_avx2(x), z))
+DEFINE_MAP2(glu_bilinear_avx2, _mm256_mul_ps(x, z))
+DEFINE_MAP2(glu_sigmoid_avx2, _mm256_mul_ps(gate_avx2(_mm256_set1_ps(1.0f), x), z))
+DEFINE_MAP2(glu_relu_avx2, _mm256_mul_ps(relu_avx2(x), z))
 
 static float sum_sq_avx2(const float *x, size_t n)
 {
@@ -138,6 +141,18 @@ static void xielu_all_avx2(float *y, const float *x, const xielu_params *p, size
     }
 }
 
+static void conv_avx2(float *y, const kern_conv *c, size_t n)
+{
+    for (size_t i = 0; i < n; i += 8) {
+        __m256i m = mask_avx2(n - i);
+        __m256 sum = c->bias ? _mm256_maskload_ps(c->bias + i, m) : _mm256_setzero_ps();
+        for (size_t j = 0; j < c->k; j++)
+            sum = _mm256_fmadd_ps(_mm256_maskload_ps(c->w + j * c->ld + i, m),
+                                  _mm256_maskload_ps(kern_conv_row(c, j) + i, m), sum);
+        _mm256_maskstore_ps(y + i, m, c->silu ? silu_avx2(sum) : sum);
+    }
+}
+
 static void norm_avx2(float *y, const float *x, float inv, const float *g, size_t n)
 {
     const __m256 s = _mm256_set1_ps(inv);
@@ -220,7 +235,11 @@ void kern_vec_avx2(kern_vec *v)
     v->glu[GLU_SILU] = glu_silu_avx2;
     v->glu[GLU_GELU_TANH] = glu_gelu_tanh_avx2;
     v->glu[GLU_GELU_ERF] = glu_gelu_erf_avx2;
+    v->glu[GLU_BILINEAR] = glu_bilinear_avx2;
+    v->glu[GLU_SIGMOID] = glu_sigmoid_avx2;
+    v->glu[GLU_RELU] = glu_relu_avx2;
     v->xielu = xielu_all_avx2;
+    v->conv = conv_avx2;
     v->rope_halves = rope_halves_avx2;
     v->rope_pairs = rope_pairs_avx2;
     v->axpy = axpy_avx2;

@@ -29,6 +29,9 @@ DEFINE_MAP2(add_avx512, _mm512_add_ps(x, z))
 DEFINE_MAP2(glu_silu_avx512, _mm512_mul_ps(silu_avx512(x), z))
 DEFINE_MAP2(glu_gelu_tanh_avx512, _mm512_mul_ps(gelu_tanh_avx512(x), z))
 DEFINE_MAP2(glu_gelu_erf_avx512, _mm512_mul_ps(gelu_erf_avx512(x), z))
+DEFINE_MAP2(glu_bilinear_avx512, _mm512_mul_ps(x, z))
+DEFINE_MAP2(glu_sigmoid_avx512, _mm512_mul_ps(gate_avx512(_mm512_set1_ps(1.0f), x), z))
+DEFINE_MAP2(glu_relu_avx512, _mm512_mul_ps(relu_avx512(x), z))
 
 /* Lanes past the end are +0 and add +0 to sums that are never -0. */
 static float sum_sq_avx512(const float *x, size_t n)
@@ -82,6 +85,18 @@ static void xielu_all_avx512(float *y, const float *x, const xielu_params *p, si
     }
 }
 
+static void conv_avx512(float *y, const kern_conv *c, size_t n)
+{
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 m = mask_avx512(n - i);
+        __m512 sum = c->bias ? _mm512_maskz_loadu_ps(m, c->bias + i) : _mm512_setzero_ps();
+        for (size_t j = 0; j < c->k; j++)
+            sum = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(m, c->w + j * c->ld + i),
+                                  _mm512_maskz_loadu_ps(m, kern_conv_row(c, j) + i), sum);
+        _mm512_mask_storeu_ps(y + i, m, c->silu ? silu_avx512(sum) : sum);
+    }
+}
+
 static void norm_avx512(float *y, const float *x, float inv, const float *g, size_t n)
 {
     const __m512 s = _mm512_set1_ps(inv);
@@ -127,7 +142,11 @@ void kern_vec_avx512(kern_vec *v)
     v->glu[GLU_SILU] = glu_silu_avx512;
     v->glu[GLU_GELU_TANH] = glu_gelu_tanh_avx512;
     v->glu[GLU_GELU_ERF] = glu_gelu_erf_avx512;
+    v->glu[GLU_BILINEAR] = glu_bilinear_avx512;
+    v->glu[GLU_SIGMOID] = glu_sigmoid_avx512;
+    v->glu[GLU_RELU] = glu_relu_avx512;
     v->xielu = xielu_all_avx512;
+    v->conv = conv_avx512;
     v->rope_halves = rope_halves_avx512;
     v->axpy = axpy_avx512;
     v->divide = divide_avx512;

@@ -1,0 +1,132 @@
+/* Recurrent ops: each equals its meaning in op.h computed in double, and gives the same bits on every
+   level, however a sequence is cut into steps, beside whom it runs and on how many threads. */
+#include "test.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ops/ops_rig.h"
+
+enum { ROWS = 41, STATE_GAP = 7, MAX_IN = 2, MAX_COLS = 1024 };
+
+/* An op of one or two inputs and its widths; row r of sequence q is a function of (q, r). */
+typedef struct recur_case {
+    op o;
+    int32_t in_cols[MAX_IN], cols, n_state;
+} recur_case;
+
+static float input(int32_t seq, int32_t in, int32_t row, int32_t i)
+{
+    return rig_rand((uint64_t)(seq * MAX_IN + in), (uint64_t)(row * MAX_COLS + i));
+}
+
+/* Steps of `chunk` rows of sequence 0; with company, sequence 1 gives three rows before them. */
+static void run_case(const recur_case *c, const char *isa, int32_t threads, int32_t chunk,
+                     bool company, float *out)
+{
+    enum { OTHER = 3 };
+    const size_t n_state = (size_t)c->n_state + STATE_GAP;
+    const bool two = c->o.in[1] != VAL_NONE;
+    const value v[] = {{c->in_cols[0], ROWS_ALL, false},
+                       {two ? c->in_cols[1] : 1, ROWS_ALL, false},
+                       {c->cols, ROWS_ALL, false}};
+    const kv_layer kv[2] = {{.group = -1}, {.group = -1, .state_off = 4}};
+    float *state[2] = {calloc(n_state, sizeof(float)), calloc(n_state, sizeof(float))};
+    rig g;
+    assert_true(state[0] && state[1]);
+    rig_open(&g, isa, threads, &c->o, v, 3, chunk + OTHER, 1, NULL);
+    for (int32_t at = 0, other = 0; at < ROWS; at += chunk) {
+        const int32_t n = ROWS - at < chunk ? ROWS - at : chunk, before = company ? OTHER : 0;
+        const segment seg[2] = {{.row0 = 0, .n_rows = OTHER, .pos0 = other, .state = state[1]},
+                                {.row0 = before, .n_rows = n, .pos0 = at, .state = state[0]}};
+        for (int32_t k = 0; k < (two ? 2 : 1); k++)
+            for (int32_t r = 0; r < before + n; r++)
+                for (int32_t i = 0; i < c->in_cols[k]; i++)
+                    rig_val(&g, k)[r * c->in_cols[k] + i] =
+                        r < before ? input(1, k, other + r, i) : input(0, k, at + r - before, i);
+        backend_cpu.run(g.x, &(step){.n_rows = before + n,
+                                     .n_seg = company ? 2 : 1,
+                                     .seg = company ? seg : seg + 1,
+                                     .kv = kv});
+        memcpy(out + (size_t)at * (size_t)c->cols, rig_val(&g, 2) + before * c->cols,
+               sizeof(float) * (size_t)(n * c->cols));
+        other += before;
+    }
+    for (int32_t i = 0; i < 4; i++) assert_true(state[0][i] == 0); /* another layer's */
+    rig_close(&g);
+    free(state[0]);
+    free(state[1]);
+}
+
+static void check_bits(const recur_case *c, const float *want)
+{
+    static const int32_t chunks[] = {1, 2, 5, ROWS};
+    const size_t n = (size_t)ROWS * (size_t)c->cols;
+    float *got = calloc(n, sizeof *got);
+    assert_non_null(got);
+    for (int32_t l = 0, n_level = rig_levels(); l < n_level; l++)
+        for (size_t k = 0; k < 4 * sizeof chunks / sizeof *chunks; k++) {
+            if (left_out()) continue;
+            run_case(c, isa_name((isa_level)l), k & 1 ? 3 : 1, chunks[k / 4], k & 2, got);
+            for (size_t i = 0; i < n; i++)
+                if (!rig_same(got[i], want[i]))
+                    fail_msg("%s, chunks of %d, %s: row %zu is %a, not %a", isa_name((isa_level)l),
+                             (int)chunks[k / 4], k & 2 ? "in company" : "alone",
+                             i / (size_t)c->cols, (double)got[i], (double)want[i]);
+        }
+    free(got);
+}
+
+static double silu(double x)
+{
+    return x / (1 + exp(-x));
+}
+
+static void check_conv(int32_t k, int32_t cols, bool silu_after, bool biased)
+{
+    float w[8 * MAX_COLS], bias[MAX_COLS];
+    const weight kernel = {.rows = k, .cols = cols, .f32 = w, .bias = biased ? bias : NULL};
+    const recur_case c = {.o = {.kind = OP_CONV,
+                                .layer = 1,
+                                .in = {0, VAL_NONE, VAL_NONE},
+                                .out = {2, VAL_NONE, VAL_NONE},
+                                .w = {&kernel},
+                                .u.conv = {.state = 3, .silu = silu_after}},
+                          .in_cols = {cols},
+                          .cols = cols,
+                          .n_state = (k - 1) * cols + 3};
+    float *y = calloc((size_t)ROWS * (size_t)cols, sizeof *y);
+    assert_non_null(y);
+    for (int32_t i = 0; i < k * cols; i++) w[i] = rig_rand(90, (uint64_t)i);
+    for (int32_t i = 0; i < cols; i++) bias[i] = rig_rand(91, (uint64_t)i);
+    run_case(&c, "ref", 1, ROWS, false, y);
+    for (int32_t r = 0; r < ROWS; r++)
+        for (int32_t i = 0; i < cols; i++) {
+            double sum = biased ? (double)bias[i] : 0;
+            for (int32_t j = 0; j < k; j++)
+                if (r - k + 1 + j >= 0)
+                    sum += (double)w[j * cols + i] * (double)input(0, 0, r - k + 1 + j, i);
+            if (silu_after) sum = silu(sum);
+            assert_true(fabs((double)y[r * cols + i] - sum) <= 2e-6);
+        }
+    check_bits(&c, y);
+    free(y);
+}
+
+static void test_conv(void **state)
+{
+    (void)state;
+    check_conv(3, 64, false, false);
+    check_conv(4, 301, true, true);
+    check_conv(2, 17, true, false);
+    check_conv(7, 600, false, true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_conv),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
