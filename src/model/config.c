@@ -227,6 +227,20 @@ static void check_heads(config *c, const model_shape *s)
                 expected);
 }
 
+/* Of a list by layer in a GGUF file: layers without the thing have 0. */
+static int32_t first_above_0(config *c, const char *key, int32_t most, int32_t otherwise)
+{
+    char b[CONFIG_KEY_LEN];
+    meta list;
+    if (!meta_get(&c->src->meta, config_key(c, NULL, key, b), &list) || list.type != META_ARR)
+        return config_int(c, NULL, key, 1, most, otherwise);
+    for (size_t i = 0; i < list.u.n && c->status == CAIRN_OK; i++) {
+        const int32_t v = config_int_at(c, NULL, key, (int32_t)i, 0, most, 0);
+        if (v > 0) return v;
+    }
+    return otherwise;
+}
+
 static void read_heads(config *c, const config_defaults *d, model_shape *s)
 {
     static const char n[] = "num_attention_heads", gguf_n[] = "attention.head_count";
@@ -236,7 +250,7 @@ static void read_heads(config *c, const config_defaults *d, model_shape *s)
                                       : config_need_int(c, n, gguf_n, 1, MOST_HEADS);
     const int32_t n_kv = d->n_kv_head && defaults ? d->n_kv_head : s->n_head;
     s->n_kv_head = d->by_layer && c->gguf
-                       ? config_int_at(c, NULL, kv, 0, 1, MOST_HEADS, n_kv)
+                       ? first_above_0(c, kv, MOST_HEADS, n_kv)
                        : config_int(c, "num_key_value_heads", kv, 1, MOST_HEADS, n_kv);
     if (config_has(c, "head_dim", width))
         s->head_dim = config_need_int(c, "head_dim", width, 1, MOST_HEADS);
@@ -251,12 +265,14 @@ base_config config_base(config *c, const config_defaults *d)
     const int32_t wide = 1 << 20;
     b.s.hidden = config_need_int(c, "hidden_size", "embedding_length", 1, wide);
     b.s.n_layer = config_need_int(c, "num_hidden_layers", "block_count", 1, 1 << 12);
-    read_heads(c, d, &b.s);
+    if (!d->no_heads) read_heads(c, d, &b.s);
     b.s.ctx_train = config_int(c, "max_position_embeddings", "context_length", 1, 1 << 28, d->ctx);
-    b.ffn = d->by_layer && c->gguf
-                ? config_int_at(c, NULL, "feed_forward_length", 0, 1, wide, 1)
-                : config_need_int(c, "intermediate_size", "feed_forward_length", 1, wide);
-    b.eps = (float)config_num(c, "rms_norm_eps", "attention.layer_norm_rms_epsilon", 0, 1,
+    if (!d->no_mlp)
+        b.ffn = d->by_layer && c->gguf
+                    ? first_above_0(c, "feed_forward_length", wide, 1)
+                    : config_need_int(c, "intermediate_size", "feed_forward_length", 1, wide);
+    b.eps = (float)config_num(c, d->eps_key ? d->eps_key : "rms_norm_eps",
+                              "attention.layer_norm_rms_epsilon", 0, 1,
                               d->eps > 0 ? (double)d->eps : 1e-6);
     b.s.vocab = vocab_size(c, d->vocab);
     b.tied = c->gguf ? source_find(c->src, "output.weight") == NULL

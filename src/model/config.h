@@ -57,9 +57,13 @@ typedef struct base_config {
 typedef struct config_defaults {
     int32_t n_head, n_kv_head, head_dim, vocab, ctx;
     bool tied;
-    float eps;     /* 0: 1e-6 */
-    bool latent;   /* latent attention: widths of heads are the family's to read */
-    bool by_layer; /* KV heads and MLP widths may be lists: their first entries are taken here */
+    float eps;   /* 0: 1e-6 */
+    bool latent; /* latent attention: widths of heads are the family's to read */
+    bool
+        by_layer; /* GGUF: KV heads and MLP widths may be lists, whose first entries above 0 are taken */
+    const char *eps_key; /* of config.json; NULL: rms_norm_eps */
+    bool no_heads;       /* no layer attends: numbers of heads are 0 */
+    bool no_mlp;         /* no layer has one */
 } config_defaults;
 base_config config_base(config *c, const config_defaults *d);
 

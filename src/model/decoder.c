@@ -8,9 +8,8 @@
 #include "base/diag.h"
 
 #define TOP(f) offsetof(decoder, f)
-static const weight_row embed_rows[] = {
-    {TOP(tok_embed), "model.embed_tokens", "token_embd", DIM_VOCAB, DIM_HIDDEN, W_GATHER},
-};
+static const weight_row embed_row = {TOP(tok_embed), "model.embed_tokens", "token_embd",
+                                     DIM_VOCAB,      DIM_HIDDEN,           W_GATHER};
 static const weight_row out_norm_row = {TOP(out_norm), "model.norm", "output_norm",
                                         DIM_ONE,       DIM_HIDDEN,   0};
 static const weight_row head_rows[] = {
@@ -149,16 +148,22 @@ cairn_status decoder_prepare(model *m, config *c, decoder *d, const rope_params 
     return CAIRN_OK;
 }
 
-cairn_status decoder_bind_head(model *m, decoder *d, bool tied, uint32_t norm_flags, cairn_diag *dg)
+cairn_status decoder_bind_head_as(model *m, decoder *d, bool tied, const weight_row *embed,
+                                  const weight_row *norm, cairn_diag *dg)
 {
-    weight_row norm = out_norm_row;
-    norm.flags = norm_flags;
-    TRY(weights_bind(&m->w, embed_rows, N(embed_rows), -1, d, dg));
-    TRY(weights_bind(&m->w, &norm, 1, -1, d, dg));
+    TRY(weights_bind(&m->w, embed, 1, -1, d, dg));
+    TRY(weights_bind(&m->w, norm, 1, -1, d, dg));
     if (!tied) return weights_bind(&m->w, head_rows, N(head_rows), -1, d, dg);
     weights_tie(&m->w, d->tok_embed);
     d->lm_head = d->tok_embed;
     return CAIRN_OK;
+}
+
+cairn_status decoder_bind_head(model *m, decoder *d, bool tied, uint32_t norm_flags, cairn_diag *dg)
+{
+    weight_row norm = out_norm_row;
+    norm.flags = norm_flags;
+    return decoder_bind_head_as(m, d, tied, &embed_row, &norm, dg);
 }
 
 cairn_status decoder_bind_attn(model *m, decoder_layer *L, int32_t i, cairn_diag *dg)

@@ -69,6 +69,9 @@ cairn_status decoder_prepare(model *m, config *c, decoder *d, const rope_params 
 /* `norm_flags`: of the last norm's gain. */
 cairn_status decoder_bind_head(model *m, decoder *d, bool tied, uint32_t norm_flags,
                                cairn_diag *dg);
+/* The same by a family's own names: rows of a decoder. */
+cairn_status decoder_bind_head_as(model *m, decoder *d, bool tied, const weight_row *embed,
+                                  const weight_row *norm, cairn_diag *dg);
 /* q, k, v and o; q, k and v as three matrices or in one. */
 cairn_status decoder_bind_attn(model *m, decoder_layer *L, int32_t i, cairn_diag *dg);
 /* Gate, up and down; gate and up as two matrices or in one. */

@@ -16,11 +16,15 @@ typedef struct family {
 
 extern const family family_deepseek, family_gemma4, family_glm_moe, family_gptoss, family_minimax,
     family_qwen_moe, family_apertus, family_cohere, family_ernie, family_gemma, family_gemma1,
-    family_glm, family_granite, family_hunyuan, family_llama, family_olmo, family_phi, family_qwen,
-    family_seed, family_smollm;
+    family_lfm2, family_glm, family_granite, family_hunyuan, family_llama, family_olmo, family_phi,
+    family_qwen, family_seed, family_smollm;
 
 /* Every layer of the same heads, layer i seeing `window[i]` positions (0: all). */
 cairn_status family_cache(model *m, const int32_t *window, cairn_diag *dg);
+/* The same where not every layer attends: layer i has keys iff keys[i], and n_state[i] floats of recurrent
+   state. */
+cairn_status family_cache_hybrid(model *m, const bool *keys, const int32_t *n_state,
+                                 cairn_diag *dg);
 /* rope_make in the model's arena; messages name the file. */
 cairn_status family_rope(model *m, const rope_params *p, rope_spec *out, cairn_diag *dg);
 /* Sets the dims that weight tables name, and starts m->w. */

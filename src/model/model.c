@@ -18,7 +18,8 @@ static const family *const families[] = {
     &family_llama,   &family_qwen,    &family_gemma,   &family_gemma1,  &family_phi,
     &family_granite, &family_olmo,    &family_cohere,  &family_smollm,  &family_glm,
     &family_ernie,   &family_seed,    &family_hunyuan, &family_apertus, &family_qwen_moe,
-    &family_glm_moe, &family_minimax, &family_gptoss,  &family_gemma4,  &family_deepseek};
+    &family_glm_moe, &family_minimax, &family_gptoss,  &family_gemma4,  &family_deepseek,
+    &family_lfm2};
 enum { N_FAMILY = sizeof families / sizeof families[0] };
 
 /* Tensors that may lie in a file and mean nothing to the forward pass. */
@@ -77,6 +78,19 @@ cairn_status family_cache(model *m, const int32_t *window, cairn_diag *dg)
         l[i] = (cache_layer_spec){m->shape.n_kv_head, m->shape.head_dim, m->shape.head_dim,
                                   window[i], 0};
     m->cache = (cachespec){m->shape.n_layer, l};
+    return CAIRN_OK;
+}
+
+cairn_status family_cache_hybrid(model *m, const bool *keys, const int32_t *n_state, cairn_diag *dg)
+{
+    const model_shape *s = &m->shape;
+    cache_layer_spec *l = arena_calloc(&m->a, (size_t)s->n_layer, sizeof *l);
+    if (!l) return diag_set(dg, CAIRN_E_NOMEM, "cache layout");
+    for (int32_t i = 0; i < s->n_layer; i++) {
+        if (keys[i]) l[i] = (cache_layer_spec){s->n_kv_head, s->head_dim, s->head_dim, 0, 0};
+        l[i].n_state = n_state[i];
+    }
+    m->cache = (cachespec){s->n_layer, l};
     return CAIRN_OK;
 }
 

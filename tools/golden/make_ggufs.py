@@ -82,6 +82,9 @@ FAMILIES = {
                                     hidden_size_per_layer_input=8, vocab_size_per_layer_input=64, num_kv_shared_layers=2,
                                     use_double_wide_mlp=True, global_head_dim=32,
                                     layer_types=[S4, L4, S4, L4, S4, L4]), {}),
+    "lfm2": ("lfm2", t(num_hidden_layers=4, layer_types=["conv", L4, "conv", "conv"], conv_L_cache=4, block_ff_dim=100, block_multiple_of=16), {}),
+    "lfm2_moe": ("lfm2_moe", t(num_hidden_layers=4, layer_types=["conv", "conv", L4, "conv"], num_experts=6, num_experts_per_tok=2,
+                               moe_intermediate_size=32, num_dense_layers=2, routed_scaling_factor=1.5), {}),
 }
 
 

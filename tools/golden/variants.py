@@ -86,4 +86,10 @@ FAMILIES = {
     "ministral3": ("ministral3", c(head_dim=20, num_attention_heads=6, num_hidden_layers=3, rope_parameters=rope(
         "yarn", factor=4.0, original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0,
         llama_4_scaling_beta=0.5))),
+    "lfm2_biased": ("lfm2", c(hidden_size=72, num_attention_heads=6, num_key_value_heads=1, num_hidden_layers=5, conv_L_cache=5, conv_bias=True,
+                              block_ff_dim=150, block_multiple_of=16, block_ffn_dim_multiplier=1.3, tie_word_embeddings=False,
+                              layer_types=[L4, "conv", "conv", L4, "conv"])),
+    "lfm2_moe_plain": ("lfm2_moe", c(num_hidden_layers=3, conv_L_cache=2, layer_types=["conv", L4, "conv"], num_experts=6, num_experts_per_tok=3,
+                                     moe_intermediate_size=40, num_dense_layers=0, use_expert_bias=False, norm_topk_prob=False,
+                                     routed_scaling_factor=2.0)),
 }

@@ -1,0 +1,59 @@
+/* Reads the kinds of layers; a word that nobody knows is an error that names it and its place. */
+#include "model/config_hybrid.h"
+
+#include <stdio.h>
+
+#include "base/diag.h"
+#include "base/str.h"
+
+static void *per_layer(config *c, int32_t n_layer, size_t each, arena *a)
+{
+    void *p = arena_calloc(a, (size_t)n_layer, each);
+    if (!p && c->status == CAIRN_OK) c->status = diag_set(c->dg, CAIRN_E_NOMEM, "kinds of layers");
+    return p;
+}
+
+static void fail_at(config *c, const char *key, int32_t i, const meta *m, const kind_word *words)
+{
+    char name[CONFIG_KEY_LEN], found[META_TEXT_LEN], expected[CONFIG_KEY_LEN] = "";
+    size_t n = 0;
+    for (size_t k = 0; words[k].word && n < sizeof expected; k++)
+        n += (size_t)snprintf(expected + n, sizeof expected - n, "%s%s", k ? " or " : "",
+                              words[k].word);
+    (void)snprintf(name, sizeof name, "%s.%d", key, (int)i);
+    meta_text(m, found);
+    config_fail(c, name, found, expected);
+}
+
+const uint8_t *config_kinds(config *c, const char *key, const kind_word *words, int32_t n_layer,
+                            arena *a)
+{
+    meta list, m;
+    if (c->status != CAIRN_OK || !meta_get(&c->src->meta, key, &list)) return NULL;
+    if (list.type != META_ARR || list.u.n != (size_t)n_layer) {
+        char found[META_TEXT_LEN], expected[META_TEXT_LEN];
+        meta_text(&list, found);
+        (void)snprintf(expected, sizeof expected, "one entry for each of %d layers", (int)n_layer);
+        config_fail(c, key, found, expected);
+        return NULL;
+    }
+    uint8_t *kind = per_layer(c, n_layer, sizeof *kind, a);
+    for (int32_t i = 0; kind && i < n_layer; i++) {
+        size_t k = 0;
+        if (!meta_at(&c->src->meta, &list, (size_t)i, &m)) m = (meta){.type = META_NULL};
+        while (words[k].word && !(m.type == META_STR && str_is(m.u.s, words[k].word))) k++;
+        if (words[k].word)
+            kind[i] = words[k].kind;
+        else
+            fail_at(c, key, i, &m, words);
+    }
+    return c->status == CAIRN_OK ? kind : NULL;
+}
+
+const bool *config_attends(config *c, int32_t n_layer, arena *a)
+{
+    bool *attends = per_layer(c, n_layer, sizeof *attends, a);
+    for (int32_t i = 0; attends && i < n_layer; i++)
+        attends[i] = config_int_at(c, NULL, "attention.head_count_kv", i, 0, 1 << 14, 1) > 0;
+    return attends;
+}
