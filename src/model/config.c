@@ -4,6 +4,7 @@
    defaults, so that a family reads all its fields and checks once. */
 #include "model/config.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,6 +32,18 @@ void config_fail(config *c, const char *key, const char *found, const char *expe
     if (c->status == CAIRN_OK)
         c->status = diag_set(c->dg, CAIRN_E_CORRUPT, "%s%s: %s: found %s; expected %s",
                              c->src->path, file_in(c), key, found, expected);
+}
+
+void config_misfit(config *c, const char *hf, const char *gguf, int32_t found, const char *expected,
+                   ...)
+{
+    char key[CONFIG_KEY_LEN], number[16], text[CONFIG_KEY_LEN];
+    va_list args;
+    (void)snprintf(number, sizeof number, "%d", (int)found);
+    va_start(args, expected);
+    (void)vsnprintf(text, sizeof text, expected, args);
+    va_end(args);
+    config_fail(c, config_key(c, hf, gguf, key), number, text);
 }
 
 /* The same, of a value as the file spells it. */
@@ -203,28 +216,21 @@ static int32_t vocab_size(config *c, int32_t otherwise)
 /* Without a width of its own a head has an equal share of the hidden state. */
 static int32_t head_share(config *c, const model_shape *s)
 {
-    char b[CONFIG_KEY_LEN], found[META_TEXT_LEN], expected[CONFIG_KEY_LEN];
     if (s->n_head > 0 && s->hidden % s->n_head == 0) return s->hidden / s->n_head;
-    (void)snprintf(found, sizeof found, "%d", (int)s->hidden);
-    (void)snprintf(expected, sizeof expected, "a multiple of the %d heads", (int)s->n_head);
-    config_fail(c, config_key(c, "hidden_size", "embedding_length", b), found, expected);
+    config_misfit(c, "hidden_size", "embedding_length", s->hidden, "a multiple of the %d heads",
+                  (int)s->n_head);
     return 1;
 }
 
 static void check_heads(config *c, const model_shape *s)
 {
-    char b[CONFIG_KEY_LEN], found[META_TEXT_LEN], expected[CONFIG_KEY_LEN];
     const int32_t dv = config_int(c, NULL, "attention.value_length", 1, MOST_HEADS, s->head_dim);
-    if (dv != s->head_dim) {
-        (void)snprintf(found, sizeof found, "%d", (int)dv);
-        (void)snprintf(expected, sizeof expected, "%d as attention.key_length", (int)s->head_dim);
-        config_fail(c, config_key(c, NULL, "attention.value_length", b), found, expected);
-    }
-    if (c->status != CAIRN_OK || s->n_head % s->n_kv_head == 0) return;
-    (void)snprintf(found, sizeof found, "%d", (int)s->n_kv_head);
-    (void)snprintf(expected, sizeof expected, "a divisor of the %d heads", (int)s->n_head);
-    config_fail(c, config_key(c, "num_key_value_heads", "attention.head_count_kv", b), found,
-                expected);
+    if (dv != s->head_dim)
+        config_misfit(c, NULL, "attention.value_length", dv, "%d as attention.key_length",
+                      (int)s->head_dim);
+    if (c->status == CAIRN_OK && s->n_head % s->n_kv_head != 0)
+        config_misfit(c, "num_key_value_heads", "attention.head_count_kv", s->n_kv_head,
+                      "a divisor of the %d heads", (int)s->n_head);
 }
 
 /* Of a list by layer in a GGUF file: layers without the thing have 0. */
@@ -268,8 +274,9 @@ base_config config_base(config *c, const config_defaults *d)
     if (!d->no_heads) read_heads(c, d, &b.s);
     b.s.ctx_train = config_int(c, "max_position_embeddings", "context_length", 1, 1 << 28, d->ctx);
     if (!d->no_mlp)
-        b.ffn = d->by_layer && c->gguf
-                    ? first_above_0(c, "feed_forward_length", wide, 1)
+        b.ffn = d->by_layer && c->gguf ? first_above_0(c, "feed_forward_length", wide, 1)
+                : d->ffn
+                    ? config_int(c, "intermediate_size", "feed_forward_length", 1, wide, d->ffn)
                     : config_need_int(c, "intermediate_size", "feed_forward_length", 1, wide);
     b.eps = (float)config_num(c, d->eps_key ? d->eps_key : "rms_norm_eps",
                               "attention.layer_norm_rms_epsilon", 0, 1,

@@ -45,6 +45,10 @@ const char *config_key(const config *c, const char *hf, const char *gguf, char o
 /* The first failure sticks: "FILE: key: found …; expected …". */
 void config_fail(config *c, const char *key, const char *found, const char *expected);
 
+/* The same of a number, in either format; `expected` is a format. */
+void config_misfit(config *c, const char *hf, const char *gguf, int32_t found, const char *expected,
+                   ...) __attribute__((format(printf, 5, 6)));
+
 /* The fields that every family of this vocabulary shares. */
 typedef struct base_config {
     model_shape s;
@@ -58,6 +62,7 @@ typedef struct config_defaults {
     int32_t n_head, n_kv_head, head_dim, vocab, ctx;
     bool tied;
     float eps;   /* 0: 1e-6 */
+    int32_t ffn; /* of files whose every MLP may be experts; 0: it must be there */
     bool latent; /* latent attention: widths of heads are the family's to read */
     bool
         by_layer; /* GGUF: KV heads and MLP widths may be lists, whose first entries above 0 are taken */
@@ -77,5 +82,4 @@ bool config_says_partial(config *c);
    attention.sliding_window_pattern when present (a period, or one truth a layer).  Else layer i is
    full iff `period` > 0 and (i + 1) % period == 0; period 0: all are windowed. */
 const int32_t *config_windows(config *c, int32_t n_layer, int32_t window, int32_t period, arena *a);
-
 #endif

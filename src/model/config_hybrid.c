@@ -30,6 +30,7 @@ const uint8_t *config_kinds(config *c, const char *key, const kind_word *words, 
 {
     meta list, m;
     if (c->status != CAIRN_OK || !meta_get(&c->src->meta, key, &list)) return NULL;
+    if (list.type == META_NULL) return NULL;
     if (list.type != META_ARR || list.u.n != (size_t)n_layer) {
         char found[META_TEXT_LEN], expected[META_TEXT_LEN];
         meta_text(&list, found);
@@ -42,7 +43,9 @@ const uint8_t *config_kinds(config *c, const char *key, const kind_word *words, 
         size_t k = 0;
         if (!meta_at(&c->src->meta, &list, (size_t)i, &m)) m = (meta){.type = META_NULL};
         while (words[k].word && !(m.type == META_STR && str_is(m.u.s, words[k].word))) k++;
-        if (words[k].word)
+        if (c->gguf && m.type == META_BOOL)
+            kind[i] = m.u.b;
+        else if (words[k].word)
             kind[i] = words[k].kind;
         else
             fail_at(c, key, i, &m, words);

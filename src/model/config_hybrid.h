@@ -9,8 +9,9 @@ typedef struct kind_word {
     uint8_t kind;
 } kind_word;
 
-/* The kind of each layer, [n_layer] in the arena, as config.json's list `key` spells it.  NULL where it
-   has no such list, and after a failure, which c->status tells. */
+/* The kind of each layer, [n_layer] in the arena, as the list `key` (complete) spells it: words, in GGUF
+   files truth values too, which are 0 and 1.  NULL where there is no such list, and after a failure,
+   which c->status tells. */
 const uint8_t *config_kinds(config *c, const char *key, const kind_word *words, int32_t n_layer,
                             arena *a);
 /* Whether each layer attends: GGUF files have a number of KV heads a layer, 0 where it does not. */

@@ -27,25 +27,17 @@ static route_score gguf_score(config *c, route_score otherwise)
 
 static void check_groups(config *c, const route_spec *s, const char *k_key, int32_t n_expert)
 {
-    char found[48], expected[96], key[CONFIG_KEY_LEN];
     const int32_t each = n_expert / s->n_group, most = each * s->n_group_used;
-    if (n_expert % s->n_group || (s->n_group > 1 && each < 2)) {
-        (void)snprintf(found, sizeof found, "%d", (int)s->n_group);
-        (void)snprintf(expected, sizeof expected,
-                       "a divisor of the %d experts that leaves two or more in a group",
-                       (int)n_expert);
-        config_fail(c, config_key(c, "n_group", "expert_group_count", key), found, expected);
-    } else if (s->n_group_used > s->n_group) {
-        (void)snprintf(found, sizeof found, "%d", (int)s->n_group_used);
-        (void)snprintf(expected, sizeof expected, "at most the %d groups", (int)s->n_group);
-        config_fail(c, config_key(c, "topk_group", "expert_group_used_count", key), found,
-                    expected);
-    } else if (s->k > most) {
-        (void)snprintf(found, sizeof found, "%d", (int)s->k);
-        (void)snprintf(expected, sizeof expected, "at most %d%s", (int)most,
-                       s->n_group > 1 ? ", the experts of the groups that take part" : " experts");
-        config_fail(c, config_key(c, k_key, "expert_used_count", key), found, expected);
-    }
+    if (n_expert % s->n_group || (s->n_group > 1 && each < 2))
+        config_misfit(c, "n_group", "expert_group_count", s->n_group,
+                      "a divisor of the %d experts that leaves two or more in a group",
+                      (int)n_expert);
+    else if (s->n_group_used > s->n_group)
+        config_misfit(c, "topk_group", "expert_group_used_count", s->n_group_used,
+                      "at most the %d groups", (int)s->n_group);
+    else if (s->k > most)
+        config_misfit(c, k_key, "expert_used_count", s->k, "at most %d%s", (int)most,
+                      s->n_group > 1 ? ", the experts of the groups that take part" : " experts");
 }
 
 /* A count that the class has no value for, k_key's too, must be there. */

@@ -186,8 +186,8 @@ cairn_status decoder_bind_mlp(model *m, decoder_layer *L, int32_t i, cairn_diag 
     return weights_bind(&m->w, down_rows, N(down_rows), i, L, dg);
 }
 
-static cairn_status bind_moe(model *m, decoder_layer *L, int32_t i, const decoder_moe *moe,
-                             cairn_diag *dg)
+cairn_status decoder_bind_experts(model *m, decoder_layer *L, int32_t i, const decoder_moe *moe,
+                                  cairn_diag *dg)
 {
     TRY(weights_bind(&m->w, moe->row, moe->n_row, i, L, dg));
     if (moe->shared) TRY(weights_bind(&m->w, moe->shared, moe->n_shared, i, L, dg));
@@ -203,7 +203,7 @@ cairn_status decoder_bind_moe(model *m, config *c, const base_config *b, decoder
     for (int32_t i = 0; i < m->shape.n_layer; i++) {
         TRY(weights_bind(&m->w, norms, n_norms, i, &d->layer[i], dg));
         TRY(decoder_bind_attn(m, &d->layer[i], i, dg));
-        TRY(moe && moe->sparse[i] ? bind_moe(m, &d->layer[i], i, moe, dg)
+        TRY(moe && moe->sparse[i] ? decoder_bind_experts(m, &d->layer[i], i, moe, dg)
                                   : decoder_bind_mlp(m, &d->layer[i], i, dg));
     }
     return CAIRN_OK;

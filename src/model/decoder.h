@@ -77,6 +77,10 @@ cairn_status decoder_bind_attn(model *m, decoder_layer *L, int32_t i, cairn_diag
 /* Gate, up and down; gate and up as two matrices or in one. */
 cairn_status decoder_bind_mlp(model *m, decoder_layer *L, int32_t i, cairn_diag *dg);
 
+/* Router, stacks and shared experts of a sparse layer. */
+cairn_status decoder_bind_experts(model *m, decoder_layer *L, int32_t i, const decoder_moe *moe,
+                                  cairn_diag *dg);
+
 /* The names of a pre-norm block, and of norms on the heads of q and k. */
 enum { DECODER_PRE_NORMS = 2, DECODER_HEAD_NORMS = 2 };
 extern const weight_row decoder_pre_norms[DECODER_PRE_NORMS];

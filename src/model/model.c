@@ -15,16 +15,17 @@
 #include "tensor/fuse.h"
 
 static const family *const families[] = {
-    &family_llama,   &family_qwen,    &family_gemma,   &family_gemma1,  &family_phi,
-    &family_granite, &family_olmo,    &family_cohere,  &family_smollm,  &family_glm,
-    &family_ernie,   &family_seed,    &family_hunyuan, &family_apertus, &family_qwen_moe,
-    &family_glm_moe, &family_minimax, &family_gptoss,  &family_gemma4,  &family_deepseek,
-    &family_lfm2};
+    &family_llama,     &family_qwen,    &family_gemma,   &family_gemma1,  &family_phi,
+    &family_granite,   &family_olmo,    &family_cohere,  &family_smollm,  &family_glm,
+    &family_ernie,     &family_seed,    &family_hunyuan, &family_apertus, &family_qwen_moe,
+    &family_qwen_next, &family_glm_moe, &family_minimax, &family_gptoss,  &family_gemma4,
+    &family_deepseek,  &family_lfm2};
 enum { N_FAMILY = sizeof families / sizeof families[0] };
 
 /* Tensors that may lie in a file and mean nothing to the forward pass. */
-static const char *const ignored[] = {"rotary_emb.inv_freq", "rope_freqs.weight", "lm_head.weight",
-                                      "vision_tower.", "multi_modal_projector."};
+static const char *const ignored[] = {"rotary_emb.inv_freq", "rope_freqs.weight",
+                                      "lm_head.weight",      "vision_tower.",
+                                      "model.visual.",       "multi_modal_projector."};
 
 static cairn_status unknown(const source *src, const char *arch, cairn_diag *dg)
 {

@@ -2,18 +2,18 @@
    2025, "Qwen3 technical report"): their dense blocks, the MLP a mixture of small experts, softmax over
    all of them.  Qwen 2 has one shared expert beside, weighed by a sigmoid; its weights are not
    normalised unless the config says so. */
+#include "model/qwen_moe.h"
 #include "base/diag.h"
 #include "base/str.h"
 #include "model/config_moe.h"
-#include "model/decoder.h"
 
 #define L(f)  offsetof(decoder_layer, moe.f)
 #define HF(n) "model.layers.%d.mlp." n
 #define GG(n) "blk.%d." n
-static const weight_row router_rows[] = {
+const weight_row qwen_router_rows[QWEN_ROUTER_ROWS] = {
     {L(router), HF("gate"), GG("ffn_gate_inp"), DIM_EXPERTS, DIM_HIDDEN, W_ROUTER},
 };
-static const weight_row shared_rows[] = {
+const weight_row qwen_shared_rows[QWEN_SHARED_ROWS] = {
     {L(shared_gate), HF("shared_expert_gate"), GG("ffn_gate_inp_shexp"), DIM_UNIT, DIM_HIDDEN,
      W_ROUTER},
     {L(shared.gate), HF("shared_expert.gate_proj"), GG("ffn_gate_shexp"), DIM_SHARED_FFN,
@@ -25,7 +25,6 @@ static const weight_row shared_rows[] = {
 #undef L
 #undef HF
 #undef GG
-#define N(a) (sizeof(a) / sizeof((a)[0]))
 
 static const config_defaults qwen2_base = {
     .n_head = 16, .n_kv_head = 16, .vocab = 151936, .ctx = 32768};
@@ -78,12 +77,12 @@ static cairn_status qwen_moe_open(model *m, config *c, cairn_diag *dg)
     const bool *sparse = config_sparse_step(c, b.s.n_layer, &m->a);
     TRY(c->status);
     const decoder_moe moe = {.sparse = sparse,
-                             .row = router_rows,
-                             .n_row = N(router_rows),
+                             .row = qwen_router_rows,
+                             .n_row = QWEN_ROUTER_ROWS,
                              .expert = decoder_expert_rows,
                              .n_expert = DECODER_EXPERT_ROWS,
-                             .shared = third ? NULL : shared_rows,
-                             .n_shared = N(shared_rows)};
+                             .shared = third ? NULL : qwen_shared_rows,
+                             .n_shared = QWEN_SHARED_ROWS};
     TRY(decoder_bind_moe(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, &moe, dg));
     for (int32_t i = 0; third && i < b.s.n_layer; i++)
         TRY(weights_bind(&m->w, decoder_head_norms, DECODER_HEAD_NORMS, i, &d->layer[i], dg));

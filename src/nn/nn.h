@@ -195,6 +195,17 @@ static inline val conv(fwd *f, val x, const weight *w, bool silu, int32_t state)
     return nn_emit(f, &o, w->cols);
 }
 
+/* qkv: queries, keys and values beside one another; a and b: a number a head of values. */
+static inline val delta(fwd *f, val qkv, val a, val b, const weight *rate, const weight *bias,
+                        const delta_spec *s)
+{
+    op o = nn_op(f, OP_DELTA, qkv, a, b);
+    o.w[0] = rate;
+    o.w[1] = bias;
+    o.u.delta = *s;
+    return nn_emit(f, &o, s->n_value * s->value_dim);
+}
+
 typedef struct routes {
     val id, weight;
 } routes;

@@ -289,10 +289,15 @@ static cairn_status bind_one(weights *w, const weight_row *r, int32_t layer, con
     return keep_rows(w, t, 0, rows, r->flags, bias, field, dg);
 }
 
-bool weights_has(const weights *w, const char *hf, const char *gguf, int32_t layer)
+const tensor_desc *weights_tensor(const weights *w, const char *hf, const char *gguf, int32_t layer)
 {
     char name[WEIGHT_NAME_LEN];
-    return find(w, hf, gguf, layer, ".weight", name) != NULL;
+    return find(w, hf, gguf, layer, ".weight", name);
+}
+
+bool weights_has(const weights *w, const char *hf, const char *gguf, int32_t layer)
+{
+    return weights_tensor(w, hf, gguf, layer) != NULL;
 }
 
 cairn_status weights_bind_split(weights *w, const weight_split *split, int32_t layer, void *into,

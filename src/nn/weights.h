@@ -33,6 +33,11 @@ typedef enum dim_name {
     DIM_IN,         /* what a recurrent layer makes of its input, all parts */
     DIM_CONV,       /* columns of a convolution over time */
     DIM_KERNEL,     /* its rows, at most CONV_MAX_ROWS */
+    DIM_Q_GATE,     /* query heads and a gate as wide as each */
+    DIM_V_HEADS,
+    DIM_V_HEAD,
+    DIM_V_ALL, /* heads of values of the delta rule; the width of one, of all */
+    DIM_BA,    /* two numbers a head of values */
     DIM_COUNT
 } dim_name;
 
@@ -133,6 +138,9 @@ cairn_status weights_bind_split(weights *w, const weight_split *split, int32_t l
                                 cairn_diag *dg);
 /* Whether the file has the weight of this name. */
 bool weights_has(const weights *w, const char *hf, const char *gguf, int32_t layer);
+/* The tensor of this name, or NULL. */
+const tensor_desc *weights_tensor(const weights *w, const char *hf, const char *gguf,
+                                  int32_t layer);
 /* The same as weights_bind for stacks of experts. */
 cairn_status weights_bind_experts(weights *w, const expert_row *table, size_t n_rows, int32_t layer,
                                   void *into, cairn_diag *dg);

@@ -26,6 +26,11 @@
    GATE      out0[r] = in0[r] · sigmoid(in1[r][0])
    CONV      of each column over time: out0[r] = act(bias + Σ_j w0[j] · in0[r - K + 1 + j]), w0 [K, cols];
              act: none or SiLU; rows before the step's come from the state at `state`, the last K - 1 of in0
+   DELTA     in0: queries and keys of n_key heads, values of n_value heads; in1 and in2: a and b, a number
+             a head of values; q and k of a head over their lengths (√(Σx² + 1e-6)), q also over √key_dim.
+             Of each head of values with state S [key_dim, value_dim], row by row: S = S · exp(w0 ·
+             softplus(a + w1)); d = (v - Sᵀk) · sigmoid(b); S = S + k dᵀ; out0 = Sᵀq.  Head h has the
+             keys of h / (n_value / n_key), tiled: of h mod n_key
    ROUTE     in0: a logit an expert.  Scores: softmax of them, their sigmoids or themselves; ranked by
              score (+ w0, the bias of choosing, if given), descending, then by expert, ascending; of
              n_group > 1 groups only the n_group_used whose two best add up highest take part.
@@ -61,6 +66,7 @@
     X(HEADS)                                                                                       \
     X(GATE)                                                                                        \
     X(CONV)                                                                                        \
+    X(DELTA)                                                                                       \
     X(ROUTE)                                                                                       \
     X(EXPERTS)                                                                                     \
     X(TAP)
@@ -107,6 +113,12 @@ typedef struct route_spec {
     bool normalise;
     float eps, scale;
 } route_spec;
+
+typedef struct delta_spec {
+    int32_t n_key, n_value, key_dim, value_dim;
+    int32_t state;
+    bool tiled;
+} delta_spec;
 
 /* Huang and Schlag 2024, "Deriving activation functions using integration". */
 typedef struct xielu_params {
@@ -168,6 +180,7 @@ typedef struct op {
             int32_t state;
             bool silu;
         } conv;
+        delta_spec delta;
         struct {
             int32_t tap;
         } tap;

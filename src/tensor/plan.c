@@ -37,6 +37,7 @@ static bool elementwise(op_kind k)
     case OP_HEADS:
     case OP_GATE:
     case OP_CONV:
+    case OP_DELTA:
     case OP_ROUTE:
     case OP_EXPERTS:
     case OP_TAP:

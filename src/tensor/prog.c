@@ -23,7 +23,7 @@ const char *op_name(op_kind k)
 
 bool op_is_recurrent(op_kind k)
 {
-    return k == OP_CONV;
+    return k == OP_CONV || k == OP_DELTA;
 }
 
 void prog_init(prog *p, arena *a)
@@ -127,6 +127,20 @@ static bool check_slice(prog *p, const op *o)
            want(p, o, "columns past the end", max_i32(0, o->u.part.from + out - in), 0);
 }
 
+static bool check_delta(prog *p, const op *o)
+{
+    const delta_spec *s = &o->u.delta;
+    const int32_t values = s->n_value * s->value_dim;
+    return want(p, o, "heads of values over those of keys, remainder", s->n_value % s->n_key, 0) &&
+           want(p, o, "width of the input", cols(p, o->in[0]),
+                2 * s->n_key * s->key_dim + values) &&
+           want(p, o, "width of a", cols(p, o->in[1]), s->n_value) &&
+           want(p, o, "width of b", cols(p, o->in[2]), s->n_value) &&
+           want(p, o, "length of the rates", o->w[0]->cols, s->n_value) &&
+           want(p, o, "length of the biases", o->w[1]->cols, s->n_value) &&
+           want(p, o, "width of the output", cols(p, o->out[0]), values);
+}
+
 static bool check_route(prog *p, const op *o)
 {
     const route_spec *s = &o->u.route;
@@ -196,6 +210,8 @@ static bool check(prog *p, const op *o)
     case OP_CONV:
         return want(p, o, "width of the input", cols(p, o->in[0]), o->w[0]->cols) &&
                want(p, o, "width of the output", cols(p, o->out[0]), o->w[0]->cols);
+    case OP_DELTA:
+        return check_delta(p, o);
     case OP_ROUTE:
         return check_route(p, o);
     case OP_EXPERTS:

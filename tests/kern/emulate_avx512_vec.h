@@ -24,6 +24,10 @@ EMU emu512 emu_mask_mov_ps(emu512 a, uint16_t m, emu512 b)
     FOR(16) a.u32[i] = m >> i & 1 ? b.u32[i] : a.u32[i];
     return a;
 }
+EMU void emu_storeu(float *p, emu512 a)
+{
+    FOR(16) p[i] = a.f32[i];
+}
 EMU void emu_mask_storeu_ps(float *p, uint16_t m, emu512 a)
 {
     FOR(16) if (m >> i & 1) p[i] = a.f32[i];
@@ -51,6 +55,7 @@ EMU uint16_t emu_cmp_ps(emu512 a, emu512 b, int less)
 #undef _mm512_fmsub_ps
 #undef _mm512_maskz_sub_ps
 #undef _mm512_mask_mov_ps
+#undef _mm512_storeu_ps
 #undef _mm512_mask_storeu_ps
 #undef _mm512_cvtps_epi32
 #undef _mm512_castps_si512
@@ -66,6 +71,7 @@ EMU uint16_t emu_cmp_ps(emu512 a, emu512 b, int less)
 #define _mm512_fmsub_ps             emu_fmsub_ps
 #define _mm512_maskz_sub_ps         emu_maskz_sub_ps
 #define _mm512_mask_mov_ps          emu_mask_mov_ps
+#define _mm512_storeu_ps            emu_storeu
 #define _mm512_mask_storeu_ps       emu_mask_storeu_ps
 #define _mm512_cvtps_epi32          emu_cvtps_epi32
 #define _mm512_castps_si512(a)      (a)

@@ -109,6 +109,9 @@ static void print_vec(const kern_vec *v)
     say("divide", add_floats(0, y, N));
     v->conv(y, &(kern_conv){a, c, b, c, 1, 2, HALF, true}, HALF);
     say("conv", add_floats(0, y, HALF));
+    memcpy(y, b, sizeof y);
+    v->delta(&(kern_delta){y + 8 * 29, y, a, c, a + 8, 0.9f, 0.7f, 8, 29});
+    say("delta", add_floats(0, y, 9 * 29));
 }
 
 static void print_attend(const kern_vec *v)

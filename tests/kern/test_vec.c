@@ -130,6 +130,13 @@ SLOT(conv)
     v->conv(y, &(kern_conv){b, c, a, s > 0 ? c : NULL, 1, 2, n, s > 0}, n);
     return 0;
 }
+/* y: a state of two rows, then the result */
+SLOT(delta)
+{
+    UNUSED;
+    v->delta(&(kern_delta){y + 2 * n, y, a, a + 1, b, 0.9f, s, 2, (int32_t)n});
+    return 0;
+}
 SLOT(xielu)
 {
     UNUSED;
@@ -174,6 +181,7 @@ static const slot slots[] = {
     SLOT(divide, 1, true, 3),      SLOT(sum, 1, false, 0),       SLOT(center, 1, true, 0.3f),
     SLOT(xielu, 1, true, -1e-6f),  SLOT(bilinear, 1, true, 0),   SLOT(sigmoid, 1, true, 0),
     SLOT(relu, 1, true, 0),        SLOT(conv, 2, false, 0),      SLOT(conv, 2, false, 1),
+    SLOT(delta, 3, false, 0.7f),
 };
 
 static void check_slot(const slot *t, const kern_vec *ref, const kern_vec *v, isa_level l, size_t n,
@@ -362,10 +370,15 @@ static void test_levels(void **state)
 /* Where the machine lacks AVX-512: the logic of its elementwise kernels. */
 #if defined(__x86_64__)
 void emulated_vec(kern_vec *v);
+void emulated_delta(kern_vec *v);
 #else
 static void emulated_vec(kern_vec *v)
 {
     (void)v; /* test_emulated skips first: no other machine has the level */
+}
+static void emulated_delta(kern_vec *v)
+{
+    (void)v;
 }
 #endif
 static void test_emulated(void **state)
@@ -376,6 +389,7 @@ static void test_emulated(void **state)
     kern_init(&ref, ISA_REF);
     kern_init(&k, ISA_REF);
     emulated_vec(&k.vec);
+    emulated_delta(&k.vec);
     for (int kind = 0; kind < FENCE_KINDS; kind++)
         for (size_t i = 0; i < N_LENGTHS; i++)
             for (size_t n = 0; n < sizeof slots / sizeof *slots; n++)

@@ -85,12 +85,23 @@ FAMILIES = {
     "lfm2": ("lfm2", t(num_hidden_layers=4, layer_types=["conv", L4, "conv", "conv"], conv_L_cache=4, block_ff_dim=100, block_multiple_of=16), {}),
     "lfm2_moe": ("lfm2_moe", t(num_hidden_layers=4, layer_types=["conv", "conv", L4, "conv"], num_experts=6, num_experts_per_tok=2,
                                moe_intermediate_size=32, num_dense_layers=2, routed_scaling_factor=1.5), {}),
+    "qwen3_next": ("qwen3_next", t(head_dim=16, num_hidden_layers=4, num_experts=6, num_experts_per_tok=2, moe_intermediate_size=32,
+                                   shared_expert_intermediate_size=32, linear_num_key_heads=2, linear_num_value_heads=4,
+                                   linear_key_head_dim=16, linear_value_head_dim=8, rope_parameters=rope("default", partial_rotary_factor=0.5)), {}),
+    "qwen3_5": ("qwen3_5_text", t(head_dim=16, num_hidden_layers=3, linear_num_key_heads=2, linear_num_value_heads=6, linear_key_head_dim=16,
+                                  linear_value_head_dim=8, layer_types=["linear_attention", L4, "linear_attention"],
+                                  rope_parameters=rope("default", partial_rotary_factor=0.25)), {}),
+    "qwen3_5_moe": ("qwen3_5_moe_text", t(head_dim=16, num_hidden_layers=4, num_experts=6, num_experts_per_tok=2, moe_intermediate_size=32,
+                                          shared_expert_intermediate_size=32, linear_num_key_heads=2, linear_num_value_heads=4,
+                                          linear_key_head_dim=8, linear_value_head_dim=16), {}),
 }
 
 
 def convert(src, out, gguf, get_model_class, fuse):
     arch = json.load(open(os.path.join(src, "config.json")))["architectures"][0]
-    model = get_model_class(arch)(Path(src), gguf.LlamaFileType.MOSTLY_BF16, Path(out), model_name="tiny", fuse_qkv=fuse)
+    kind = get_model_class(arch)
+    kind.no_mtp = True
+    model = kind(Path(src), gguf.LlamaFileType.MOSTLY_BF16, Path(out), model_name="tiny", fuse_qkv=fuse)
     for m in (model, getattr(model, "impl", model)):  # some only pass on
         m.set_vocab = m._set_vocab_none
     model.write()

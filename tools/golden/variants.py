@@ -92,4 +92,20 @@ FAMILIES = {
     "lfm2_moe_plain": ("lfm2_moe", c(num_hidden_layers=3, conv_L_cache=2, layer_types=["conv", L4, "conv"], num_experts=6, num_experts_per_tok=3,
                                      moe_intermediate_size=40, num_dense_layers=0, use_expert_bias=False, norm_topk_prob=False,
                                      routed_scaling_factor=2.0)),
+    "qwen3_next_odd": ("qwen3_next", c(
+        hidden_size=72, num_attention_heads=6, num_key_value_heads=1, head_dim=24, num_hidden_layers=5, num_experts=6, num_experts_per_tok=2,
+        moe_intermediate_size=40, shared_expert_intermediate_size=56, linear_num_key_heads=3, linear_num_value_heads=6,
+        linear_key_head_dim=20, linear_value_head_dim=24, linear_conv_kernel_dim=3, mlp_only_layers=[1], decoder_sparse_step=2,
+        norm_topk_prob=False, attention_bias=True, tie_word_embeddings=True, layer_types=["linear_attention", L4] * 2 + ["linear_attention"],
+        rope_parameters=rope("default", partial_rotary_factor=0.5))),
+    "qwen3_5_ungrouped": ("qwen3_5_text", c(
+        num_attention_heads=5, num_key_value_heads=5, head_dim=16, num_hidden_layers=3, linear_num_key_heads=3, linear_num_value_heads=3,
+        linear_key_head_dim=16, linear_value_head_dim=40, linear_conv_kernel_dim=2, tie_word_embeddings=True,
+        layer_types=[L4, "linear_attention", "linear_attention"])),
+    "qwen3_5_wrapped": ("qwen3_5", dict(
+        text_config=c(model_type="qwen3_5_text", head_dim=32, num_hidden_layers=4, linear_num_key_heads=2, linear_num_value_heads=4,
+                      linear_key_head_dim=16, linear_value_head_dim=16, linear_conv_kernel_dim=4,
+                      rope_parameters=rope("default", partial_rotary_factor=0.25, mrope_section=[2, 1, 1], mrope_interleaved=True)),
+        vision_config=dict(depth=1, hidden_size=16, intermediate_size=32, num_heads=2, out_hidden_size=64, num_position_embeddings=16),
+        tie_word_embeddings=False)),
 }

@@ -47,6 +47,7 @@ static cpu_need scratch_need(const dev *d, const plan *pl, int32_t max_ctx)
         cpu_need n = {0, 0};
         if (o->kind == OP_LINEAR) n = cpu_linear_need(d, o, pl->max_rows);
         if (o->kind == OP_HEADS) n = cpu_heads_need(o);
+        if (o->kind == OP_DELTA) n = cpu_delta_need(o);
         if (o->kind == OP_ROUTE) n = cpu_route_need(pl->p->value[o->in[0]].cols);
         if (o->kind == OP_EXPERTS) n = cpu_experts_need(d, o, pl->max_rows);
         if (o->kind == OP_ATTEND) n = cpu_attend_need(d, o, pl->max_rows, max_ctx);

@@ -92,6 +92,7 @@ void cpu_join(cpu_run *r, const op *o);
 void cpu_heads(cpu_run *r, const op *o);
 void cpu_gate(cpu_run *r, const op *o);
 void cpu_conv(cpu_run *r, const op *o);
+void cpu_delta(cpu_run *r, const op *o);
 void cpu_route(cpu_run *r, const op *o);
 void cpu_experts(cpu_run *r, const op *o);
 
@@ -111,6 +112,7 @@ typedef struct cpu_products {
 cpu_need cpu_products_need(const dev *d, const weight *const *w, int32_t n_w, int32_t max_rows);
 void cpu_products_run(cpu_run *r, const cpu_products *p);
 cpu_need cpu_heads_need(const op *o);
+cpu_need cpu_delta_need(const op *o);
 cpu_need cpu_route_need(int32_t n_expert);
 cpu_need cpu_experts_need(const dev *d, const op *o, int32_t max_rows);
 cpu_need cpu_linear_need(const dev *d, const op *o, int32_t max_rows);

@@ -59,6 +59,7 @@ void cpu_row_spans(const cpu_run *r, int32_t n_rows, int32_t cols, size_t grain,
     X(HEADS, heads)                                                                                \
     X(GATE, gate)                                                                                  \
     X(CONV, conv)                                                                                  \
+    X(DELTA, delta)                                                                                \
     X(ROUTE, route)                                                                                \
     X(EXPERTS, experts)
 

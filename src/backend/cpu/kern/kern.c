@@ -26,6 +26,7 @@ static void fill_ref(kern *k)
 {
     kern_vec_ref(&k->vec);
     kern_attend_ref(&k->vec);
+    kern_delta_ref(&k->vec);
     kern_linear_ref(&k->lin);
 }
 
@@ -35,10 +36,12 @@ static void fill_x86(kern *k)
     if (k->level < ISA_HASWELL) return;
     kern_vec_avx2(&k->vec);
     kern_attend_avx2(&k->vec);
+    kern_delta_avx2(&k->vec);
     kern_linear_avx2(&k->lin);
     if (k->level < ISA_SKYLAKEX) return;
     kern_vec_avx512(&k->vec);
     kern_attend_avx512(&k->vec);
+    kern_delta_avx512(&k->vec);
     kern_linear_avx512(&k->lin);
     if (k->level < ISA_ICELAKE) return;
     kern_linear_avx512vnni(&k->lin);

@@ -37,6 +37,14 @@ static inline const float *kern_conv_row(const kern_conv *c, size_t j)
     return j < c->n_old ? c->old + j * c->ld : c->now + (j - c->n_old) * c->ld;
 }
 
+/* One row of the gated delta rule for one head: state s [n_key][n_value], read and written. */
+typedef struct kern_delta {
+    float *y, *s;
+    const float *q, *k, *v;
+    float decay, beta;
+    int32_t n_key, n_value;
+} kern_delta;
+
 typedef struct kern_vec {
     /* lane16 (sixteen chains of fmaf by index mod 16, then +8, +4, +2, +1) of x·x */
     float (*sum_sq)(const float *x, size_t n);
@@ -60,6 +68,9 @@ typedef struct kern_vec {
     void (*xielu)(float *y, const float *x, const xielu_params *p, size_t n);
     /* y = bias; y = fma(w[j], x[j], y) by rising j; then silu(y) if wanted */
     void (*conv)(float *y, const kern_conv *c, size_t n);
+    /* Of each column j: s[i][j] = RN(s[i][j]·decay), m = fma(s[i][j], k[i], m) from +0, by rising i;
+       d = RN(RN(v[j] - m)·beta); s[i][j] = fma(k[i], d, s[i][j]), y[j] = fma(s[i][j], q[i], y[j]) */
+    void (*delta)(const kern_delta *d);
     /* n pairs (x1, x2): y1 = fma(x1, c, -RN(x2·s)), y2 = fma(x2, c, RN(x1·s)).
        Halves: x1 = x[i], x2 = x[n + i]; pairs: x1 = x[2i], x2 = x[2i + 1]. */
     void (*rope_halves)(float *y, const float *x, const float *c, const float *s, size_t n);
@@ -85,9 +96,15 @@ typedef struct kern_vec {
 /* Each fills the slots that its level has. */
 void kern_vec_ref(kern_vec *v);
 void kern_attend_ref(kern_vec *v);
+void kern_delta_ref(kern_vec *v);
 void kern_vec_avx2(kern_vec *v);
 void kern_attend_avx2(kern_vec *v);
+void kern_delta_avx2(kern_vec *v);
 void kern_vec_avx512(kern_vec *v);
 void kern_attend_avx512(kern_vec *v);
+void kern_delta_avx512(kern_vec *v);
+
+/* The reference's delta on columns from `first` on. */
+void kern_delta_columns(const kern_delta *d, int32_t first);
 
 #endif
