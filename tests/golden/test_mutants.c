@@ -1,0 +1,189 @@
+/* Every scalar of every golden's config.json given other values, and bytes of every GGUF golden's header
+   flipped: the model opens, and then runs, or is refused in one line that names the file.  Nothing
+   crashes (the sanitizers watch), leaks or hangs.  What a refusal says is test_refusals' matter.
+
+   About one case in CAIRN_MUTANTS is tried (40; 1: all of some thirty thousand). */
+#include "test.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/rng.h"
+#include "cairn/score.h"
+#include "mkweights.h"
+
+static const char *const values[] = {
+    "0",    "-1",    "1",  "3",  "2147483647", "1e300", "-0.5",  "1e-30",
+    "null", "\"x\"", "[]", "{}", "[1, 2]",     "true",  "false", "18446744073709551615"};
+enum { N_VALUES = sizeof values / sizeof values[0] };
+
+static uint64_t n_case, n_tried, n_opened;
+
+static bool chosen(void)
+{
+    const char *given = getenv("CAIRN_MUTANTS");
+    const uint64_t every = given ? strtoull(given, NULL, 10) : 40;
+    return rng_u64(11, 0, n_case++) % (every ? every : 1) == 0;
+}
+
+static bool ignore_logits(void *ctx, int32_t pos, const float *logits)
+{
+    (void)ctx, (void)pos, (void)logits;
+    return true;
+}
+
+/* Opens it and runs three tokens, or is told in one line where the fault is. */
+static void try_model(const char *path, const char *what)
+{
+    static const int32_t ids[] = {1, 0, 1};
+    const cairn_model_opts o = {.struct_size = sizeof o, .n_threads = 1};
+    cairn_score_opts so;
+    cairn_model *m = NULL;
+    cairn_diag dg = {0};
+    const uint64_t before = mem_used_all();
+    cairn_status st = cairn_model_open(path, &o, &m, &dg);
+    n_tried++;
+    if (st == CAIRN_OK) {
+        cairn_score_opts_init(&so);
+        st = cairn_score(m, ids, 3, &so, ignore_logits, NULL, &dg);
+        n_opened++;
+    }
+    cairn_model_close(m);
+    assert_int_equal(mem_used_all(), before);
+    if (st != CAIRN_OK && (!dg.message[0] || strchr(dg.message, '\n') || !strstr(dg.message, path)))
+        fail_msg("%s: status %d says \"%s\"; expected one line that names %s", what, (int)st,
+                 dg.message, path);
+}
+
+static void write_file(const char *path, const void *p, size_t n)
+{
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(p, 1, n, f), n);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* Past the scalar at `at`; strings have no escapes in these files. */
+static size_t scalar_end(cairn_str s, size_t at)
+{
+    if (s.ptr[at] == '"') return str_find(s, STR_LIT("\""), at + 1) + 1;
+    while (at < s.len && !strchr(",]} \n", s.ptr[at])) at++;
+    return at;
+}
+
+static void mutate_config(const char *golden, const char *dir)
+{
+    char path[MKWEIGHTS_PATH + 32], what[400];
+    buf whole, text;
+    cairn_diag dg;
+    (void)snprintf(path, sizeof path, "%s/config.json", dir);
+    buf_init(&whole, MEM_MISC);
+    buf_init(&text, MEM_MISC);
+    assert_ok(file_read(path, 1 << 20, &whole, &dg));
+    const cairn_str s = {whole.ptr, whole.len};
+    for (size_t at = 0; at < s.len; at++) {
+        if (s.ptr[at] == '"') { /* a key, or an entry of a list: on to what follows it */
+            const size_t end = scalar_end(s, at);
+            if (end < s.len && s.ptr[end] == ':') {
+                at = end;
+                continue;
+            }
+        } else if (!strchr("-0123456789tfn", s.ptr[at])) {
+            continue;
+        }
+        const size_t end = scalar_end(s, at);
+        for (size_t v = 0; v < N_VALUES; v++) {
+            if (!chosen()) continue;
+            buf_clear(&text);
+            buf_printf(&text, "%.*s%s%.*s", (int)at, s.ptr, values[v], (int)(s.len - end),
+                       s.ptr + end);
+            write_file(path, text.ptr, text.len);
+            const size_t line = at > 60 ? at - 60 : 0;
+            (void)snprintf(what, sizeof what, "%s with …%.*s[%s]", golden, (int)(at - line),
+                           s.ptr + line, values[v]);
+            try_model(dir, what);
+        }
+        at = end;
+    }
+    buf_deinit(&whole);
+    buf_deinit(&text);
+}
+
+static void mutate_folder(const char *golden)
+{
+    char dir[MKWEIGHTS_PATH];
+    cairn_diag dg = {0};
+    assert_ok(mkweights_temp(golden, dir, &dg));
+    mutate_config(golden, dir);
+    mkweights_remove(dir);
+}
+
+/* A byte, a bit or a word of the first that come before the tensors' data, or of their beginning. */
+static void mutate_header(const char *golden)
+{
+    enum { MUTANTS = 4000, REACH = 8192 };
+    char path[MKWEIGHTS_PATH], temp[] = "/tmp/cairn-mutant-XXXXXX", what[400];
+    buf file;
+    cairn_diag dg;
+    buf_init(&file, MEM_MISC);
+    (void)snprintf(path, sizeof path, "%s/model.gguf", golden);
+    assert_ok(file_read(path, 1 << 24, &file, &dg));
+    const int fd = mkstemp(temp);
+    assert_true(fd >= 0 && close(fd) == 0);
+    const size_t n = file.len - 8 < REACH ? file.len - 8 : REACH;
+    for (uint64_t i = 0; i < MUTANTS; i++) {
+        uint8_t saved[4], *at = (uint8_t *)file.ptr + rng_u64(12, i, 0) % n;
+        const uint64_t r = rng_u64(12, i, 1);
+        if (!chosen()) continue;
+        memcpy(saved, at, 4);
+        if (r % 3 == 0) at[0] = (uint8_t)(r >> 8);
+        if (r % 3 == 1) at[0] ^= (uint8_t)(1 << (r >> 8) % 8);
+        if (r % 3 == 2) memset(at, r >> 8 & 1 ? 0xff : 0, 4);
+        write_file(temp, file.ptr, file.len);
+        (void)snprintf(what, sizeof what, "%s with %02x for %02x at %td", golden, at[0], saved[0],
+                       at - (uint8_t *)file.ptr);
+        try_model(temp, what);
+        memcpy(at, saved, 4);
+    }
+    (void)unlink(temp);
+    buf_deinit(&file);
+}
+
+static void each(const char *root, void (*mutate)(const char *golden))
+{
+    char golden[MKWEIGHTS_PATH];
+    DIR *d = opendir(root);
+    assert_non_null(d);
+    n_tried = n_opened = 0;
+    for (struct dirent *e = readdir(d); e; e = readdir(d)) {
+        if (e->d_name[0] == '.') continue;
+        (void)snprintf(golden, sizeof golden, "%s/%.200s", root, e->d_name);
+        mutate(golden);
+    }
+    closedir(d);
+    print_message("%s: %d mutants, %d still run\n", root, (int)n_tried, (int)n_opened);
+    assert_true(n_tried > 0 && n_opened < n_tried);
+}
+
+static void configs(void **state)
+{
+    (void)state;
+    each("tests/golden/hf", mutate_folder);
+    each("tests/golden/quant", mutate_folder);
+    each("tests/golden/mlx", mutate_folder);
+}
+
+static void headers(void **state)
+{
+    (void)state;
+    each("tests/golden/gguf", mutate_header);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(configs), cmocka_unit_test(headers)};
+    return cmocka_run_group_tests_name("mutants", tests, NULL, NULL);
+}
