@@ -1,6 +1,6 @@
 /* The interactive chat: line editing and history by libedit; each turn renders the whole conversation
-   again.  Ctrl-C ends an answer, or empties the line being typed; Ctrl-D or /exit ends the chat;
-   /clear forgets the conversation. */
+   again.  What is pasted is one message (paste.h).  Ctrl-C ends an answer, or empties the line being
+   typed; Ctrl-D or /exit ends the chat; /clear forgets the conversation. */
 #include "cli/chat_loop.h"
 
 #include <editline/readline.h>
@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/paste.h"
 
 void chat_loop_begin(buf *conversation, const char *system)
 {
@@ -173,19 +174,20 @@ cairn_status chat_loop(cairn_engine *e, const cairn_text *t, const cairn_request
     edit_utf8();
     chat_loop_begin(&conversation, system);
     (void)fputs("/clear starts anew, /exit or Ctrl-D leaves, Ctrl-C stops an answer\n", stderr);
+    paste_begin();
     using_history();
     if (history) (void)read_history(history);
     answer_catch_interrupt();
     for (bool go = true; go && st != CAIRN_E_IO;) {
         errno = 0;
         char *line = readline("> ");
-        if (!line && answer_interrupted()) {
+        if (!line && paste_interrupted()) {
             (void)cli_write_out("\n", 1, NULL);
             continue;
         }
         if (!line) break;
         if (line[0]) (void)add_history(line);
-        if (line[0] == '/') {
+        if (line[0] == '/' && !strchr(line, '\n')) {
             go = command_line(line, &conversation, system);
         } else if (line[0]) {
             st = templated ? turn(e, t, r, &conversation, verbose, line, dg)
@@ -194,6 +196,7 @@ cairn_status chat_loop(cairn_engine *e, const cairn_text *t, const cairn_request
         }
         free(line); /* readline's own allocation */
     }
+    paste_end();
     if (history) (void)write_history(history);
     buf_deinit(&path);
     buf_deinit(&conversation);

@@ -96,6 +96,19 @@ def test_what_is_typed_is_utf8(model, tmp_path, lang):
     assert "[cut at the tokens of -n]" in shown and "context is full" not in shown
 
 
+@pytest.mark.parametrize("term", ["dumb", "xterm"])
+def test_a_paste_is_one_message(model, tmp_path, term):
+    args, _, _ = model
+    env = {"HOME": str(tmp_path), "TERM": term}
+    words = ("run", args[1], "-n", 1, "-t", 1, "-v")
+    shown, code = conversation("\x1b[200~/w1\tw2\r\nw3\u00fc\nw4\x1b[201~\n/exit\n", *words, env=env)
+    assert code == 0 and shown.count("[prompt ") == 1, shown
+    assert "commands:" not in shown and "\u00fc" in shown, shown
+    assert ("\x1b[?2004h" in shown, "\x1b[?2004l" in shown) == ((term != "dumb",) * 2)
+    typed, _ = conversation("/w1\nw3\nw4\n/exit\n", *words, env=env)
+    assert typed.count("[prompt ") == 2 and "commands:" in typed, typed
+
+
 def test_raw_is_no_conversation(model, tmp_path):
     args, _, _ = model
     shown, code = conversation("", "run", args[1], "--raw", env={"HOME": str(tmp_path)})
