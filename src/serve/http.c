@@ -61,6 +61,7 @@ static void write_head(http_req *rq, int status, const char *type)
     struct tm tm;
     char date[40];
 
+    rq->status = status;
     if (rq->conn->h->draining || rq->conn->over_limit ||
         (rq->conn->hasty && rq->conn->state == CONN_BODY))
         rq->conn->close = true;
@@ -207,6 +208,12 @@ void http_take_body(http_req *rq, buf *out)
 const char *http_header(const http_req *rq, const char *name)
 {
     return rq->head_bytes.ptr ? http_head_find(&rq->head, rq->head_bytes.ptr, name) : NULL;
+}
+
+void http_note_tokens(http_req *rq, int64_t n_prompt, int64_t n_generated)
+{
+    rq->n_prompt = n_prompt;
+    rq->n_generated = n_generated;
 }
 
 void http_on_gone(http_req *rq, void (*fn)(void *user), void *user)

@@ -62,6 +62,9 @@ const char *http_header(const http_req *rq, const char *name); /* NULL if absent
 /* Called once if the client leaves (or is cut) before the reply is ended; not after. */
 void http_on_gone(http_req *rq, void (*fn)(void *user), void *user);
 
+/* What the request's line in the log says of tokens so far. */
+void http_note_tokens(http_req *rq, int64_t n_prompt, int64_t n_generated);
+
 /* For the reply to come.  `name` is static text, `value` is copied (at most 159 bytes). */
 void http_set_header(http_req *rq, const char *name, const char *value);
 /* The whole reply; the body is copied. `type` is the content type. */

@@ -7,6 +7,7 @@
 
    Invariant: a connection is freed by the loop alone, at the end of a turn; `gone` says so before. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -25,6 +26,20 @@ enum {
     DROP_FACTOR = 4          /* a body that is refused is still read up to this many, then cut */
 };
 
+/* One line a request, when its reply is with the kernel or `cut` short. */
+static void request_log(const http_conn *c, bool cut)
+{
+    const http_req *rq = &c->rq;
+    char tokens[80] = "";
+
+    if (rq->n_prompt)
+        (void)snprintf(tokens, sizeof tokens, " prompt_tokens=%lld generated_tokens=%lld",
+                       (long long)rq->n_prompt, (long long)rq->n_generated);
+    log_event(LOG_INFO, "http_request", "method=%s path=%s status=%d%s ms=%llu%s", http_method(rq),
+              http_path(rq), rq->status, tokens, (unsigned long long)(http_now_ms() - rq->begun_ms),
+              cut ? " cut=1" : "");
+}
+
 static void request_lost(http_conn *c)
 {
     void (*fn)(void *) = c->rq.on_gone;
@@ -36,6 +51,7 @@ static void request_lost(http_conn *c)
 void conn_cut(http_conn *c)
 {
     if (c->gone) return;
+    if (c->rq.head_bytes.len) request_log(c, true);
     c->gone = c->h->has_gone = true;
     request_lost(c);
 }
@@ -93,6 +109,7 @@ static void request_begin(http_conn *c)
     const http_head *d = &rq->head;
     uint64_t max = c->h->lim.max_body_bytes;
 
+    rq->begun_ms = http_now_ms();
     c->state = CONN_BODY;
     c->close = d->close;
     /* A client that waits for leave has sent nothing; one that means to send far too much is not worth
@@ -125,7 +142,7 @@ static bool use_head(http_conn *c)
     case HEAD_MORE:
         return false;
     case HEAD_REFUSED:
-        log_event(LOG_INFO, "http_refused", "why=\"%s\"", rq->head.why);
+        log_event(LOG_INFO, "http_refused", "status=%d why=\"%s\"", rq->head.status, rq->head.why);
         conn_refuse(c, rq->head.status, rq->head.why);
         return false;
     case HEAD_DONE:
@@ -301,6 +318,7 @@ bool conn_flush(http_conn *c)
 /* The reply is with the kernel: close, or make ready for the next request. */
 static void request_end(http_conn *c)
 {
+    if (c->rq.head_bytes.len) request_log(c, false); /* else http_refused has said it */
     request_lost(c);
     request_deinit(c);
     request_init(c);

@@ -39,6 +39,9 @@ struct http_req {
     bool streaming;
     http_header_out header[HTTP_MAX_REPLY_HEADERS];
     int n_header;
+    int status; /* of the reply; 0: none yet */
+    uint64_t begun_ms;
+    int64_t n_prompt, n_generated; /* for the log; n_prompt 0: not such a request */
     void (*on_gone)(void *user);
     void *user;
 };

@@ -18,9 +18,11 @@ cairn_status models_init(models *m, const cairn_server_model *list, size_t n, ca
         size_t size;
 
         if (!list[i].id || !list[i].id[0] || !list[i].engine)
-            return diag_set(dg, CAIRN_E_ARG, "model %zu has no id or no engine", i + 1);
+            return diag_set(dg, CAIRN_E_ARG, "model %zu has no id or no engine; expected both",
+                            i + 1);
         if (models_find(m, str_of(list[i].id)))
-            return diag_set(dg, CAIRN_E_ARG, "two models are called %s", list[i].id);
+            return diag_set(dg, CAIRN_E_ARG, "two models are called %s; expected a name for each",
+                            list[i].id);
         size = strlen(list[i].id) + 1;
         m->list[i].id = mem_alloc(size, MEM_SERVE);
         if (!m->list[i].id) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a model's name");

@@ -15,10 +15,11 @@
 #include "serve/sse.h"
 
 typedef struct choice {
-    gen *g;     /* NULL: done or dropped */
-    bool begun; /* its first chunk was sent */
-    bool lost;  /* no memory for a part of it */
-    whole said; /* whole answers only, like the next */
+    gen *g;         /* NULL: done or dropped */
+    bool begun;     /* its first chunk was sent */
+    bool lost;      /* no memory for a part of it */
+    int32_t n_seen; /* tokens that came; what is generated in the end says its result */
+    whole said;     /* whole answers only, like the next */
     buf logprobs;
     cairn_finish finish;
 } choice;
@@ -74,6 +75,11 @@ static void on_gone(void *user)
     c->rq = NULL;
     drop_all(c);
     answer_leave(c);
+}
+
+static void note_usage(const answer *c)
+{
+    if (c->rq) http_note_tokens(c->rq, c->usage.n_prompt, c->usage.n_generated);
 }
 
 /* No memory for a frame: better no end than a hole. */
@@ -279,6 +285,9 @@ static void on_token(void *ctx, uint32_t i, const gen_token *t)
 
     if (readers_ended(c->readers, i)) return;
     answer_enter(c);
+    c->choices[i].n_seen++;
+    c->usage.n_generated++;
+    note_usage(c);
     if (c->stream)
         stream_token(c, i, t);
     else
@@ -289,10 +298,12 @@ static void on_token(void *ctx, uint32_t i, const gen_token *t)
 
 static void add_usage(answer *c, uint32_t i, const gen_result *r)
 {
-    c->usage.n_generated += r->n_generated;
-    if (i != 0) return; /* the choices share their prompt */
-    c->usage.n_prompt = r->n_prompt;
-    c->usage.n_cached = r->n_cached;
+    c->usage.n_generated += r->n_generated - c->choices[i].n_seen;
+    if (i == 0) { /* the choices share their prompt */
+        c->usage.n_prompt = r->n_prompt;
+        c->usage.n_cached = r->n_cached;
+    }
+    note_usage(c);
 }
 
 static bool failed(const answer *c, uint32_t i, const gen_result *r)
@@ -375,6 +386,8 @@ cairn_status answer_start(http_req *rq, mailbox *mail, prompt *p, cairn_diag *dg
         answer_free(c);
         return st;
     }
+    c->usage.n_prompt = (int32_t)p->ask.rq.n_ids; /* accepted: it fits a context */
+    note_usage(c);
     c->readers = p->readers;
     p->readers = NULL;
     readers_bind(c->readers, on_delta, c);

@@ -2,6 +2,7 @@
 the next one."""
 import json
 import random
+import re
 import socket
 import time
 
@@ -321,3 +322,28 @@ def test_connection_limit():
 def test_port_in_use(server):
     with pytest.raises(RuntimeError, match="cannot listen"):
         util.Server("--port", server.port)
+
+
+def test_a_line_for_each_request(monkeypatch):
+    """What `serve -v` shows: method, path, status, tokens, milliseconds."""
+    monkeypatch.setenv("FAKE_LOG", "1")
+    server = util.Server()
+    try:
+        usage = json.loads(server.chat("@n=7")[2])["usage"]
+        server.request("GET", "/no%0Awhere")
+        talk(server, b"nonsense\r\n\r\n")
+        with server.connect() as s:
+            s.sendall(util.chat_bytes("@n=60000 @pace=1", stream=True))
+            util.read_until(s, b"delta")
+        server.wait_rows()
+    finally:
+        rc, err = server.stop()
+    assert rc == 0, err
+    lines = [x for x in err.split("\n") if x.startswith("http_re") and "/stats" not in x]
+    assert len(lines) == 4, lines
+    chat, unknown, refused, left = lines
+    tokens = "prompt_tokens=%d generated_tokens=%d" % (usage["prompt_tokens"], usage["completion_tokens"])
+    assert re.fullmatch(r"http_request method=POST path=/v1/chat/completions status=200 %s ms=\d+" % tokens, chat), chat
+    assert re.fullmatch(r"http_request method=GET path=/no where status=404 ms=\d+", unknown), unknown
+    assert refused.startswith("http_refused status=400 why="), refused
+    assert re.search(r"status=200 prompt_tokens=\d+ generated_tokens=[1-9]\d* ms=\d+ cut=1$", left), left
