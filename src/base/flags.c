@@ -82,6 +82,18 @@ static cairn_status set_size(const flag *f, const char *text, cairn_diag *dg)
     return CAIRN_OK;
 }
 
+static cairn_status set_word(const flag *f, const char *text, cairn_diag *dg)
+{
+    const size_t n = strcspn(f->help, ":"), len = strlen(text);
+    for (const char *p = f->help; p < f->help + n; p += strcspn(p, "|:") + 1)
+        if (len == strcspn(p, "|:") && memcmp(p, text, len) == 0) {
+            *(const char **)f->out = text;
+            return CAIRN_OK;
+        }
+    return diag_set(dg, CAIRN_E_ARG, "%s: found \"%s\"; expected one of %.*s", f->name, text,
+                    (int)n, f->help);
+}
+
 static cairn_status set_value(const flag *f, const char *text, cairn_diag *dg)
 {
     switch (f->type) {
@@ -97,6 +109,8 @@ static cairn_status set_value(const flag *f, const char *text, cairn_diag *dg)
     case FLAG_STR:
         *(const char **)f->out = text;
         return CAIRN_OK;
+    case FLAG_WORD:
+        return set_word(f, text, dg);
     }
     return CAIRN_E_INTERNAL;
 }
@@ -117,11 +131,14 @@ static cairn_status take_flag(const flag *table, size_t n_flags, int argc, char 
     const cairn_str name = {word, eq ? (size_t)(eq - word) : strlen(word)};
     const flag *f = find(table, n_flags, name);
     const char *value = eq ? eq + 1 : NULL;
-    if (!f) return diag_set(dg, CAIRN_E_ARG, "%.*s: unknown option", STR_ARG(name));
+    if (!f)
+        return diag_set(dg, CAIRN_E_ARG, "%.*s: unknown option; expected one of those in --help",
+                        STR_ARG(name));
     if (f->type == FLAG_BOOL) {
-        if (value) return diag_set(dg, CAIRN_E_ARG, "%s: takes no value", f->name);
+        if (value) return diag_set(dg, CAIRN_E_ARG, "%s: found a value; expected none", f->name);
     } else if (!value) {
-        if (*i + 1 >= argc) return diag_set(dg, CAIRN_E_ARG, "%s: needs a value", f->name);
+        if (*i + 1 >= argc)
+            return diag_set(dg, CAIRN_E_ARG, "%s: needs a value; expected %s", f->name, f->help);
         value = argv[++*i];
     }
     TRY(set_value(f, value, dg));
@@ -141,7 +158,8 @@ cairn_status flags_parse(const flag *table, size_t n_flags, int argc, char **arg
         } else if (!ended && word[0] == '-' && word[1]) {
             TRY(take_flag(table, n_flags, argc, argv, &i, dg));
         } else if (n == max_rest) {
-            return diag_set(dg, CAIRN_E_ARG, "\"%s\": one word too many", word);
+            return diag_set(dg, CAIRN_E_ARG, "\"%s\": one word too many; expected at most %zu",
+                            word, max_rest);
         } else {
             rest[n++] = word;
         }

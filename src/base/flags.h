@@ -10,14 +10,15 @@ typedef enum flag_type {
     FLAG_INT,
     FLAG_NUM,
     FLAG_STR,
-    FLAG_SIZE /* 512M, 8G, bytes */
+    FLAG_WORD, /* one of the words before the colon of `help`: "fast|f32: arithmetic" */
+    FLAG_SIZE  /* 512M, 8G, bytes */
 } flag_type;
 
 typedef struct flag {
     const char *name;  /* "--top-k"; "-k" alone is fine */
     const char *alias; /* "-t", or NULL */
     flag_type type;
-    void *out;        /* bool*, int64_t*, double*, const char**, uint64_t* */
+    void *out;        /* bool*, int64_t*, double*, const char** (STR, WORD), uint64_t* */
     const char *help; /* "N: what it does" */
     double lo, hi;    /* range of INT, NUM and SIZE; both 0: any */
     bool *given;      /* set when the flag appears; may be NULL */
@@ -25,7 +26,7 @@ typedef struct flag {
 
 /* Parses argv[0…n-1] in place: flags anywhere, "--" ends them, "--name=value" too.  What is left
    goes to rest (capacity max_rest) in order.  E_ARG with a message that names the flag: unknown,
-   missing value, out of range, or too many words. */
+   missing value, out of range, not one of its words, or too many words. */
 cairn_status flags_parse(const flag *table, size_t n_flags, int argc, char **argv,
                          const char **rest, size_t max_rest, size_t *n_rest, cairn_diag *dg);
 void flags_help(const flag *table, size_t n_flags, buf *out);

@@ -88,15 +88,9 @@ cairn_status cli_open_text(const char *word, cairn_text **out, cairn_diag *dg)
     return st;
 }
 
-cairn_status cli_compute(const char *word, cairn_compute *out, cairn_diag *dg)
+cairn_compute cli_compute(const char *word)
 {
-    if (!word || strcmp(word, "fast") == 0)
-        *out = CAIRN_COMPUTE_FAST;
-    else if (strcmp(word, "f32") == 0)
-        *out = CAIRN_COMPUTE_F32;
-    else
-        return diag_set(dg, CAIRN_E_ARG, "--compute: found \"%s\"; expected fast or f32", word);
-    return CAIRN_OK;
+    return word && strcmp(word, "f32") == 0 ? CAIRN_COMPUTE_F32 : CAIRN_COMPUTE_FAST;
 }
 
 static cairn_status collect_ids(json_val arr, const char *path, buf *ids, cairn_diag *dg)

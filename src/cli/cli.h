@@ -54,8 +54,8 @@ bool cli_flags(const command *c, const flag *table, size_t n_flags, int argc, ch
 cairn_status cli_open_model(const char *word, const cairn_model_opts *o, cairn_model **out,
                             cairn_diag *dg);
 cairn_status cli_open_text(const char *word, cairn_text **out, cairn_diag *dg);
-/* "fast" or "f32". */
-cairn_status cli_compute(const char *word, cairn_compute *out, cairn_diag *dg);
+/* --compute's word; NULL: fast. */
+cairn_compute cli_compute(const char *word);
 /* A JSON array of token ids. */
 cairn_status cli_read_ids(const char *path, cairn_ids *out, cairn_diag *dg);
 cairn_status cli_write_out(const void *p, size_t n, cairn_diag *dg); /* standard output */

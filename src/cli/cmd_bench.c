@@ -212,7 +212,7 @@ int cmd_check_numerics(const command *c, int argc, char **argv)
     const flag table[] = {
         {"--ids", NULL, FLAG_STR, &ids_path, "IDS.json: the prompt (default: 1,300 seeded ids)", 0,
          0, NULL},
-        {"--compute", NULL, FLAG_STR, &compute, "fast|f32: arithmetic (default fast)", 0, 0, NULL},
+        {"--compute", NULL, FLAG_WORD, &compute, "fast|f32: arithmetic (default fast)", 0, 0, NULL},
         {"--threads", "-t", FLAG_INT, &threads, "N: try 1 to N threads (8)", 1, CAIRN_MAX_THREADS,
          NULL},
         {"--verbose", "-v", FLAG_BOOL, &verbose, "a line for each comparison", 0, 0, NULL},
@@ -234,7 +234,7 @@ int cmd_check_numerics(const command *c, int argc, char **argv)
     cairn_model_info_init(&info);
     o.n_threads = (int32_t)threads;
     o.no_text = true;
-    if (cli_compute(compute, &o.compute, &dg) != CAIRN_OK) return cli_usage(c, "%s", dg.message);
+    o.compute = cli_compute(compute);
     TRY_GOTO(cli_open_model(words.n ? words.word[0] : NULL, &o, &m, &dg), out);
     cairn_model_get_info(m, &info);
     TRY_GOTO(ids_path ? cli_read_ids(ids_path, &ids, &dg)

@@ -186,7 +186,9 @@ static cairn_status write_tensor(const cairn_model *m, const char *word, const c
         n *= dim[d];
     }
     size_t size;
-    if (!mul_size(n, sizeof(float), &size)) return diag_set(dg, CAIRN_E_LIMIT, "%s: size", name);
+    if (!mul_size(n, sizeof(float), &size))
+        return diag_set(dg, CAIRN_E_LIMIT,
+                        "%s: found a size that overflows; expected less than 2^64 bytes", name);
     float *f = mem_alloc(size, MEM_IO);
     if (!f) return diag_set(dg, CAIRN_E_NOMEM, "%zu bytes for tensor %s", size, name);
     cairn_status st = cairn_model_read_tensor(m, name, f, n, dg);
@@ -208,7 +210,8 @@ int cmd_info(const command *c, int argc, char **argv)
     int code;
     if (!cli_flags(c, table, sizeof table / sizeof table[0], argc, argv, 1, 1, &words, &code))
         return code;
-    if (!tensor != !out_path) return cli_usage(c, "info: --tensor and --out go together");
+    if (!tensor != !out_path)
+        return cli_usage(c, "info: one of --tensor and --out is missing; expected both or none");
 
     cairn_diag dg = {0};
     cairn_model_opts o;

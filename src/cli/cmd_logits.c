@@ -83,7 +83,8 @@ static cairn_status sink_init(sink *s, size_t n, int32_t vocab, int32_t top, cai
     size_t cells;
     *s = (sink){.vocab = vocab, .top = top, .bad_pos = -1};
     if (!mul_size(n, (size_t)(top ? top : vocab), &cells))
-        return diag_set(dg, CAIRN_E_LIMIT, "logits of %zu positions: too many to hold", n);
+        return diag_set(dg, CAIRN_E_LIMIT,
+                        "logits of %zu positions; expected as many as memory can count", n);
     s->logits = mem_calloc(cells, sizeof *s->logits, MEM_IO);
     s->ids = mem_calloc(top ? cells : 1, sizeof *s->ids, MEM_IO);
     s->lse = mem_calloc(n, sizeof *s->lse, MEM_IO);
@@ -125,14 +126,15 @@ int cmd_logits(const command *c, int argc, char **argv)
          0, NULL},
         {"--top", NULL, FLAG_INT, &top, "K: only the K best of each position", 1, 1 << 20, NULL},
         {"--chunk", NULL, FLAG_INT, &chunk, "N: rows computed at a time", 1, 1 << 20, NULL},
-        {"--compute", NULL, FLAG_STR, &compute, "fast|f32: arithmetic (default fast)", 0, 0, NULL},
+        {"--compute", NULL, FLAG_WORD, &compute, "fast|f32: arithmetic (default fast)", 0, 0, NULL},
         {"--threads", "-t", FLAG_INT, &threads, "N: threads", 1, CAIRN_MAX_THREADS, NULL},
     };
     cli_words words;
     int code;
     if (!cli_flags(c, table, sizeof table / sizeof table[0], argc, argv, 1, 1, &words, &code))
         return code;
-    if (!ids_path || !out_path) return cli_usage(c, "logits: --ids and --out are needed");
+    if (!ids_path || !out_path)
+        return cli_usage(c, "logits: a file is missing; expected --ids IDS.json and --out OUT.npy");
     if (!top && str_ends(str_of(out_path), STR_LIT(".npz")))
         return cli_usage(c, "--out: found \"%s\"; expected a .npy file, or --top K", out_path);
     if (top && str_ends(str_of(out_path), STR_LIT(".npy")))
@@ -150,7 +152,7 @@ int cmd_logits(const command *c, int argc, char **argv)
     o.n_threads = (int32_t)threads;
     o.no_text = true;
     so.chunk = (int32_t)chunk;
-    if (cli_compute(compute, &o.compute, &dg) != CAIRN_OK) return cli_usage(c, "%s", dg.message);
+    o.compute = cli_compute(compute);
     TRY_GOTO(cli_read_ids(ids_path, &ids, &dg), out);
     TRY_GOTO(cli_open_model(words.word[0], &o, &m, &dg), out);
     if (top > vocab_of(m)) top = vocab_of(m);
@@ -229,7 +231,9 @@ static cairn_status tokenize_file(const cairn_model *m, const char *path, cairn_
 {
     buf text;
     const cairn_text *t = cairn_model_text(m);
-    if (!t) return diag_set(dg, CAIRN_E_NOTFOUND, "the model has no tokenizer");
+    if (!t)
+        return diag_set(dg, CAIRN_E_NOTFOUND,
+                        "the model has no tokenizer; expected tokenizer.json, or one in a GGUF");
     buf_init(&text, MEM_MISC);
     cairn_status st = file_read_input(path, SCORE_TEXT_MAX, &text, dg);
     if (st == CAIRN_OK) {
@@ -252,14 +256,14 @@ int cmd_score(const command *c, int argc, char **argv)
         {"--json", NULL, FLAG_BOOL, &json, "one JSON object", 0, 0, NULL},
         {"--ctx", NULL, FLAG_INT, &ctx, "N: window (default: the model's context)", 2,
          CAIRN_MAX_CTX, NULL},
-        {"--compute", NULL, FLAG_STR, &compute, "fast|f32: arithmetic (default fast)", 0, 0, NULL},
+        {"--compute", NULL, FLAG_WORD, &compute, "fast|f32: arithmetic (default fast)", 0, 0, NULL},
         {"--threads", "-t", FLAG_INT, &threads, "N: threads", 1, CAIRN_MAX_THREADS, NULL},
     };
     cli_words words;
     int code;
     if (!cli_flags(c, table, sizeof table / sizeof table[0], argc, argv, 1, 1, &words, &code))
         return code;
-    if (!file) return cli_usage(c, "score: -f TEXT is missing");
+    if (!file) return cli_usage(c, "score: no text; expected -f TEXT");
 
     cairn_diag dg = {0};
     cairn_status st;
@@ -271,7 +275,7 @@ int cmd_score(const command *c, int argc, char **argv)
     cairn_model_opts_init(&o);
     cairn_model_info_init(&info);
     o.n_threads = (int32_t)threads;
-    if (cli_compute(compute, &o.compute, &dg) != CAIRN_OK) return cli_usage(c, "%s", dg.message);
+    o.compute = cli_compute(compute);
     TRY_GOTO(cli_open_model(words.word[0], &o, &m, &dg), out);
     TRY_GOTO(tokenize_file(m, file, &ids, &dg), out);
     cairn_model_get_info(m, &info);

@@ -86,8 +86,9 @@ int cmd_pull(const command *c, int argc, char **argv)
     const bool ls = strcmp(verb, "ls") == 0, rm = strcmp(verb, "rm") == 0;
     const bool is_gc = strcmp(verb, "gc") == 0;
     if (words.n != (rm ? 2 : 1)) return cli_usage(c, "pull: expected NAME, ls, gc, or rm NAME");
-    if (json && !ls) return cli_usage(c, "pull: --json goes with ls");
-    if ((yes || force) && !is_gc) return cli_usage(c, "pull: --yes and --force go with gc");
+    if (json && !ls) return cli_usage(c, "pull: found --json; expected it with ls alone");
+    if ((yes || force) && !is_gc)
+        return cli_usage(c, "pull: found --yes or --force; expected them with gc alone");
     buf_init(&out, MEM_MISC);
     if (ls)
         st = hub_list(json, &out, &dg);

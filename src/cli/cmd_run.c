@@ -103,8 +103,8 @@ static cairn_status say_model(cairn_status st, const char *model, cairn_diag *dg
     return diag_prefix(dg, st, "%s", model);
 }
 
-static cairn_status run_model(cairn_compute compute, const run_flags *f, const buf *text,
-                              cairn_finish *finish, cairn_diag *dg)
+static cairn_status run_model(const run_flags *f, const buf *text, cairn_finish *finish,
+                              cairn_diag *dg)
 {
     cairn_status st;
     cairn_model *m = NULL;
@@ -114,13 +114,16 @@ static cairn_status run_model(cairn_compute compute, const run_flags *f, const b
     cairn_model_opts_init(&o);
     cairn_engine_opts_init(&eo);
     o.n_threads = (int32_t)f->threads;
-    o.compute = compute;
+    o.compute = cli_compute(f->compute);
     eo.max_seqs = 1;
     eo.ctx_len = (int32_t)f->ctx;
     TRY_GOTO(cli_open_model(f->model, &o, &m, dg), out);
     const cairn_text *t = cairn_model_text(m);
     if (!t) {
-        st = diag_set(dg, CAIRN_E_NOTFOUND, "%s: no tokenizer beside the weights", f->model);
+        st = diag_set(
+            dg, CAIRN_E_NOTFOUND,
+            "%s: no tokenizer beside the weights; expected tokenizer.json, or one in a GGUF",
+            f->model);
         goto out;
     }
     if (!f->raw && !cairn_text_has_template(t)) {
@@ -167,7 +170,7 @@ int cmd_run(const command *c, int argc, char **argv)
          NULL},
         {"--ctx", NULL, FLAG_INT, &f.ctx, "N: context (default: the largest that fits)", 1,
          CAIRN_MAX_CTX, NULL},
-        {"--compute", NULL, FLAG_STR, &f.compute, "fast|f32: arithmetic (default fast)", 0, 0,
+        {"--compute", NULL, FLAG_WORD, &f.compute, "fast|f32: arithmetic (default fast)", 0, 0,
          NULL},
         {"--threads", "-t", FLAG_INT, &f.threads, "N: threads", 1, CAIRN_MAX_THREADS, NULL},
         {"--verbose", "-v", FLAG_BOOL, &f.verbose, "speeds on standard error", 0, 0, NULL},
@@ -180,10 +183,8 @@ int cmd_run(const command *c, int argc, char **argv)
         return cli_usage(c, "-n: found \"0\" for a conversation; expected -1 or more than 0");
     if (f.prompt && f.file) return cli_usage(c, "run: expected one of -p PROMPT and -f FILE");
     cairn_diag dg = {0};
-    cairn_compute compute;
     cairn_finish finish = CAIRN_FINISH_STOP;
     buf text;
-    if (cli_compute(f.compute, &compute, &dg) != CAIRN_OK) return cli_usage(c, "%s", dg.message);
     buf_init(&text, MEM_MISC);
     f.model = words.n ? words.word[0] : CLI_DEFAULT_MODEL;
     const bool chat = !f.prompt && !f.file && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
@@ -197,7 +198,7 @@ int cmd_run(const command *c, int argc, char **argv)
         buf_deinit(&text);
         return cli_usage(c, "standard input: found nothing; expected a prompt there or -p PROMPT");
     }
-    if (st == CAIRN_OK) st = run_model(compute, &f, chat ? NULL : &text, &finish, &dg);
+    if (st == CAIRN_OK) st = run_model(&f, chat ? NULL : &text, &finish, &dg);
     buf_deinit(&text);
     if (st != CAIRN_OK) return cli_failed(&dg);
     return finish == CAIRN_FINISH_CANCELLED ? EXIT_INTERRUPTED : EXIT_OK;

@@ -59,7 +59,8 @@ static cairn_status read_keys(const char *path, served *s, cairn_diag *dg)
         if (n && p[n - 1] == '\r') p[n - 1] = '\0';
         if (*p && *p != '#') {
             if (s->n_keys == MAX_KEYS)
-                return diag_set(dg, CAIRN_E_LIMIT, "%s: more than %d keys", path, MAX_KEYS);
+                return diag_set(dg, CAIRN_E_LIMIT,
+                                "%s: more than %d keys; expected at most so many", path, MAX_KEYS);
             s->key[s->n_keys++] = p;
         }
         p = end ? end + 1 : NULL;
@@ -75,6 +76,17 @@ static void name_model(const char *word, char out[ID_MAX])
     const size_t n = strlen(name), end = sizeof ".gguf" - 1;
     const size_t keep = n > end && strcmp(name + n - end, ".gguf") == 0 ? n - end : n;
     (void)snprintf(out, ID_MAX, "%.*s", (int)keep, name);
+}
+
+/* A model that completes texts only is served, as other programs may mean to; a chat with it is a 400. */
+static void warn_of_text(const char *word, const cairn_model *m)
+{
+    cairn_diag dg = {0};
+    const cairn_text *t = cairn_model_text(m);
+    const cairn_status st = cairn_text_check_template(t, &dg);
+    if (st != CAIRN_OK)
+        log_event(LOG_WARN, t ? "no_chat_template" : "no_tokenizer",
+                  "model=%s why=\"%s\" chats=refused", word, dg.message);
 }
 
 static cairn_status open_one(const char *word, const serve_flags *f, served *s, cairn_diag *dg)
@@ -96,6 +108,7 @@ static cairn_status open_one(const char *word, const serve_flags *f, served *s, 
         cairn_model_close(s->model[s->n]);
         return st;
     }
+    warn_of_text(word, s->model[s->n]);
     name_model(word, s->id[s->n]);
     s->entry[s->n].id = s->id[s->n];
     s->n++;
@@ -135,7 +148,7 @@ int cmd_serve(const command *c, int argc, char **argv)
         {"--ctx", NULL, FLAG_INT, &f.ctx, "N: context of a request (default: what fits)", 1,
          CAIRN_MAX_CTX, NULL},
         {"--memory", NULL, FLAG_SIZE, &f.memory, "BYTES: for weights and caches", 1, 0x1p62, NULL},
-        {"--kv-cache", NULL, FLAG_STR, &f.kv, "SPEC: f16, bf16 or f32", 0, 0, NULL},
+        {"--kv-cache", NULL, FLAG_WORD, &f.kv, "f16|bf16|f32: what caches hold (f16)", 0, 0, NULL},
         {"--parallel", NULL, FLAG_INT, &f.parallel, "N: requests decoded at once (4)", 1,
          CAIRN_MAX_SEQS, NULL},
         {"--queue", NULL, FLAG_INT, &f.queue, "N: requests waiting beyond those (64)", 1,

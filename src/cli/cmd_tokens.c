@@ -75,7 +75,7 @@ int cmd_detokenize(const command *c, int argc, char **argv)
     int code;
     if (!cli_flags(c, table, sizeof table / sizeof table[0], argc, argv, 1, 1, &words, &code))
         return code;
-    if (!file) return cli_usage(c, "detokenize: -f IDS.json is missing");
+    if (!file) return cli_usage(c, "detokenize: no ids; expected -f IDS.json");
 
     cairn_diag dg = {0};
     cairn_status st;
@@ -91,6 +91,18 @@ out:
     cairn_ids_free(&ids);
     cairn_text_close(t);
     return st == CAIRN_OK ? EXIT_OK : cli_failed(&dg);
+}
+
+/* What a flag's value must be is known before any file is opened. */
+static bool is_object(const char *text, cairn_diag *dg)
+{
+    json_doc *doc = NULL;
+    cairn_status st = json_parse(str_of(text), &doc, dg);
+    if (st == CAIRN_OK && json_typeof(json_root(doc)) != JSON_OBJ)
+        st = diag_set(dg, CAIRN_E_ARG, "found %s; expected an object",
+                      json_type_name(json_typeof(json_root(doc))));
+    json_free(doc);
+    return st == CAIRN_OK;
 }
 
 static cairn_status slurp(const char *path, buf *b, cairn_str *out, cairn_diag *dg)
@@ -117,11 +129,12 @@ int cmd_render(const command *c, int argc, char **argv)
     int code;
     if (!cli_flags(c, table, sizeof table / sizeof table[0], argc, argv, 0, 1, &words, &code))
         return code;
-    if (!messages) return cli_usage(c, "render: --messages FILE.json is missing");
+    if (!messages) return cli_usage(c, "render: no messages; expected --messages FILE.json");
     if (!words.n && !template_file)
         return cli_usage(c, "render: expected MODEL or --template FILE");
-
     cairn_diag dg = {0};
+    if (kwargs && !is_object(kwargs, &dg)) return cli_usage(c, "--kwargs: %s", dg.message);
+
     cairn_status st;
     cairn_text *t = NULL;
     cairn_bytes text = {0};

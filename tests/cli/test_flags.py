@@ -1,6 +1,8 @@
 """Every flag that takes a number, at and beyond its edges: wrong usage is status 2 and one line."""
 import os
 import re
+import signal
+import subprocess
 import sys
 
 import pytest
@@ -60,6 +62,20 @@ def test_values(model, verb, flag, bad, fine):
         assert r.code == 0 and "nan" not in r.out.decode().lower(), (value, r.err, r.out)
 
 
+WORDS = [
+    ("serve", ("--kv-cache", "foo"), "found \"foo\"; expected one of f16|bf16|f32"),
+    ("run", ("--compute", "f16"), "expected one of fast|f32"),
+    ("render", ("--messages", "/dev/null", "--kwargs", "[1]"), "--kwargs: found an array; expected an object"),
+    ("render", ("--messages", "/dev/null", "--kwargs", "{"), "--kwargs: "),
+    ("pull", ("--yes",), "expected them with gc alone"),
+]
+
+
+@pytest.mark.parametrize("verb,words,says", WORDS)
+def test_words(model, verb, words, says):
+    assert says in refused(run(verb, model, *words), code=2)
+
+
 def test_no_tokens_are_none(model):
     r = run("run", model, "-p", "w1 w2", "-n", 0, "--raw")
     assert (r.code, r.out) == (0, b"\n")
@@ -77,3 +93,14 @@ def test_every_number_is_in_the_table(model):
             if m:
                 assert (verb, m[1]) in tried or (verb, m[2]) in tried, line
     assert os.path.exists(CAIRN)
+
+
+def test_serve_warns_of_a_model_that_cannot_chat(tmp_path):
+    m = make(tmp_path)
+    for missing in ("chat_template", "tokenizer"):
+        p = subprocess.Popen([CAIRN, "serve", m, "--port", "0", "-t", "1"], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True)
+        assert p.stdout.readline().startswith("listening on ")
+        p.send_signal(signal.SIGTERM)
+        assert "cairn: no_%s model=" % missing in p.communicate(timeout=20)[1] and p.returncode == 0
+        (tmp_path / "tokenizer.json").unlink(missing_ok=True)

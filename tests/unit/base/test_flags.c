@@ -7,7 +7,7 @@ static struct {
     bool verbose, given;
     int64_t n;
     double temp;
-    const char *host;
+    const char *host, *mode;
     uint64_t memory;
 } opt;
 
@@ -17,6 +17,7 @@ static const flag table[] = {
     {"--temp", "-t", FLAG_NUM, &opt.temp, "T: temperature", 0, 2, NULL},
     {"--host", NULL, FLAG_STR, &opt.host, "H: address", 0, 0, NULL},
     {"--memory", NULL, FLAG_SIZE, &opt.memory, "BYTES: limit", 0, 0, NULL},
+    {"--mode", NULL, FLAG_WORD, &opt.mode, "fast|f32: arithmetic", 0, 0, NULL},
 };
 enum { N_FLAGS = sizeof table / sizeof *table, MAX_WORDS = 12 };
 
@@ -53,7 +54,8 @@ static void every_form(void **state)
     assert_true(opt.temp == 2);
     assert_string_equal(opt.host, "");
     assert_int_equal(opt.n, 7); /* the last one counts */
-    assert_ok(PARSE("--host=a=b"));
+    assert_ok(PARSE("--host=a=b", "--mode", "fast", "--mode=f32"));
+    assert_string_equal(opt.mode, "f32");
     assert_string_equal(opt.host, "a=b");
     assert_ok(PARSE("--host", "--verbose")); /* a value may look like a flag */
     assert_string_equal(opt.host, "--verbose");
@@ -92,7 +94,12 @@ static void mistakes_are_named(void **state)
         {"-nv", NULL, "-nv: unknown"},
         {"--verbos", NULL, "--verbos: unknown"},
         {"-n", NULL, "-n: needs a value"},
-        {"--verbose=1", NULL, "--verbose: takes no value"},
+        {"--verbose=1", NULL, "--verbose: found a value; expected none"},
+        {"--mode", "f3", "--mode: found \"f3\"; expected one of fast|f32"},
+        {"--mode", "f32:", "--mode: found"},
+        {"--mode", "arithmetic", "--mode: found"},
+        {"--mode", "fast|f32", "--mode: found"},
+        {"--mode", "", "--mode: found"},
         {"-n", "", "-n: found \"\"; expected an integer"},
         {"-n", " 5", "expected an integer"},
         {"-n", "0x5", "expected an integer"},
