@@ -84,7 +84,7 @@ static cairn_status check_parts(cairn_str stem, unsigned n, buf *name, cairn_dia
     }
     if (missing > 3) buf_printf(&list, " and %u more", missing - 3);
     if (missing)
-        st = diag_set(dg, CAIRN_E_NOTFOUND, "%u of %u parts missing: %s", missing, n,
+        st = diag_set(dg, CAIRN_E_NOTFOUND, "%u of %u parts missing; expected %s", missing, n,
                       list.ptr ? list.ptr : "?");
 out:
     buf_deinit(&list);
@@ -126,7 +126,7 @@ static cairn_status add_split_set(gguf_source *g, cairn_str stem, unsigned n, ca
     TRY_GOTO(split_key(&g->file, "split.tensors.count", INT32_MAX, &total, dg), out);
     if (total >= 0 && (uint64_t)total != b->src.n_tensor)
         st = diag_set(dg, CAIRN_E_CORRUPT,
-                      "%s: split.tensors.count %" PRId64 "; the parts hold %zu tensors",
+                      "%s: split.tensors.count %" PRId64 "; expected %zu, as the parts hold",
                       g->file.path, total, b->src.n_tensor);
 out:
     buf_deinit(&name);
@@ -171,7 +171,7 @@ static cairn_status open_into(gguf_source *g, const char *path, cairn_diag *dg)
     }
     if (!parse_suffix(s, n, &i))
         return diag_set(dg, CAIRN_E_CORRUPT,
-                        "%s: one part of %u, but its name does not end in -0000N-of-%05u.gguf",
+                        "%s: one part of %u; expected a name that ends in -0000N-of-%05u.gguf",
                         path, n, n);
     return add_split_set(g, str_sub(s, 0, s.len - SUFFIX_LEN), n, dg);
 }

@@ -36,8 +36,8 @@ typedef struct parser {
 static cairn_status cut(parser *p, const char *field)
 {
     return diag_set(p->dg, CAIRN_E_CORRUPT,
-                    "%s: %s: the file ends at byte %zu, in the middle of it", p->f->path, field,
-                    p->r.len);
+                    "%s: %s: the file ends at byte %zu, in the middle of it; expected all of it",
+                    p->f->path, field, p->r.len);
 }
 
 static cairn_status no_memory(parser *p, const char *what, size_t n)
@@ -56,7 +56,8 @@ static cairn_status read_str(parser *p, const char *field, cairn_str *out)
     const uint64_t n = reader_u64(&p->r);
     if (!p->r.bad && n > reader_left(&p->r))
         return diag_set(p->dg, CAIRN_E_CORRUPT,
-                        "%s: %s: a string of %" PRIu64 " bytes at byte %zu; %zu are left",
+                        "%s: %s: a string of %" PRIu64
+                        " bytes at byte %zu; expected at most the %zu that are left",
                         p->f->path, field, n, p->r.at - 8, reader_left(&p->r));
     const uint8_t *s = reader_bytes(&p->r, n);
     if (p->r.bad) return cut(p, field);
@@ -68,7 +69,8 @@ static cairn_status check_elems(parser *p, const char *field, uint64_t n, size_t
 {
     if (n > reader_left(&p->r) / bytes_min)
         return diag_set(p->dg, CAIRN_E_CORRUPT,
-                        "%s: %s: an array of %" PRIu64 " elements; the file has %zu bytes left",
+                        "%s: %s: an array of %" PRIu64
+                        " elements; expected what %zu bytes can hold",
                         p->f->path, field, n, reader_left(&p->r));
     return CAIRN_OK;
 }
@@ -78,7 +80,7 @@ static cairn_status take_elems(parser *p, const char *field, uint64_t n)
 {
     if (n > p->elems_left)
         return diag_set(p->dg, CAIRN_E_LIMIT,
-                        "%s: %s: %" PRIu64 " more strings in arrays; at most %d are supported",
+                        "%s: %s: %" PRIu64 " more strings in arrays; expected at most %d",
                         p->f->path, field, n, MAX_ELEMS);
     p->elems_left -= (size_t)n;
     return CAIRN_OK;
@@ -95,8 +97,8 @@ static cairn_status read_str_array(parser *p, const char *field, gguf_array *a)
     for (size_t i = 0; i < a->n; i++) {
         cairn_str s;
         if (p->r.at - start > UINT32_MAX)
-            return diag_set(p->dg, CAIRN_E_LIMIT, "%s: %s: strings of over 4 GiB", p->f->path,
-                            field);
+            return diag_set(p->dg, CAIRN_E_LIMIT, "%s: %s: strings of over 4 GiB; expected less",
+                            p->f->path, field);
         at[i] = (uint32_t)(p->r.at - start);
         TRY(read_str(p, field, &s));
     }
@@ -111,8 +113,8 @@ static cairn_status read_array_array(parser *p, const char *field, int depth, gg
     gguf_array *sub;
 
     if (depth >= MAX_ARRAY_DEPTH)
-        return diag_set(p->dg, CAIRN_E_LIMIT, "%s: %s: arrays nested deeper than %d", p->f->path,
-                        field, MAX_ARRAY_DEPTH);
+        return diag_set(p->dg, CAIRN_E_LIMIT, "%s: %s: arrays in arrays; expected at most %d deep",
+                        p->f->path, field, MAX_ARRAY_DEPTH);
     TRY(take_elems(p, field, 10 * (uint64_t)a->n)); /* a record is ten times a string's */
     sub = arena_calloc(p->mem, a->n, sizeof *sub);
     if (!sub) return no_memory(p, "arrays", a->n);
@@ -172,8 +174,9 @@ static cairn_status read_kv(parser *p, size_t i)
     (void)snprintf(field, sizeof field, "%.*s", (int)(kv->key.len > 120 ? 120 : kv->key.len),
                    kv->key.ptr);
     if (map_get(&p->f->kv_index, kv->key, &seen))
-        return diag_set(p->dg, CAIRN_E_CORRUPT, "%s: %s: second metadata key of that name",
-                        p->f->path, field);
+        return diag_set(p->dg, CAIRN_E_CORRUPT,
+                        "%s: %s: second metadata key of that name; expected one", p->f->path,
+                        field);
     type = reader_u32(&p->r);
     if (p->r.bad) return cut(p, field);
     if (!type_known(type))
@@ -192,12 +195,11 @@ static cairn_status check_count(parser *p, const char *what, uint64_t n, uint64_
 {
     if (n > reader_left(&p->r) / bytes_min)
         return diag_set(p->dg, CAIRN_E_CORRUPT,
-                        "%s: header claims %" PRIu64 " %s; the file has only %zu bytes", p->f->path,
-                        n, what, p->r.len);
+                        "%s: header claims %" PRIu64 " %s; expected what %zu bytes can hold",
+                        p->f->path, n, what, p->r.len);
     if (n > max)
-        return diag_set(p->dg, CAIRN_E_LIMIT,
-                        "%s: %" PRIu64 " %s; at most %" PRIu64 " are supported", p->f->path, n,
-                        what, max);
+        return diag_set(p->dg, CAIRN_E_LIMIT, "%s: %" PRIu64 " %s; expected at most %" PRIu64 "",
+                        p->f->path, n, what, max);
     return CAIRN_OK;
 }
 
@@ -270,16 +272,19 @@ static cairn_status read_type(parser *p, tensor_desc *t, uint64_t n_elem)
 
     if (p->r.bad) return cut(p, t->name.ptr);
     if (!dtype_from_gguf(type, &t->type))
-        return diag_set(p->dg, CAIRN_E_UNSUPPORTED, "%s: tensor %s: unknown type %" PRIu32,
+        return diag_set(p->dg, CAIRN_E_UNSUPPORTED,
+                        "%s: tensor %s: unknown type %" PRIu32
+                        "; expected one of ggml's up to NVFP4",
                         p->f->path, t->name.ptr, type);
     if (row % dtype_block(t->type) != 0)
         return diag_set(p->dg, CAIRN_E_CORRUPT,
-                        "%s: tensor %s: rows of %lld elements; %s needs a multiple of %d",
+                        "%s: tensor %s: rows of %lld elements; expected for %s a multiple of %d",
                         p->f->path, t->name.ptr, (long long)row, dtype_name(t->type),
                         dtype_block(t->type));
     if (!dtype_bytes(t->type, n_elem, &t->size))
-        return diag_set(p->dg, CAIRN_E_CORRUPT, "%s: tensor %s: its size overflows", p->f->path,
-                        t->name.ptr);
+        return diag_set(p->dg, CAIRN_E_CORRUPT,
+                        "%s: tensor %s: its size overflows; expected less than 2^63 bytes",
+                        p->f->path, t->name.ptr);
     return CAIRN_OK;
 }
 
@@ -297,7 +302,8 @@ static cairn_status read_tensor(parser *p, size_t i, byte_range *r)
                         "%s: %s: its name has %zu bytes; expected 1 to %d and no NUL", p->f->path,
                         field, t->name.len, FORMAT_MAX_NAME);
     if (t->name.len > p->names_left)
-        return diag_set(p->dg, CAIRN_E_LIMIT, "%s: names of tensors: over %d bytes", p->f->path,
+        return diag_set(p->dg, CAIRN_E_LIMIT,
+                        "%s: names of tensors: found over %d bytes; expected less", p->f->path,
                         FORMAT_MAX_NAME_BYTES);
     p->names_left -= t->name.len;
     t->name.ptr = arena_strdup(p->mem, t->name);
@@ -327,7 +333,7 @@ static cairn_status place_tensors(parser *p, byte_range *r)
         if (r[i].begin > room || t->size > room - r[i].begin)
             return diag_set(p->dg, CAIRN_E_CORRUPT,
                             "%s: tensor %s: %zu bytes at offset %" PRIu64
-                            " of the data; the file has %zu there (cut short?)",
+                            " of the data; expected at most the %zu that are there (cut short?)",
                             p->f->path, t->name.ptr, t->size, r[i].begin, room);
         r[i].end = r[i].begin + t->size;
         t->data = p->r.ptr + start + r[i].begin;

@@ -56,7 +56,8 @@ size_t jsonsplit_count(cairn_str text)
 
 static cairn_status no_end(cairn_diag *dg)
 {
-    return diag_set(dg, CAIRN_E_CORRUPT, "the object that begins at byte 0 does not end");
+    return diag_set(dg, CAIRN_E_CORRUPT,
+                    "the object that begins at byte 0 does not end; expected }");
 }
 
 /* Moves past the comma or bracket at `end`, which closes a member that begins at `start`. */
@@ -91,8 +92,9 @@ cairn_status jsonsplit_next(jsonsplit *s, buf *piece, cairn_diag *dg)
         end = member_end(s->text, member);
         if (end >= s->text.len) return no_end(dg);
         if (end - member > MAX_MEMBER)
-            return diag_set(dg, CAIRN_E_LIMIT, "a member of %zu bytes at byte %zu; at most %d",
-                            end - member, member, MAX_MEMBER);
+            return diag_set(dg, CAIRN_E_LIMIT,
+                            "a member of %zu bytes at byte %zu; expected at most %d", end - member,
+                            member, MAX_MEMBER);
         if (s->text.ptr[end] != ',' || end - start >= PIECE) break;
     }
     TRY(step_over(s, start, end, dg));

@@ -62,10 +62,12 @@ cairn_status npy_write_f32(const char *path, const float *p, const size_t *dim, 
     buf head;
 
     if (n_dim > MAX_DIM)
-        return diag_set(dg, CAIRN_E_ARG, "%s: %zu dimensions; at most %d", path, n_dim, MAX_DIM);
+        return diag_set(dg, CAIRN_E_ARG, "%s: %zu dimensions; expected at most %d", path, n_dim,
+                        MAX_DIM);
     for (size_t i = 0; i < n_dim; i++)
         if (!mul_size(size, dim[i], &size))
-            return diag_set(dg, CAIRN_E_ARG, "%s: its size overflows", path);
+            return diag_set(dg, CAIRN_E_ARG,
+                            "%s: its size overflows; expected less than 2^64 bytes", path);
     buf_init(&head, MEM_IO);
     npy_header(&head, "<f4", dim, n_dim);
     if (buf_status(&head) != CAIRN_OK) {
@@ -199,7 +201,9 @@ cairn_status npz_write_top(const char *path, const int32_t *ids, const float *lo
     /* Plain ZIP counts in 32 bits; with room for the headers. */
     if (!mul_size(n, k, &cells) || !mul_size(cells, 4, &bytes) ||
         bytes > (UINT32_MAX - 65536) / 3 || n > UINT32_MAX / 16)
-        return diag_set(dg, CAIRN_E_LIMIT, "%s: %zu rows of %zu; an .npz holds 4 GiB", path, n, k);
+        return diag_set(dg, CAIRN_E_LIMIT,
+                        "%s: %zu rows of %zu; expected less than 4 GiB, what an .npz holds", path,
+                        n, k);
     npz_entry e[] = {
         {.name = "ids.npy", .descr = "<i4", .data = ids, .size = bytes, .dim = {n, k}, .n_dim = 2},
         {.name = "logits.npy",

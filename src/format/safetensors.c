@@ -91,8 +91,8 @@ static cairn_status check_shards(const shard_index *s, const char *dir, cairn_di
     }
     if (missing > 3) buf_printf(&list, " and %zu more", missing - 3);
     if (missing)
-        st = diag_set(dg, CAIRN_E_NOTFOUND, "%s: %zu of %zu files missing: %s", s->path, missing,
-                      s->n_shard, list.ptr ? list.ptr : "?");
+        st = diag_set(dg, CAIRN_E_NOTFOUND, "%s: %zu of %zu files missing; expected %s", s->path,
+                      missing, s->n_shard, list.ptr ? list.ptr : "?");
 out:
     buf_deinit(&path);
     buf_deinit(&list);

@@ -54,7 +54,7 @@ static cairn_status read_dtype(parser *p, tensor_desc *t, json_val v)
         return CAIRN_OK;
     }
     return diag_set(p->dg, CAIRN_E_UNSUPPORTED,
-                    "%s: tensor %s: dtype: found %.*s, which is not supported", p->path,
+                    "%s: tensor %s: dtype: found %.*s; expected one that is supported", p->path,
                     t->name.ptr, STR_ARG(name));
 }
 
@@ -79,20 +79,22 @@ static cairn_status read_shape(parser *p, tensor_desc *t, json_val v)
     if (json_typeof(v) != JSON_ARR) return bad(p, t, "shape", "an array", v);
     while (json_next(&it, &e)) {
         if (n == MAX_DIMS)
-            return diag_set(p->dg, CAIRN_E_LIMIT, "%s: tensor %s: shape: over %d dimensions",
+            return diag_set(p->dg, CAIRN_E_LIMIT,
+                            "%s: tensor %s: shape: found more dimensions than expected, %d",
                             p->path, t->name.ptr, MAX_DIMS);
         if (json_typeof(e) != JSON_INT || json_int(e, -1) < 0)
             return bad(p, t, "shape", "whole numbers from 0 to 2^63-1", e);
         dim[n] = json_int(e, 0);
         if (__builtin_mul_overflow(n_elem, (uint64_t)dim[n], &n_elem) || n_elem > INT64_MAX)
             return diag_set(p->dg, CAIRN_E_CORRUPT,
-                            "%s: tensor %s: shape: its product overflows 63 bits", p->path,
-                            t->name.ptr);
+                            "%s: tensor %s: shape: its product overflows; expected less than 2^63",
+                            p->path, t->name.ptr);
         n++;
     }
     if (!dtype_bytes(t->type, n_elem, &t->size))
-        return diag_set(p->dg, CAIRN_E_CORRUPT, "%s: tensor %s: shape: its size overflows", p->path,
-                        t->name.ptr);
+        return diag_set(p->dg, CAIRN_E_CORRUPT,
+                        "%s: tensor %s: shape: its size overflows; expected less than 2^64 bytes",
+                        p->path, t->name.ptr);
     fold_dims(t, dim, n);
     return CAIRN_OK;
 }
@@ -112,12 +114,12 @@ static cairn_status read_offsets(parser *p, tensor_desc *t, json_val v, byte_ran
     if (r->begin > r->end || r->end > p->n_data)
         return diag_set(p->dg, CAIRN_E_CORRUPT,
                         "%s: tensor %s: data_offsets: found %" PRIu64 " to %" PRIu64
-                        ", the file has %" PRIu64 " bytes of data (cut short?)",
+                        "; expected at most %" PRIu64 ", the bytes of data (cut short?)",
                         p->path, t->name.ptr, r->begin, r->end, p->n_data);
     if (r->end - r->begin != t->size)
         return diag_set(p->dg, CAIRN_E_CORRUPT,
                         "%s: tensor %s: data_offsets: found %" PRIu64
-                        " bytes, its shape and dtype %s need %zu",
+                        " bytes; expected for its shape and dtype %s: %zu",
                         p->path, t->name.ptr, r->end - r->begin, dtype_name(t->type), t->size);
     t->data = p->data + r->begin;
     return CAIRN_OK;
@@ -135,7 +137,8 @@ static cairn_status read_tensor(parser *p, cairn_str name, json_val v)
                         "%s: tensor %zu: its name has %zu bytes; expected 1 to %d and no NUL",
                         p->path, i, name.len, FORMAT_MAX_NAME);
     if (name.len > p->names_left)
-        return diag_set(p->dg, CAIRN_E_LIMIT, "%s: names of tensors: over %d bytes", p->path,
+        return diag_set(p->dg, CAIRN_E_LIMIT,
+                        "%s: names of tensors: found over %d bytes; expected less", p->path,
                         FORMAT_MAX_NAME_BYTES);
     p->names_left -= name.len;
     t->name = (cairn_str){arena_strdup(p->mem, name), name.len};
@@ -161,8 +164,8 @@ static cairn_status read_pairs(parser *p, json_val v)
         return diag_set(p->dg, CAIRN_E_CORRUPT, "%s: __metadata__: expected an object, found %s",
                         p->path, json_type_name(json_typeof(v)));
     if (n > MAX_PAIRS)
-        return diag_set(p->dg, CAIRN_E_LIMIT, "%s: __metadata__: %zu entries; at most %d", p->path,
-                        n, MAX_PAIRS);
+        return diag_set(p->dg, CAIRN_E_LIMIT, "%s: __metadata__: %zu entries; expected at most %d",
+                        p->path, n, MAX_PAIRS);
     p->f->n_pair = 0;
     p->f->pair = arena_calloc(p->mem, n, sizeof *p->f->pair);
     if (!p->f->pair) return no_memory(p);
@@ -252,7 +255,7 @@ static cairn_status read_header(parser *p, cairn_str text)
     cairn_status st = CAIRN_OK;
 
     if (n > FORMAT_MAX_TENSORS)
-        return diag_set(p->dg, CAIRN_E_LIMIT, "%s: header: %zu entries; at most %d are supported",
+        return diag_set(p->dg, CAIRN_E_LIMIT, "%s: header: %zu entries; expected at most %d",
                         p->path, n, FORMAT_MAX_TENSORS);
     p->f->tensor = arena_calloc(p->mem, n, sizeof *p->f->tensor);
     p->range = mem_calloc(n, sizeof *p->range, MEM_SCRATCH);
@@ -283,8 +286,8 @@ cairn_status safetensors_parse(const char *path, const uint8_t *bytes, size_t si
     text = reader_bytes(&r, n);
     if (!text || n == 0)
         return diag_set(dg, CAIRN_E_CORRUPT,
-                        "%s: header: length %" PRIu64 "; the file has %zu bytes after it", path, n,
-                        size - 8);
+                        "%s: header: length %" PRIu64 "; expected at most the %zu bytes after it",
+                        path, n, size - 8);
     if (text[0] != '{')
         return diag_set(dg, CAIRN_E_CORRUPT, "%s: header: expected it to begin with {", path);
     p.data = bytes + r.at;

@@ -61,7 +61,7 @@ cairn_status source_reserve(source_build *b, size_t n, cairn_diag *dg)
     tensor_desc *list;
 
     if (n > FORMAT_MAX_TENSORS - b->src.n_tensor)
-        return diag_set(dg, CAIRN_E_LIMIT, "%s: %zu tensors; at most %d are supported", b->src.path,
+        return diag_set(dg, CAIRN_E_LIMIT, "%s: %zu tensors; expected at most %d", b->src.path,
                         b->src.n_tensor + n, FORMAT_MAX_TENSORS);
     if (b->src.n_tensor + n <= b->cap) return CAIRN_OK;
     list = mem_realloc(b->tensor, (b->src.n_tensor + n) * sizeof *list, MEM_MODEL);
@@ -79,8 +79,9 @@ cairn_status source_add(source_build *b, const tensor_desc *t, cairn_diag *dg)
     uint32_t seen;
 
     if (map_get(&b->src.index, t->name, &seen))
-        return diag_set(dg, CAIRN_E_CORRUPT, "%s: tensor %.*s: second of that name (first in %s)",
-                        t->file, STR_ARG(t->name), b->tensor[seen].file);
+        return diag_set(dg, CAIRN_E_CORRUPT,
+                        "%s: tensor %.*s: second of that name (first in %s); expected one", t->file,
+                        STR_ARG(t->name), b->tensor[seen].file);
     if (b->src.n_tensor == b->cap) TRY(source_reserve(b, 1, dg));
     if (map_put(&b->src.index, t->name, (uint32_t)b->src.n_tensor) != CAIRN_OK)
         return diag_set(dg, CAIRN_E_NOMEM, "%s: index of tensors", t->file);
@@ -102,10 +103,14 @@ cairn_status source_open(const char *path, source **out, cairn_diag *dg)
 {
     if (file_is_dir(path)) return safetensors_open_dir(path, out, dg);
     if (!file_exists(path))
-        return diag_set(dg, CAIRN_E_NOTFOUND, "%s: no such file or directory", path);
+        return diag_set(
+            dg, CAIRN_E_NOTFOUND,
+            "%s: no such file or directory; expected a .gguf file or a folder with config.json",
+            path);
     if (str_ends(str_of(path), STR_LIT(".safetensors")))
-        return diag_set(dg, CAIRN_E_UNSUPPORTED,
-                        "%s: a model is the directory around its .safetensors files", path);
+        return diag_set(
+            dg, CAIRN_E_UNSUPPORTED,
+            "%s: found a part of a model; expected the folder around its .safetensors files", path);
     return gguf_open(path, out, dg);
 }
 

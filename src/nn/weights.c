@@ -173,7 +173,8 @@ static cairn_status find_bias(weights *w, const char *hf, const char *gguf, uint
     const tensor_desc *t = find(w, hf, gguf, layer, ".bias", name);
     if (t) return load_vector(w, t, rows, 0, out, dg);
     if (!(flags & w->need_bias)) return CAIRN_OK;
-    return diag_set(dg, CAIRN_E_CORRUPT, "%s: tensor %s is missing", w->src->path, name);
+    return diag_set(dg, CAIRN_E_CORRUPT, "%s: tensor %s is missing; expected in this family",
+                    w->src->path, name);
 }
 
 /* Rows first … first + rows - 1 of a checked matrix. */
@@ -264,7 +265,8 @@ static cairn_status keep_conv(weights *w, const tensor_desc *t, int32_t rows, in
 static cairn_status missing(const weights *w, const char *name, int32_t rows, int32_t cols,
                             cairn_diag *dg)
 {
-    return diag_set(dg, CAIRN_E_CORRUPT, "%s: tensor %s is missing; expected [%d, %d]",
+    return diag_set(dg, CAIRN_E_CORRUPT,
+                    "%s: tensor %s is missing; expected in this family; expected [%d, %d]",
                     w->src->path, name, (int)rows, (int)cols);
 }
 

@@ -16,8 +16,8 @@ cairn_status charsmap_init(charsmap *m, cairn_str blob, arena *a, const char *wh
     *m = (charsmap){0};
     if (blob.len == 0) return CAIRN_OK;
     if (blob.len > MAX_MAP)
-        return diag_set(dg, CAIRN_E_LIMIT, "%s: a character map of %zu bytes, most is %d", where,
-                        blob.len, MAX_MAP);
+        return diag_set(dg, CAIRN_E_LIMIT, "%s: a character map of %zu bytes; expected at most %d",
+                        where, blob.len, MAX_MAP);
     if (blob.len < sizeof size) goto corrupt;
     memcpy(&size, blob.ptr, sizeof size);
     if (size > blob.len - sizeof size || size % sizeof *m->unit) goto corrupt;
@@ -28,9 +28,11 @@ cairn_status charsmap_init(charsmap *m, cairn_str blob, arena *a, const char *wh
     m->n = size / sizeof *m->unit;
     m->to = (cairn_str){p + size, blob.len - sizeof size - size};
     if (utf8_valid(m->to)) return CAIRN_OK;
-    return diag_set(dg, CAIRN_E_CORRUPT, "%s: a character map whose text is not UTF-8", where);
+    return diag_set(dg, CAIRN_E_CORRUPT, "%s: a character map of other bytes; expected UTF-8",
+                    where);
 corrupt:
-    return diag_set(dg, CAIRN_E_CORRUPT, "%s: a character map of %zu bytes is cut short", where,
+    return diag_set(dg, CAIRN_E_CORRUPT,
+                    "%s: a character map of %zu bytes is cut short; expected all of it", where,
                     blob.len);
 }
 

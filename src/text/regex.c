@@ -42,7 +42,7 @@ cairn_status regex_new(cairn_str pattern, const char *where, regex **out, cairn_
 
     once_run(&ready, init_once);
     if (pattern.len > MAX_PATTERN)
-        return diag_set(dg, CAIRN_E_LIMIT, "%s: a pattern of %zu bytes, most is %d", where,
+        return diag_set(dg, CAIRN_E_LIMIT, "%s: a pattern of %zu bytes; expected at most %d", where,
                         pattern.len, MAX_PATTERN);
     regex *r = mem_calloc(1, sizeof *r, MEM_TEXT);
     if (!r) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a pattern");

@@ -52,7 +52,8 @@ cairn_status bpe_init(tok *t, uint32_t n_merge, cairn_diag *dg)
     uint32_t cap = 16;
 
     if (n_merge > TOK_MAX_MERGES)
-        return diag_set(dg, CAIRN_E_LIMIT, "%u merges, most are %d", n_merge, TOK_MAX_MERGES);
+        return diag_set(dg, CAIRN_E_LIMIT, "%u merges; expected at most %d", n_merge,
+                        TOK_MAX_MERGES);
     while (cap < n_merge + n_merge / 2u) cap *= 2;
     b->slot = arena_alloc(&t->mem, cap * sizeof *b->slot);
     b->whole = arena_calloc(&t->mem, (size_t)t->n, 1);

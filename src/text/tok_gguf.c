@@ -212,7 +212,8 @@ cairn_status gguf_read_scores(loader *l)
         if (meta_at(l->v, &l->scores, (size_t)i, &m))
             x = m.type == META_FLOAT ? m.u.f : m.type == META_INT ? (double)m.u.i : x;
         if (!isfinite(x))
-            return diag_set(l->dg, CAIRN_E_CORRUPT, "%s: `tokenizer.ggml.scores`[%d] is no number",
+            return diag_set(l->dg, CAIRN_E_CORRUPT,
+                            "%s: `tokenizer.ggml.scores`[%d] is no number; expected a finite one",
                             l->where, i);
         t->score[i] = x + 0.0; /* -0 becomes 0: they are equal */
     }
@@ -343,20 +344,25 @@ static cairn_status find_kind(loader *l, const kind_info **out)
     cairn_str model = meta_str(l->v, "tokenizer.ggml.model", (cairn_str){0});
 
     if (model.len == 0)
-        return diag_set(l->dg, CAIRN_E_NOTFOUND, "%s: no `tokenizer.ggml.model`", l->where);
+        return diag_set(l->dg, CAIRN_E_NOTFOUND,
+                        "%s: `tokenizer.ggml.model` is missing; expected the kind of tokenizer",
+                        l->where);
     *out = NULL;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (str_is(model, kinds[i].model)) *out = &kinds[i];
     if (!*out)
-        return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: `tokenizer.ggml.model` is \"%.*s\"",
-                        l->where, STR_ARG(model));
+        return diag_set(
+            l->dg, CAIRN_E_UNSUPPORTED,
+            "%s: `tokenizer.ggml.model` is \"%.*s\"; expected gpt2, llama or another that is known",
+            l->where, STR_ARG(model));
     l->kind = (*out)->kind;
     if (l->kind != GGUF_BPE) return CAIRN_OK;
     cairn_str name = (*out)->pre ? str_of((*out)->pre)
                                  : meta_str(l->v, "tokenizer.ggml.pre", STR_LIT("default"));
     l->pre = gguf_pre_find(name);
     if (l->pre) return CAIRN_OK;
-    return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: `tokenizer.ggml.pre` is \"%.*s\"", l->where,
+    return diag_set(l->dg, CAIRN_E_UNSUPPORTED,
+                    "%s: `tokenizer.ggml.pre` is \"%.*s\"; expected one that is known", l->where,
                     STR_ARG(name));
 }
 

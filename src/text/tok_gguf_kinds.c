@@ -42,11 +42,13 @@ static cairn_status read_map(gguf_loader *l, charsmap *out)
 
     if (!meta_get(l->v, key, &arr)) return CAIRN_OK;
     if (arr.type != META_ARR || arr.u.n > (size_t)64 << 20)
-        return diag_set(l->dg, CAIRN_E_CORRUPT, "%s: `%s` is no array of bytes", l->where, key);
+        return diag_set(l->dg, CAIRN_E_CORRUPT,
+                        "%s: `%s` is something else; expected an array of bytes", l->where, key);
     buf_init(&bytes, MEM_TEXT);
     for (size_t i = 0; i < arr.u.n && st == CAIRN_OK; i++) {
         if (!meta_at(l->v, &arr, i, &m) || m.type != META_INT || m.u.i < -128 || m.u.i > 255)
-            st = diag_set(l->dg, CAIRN_E_CORRUPT, "%s: `%s`[%zu] is no byte", l->where, key, i);
+            st = diag_set(l->dg, CAIRN_E_CORRUPT,
+                          "%s: `%s`[%zu] is out of range; expected 0 to 255", l->where, key, i);
         else
             buf_byte(&bytes, (char)(uint8_t)m.u.i);
     }
@@ -152,6 +154,8 @@ cairn_status gguf_read_plamo2(gguf_loader *l)
     TRY(bpe_finish(t, l->dg));
     for (int i = 0; i < 256; i++)
         if (t->bpe.byte_id[i] < 0)
-            return diag_set(l->dg, CAIRN_E_CORRUPT, "%s: no piece <0x%02X>", l->where, (unsigned)i);
+            return diag_set(l->dg, CAIRN_E_CORRUPT,
+                            "%s: the piece <0x%02X> is missing; expected one for each byte",
+                            l->where, (unsigned)i);
     return CAIRN_OK;
 }

@@ -186,7 +186,8 @@ static cairn_status read_bpe(loader *l)
     t->bpe.suffix = tok_copy(t, suffix);
     if (!t->bpe.prefix.ptr || !t->bpe.suffix.ptr) return no_memory(l);
     if (json_num(json_get(l->model, "dropout"), 0) != 0)
-        return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: BPE with dropout", l->where);
+        return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: BPE with dropout; expected none",
+                        l->where);
     TRY(bpe_init(t, n > UINT32_MAX ? UINT32_MAX : (uint32_t)n, l->dg));
     TRY(read_merges(l, merges));
     t->word = bpe_word;
@@ -316,8 +317,9 @@ static cairn_status known_model(loader *l, cairn_str type)
 
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (str_is(type, known[i])) return CAIRN_OK;
-    return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: model of type \"%.*s\"", l->where,
-                    STR_ARG(type));
+    return diag_set(l->dg, CAIRN_E_UNSUPPORTED,
+                    "%s: model of type \"%.*s\"; expected BPE, Unigram, WordPiece or WordLevel",
+                    l->where, STR_ARG(type));
 }
 
 static cairn_status build(loader *l, json_val config)

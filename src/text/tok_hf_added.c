@@ -30,7 +30,8 @@ static cairn_status one_added(json_val v, const char *where, added *a, cairn_dia
 static cairn_status put_added(tok *t, added a, const char *where, cairn_diag *dg)
 {
     if (t->flag[a.id] & TOK_F_USED && !str_eq(t->text[a.id], a.text))
-        return diag_set(dg, CAIRN_E_CORRUPT, "%s: id %d is both \"%.*s\" and \"%.*s\"", where, a.id,
+        return diag_set(dg, CAIRN_E_CORRUPT,
+                        "%s: id %d is both \"%.*s\" and \"%.*s\"; expected one text", where, a.id,
                         STR_ARG(t->text[a.id]), STR_ARG(a.text));
     if (!(t->flag[a.id] & TOK_F_USED)) {
         t->text[a.id] = tok_copy(t, a.text);

@@ -26,7 +26,8 @@ typedef struct loader {
 
 static cairn_status misplaced(loader *l, cairn_str type)
 {
-    return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: decoder \"%.*s\" at this place of the chain",
+    return diag_set(l->dg, CAIRN_E_UNSUPPORTED,
+                    "%s: decoder \"%.*s\" at this place of the chain; expected another order",
                     l->where, STR_ARG(type));
 }
 
@@ -34,7 +35,8 @@ static cairn_status add_replace(loader *l, cairn_str from, cairn_str to, regex *
 {
     if (l->n_op == TOK_MAX_STEPS) {
         regex_free(re);
-        return diag_set(l->dg, CAIRN_E_LIMIT, "%s: over %d decoders", l->where, TOK_MAX_STEPS);
+        return diag_set(l->dg, CAIRN_E_LIMIT, "%s: found more decoders than expected, %d", l->where,
+                        TOK_MAX_STEPS);
     }
     l->op[l->n_op++] = (norm_step){.kind = NORM_REPLACE, .from = from, .to = to, .re = re};
     return CAIRN_OK;
@@ -143,7 +145,8 @@ static cairn_status one_decoder(loader *l, json_val v, cairn_str type)
         d->word_end = tok_copy(l->t, json_str(json_get(v, "suffix")));
         return d->word_end.ptr ? CAIRN_OK : CAIRN_E_NOMEM;
     }
-    return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: decoder of type \"%.*s\"", l->where,
+    return diag_set(l->dg, CAIRN_E_UNSUPPORTED,
+                    "%s: decoder of type \"%.*s\"; expected one that is known", l->where,
                     STR_ARG(type));
 }
 
@@ -156,8 +159,8 @@ static cairn_status walk(loader *l, json_val v, int depth)
     TRY(hf_type(&o, &type));
     if (!str_is(type, "Sequence")) return one_decoder(l, v, type);
     if (depth == TOK_MAX_DEPTH)
-        return diag_set(l->dg, CAIRN_E_LIMIT, "%s: decoders nested over %d deep", l->where,
-                        TOK_MAX_DEPTH);
+        return diag_set(l->dg, CAIRN_E_LIMIT, "%s: nested decoders; expected at most %d deep",
+                        l->where, TOK_MAX_DEPTH);
     TRY(hf_list(&o, "decoders", &list));
     json_iter it = json_each(list);
     while (json_next(&it, &sub)) TRY(walk(l, sub, depth + 1));

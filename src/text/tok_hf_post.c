@@ -22,7 +22,8 @@ static cairn_status put_around(loader *l, bool after, const int32_t *ids, size_t
     int32_t **list = after ? &t->after : &t->before;
     uint32_t *count = after ? &t->n_after : &t->n_before;
 
-    if (*count + n > TOK_MAX_STEPS) return bad(l, "over 64 special tokens around a text");
+    if (*count + n > TOK_MAX_STEPS)
+        return bad(l, "too many special tokens around a text; expected at most 64");
     int32_t *p = arena_alloc(&t->mem, (*count + n + 1) * sizeof *p);
     if (!p) return diag_set(l->dg, CAIRN_E_NOMEM, "no memory for a tokenizer");
     /* Outside of what is there already. */
@@ -45,7 +46,9 @@ static cairn_status template_ids(loader *l, json_val post, cairn_str name, int32
     while (json_next(&it, &v)) {
         int64_t id = json_int(v, -1);
         if (id < 0 || id >= l->t->n || *n == TOK_MAX_STEPS)
-            return bad(l, "a special token of the post_processor is not in the vocabulary");
+            return bad(
+                l,
+                "post_processor: found an unknown special token; expected one of the vocabulary");
         ids[(*n)++] = (int32_t)id;
     }
     return CAIRN_OK;
@@ -66,7 +69,8 @@ static cairn_status post_template(loader *l, json_val post)
             continue;
         }
         if (after || json_typeof(json_get(v, "Sequence")) != JSON_OBJ)
-            return bad(l, "a template of the post_processor without one Sequence");
+            return bad(l,
+                       "post_processor: found a template of another shape; expected one Sequence");
         TRY(put_around(l, false, ids, n));
         n = 0;
         after = true;
@@ -79,7 +83,8 @@ static cairn_status post_pair(loader *l, json_val post, const char *key, bool af
 {
     int64_t id = json_int(json_at(json_get(post, key), 1), -1);
 
-    if (id < 0 || id >= l->t->n) return bad(l, "a post_processor id out of the vocabulary");
+    if (id < 0 || id >= l->t->n)
+        return bad(l, "post_processor: found an unknown id; expected one of the vocabulary");
     int32_t one = (int32_t)id;
     return put_around(l, after, &one, 1);
 }
@@ -98,9 +103,10 @@ static cairn_status read_post(loader *l, json_val post, int depth)
         return post_pair(l, post, "sep", true);
     }
     if (!str_is(type, "Sequence"))
-        return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: post_processor of type \"%.*s\"", l->where,
+        return diag_set(l->dg, CAIRN_E_UNSUPPORTED,
+                        "%s: post_processor of type \"%.*s\"; expected one that is known", l->where,
                         STR_ARG(type));
-    if (depth == TOK_MAX_DEPTH) return bad(l, "post_processors nested over 8 deep");
+    if (depth == TOK_MAX_DEPTH) return bad(l, "nested post_processors; expected at most 8 deep");
     TRY(hf_list(&o, "processors", &list));
     json_iter it = json_each(list);
     while (json_next(&it, &v)) TRY(read_post(l, v, depth + 1));

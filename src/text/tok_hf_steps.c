@@ -28,7 +28,8 @@ cairn_status hf_pattern(tok *t, json_val v, const char *where, cairn_str *lit, r
         return lit->ptr ? CAIRN_OK : diag_set(dg, CAIRN_E_NOMEM, "no memory for a pattern");
     }
     if (json_typeof(r) != JSON_STR)
-        return diag_set(dg, CAIRN_E_CORRUPT, "%s: a pattern is neither String nor Regex", where);
+        return diag_set(dg, CAIRN_E_CORRUPT,
+                        "%s: a pattern of another kind; expected String or Regex", where);
     *pattern = json_str(r);
     return regex_new(*pattern, where, re, dg);
 }
@@ -57,7 +58,8 @@ static cairn_status add_norm(loader *l, norm_step s)
 {
     if (l->t->n_norm == TOK_MAX_STEPS) {
         regex_free(s.re);
-        return diag_set(l->dg, CAIRN_E_LIMIT, "%s: over %d normalizers", l->where, TOK_MAX_STEPS);
+        return diag_set(l->dg, CAIRN_E_LIMIT, "%s: found more normalizers than expected, %d",
+                        l->where, TOK_MAX_STEPS);
     }
     l->t->norm[l->t->n_norm++] = s;
     return norm_prepare(&l->t->norm[l->t->n_norm - 1], &l->t->mem) == CAIRN_OK ? CAIRN_OK
@@ -89,7 +91,9 @@ static cairn_status norm_map(loader *l, json_val v)
     if (!bytes) return no_memory(l->dg);
     size_t n = tok_base64(spelt, bytes);
     if (n == SIZE_MAX)
-        st = diag_set(l->dg, CAIRN_E_CORRUPT, "%s: precompiled_charsmap is not base64", l->where);
+        st =
+            diag_set(l->dg, CAIRN_E_CORRUPT,
+                     "%s: precompiled_charsmap: found other characters; expected base64", l->where);
     else
         st = charsmap_init(&s.map, (cairn_str){bytes, n}, &l->t->mem, l->where, l->dg);
     mem_free(bytes);
@@ -132,7 +136,8 @@ static cairn_status one_norm(loader *l, json_val v, cairn_str type)
         TRY(hf_pattern(l->t, v, l->where, &s.from, &s.re, &pattern, l->dg));
         return add_norm(l, s);
     }
-    return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: normalizer of type \"%.*s\"", l->where,
+    return diag_set(l->dg, CAIRN_E_UNSUPPORTED,
+                    "%s: normalizer of type \"%.*s\"; expected one that is known", l->where,
                     STR_ARG(type));
 }
 
@@ -145,8 +150,8 @@ static cairn_status walk_norm(loader *l, json_val v, int depth)
     TRY(hf_type(&o, &type));
     if (!str_is(type, "Sequence")) return one_norm(l, v, type);
     if (depth == TOK_MAX_DEPTH)
-        return diag_set(l->dg, CAIRN_E_LIMIT, "%s: normalizers nested over %d deep", l->where,
-                        TOK_MAX_DEPTH);
+        return diag_set(l->dg, CAIRN_E_LIMIT, "%s: nested normalizers; expected at most %d deep",
+                        l->where, TOK_MAX_DEPTH);
     TRY(hf_list(&o, "normalizers", &list));
     json_iter it = json_each(list);
     while (json_next(&it, &sub)) TRY(walk_norm(l, sub, depth + 1));
@@ -166,8 +171,8 @@ static cairn_status add_pre(loader *l, pre_step s)
 {
     if (l->t->n_pre == TOK_MAX_STEPS) {
         regex_free(s.re);
-        return diag_set(l->dg, CAIRN_E_LIMIT, "%s: over %d pre-tokenizers", l->where,
-                        TOK_MAX_STEPS);
+        return diag_set(l->dg, CAIRN_E_LIMIT, "%s: found more pre-tokenizers than expected, %d",
+                        l->where, TOK_MAX_STEPS);
     }
     l->t->pre[l->t->n_pre++] = s;
     return CAIRN_OK;
@@ -194,7 +199,8 @@ static cairn_status behavior_of(loader *l, json_val v, pre_behavior otherwise, p
         *out = (pre_behavior)i;
         return CAIRN_OK;
     }
-    return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: split behavior \"%.*s\"", l->where,
+    return diag_set(l->dg, CAIRN_E_UNSUPPORTED,
+                    "%s: split behavior \"%.*s\"; expected one that is known", l->where,
                     STR_ARG(json_str(b)));
 }
 
@@ -237,7 +243,8 @@ static cairn_status pre_metaspace(loader *l, json_val v)
     else if (str_is(scheme, "never") || !json_bool(json_get(v, "add_prefix_space"), true))
         s.scheme = PRE_NEVER;
     else if (scheme.len && !str_is(scheme, "always"))
-        return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: prepend_scheme \"%.*s\"", l->where,
+        return diag_set(l->dg, CAIRN_E_UNSUPPORTED,
+                        "%s: prepend_scheme \"%.*s\"; expected one that is known", l->where,
                         STR_ARG(scheme));
     return add_pre(l, s);
 }
@@ -289,7 +296,8 @@ static cairn_status one_pre(loader *l, json_val v, cairn_str type)
         s.lit = tok_copy(l->t, json_str(json_get(v, "delimiter")));
         return s.lit.ptr ? add_pre(l, s) : no_memory(l->dg);
     }
-    return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: pre_tokenizer of type \"%.*s\"", l->where,
+    return diag_set(l->dg, CAIRN_E_UNSUPPORTED,
+                    "%s: pre_tokenizer of type \"%.*s\"; expected one that is known", l->where,
                     STR_ARG(type));
 }
 
@@ -302,8 +310,8 @@ static cairn_status walk_pre(loader *l, json_val v, int depth)
     TRY(hf_type(&o, &type));
     if (!str_is(type, "Sequence")) return one_pre(l, v, type);
     if (depth == TOK_MAX_DEPTH)
-        return diag_set(l->dg, CAIRN_E_LIMIT, "%s: pre-tokenizers nested over %d deep", l->where,
-                        TOK_MAX_DEPTH);
+        return diag_set(l->dg, CAIRN_E_LIMIT, "%s: nested pre-tokenizers; expected at most %d deep",
+                        l->where, TOK_MAX_DEPTH);
     TRY(hf_list(&o, "pretokenizers", &list));
     json_iter it = json_each(list);
     while (json_next(&it, &sub)) TRY(walk_pre(l, sub, depth + 1));

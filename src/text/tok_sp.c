@@ -22,7 +22,8 @@ typedef struct loader {
 
 static cairn_status corrupt(loader *l)
 {
-    return diag_set(l->dg, CAIRN_E_CORRUPT, "%s: not a SentencePiece model", l->where);
+    return diag_set(l->dg, CAIRN_E_CORRUPT, "%s: found other bytes; expected a SentencePiece model",
+                    l->where);
 }
 
 static cairn_status no_memory(loader *l)
@@ -75,7 +76,8 @@ static cairn_status read_settings(loader *l, cairn_str s)
         if (f.number != 5) continue;
         for (pb_reader q = {f.bytes}; pb_next(&q, &g);)
             if (g.bad || (g.number == 2 && g.bytes.len))
-                return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: a denormalizer", l->where);
+                return diag_set(l->dg, CAIRN_E_UNSUPPORTED,
+                                "%s: found a denormalizer; expected none", l->where);
     }
     if (l->n == 0) return corrupt(l);
     if (l->model != UNIGRAM && l->model != BPE)
@@ -144,7 +146,8 @@ static cairn_status read_piece(loader *l, int32_t id, cairn_str s, double *best)
         if (f.bad) return corrupt(l);
     }
     if (!(t->score[id] > -1e30 && t->score[id] < 1e30))
-        return diag_set(l->dg, CAIRN_E_CORRUPT, "%s: the score of piece %d is no number", l->where,
+        return diag_set(l->dg, CAIRN_E_CORRUPT,
+                        "%s: the score of piece %d is no number; expected a finite one", l->where,
                         id);
     t->text[id] = tok_copy(t, text);
     if (!t->text[id].ptr) return no_memory(l);

@@ -15,7 +15,8 @@ typedef struct loader {
 
 static cairn_status corrupt(loader *l)
 {
-    return diag_set(l->dg, CAIRN_E_CORRUPT, "%s: line %u is not a piece in base64 and its rank",
+    return diag_set(l->dg, CAIRN_E_CORRUPT,
+                    "%s: line %u: found something else; expected a piece in base64 and its rank",
                     l->where, l->line);
 }
 
@@ -100,7 +101,9 @@ static cairn_status count(loader *l, int32_t *n)
         if (id < 0 || spelt.len == 0 || spelt.len > TOK_MAX_PIECE) return corrupt(l);
         if (id >= *n) *n = id + 1;
     }
-    return *n ? CAIRN_OK : diag_set(l->dg, CAIRN_E_CORRUPT, "%s: no pieces", l->where);
+    return *n ? CAIRN_OK
+              : diag_set(l->dg, CAIRN_E_CORRUPT, "%s: found no pieces; expected one a line",
+                         l->where);
 }
 
 static cairn_status read_pieces(loader *l)
@@ -138,7 +141,8 @@ static cairn_status add_merges(loader *l, int32_t id, bool count_only, size_t *n
             continue;
         if (!count_only) bpe_put(&t->bpe, a, b, (uint32_t)id, (uint32_t)id);
         if (++*n > TOK_MAX_MERGES)
-            return diag_set(l->dg, CAIRN_E_LIMIT, "%s: over %d merges", l->where, TOK_MAX_MERGES);
+            return diag_set(l->dg, CAIRN_E_LIMIT, "%s: found more merges than expected, %d",
+                            l->where, TOK_MAX_MERGES);
     }
     return CAIRN_OK;
 }

@@ -13,7 +13,8 @@ cairn_status unigram_finish(tok *t, const char *where, cairn_diag *dg)
     for (int32_t id = 0; id < t->n; id++) {
         if (!(t->flag[id] & TOK_F_USED) || t->flag[id] & TOK_F_ADDED) continue;
         if (!isfinite(t->score[id]))
-            return diag_set(dg, CAIRN_E_CORRUPT, "%s: the score of piece %d is no number", where,
+            return diag_set(dg, CAIRN_E_CORRUPT,
+                            "%s: the score of piece %d is no number; expected a finite one", where,
                             id);
         if (!(t->flag[id] & TOK_F_UNSCORED) && t->score[id] < least) least = t->score[id];
     }
