@@ -172,7 +172,7 @@ def test_known_bad(folder, tmp_path):
     assert level(folder.look(), "template-known-bad") == "bad"
 
 
-@pytest.mark.parametrize("model,codes", [("smollm2", {"template-unknown", "template-without-tools"}),
+@pytest.mark.parametrize("model,codes", [("smollm2", {"template-without-tools"}),
                                          ("gemma3-270m", {"template-missing"}), ("qwen2.5-coder-0.5b", set())])
 def test_models_as_they_are(model, codes):
     p = subprocess.run([os.path.join(ROOT, "tools/get-models"), "--have", model], capture_output=True, text=True, check=False)

@@ -2,7 +2,8 @@
 """Makes src/api/api_doctor_templates.inc: SHA-256 of chat templates that `cairn doctor` knows by name.
 
   make_template_hashes.py FOLDER…     folders with NAME.jinja (llama.cpp's models/templates) or
-                                      NAME/tokenizer_config.json
+                                      NAME/tokenizer_config.json or NAME.gguf (the default model's:
+                                      HuggingFaceTB-SmolLM2-135M-Instruct.gguf)
 
 A template is hashed without the white space at its end.  BAD below is kept by hand: templates as published that
 lose something of a conversation, seen by rendering the conversations of tests/text/conversations.py with the
@@ -29,6 +30,11 @@ def found(folder):
             t = json.load(f).get("chat_template")
         if isinstance(t, str):
             yield os.path.basename(os.path.dirname(path)), t
+    for path in sorted(glob.glob(os.path.join(folder, "*.gguf"))):
+        from gguf import GGUFReader  # the other kinds need no package
+        field = GGUFReader(path).get_field("tokenizer.chat_template")
+        if field:
+            yield os.path.basename(path)[:-5], field.contents()
 
 
 def main():
@@ -43,7 +49,7 @@ def main():
     path = os.path.join(HERE, "../../src/api/api_doctor_templates.inc")
     with open(path, "w", encoding="utf-8") as f:
         f.write("/* Chat templates by hash: name, and what is wrong with it or NULL.  Made by\n"
-                "   tools/golden/make_template_hashes.py from llama.cpp's models/templates and tokenizer configurations. */\n")
+                "   tools/golden/make_template_hashes.py from llama.cpp's models/templates, tokenizer configurations and GGUF files. */\n")
         for _, h, name in sorted(lines):
             why = '"%s"' % bad_hashes[h] if h in bad_hashes else "NULL"
             f.write('{"%s",\n "%s", %s},\n' % (h, name, why))
