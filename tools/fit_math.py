@@ -1,8 +1,13 @@
 #!/usr/bin/env python3
 """Fits the polynomials of kern_math.h: least squares at Chebyshev nodes in high precision (within a
 factor of two of minimax), each coefficient rounded to f32 and the higher ones refitted."""
-import mpmath as mp
-import numpy as np
+import sys
+
+try:
+    import mpmath as mp
+    import numpy as np
+except ImportError as e:
+    sys.exit(f"fit_math.py: {e.name} is missing; expected a python with mpmath and numpy (pip install mpmath numpy)")
 
 mp.mp.dps = 40
 

@@ -6,7 +6,12 @@
 A point of 8 elements over 3 levels takes 2 bits an element, one of 4 over 8 levels 3 bits, lowest
 first.  The points come from gguf-py's dequantiser, which is the reference for what a code means.
 """
-from gguf import quants
+import sys
+
+try:
+    from gguf import quants
+except ImportError as e:
+    sys.exit(f"gen-iq-grids.py: {e.name} is missing; expected a python with gguf and numpy, such as tools/py-venv prints")
 
 TABLES = [("iq1s_grid", quants.IQ1_S, 2), ("iq2xxs_grid", quants.IQ2_XXS, 2), ("iq2xs_grid", quants.IQ2_XS, 2),
           ("iq2s_grid", quants.IQ2_S, 2), ("iq3xxs_grid", quants.IQ3_XXS, 3), ("iq3s_grid", quants.IQ3_S, 3)]
