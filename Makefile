@@ -1,11 +1,23 @@
 # One non-recursive makefile.  New files under src/ and tests/ are found by name: no edit needed.
-#   make                 $(B)/libcairn.a, $(B)/cairn.pc and $(B)/cairn
-#   make examples        the programs under examples/, linked as a user would
-#   make run             installs, builds, fetches the default model and answers PROMPT="…"
-#   make test            installs, builds and runs every test program
-#   make test-asan test-tsan fuzz fuzz-long check check-all budgets compile_commands.json clean
-# Knobs: B=folder  CC=gcc|clang  SAN=address,undefined|thread  TESTS="tests/unit/base/test_map.c …"
-#        FUZZ_SECONDS=N of fresh fuzzing a target  V=1 shows whole commands
+# Lines that begin with "#:" are what `make help` shows.
+#: make                $(B)/libcairn.a, $(B)/cairn.pc and $(B)/cairn
+#: make run            installs what is missing, builds, fetches the default model, answers PROMPT="…"
+#: make test           installs what is missing, builds and runs every test program
+#: make install        the program, the library and its headers below PREFIX (/usr/local), staged in DESTDIR
+#: make uninstall      removes what install put there
+#: make examples       the programs under examples/, linked as a user would
+#: make check          format, layers, banned calls: in a minute, before every commit
+#: make test-asan      the tests under the address and undefined-behaviour sanitizers
+#: make test-tsan      those of threads under the thread sanitizer
+#: make fuzz           each fuzz target for FUZZ_SECONDS; fuzz-long: 20 minutes each
+#: make check-all      clang-tidy, include-what-you-use and cppcheck over the whole tree
+#: make check-text     templates and tokenizers beside the references, at length
+#: make kern-bench     speed of the kernels; make kern-tests: their test programs
+#: make budgets        renews tools/budgets.txt, the instructions of the hot paths
+#: make compile_commands.json    for editors
+#: make clean          removes every build folder
+#: Knobs: B=folder  CC=gcc|clang  SAN=address,undefined|thread  TESTS="tests/unit/base/test_map.c …"
+#:        V=1 shows whole commands
 
 # Every core, unless -j says otherwise; a make below us shares its parent's.
 ifeq ($(MAKELEVEL),0)
@@ -110,10 +122,12 @@ V ?= 0
 say = $(if $(filter 0,$(V)),@printf '  %-4s %s\n' '$(1)' '$@';)
 
 # --- targets ---
-.PHONY: all print-libs examples run kern-bench kern-tests check-text test test-build test-side test-asan test-tsan fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
+.PHONY: all help install uninstall print-libs examples run kern-bench kern-tests check-text test test-build test-side test-asan test-tsan fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 all: $(B)/libcairn.a $(B)/cairn.pc $(B)/cairn
+help:
+	@sed -n 's/^#: //p' Makefile
 
 # Everything, plain: what tests and the program link.
 $(B)/internal.a: $(obj_lib)
@@ -150,12 +164,26 @@ $(B)/tests/%: $(B)/tests/%.o $$(call help_of,tests/%.c) $(B)/internal.a
 	$(call say,LINK)$(LINK) -o $@ $^ $(LIBS) $(LIBS_TEST)
 
 # How to link libcairn.a, for pkg-config; the library is static, so all that it needs is in Libs.
-$(B)/cairn.pc: Makefile src/base/status.c
-	@mkdir -p $(@D)
-	$(call say,GEN)printf '%s\n' 'prefix=$(CURDIR)' 'libdir=$(abspath $(B))' 'Name: cairn' \
+# Two arguments: the folder above include/, the library's.
+pc = printf '%s\n' 'prefix=$(1)' 'libdir=$(2)' 'Name: cairn' \
 	    'Description: local AI inference' 'Cflags: -I$${prefix}/include' \
 	    'Version: $(shell sed -n 's/.*return "\([0-9.]*\)";.*/\1/p' src/base/status.c)' \
-	    'Libs: -L$${libdir} -lcairn $(strip $(LIBS)) -pthread' > $@
+	    'Libs: -L$${libdir} -lcairn $(strip $(LIBS)) -pthread'
+$(B)/cairn.pc: Makefile src/base/status.c
+	@mkdir -p $(@D)
+	$(call say,GEN)$(call pc,$(CURDIR),$(abspath $(B))) > $@
+
+PREFIX ?= /usr/local
+to = $(DESTDIR)$(PREFIX)
+install: all
+	install -d '$(to)/bin' '$(to)/include/cairn' '$(to)/lib/pkgconfig'
+	install -m 755 $(B)/cairn '$(to)/bin'
+	install -m 644 include/cairn/*.h '$(to)/include/cairn'
+	install -m 644 $(B)/libcairn.a '$(to)/lib'
+	@$(call pc,$(PREFIX),$${prefix}/lib) > '$(to)/lib/pkgconfig/cairn.pc'
+uninstall:
+	rm -f '$(to)/bin/cairn' '$(to)/lib/libcairn.a' '$(to)/lib/pkgconfig/cairn.pc'
+	rm -rf '$(to)/include/cairn'
 
 # As a user builds: the public headers, libcairn.a, and what pkg-config says.
 examples: $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
@@ -203,7 +231,7 @@ is_part := $(filter-out $(TESTS),$(test_main))
 PY_TESTS ?= tests
 run_py := $(if $(is_part),,--bin $(B)/cairn $(PY_TESTS:%=--pytest %))
 # Benchmarks are built with the tests, so that they keep compiling.
-test-side: all $(patsubst %.c,$(B)/%,$(test_side) $(wildcard bench/bench_*.c))
+test-side: all examples $(patsubst %.c,$(B)/%,$(test_side) $(wildcard bench/bench_*.c))
 test-build: $(test_bin) $(if $(is_part),,test-side)
 test:
 	@tools/install-deps
