@@ -5,21 +5,18 @@
 #include "base/diag.h"
 #include "base/fmath.h"
 #include "model/decoder.h"
+#include "model/rows.h"
 
 typedef struct numbers {
     const weight *alpha_p, *alpha_n, *beta, *eps;
 } numbers;
 
-#define L(f)  offsetof(decoder_layer, f)
-#define HF(n) "model.layers.%d." n
-#define GG(n) "blk.%d." n
 static const weight_row layer_rows[] = {
     {L(attn_norm), HF("attention_layernorm"), GG("attn_norm"), DIM_ONE, DIM_HIDDEN, 0},
     {L(mlp_norm), HF("feedforward_layernorm"), GG("ffn_norm"), DIM_ONE, DIM_HIDDEN, 0},
     {L(mlp.up), HF("mlp.up_proj"), GG("ffn_up"), DIM_FFN, DIM_HIDDEN, 0},
     {L(mlp.down), HF("mlp.down_proj"), GG("ffn_down"), DIM_HIDDEN, DIM_FFN, W_FFN_DOWN},
 };
-#undef L
 #define A(f) offsetof(numbers, f)
 static const weight_row number_rows[] = {
     {A(alpha_p), HF("mlp.act_fn.alpha_p"), NULL, DIM_ONE, DIM_ONE, W_BARE},
@@ -28,9 +25,6 @@ static const weight_row number_rows[] = {
     {A(eps), HF("mlp.act_fn.eps"), NULL, DIM_ONE, DIM_ONE, W_BARE | W_OPTIONAL},
 };
 #undef A
-#undef HF
-#undef GG
-#define N(a) (sizeof(a) / sizeof((a)[0]))
 
 typedef struct apertus {
     decoder *d;
@@ -93,7 +87,7 @@ static cairn_status bind_numbers(model *m, config *c, int32_t i, xielu_params *o
         *out = effective(p, q, beta, eps);
         return c->status;
     }
-    TRY(weights_bind(&m->w, number_rows, N(number_rows), i, &n, dg));
+    TRY(weights_bind(&m->w, number_rows, N_ROWS(number_rows), i, &n, dg));
     *out = effective((double)n.alpha_p->f32[0], (double)n.alpha_n->f32[0],
                      n.beta ? (double)n.beta->f32[0] : 0.5, n.eps ? (double)n.eps->f32[0] : -1e-6);
     return CAIRN_OK;
@@ -118,7 +112,7 @@ static cairn_status apertus_open(model *m, config *c, cairn_diag *dg)
     for (int32_t i = 0; i < b.s.n_layer; i++) {
         TRY(decoder_bind_attn(m, &d->layer[i], i, dg));
         TRY(weights_bind(&m->w, decoder_head_norms, DECODER_HEAD_NORMS, i, &d->layer[i], dg));
-        TRY(weights_bind(&m->w, layer_rows, N(layer_rows), i, &d->layer[i], dg));
+        TRY(weights_bind(&m->w, layer_rows, N_ROWS(layer_rows), i, &d->layer[i], dg));
         TRY(bind_numbers(m, c, i, &act[i], dg));
     }
     *ap = (apertus){d, act};

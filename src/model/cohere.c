@@ -3,12 +3,11 @@
    logits are scaled. */
 #include "base/diag.h"
 #include "model/decoder.h"
+#include "model/rows.h"
 
-#define L(f) offsetof(decoder_layer, f)
 static const weight_row norm_rows[] = {
     {L(attn_norm), "model.layers.%d.input_layernorm", "blk.%d.attn_norm", DIM_ONE, DIM_HIDDEN, 0},
 };
-#undef L
 
 static const config_defaults cohere_defaults = {
     .n_head = 64, .vocab = 256000, .ctx = 8192, .tied = true};
@@ -52,7 +51,7 @@ static cairn_status cohere_open(model *m, config *c, cairn_diag *dg)
     d->window = config_windows(c, b.s.n_layer, config_null(c, "sliding_window") ? 0 : window,
                                period, &m->a);
     rope.interleaved = true;
-    TRY(decoder_bind(m, c, &b, d, &rope, norm_rows, sizeof norm_rows / sizeof norm_rows[0], dg));
+    TRY(decoder_bind(m, c, &b, d, &rope, norm_rows, N_ROWS(norm_rows), dg));
     for (int32_t i = 0; i < b.s.n_layer; i++)
         if (!d->window[i]) d->layer[i].rope = NULL;
     return CAIRN_OK;

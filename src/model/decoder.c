@@ -6,6 +6,7 @@
 #include "model/decoder.h"
 
 #include "base/diag.h"
+#include "model/rows.h"
 
 #define TOP(f) offsetof(decoder, f)
 static const weight_row embed_row = {TOP(tok_embed), "model.embed_tokens", "token_embd",
@@ -17,9 +18,6 @@ static const weight_row head_rows[] = {
 };
 #undef TOP
 
-#define L(f)  offsetof(decoder_layer, f)
-#define HF(n) "model.layers.%d." n
-#define GG(n) "blk.%d." n
 const weight_row decoder_pre_norms[DECODER_PRE_NORMS] = {
     {L(attn_norm), HF("input_layernorm"), GG("attn_norm"), DIM_ONE, DIM_HIDDEN, 0},
     {L(mlp_norm), HF("post_attention_layernorm"), GG("ffn_norm"), DIM_ONE, DIM_HIDDEN, 0},
@@ -98,10 +96,6 @@ const weight_row decoder_shared_rows[DECODER_SHARED_ROWS] = {
 #undef M
 #undef EX
 #undef SW
-#undef L
-#undef HF
-#undef GG
-#define N(a) (sizeof(a) / sizeof((a)[0]))
 
 cairn_status decoder_begin(model *m, config *c, const base_config *b, decoder **out, cairn_diag *dg)
 {
@@ -153,7 +147,7 @@ cairn_status decoder_bind_head_as(model *m, decoder *d, bool tied, const weight_
 {
     TRY(weights_bind(&m->w, embed, 1, -1, d, dg));
     TRY(weights_bind(&m->w, norm, 1, -1, d, dg));
-    if (!tied) return weights_bind(&m->w, head_rows, N(head_rows), -1, d, dg);
+    if (!tied) return weights_bind(&m->w, head_rows, N_ROWS(head_rows), -1, d, dg);
     weights_tie(&m->w, d->tok_embed);
     d->lm_head = d->tok_embed;
     return CAIRN_OK;
@@ -171,8 +165,8 @@ cairn_status decoder_bind_attn(model *m, decoder_layer *L, int32_t i, cairn_diag
     if (weights_has(&m->w, qkv_split.hf, qkv_split.gguf, i))
         TRY(weights_bind_split(&m->w, &qkv_split, i, L, dg));
     else
-        TRY(weights_bind(&m->w, qkv_rows, N(qkv_rows), i, L, dg));
-    return weights_bind(&m->w, out_rows, N(out_rows), i, L, dg);
+        TRY(weights_bind(&m->w, qkv_rows, N_ROWS(qkv_rows), i, L, dg));
+    return weights_bind(&m->w, out_rows, N_ROWS(out_rows), i, L, dg);
 }
 
 cairn_status decoder_bind_mlp(model *m, decoder_layer *L, int32_t i, cairn_diag *dg)
@@ -182,8 +176,8 @@ cairn_status decoder_bind_mlp(model *m, decoder_layer *L, int32_t i, cairn_diag 
     if (joined)
         TRY(weights_bind_split(&m->w, &gate_up_split, i, L, dg));
     else
-        TRY(weights_bind(&m->w, gate_up_rows, N(gate_up_rows), i, L, dg));
-    return weights_bind(&m->w, down_rows, N(down_rows), i, L, dg);
+        TRY(weights_bind(&m->w, gate_up_rows, N_ROWS(gate_up_rows), i, L, dg));
+    return weights_bind(&m->w, down_rows, N_ROWS(down_rows), i, L, dg);
 }
 
 cairn_status decoder_bind_experts(model *m, decoder_layer *L, int32_t i, const decoder_moe *moe,

@@ -63,7 +63,6 @@ static const weight_row out_rows[] = {
 #undef D
 #undef HF
 #undef GG
-#define N(a) (sizeof(a) / sizeof((a)[0]))
 
 static const config_defaults base = {
     .n_head = 128, .n_kv_head = 128, .head_dim = 64, .vocab = 129280, .ctx = 4096, .latent = true};
@@ -128,14 +127,14 @@ static cairn_status bind_mla(model *m, deepseek *s, int32_t i, cairn_diag *dg)
 {
     mla_layer *l = &s->mla[i];
     weights *w = &m->w;
-    TRY(w->dim[DIM_Q_LORA] ? weights_bind(w, q_lora_rows, N(q_lora_rows), i, l, dg)
-                           : weights_bind(w, q_rows, N(q_rows), i, l, dg));
-    TRY(weights_bind(w, kv_rows, N(kv_rows), i, l, dg));
-    TRY(weights_bind(w, out_rows, N(out_rows), i, &s->d.layer[i], dg));
+    TRY(w->dim[DIM_Q_LORA] ? weights_bind(w, q_lora_rows, N_ROWS(q_lora_rows), i, l, dg)
+                           : weights_bind(w, q_rows, N_ROWS(q_rows), i, l, dg));
+    TRY(weights_bind(w, kv_rows, N_ROWS(kv_rows), i, l, dg));
+    TRY(weights_bind(w, out_rows, N_ROWS(out_rows), i, &s->d.layer[i], dg));
     if (weights_has(w, "model.layers.%d.self_attn.kv_b_proj", "blk.%d.attn_kv_b", i))
         return weights_split_kv_b(w, "model.layers.%d.self_attn.kv_b_proj.weight",
                                   "blk.%d.attn_kv_b.weight", i, &l->k_b, &l->v_b, dg);
-    return weights_bind_heads(w, head_rows, N(head_rows), i, l, dg);
+    return weights_bind_heads(w, head_rows, N_ROWS(head_rows), i, l, dg);
 }
 
 static cairn_status bind_mlp(model *m, deepseek *s, int32_t i, bool sparse, cairn_diag *dg)

@@ -10,6 +10,7 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "model/decoder.h"
+#include "model/rows.h"
 
 typedef struct gemma {
     decoder *d;
@@ -17,9 +18,6 @@ typedef struct gemma {
     float attn_cap, out_cap; /* 0: none */
 } gemma;
 
-#define L(f)  offsetof(decoder_layer, f)
-#define HF(n) "model.layers.%d." n
-#define GG(n) "blk.%d." n
 static const weight_row norm_rows[] = {
     {L(attn_norm), HF("input_layernorm"), GG("attn_norm"), DIM_ONE, DIM_HIDDEN, W_PLUS_ONE},
     {L(attn_post), HF("post_attention_layernorm"), GG("post_attention_norm"), DIM_ONE, DIM_HIDDEN,
@@ -30,10 +28,7 @@ static const weight_row norm_rows[] = {
     {L(attn.q_norm), HF("self_attn.q_norm"), GG("attn_q_norm"), DIM_ONE, DIM_HEAD, W_PLUS_ONE},
     {L(attn.k_norm), HF("self_attn.k_norm"), GG("attn_k_norm"), DIM_ONE, DIM_HEAD, W_PLUS_ONE},
 };
-#undef L
-#undef HF
-#undef GG
-enum { N_NORMS = sizeof norm_rows / sizeof norm_rows[0] }; /* the last two are Gemma 3's */
+enum { N_NORMS = N_ROWS(norm_rows) }; /* the last two are Gemma 3's */
 
 /* GGUF files do not hold query_pre_attn_scalar: it is the head width, but hidden / heads in the
    27B models, which only their number of layers tells (46 in Gemma 2, 62 in Gemma 3). */

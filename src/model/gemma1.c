@@ -4,15 +4,14 @@
 
 #include "base/diag.h"
 #include "model/decoder.h"
+#include "model/rows.h"
 
-#define L(f) offsetof(decoder_layer, f)
 static const weight_row norm_rows[] = {
     {L(attn_norm), "model.layers.%d.input_layernorm", "blk.%d.attn_norm", DIM_ONE, DIM_HIDDEN,
      W_PLUS_ONE},
     {L(mlp_norm), "model.layers.%d.post_attention_layernorm", "blk.%d.ffn_norm", DIM_ONE,
      DIM_HIDDEN, W_PLUS_ONE},
 };
-#undef L
 static const config_defaults gemma_defaults = {
     .n_head = 16, .n_kv_head = 16, .head_dim = 256, .vocab = 256000, .ctx = 8192, .tied = true};
 
@@ -30,7 +29,7 @@ static cairn_status gemma1_open(model *m, config *c, cairn_diag *dg)
         config_fail(c, "use_bidirectional_attention", "true", "a causal model");
     d->embed_by = sqrtf((float)b.s.hidden);
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
-    return decoder_bind(m, c, &b, d, &rope, norm_rows, sizeof norm_rows / sizeof norm_rows[0], dg);
+    return decoder_bind(m, c, &b, d, &rope, norm_rows, N_ROWS(norm_rows), dg);
 }
 
 static val gemma1_forward(fwd *f, const model *m)

@@ -2,10 +2,8 @@
    head rotates, in pairs (2i, 2i+1); biases on q, k and v; gate and up in one tensor. */
 #include "base/diag.h"
 #include "model/decoder.h"
+#include "model/rows.h"
 
-#define L(f)  offsetof(decoder_layer, f)
-#define HF(n) "model.layers.%d." n
-#define GG(n) "blk.%d." n
 static const weight_row norm_rows[] = {
     {L(attn_norm), HF("input_layernorm"), GG("attn_norm"), DIM_ONE, DIM_HIDDEN, 0},
     {L(attn_post), HF("post_self_attn_layernorm"), GG("post_attention_norm"), DIM_ONE, DIM_HIDDEN,
@@ -13,9 +11,6 @@ static const weight_row norm_rows[] = {
     {L(mlp_norm), HF("post_attention_layernorm"), GG("ffn_norm"), DIM_ONE, DIM_HIDDEN, 0},
     {L(mlp_post), HF("post_mlp_layernorm"), GG("post_ffw_norm"), DIM_ONE, DIM_HIDDEN, 0},
 };
-#undef L
-#undef HF
-#undef GG
 
 static const config_defaults glm4_defaults = {.n_head = 32,
                                               .n_kv_head = 2,
@@ -45,7 +40,7 @@ static cairn_status glm_open(model *m, config *c, cairn_diag *dg)
     if (!c->gguf) m->w.need_bias = config_bool(c, "attention_bias", true) ? W_BIAS_QKV : 0;
     if (config_has(c, NULL, "rope.dimension_sections"))
         config_fail(c, "rope.dimension_sections", "present", "a text model");
-    return decoder_bind(m, c, &b, d, &rope, norm_rows, sizeof norm_rows / sizeof norm_rows[0], dg);
+    return decoder_bind(m, c, &b, d, &rope, norm_rows, N_ROWS(norm_rows), dg);
 }
 
 static val glm_forward(fwd *f, const model *m)

@@ -14,7 +14,6 @@ static const weight_row norm_rows[] = {
     {offsetof(decoder_layer, mlp_norm), "model.layers.%d.post_attention_layernorm",
      "blk.%d.post_attention_norm", DIM_ONE, DIM_HIDDEN, 0},
 };
-#define N(a) (sizeof(a) / sizeof((a)[0]))
 
 static const config_defaults glm_base = {
     .n_head = 96, .n_kv_head = 8, .vocab = 151552, .ctx = 131072, .eps = 1e-5f};
@@ -27,7 +26,7 @@ static const moe_defaults glm_experts = {.score = ROUTE_SIGMOID,
                                          .normalise_key = "norm_topk_prob"};
 
 /* Half of each head rotates unless the config says otherwise. */
-static rope_params rotary(config *c, const base_config *b, arena *a)
+static rope_params read_rope(config *c, const base_config *b, arena *a)
 {
     rope_params r = config_rope(c, b, NULL, 10000.0, a);
     if (!config_says_partial(c)) r.dim = b->s.head_dim / 2;
@@ -44,7 +43,7 @@ static cairn_status glm_moe_open(model *m, config *c, cairn_diag *dg)
 {
     static const char *const acts[] = {"silu", NULL};
     base_config b = config_base(c, &glm_base);
-    const rope_params rope = rotary(c, &b, &m->a);
+    const rope_params rope = read_rope(c, &b, &m->a);
     const int32_t n_mtp = config_skip_mtp(c, &b);
     decoder *d;
     TRY(decoder_begin(m, c, &b, &d, dg));
@@ -65,7 +64,7 @@ static cairn_status glm_moe_open(model *m, config *c, cairn_diag *dg)
                              .n_expert = DECODER_EXPERT_ROWS,
                              .shared = decoder_shared_rows,
                              .n_shared = DECODER_SHARED_ROWS};
-    TRY(decoder_bind_moe(m, c, &b, d, &rope, norm_rows, N(norm_rows), &moe, dg));
+    TRY(decoder_bind_moe(m, c, &b, d, &rope, norm_rows, N_ROWS(norm_rows), &moe, dg));
     for (int32_t i = 0; i < b.s.n_layer && has_head_norms(c); i++)
         TRY(weights_bind(&m->w, decoder_head_norms, DECODER_HEAD_NORMS, i, &d->layer[i], dg));
     return CAIRN_OK;

@@ -7,10 +7,8 @@
 #include "base/diag.h"
 #include "model/config_moe.h"
 #include "model/decoder.h"
+#include "model/rows.h"
 
-#define L(f)  offsetof(decoder_layer, f)
-#define HF(n) "model.layers.%d." n
-#define GG(n) "blk.%d." n
 #define EX(n) HF("mlp.experts." n)
 static const weight_row norm_rows[] = {
     {L(attn_norm), HF("input_layernorm"), GG("attn_norm"), DIM_ONE, DIM_HIDDEN, 0},
@@ -45,11 +43,7 @@ static const expert_row expert_rows[] = {
      DIM_EXPERT_FFN,
      W_FFN_DOWN},
 };
-#undef L
-#undef HF
-#undef GG
 #undef EX
-#define N(a) (sizeof(a) / sizeof((a)[0]))
 
 static const config_defaults base = {
     .n_head = 64, .n_kv_head = 8, .head_dim = 64, .vocab = 201088, .ctx = 131072, .eps = 1e-5f};
@@ -57,7 +51,7 @@ static const moe_defaults experts_of = {
     .score = ROUTE_CHOSEN, .n_expert = 128, .k = 4, .ffn = 2880, .ffn_key = "intermediate_size"};
 
 /* A config without the block means yarn by 32 from 4,096 positions. */
-static rope_params rotary(config *c, const base_config *b, arena *a)
+static rope_params read_rope(config *c, const base_config *b, arena *a)
 {
     rope_params r = config_rope(c, b, NULL, 150000.0, a);
     if (c->gguf) r.no_truncate = true;
@@ -77,7 +71,7 @@ static cairn_status gptoss_open(model *m, config *c, cairn_diag *dg)
 {
     static const char *const acts[] = {"silu", NULL};
     const base_config b = config_base(c, &base);
-    const rope_params rope = rotary(c, &b, &m->a);
+    const rope_params rope = read_rope(c, &b, &m->a);
     decoder *d;
     TRY(decoder_begin(m, c, &b, &d, dg));
     config_only(c, "hidden_act", acts);
@@ -95,10 +89,10 @@ static cairn_status gptoss_open(model *m, config *c, cairn_diag *dg)
     TRY(c->status);
     const decoder_moe moe = {.sparse = sparse,
                              .row = moe_rows,
-                             .n_row = N(moe_rows),
+                             .n_row = N_ROWS(moe_rows),
                              .expert = expert_rows,
-                             .n_expert = N(expert_rows)};
-    return decoder_bind_moe(m, c, &b, d, &rope, norm_rows, N(norm_rows), &moe, dg);
+                             .n_expert = N_ROWS(expert_rows)};
+    return decoder_bind_moe(m, c, &b, d, &rope, norm_rows, N_ROWS(norm_rows), &moe, dg);
 }
 
 static const char *const hf_types[] = {"gpt_oss", NULL};

@@ -4,15 +4,14 @@
 #include "base/diag.h"
 #include "base/fmath.h"
 #include "model/decoder.h"
+#include "model/rows.h"
 
-#define L(f) offsetof(decoder_layer, f)
 static const weight_row head_norm_rows[] = {
     {L(attn.q_norm), "model.layers.%d.self_attn.query_layernorm", "blk.%d.attn_q_norm", DIM_ONE,
      DIM_HEAD, 0},
     {L(attn.k_norm), "model.layers.%d.self_attn.key_layernorm", "blk.%d.attn_k_norm", DIM_ONE,
      DIM_HEAD, 0},
 };
-#undef L
 
 static const config_defaults hunyuan_defaults = {
     .n_head = 32, .vocab = 290943, .ctx = 2048, .eps = 1e-5f};
@@ -44,8 +43,7 @@ static cairn_status hunyuan_open(model *m, config *c, cairn_diag *dg)
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
     TRY(decoder_bind(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg));
     for (int32_t i = 0; i < b.s.n_layer; i++)
-        TRY(weights_bind(&m->w, head_norm_rows, sizeof head_norm_rows / sizeof head_norm_rows[0], i,
-                         &d->layer[i], dg));
+        TRY(weights_bind(&m->w, head_norm_rows, N_ROWS(head_norm_rows), i, &d->layer[i], dg));
     return CAIRN_OK;
 }
 

@@ -41,7 +41,6 @@ static const expert_row expert_rows[] = {
 #undef L
 #undef HF
 #undef GG
-#define N(a) (sizeof(a) / sizeof((a)[0]))
 
 static const config_defaults minimax_base = {
     .n_head = 48, .n_kv_head = 8, .head_dim = 128, .vocab = 200064, .ctx = 196608};
@@ -53,7 +52,7 @@ static const moe_defaults minimax_experts = {.score = ROUTE_SIGMOID,
                                              .ffn_key = "intermediate_size"};
 
 /* Published configs say rotary_dim, which yields to a partial_rotary_factor beside it. */
-static rope_params rotary(config *c, const base_config *b, arena *a)
+static rope_params read_rope(config *c, const base_config *b, arena *a)
 {
     rope_params r = config_rope(c, b, NULL, 5000000.0, a);
     if (!config_says_partial(c)) r.dim = config_int(c, "rotary_dim", NULL, 2, b->s.head_dim, r.dim);
@@ -64,7 +63,7 @@ static cairn_status minimax_open(model *m, config *c, cairn_diag *dg)
 {
     static const char *const acts[] = {"silu", NULL};
     const base_config b = config_base(c, &minimax_base);
-    const rope_params rope = rotary(c, &b, &m->a);
+    const rope_params rope = read_rope(c, &b, &m->a);
     decoder *d;
     TRY(decoder_begin(m, c, &b, &d, dg));
     config_only(c, "hidden_act", acts);
@@ -75,12 +74,12 @@ static cairn_status minimax_open(model *m, config *c, cairn_diag *dg)
     TRY(c->status);
     const decoder_moe moe = {.sparse = sparse,
                              .row = router_rows,
-                             .n_row = N(router_rows),
+                             .n_row = N_ROWS(router_rows),
                              .expert = expert_rows,
-                             .n_expert = N(expert_rows)};
+                             .n_expert = N_ROWS(expert_rows)};
     TRY(decoder_bind_moe(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, &moe, dg));
     for (int32_t i = 0; i < b.s.n_layer; i++)
-        TRY(weights_bind(&m->w, norm_rows, N(norm_rows), i, &d->layer[i], dg));
+        TRY(weights_bind(&m->w, norm_rows, N_ROWS(norm_rows), i, &d->layer[i], dg));
     return CAIRN_OK;
 }
 

@@ -6,10 +6,8 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "model/decoder.h"
+#include "model/rows.h"
 
-#define L(f)  offsetof(decoder_layer, f)
-#define HF(n) "model.layers.%d." n
-#define GG(n) "blk.%d." n
 static const weight_row norm_rows[] = {
     {L(attn.q_norm), HF("self_attn.q_norm"), GG("attn_q_norm"), DIM_ONE, DIM_Q, 0},
     {L(attn.k_norm), HF("self_attn.k_norm"), GG("attn_k_norm"), DIM_ONE, DIM_KV, 0},
@@ -17,9 +15,6 @@ static const weight_row norm_rows[] = {
      0},
     {L(mlp_post), HF("post_feedforward_layernorm"), GG("post_ffw_norm"), DIM_ONE, DIM_HIDDEN, 0},
 };
-#undef L
-#undef HF
-#undef GG
 
 static const config_defaults olmo_defaults = {
     .n_head = 32, .vocab = 50304, .ctx = 2048, .eps = 1e-5f};
@@ -58,7 +53,7 @@ static cairn_status olmo_open(model *m, config *c, cairn_diag *dg)
     if (third && config_has(c, "rope_parameters.rope_type", NULL))
         config_fail(c, "rope_parameters", "of one kind", "one block a kind of layer");
     d->window = windows(c, third, b.s.n_layer, &m->a);
-    TRY(decoder_bind(m, c, &b, d, &rope, norm_rows, sizeof norm_rows / sizeof norm_rows[0], dg));
+    TRY(decoder_bind(m, c, &b, d, &rope, norm_rows, N_ROWS(norm_rows), dg));
     TRY(windowed_rope(m, c, &b, &rope, windowed, dg));
     for (int32_t i = 0; i < b.s.n_layer; i++)
         if (d->window[i]) d->layer[i].rope = windowed;

@@ -1,14 +1,13 @@
 /* Seed-OSS (ByteDance Seed 2025): a Llama block with biases on q, k and v. */
 #include "base/diag.h"
 #include "model/decoder.h"
+#include "model/rows.h"
 
-#define L(f) offsetof(decoder_layer, f)
 static const weight_row norm_rows[] = {
     {L(attn_norm), "model.layers.%d.input_layernorm", "blk.%d.attn_norm", DIM_ONE, DIM_HIDDEN, 0},
     {L(mlp_norm), "model.layers.%d.post_attention_layernorm", "blk.%d.post_attention_norm", DIM_ONE,
      DIM_HIDDEN, 0},
 };
-#undef L
 
 static const config_defaults seed_defaults = {
     .n_head = 80, .n_kv_head = 8, .head_dim = 128, .vocab = 155136, .ctx = 524288};
@@ -26,7 +25,7 @@ static cairn_status seed_open(model *m, config *c, cairn_diag *dg)
                          (config_bool(c, "attention_out_bias", false) ? W_BIAS_OUT : 0) |
                          (config_bool(c, "mlp_bias", false) ? W_BIAS_MLP : 0);
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
-    return decoder_bind(m, c, &b, d, &rope, norm_rows, sizeof norm_rows / sizeof norm_rows[0], dg);
+    return decoder_bind(m, c, &b, d, &rope, norm_rows, N_ROWS(norm_rows), dg);
 }
 
 static const char *const hf_types[] = {"seed_oss", NULL};

@@ -72,6 +72,9 @@ typedef struct weight_row {
     uint32_t flags;
 } weight_row;
 
+/* Of a table. */
+#define N_ROWS(table) (sizeof(table) / sizeof((table)[0]))
+
 /* One tensor whose rows are several matrices, one after another. */
 typedef struct weight_split {
     const char *hf, *gguf; /* as in weight_row */
