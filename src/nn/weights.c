@@ -158,7 +158,7 @@ static cairn_status check_matrix(const tensor_desc *t, int32_t rows, int32_t col
 weight_class weights_class(uint32_t flags)
 {
     if (flags & W_HEAD) return WEIGHT_HEAD;
-    if (flags & W_ROUTER) return WEIGHT_ROUTER;
+    if (flags & W_ROUTER) return WEIGHT_FLOAT;
     if (flags & W_FFN_DOWN) return WEIGHT_FFN_DOWN;
     return flags & W_ATTN_OUT ? WEIGHT_ATTN_OUT : WEIGHT_PLAIN;
 }

@@ -75,7 +75,7 @@ static cairn_status new_stack(weights *w, const tensor_desc *t, dtype type, int3
                            .cols = cols,
                            .size = size,
                            .packed = t->packed,
-                           .klass = WEIGHT_ROUTER,
+                           .klass = WEIGHT_FLOAT,
                            .matmul = true};
     *item = head[0];
     item->size = size * (size_t)n;

@@ -11,7 +11,9 @@ typedef enum weight_class {
     WEIGHT_HEAD,
     WEIGHT_FFN_DOWN,
     WEIGHT_ATTN_OUT,
-    WEIGHT_ROUTER /* meets float activations in every mode: which experts run hangs on it */
+    /* Meets float activations in every mode: routers, as which experts run hangs on them, and the small
+       matrices of heads. */
+    WEIGHT_FLOAT
 } weight_class;
 
 typedef struct weight {

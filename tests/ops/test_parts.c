@@ -84,7 +84,7 @@ static void make_heads(heads *h, dtype t)
                               .cols = IN,
                               .data = h->data + i * size,
                               .size = size,
-                              .klass = WEIGHT_ROUTER,
+                              .klass = WEIGHT_FLOAT,
                               .matmul = true};
     h->top = h->head[0];
     h->top.expert = h->head;

@@ -63,7 +63,7 @@ bool tiles_type(dtype t, tile_type *out)
 int32_t tiles_act_group(const dev *d, const weight *w)
 {
     tile_type t;
-    if (d->compute != CAIRN_COMPUTE_FAST || !w->matmul || w->klass == WEIGHT_ROUTER) return 0;
+    if (d->compute != CAIRN_COMPUTE_FAST || !w->matmul || w->klass == WEIGHT_FLOAT) return 0;
     if (w->packed) return packed_is_affine(w->packed) ? 32 : 0;
     return tiles_type(w->type, &t) ? tile_elems(t) : 0;
 }
