@@ -14,7 +14,6 @@
 
 enum {
     UNIT = TILE_ROWS,
-    DEQUANT_ROWS = 4,     /* rows dequantised at a time: they share the reads of x */
     TASKS_A_THREAD = 8,   /* the slowest thread then idles for at most an eighth of its share */
     SERIAL_QUANT = 16384, /* values under which a fork costs more than it saves */
     MAX_ACT = 4,          /* group sizes × terms */
@@ -88,7 +87,7 @@ cpu_need cpu_products_need(const dev *d, const weight *const *w, int32_t n_w, in
     size_t sums = sizeof(float) * TILE_MAX_VEC * UNIT;
     need.thread = sums + TILE_PANEL;
     for (int32_t i = 0; i < n_w; i++) {
-        size_t rows = sums + sizeof(float) * DEQUANT_ROWS * (size_t)w[i]->cols;
+        size_t rows = sums + sizeof(float) * CPU_DEQUANT_ROWS * (size_t)w[i]->cols;
         if (j.act_of[i] < 0 && rows > need.thread) need.thread = rows;
     }
     need.thread = round_up(need.thread, 64);
@@ -180,10 +179,8 @@ static kern_dense_fn *dense_kernel(const kern_linear *k, dtype t)
                           : NULL;
 }
 
-/* Rows row0 … row0 + n - 1 of w, n <= UNIT, times n_t rows of floats x, ldx apart, to y[t][i], ldy apart. */
-static void float_rows(const kern_linear *k, const weight *w, int32_t row0, int32_t n,
-                       const float *x, size_t ldx, int32_t n_t, float *y, size_t ldy,
-                       uint8_t *scratch)
+void cpu_float_rows(const kern_linear *k, const weight *w, int32_t row0, int32_t n, const float *x,
+                    size_t ldx, int32_t n_t, float *y, size_t ldy, uint8_t *scratch)
 {
     kern_dense_fn *dense = dense_kernel(k, w->type);
     const size_t cols = (size_t)w->cols, row_bytes = w->size / (size_t)w->rows;
@@ -192,8 +189,8 @@ static void float_rows(const kern_linear *k, const weight *w, int32_t row0, int3
         return;
     }
     assert(k->dense_f32);
-    for (int32_t i = 0; i < n; i += DEQUANT_ROWS) {
-        int32_t m = min_i32(DEQUANT_ROWS, n - i);
+    for (int32_t i = 0; i < n; i += CPU_DEQUANT_ROWS) {
+        int32_t m = min_i32(CPU_DEQUANT_ROWS, n - i);
         float *rows = (float *)(void *)scratch;
         for (int32_t q = 0; q < m; q++)
             weight_row_f32(w, (size_t)(row0 + i + q), rows + (size_t)q * cols);
@@ -206,8 +203,8 @@ static void dense_unit(const linear_job *j, int32_t i_w, int32_t unit, int32_t t
 {
     const weight *w = j->w[i_w];
     const float *x = j->x + (size_t)t0 * (size_t)j->cols;
-    float_rows(&j->r->x->d->k.lin, w, unit * UNIT, min_i32(UNIT, w->rows - unit * UNIT), x,
-               (size_t)j->cols, n_t, y, UNIT, scratch);
+    cpu_float_rows(&j->r->x->d->k.lin, w, unit * UNIT, min_i32(UNIT, w->rows - unit * UNIT), x,
+                   (size_t)j->cols, n_t, y, UNIT, scratch);
 }
 
 static void linear_task(void *ctx, int32_t i_task, int32_t i_thread)
@@ -275,45 +272,4 @@ void cpu_linear(cpu_run *r, const op *o)
                       .shared = r->x->shared};
     for (int32_t i = 0; i < o->n_w; i++) p.out[i] = cpu_val(r, o->out[i]);
     cpu_products_run(r, &p);
-}
-
-/* --- HEADS: a small product a head, in floats --- */
-
-typedef struct heads_job {
-    const cpu_run *r;
-    const weight *w;
-    const float *x;
-    float *y;
-    int32_t n_rows, n_chunk;
-} heads_job;
-
-static void heads_task(void *ctx, int32_t i_task, int32_t i_thread)
-{
-    const heads_job *j = ctx;
-    const int32_t h = i_task / j->n_chunk, t0 = i_task % j->n_chunk * TILE_MAX_VEC;
-    const weight *w = &j->w->expert[h];
-    const size_t ldx = (size_t)j->w->n_expert * (size_t)w->cols;
-    const size_t ldy = (size_t)j->w->n_expert * (size_t)w->rows;
-    const float *x = j->x + (size_t)t0 * ldx + (size_t)h * (size_t)w->cols;
-    float *y = j->y + (size_t)t0 * ldy + (size_t)h * (size_t)w->rows;
-    for (int32_t row = 0; row < w->rows; row += UNIT)
-        float_rows(&j->r->x->d->k.lin, w, row, min_i32(UNIT, w->rows - row), x, ldx,
-                   min_i32(TILE_MAX_VEC, j->n_rows - t0), y + row, ldy,
-                   cpu_thread_scratch(j->r, i_thread));
-}
-
-cpu_need cpu_heads_need(const op *o)
-{
-    return (cpu_need){0, sizeof(float) * DEQUANT_ROWS * (size_t)o->w[0]->cols};
-}
-
-void cpu_heads(cpu_run *r, const op *o)
-{
-    heads_job j = {.r = r,
-                   .w = o->w[0],
-                   .x = cpu_val(r, o->in[0]),
-                   .y = cpu_val(r, o->out[0]),
-                   .n_rows = cpu_rows(r, o->in[0])};
-    j.n_chunk = ceil_div(j.n_rows, TILE_MAX_VEC);
-    if (j.n_rows > 0) workers_run(r->x->d->pool, j.n_chunk * o->w[0]->n_expert, heads_task, &j);
 }

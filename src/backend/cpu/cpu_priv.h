@@ -111,6 +111,11 @@ typedef struct cpu_products {
 } cpu_products;
 cpu_need cpu_products_need(const dev *d, const weight *const *w, int32_t n_w, int32_t max_rows);
 void cpu_products_run(cpu_run *r, const cpu_products *p);
+enum { CPU_DEQUANT_ROWS = 4 }; /* rows dequantised at a time: they share the reads of x */
+/* Rows row0 … row0 + n - 1 of w, n <= TILE_ROWS, times n_t rows of floats x, ldx apart, to y[t][i], ldy
+   apart.  `scratch`: CPU_DEQUANT_ROWS rows of floats. */
+void cpu_float_rows(const kern_linear *k, const weight *w, int32_t row0, int32_t n, const float *x,
+                    size_t ldx, int32_t n_t, float *y, size_t ldy, uint8_t *scratch);
 cpu_need cpu_heads_need(const op *o);
 cpu_need cpu_delta_need(const op *o);
 cpu_need cpu_route_need(int32_t n_expert);
