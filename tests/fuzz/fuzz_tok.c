@@ -4,33 +4,9 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "text/detok.h"
+#include "tok_back.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void back(const tok *t, const buf *ids, bool keep)
-{
-    const int32_t *id = (const int32_t *)(const void *)ids->ptr;
-    const size_t n = ids->len / sizeof *id;
-    buf whole, parts;
-    detok *d;
-    cairn_str s;
-
-    buf_init(&whole, MEM_TEXT);
-    buf_init(&parts, MEM_TEXT);
-    if (tok_decode(t, id, n, keep, &whole, NULL) != CAIRN_OK) abort();
-    if (detok_new(t, keep, &d) != CAIRN_OK) abort();
-    for (size_t i = 0; i < n; i++) {
-        if (detok_feed(d, id[i], &s) != CAIRN_OK) abort();
-        buf_str(&parts, s);
-    }
-    if (detok_end(d, &s) != CAIRN_OK) abort();
-    buf_str(&parts, s);
-    if (!str_eq(buf_view(&whole), buf_view(&parts))) abort();
-    detok_free(d);
-    buf_deinit(&whole);
-    buf_deinit(&parts);
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -46,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (uint32_t flags = 0; flags < 4; flags++) {
             buf_clear(&ids);
             if (tok_encode(t, text, flags, &ids, &dg) != CAIRN_OK) continue;
-            back(t, &ids, flags & 1);
+            tok_back(t, &ids, flags & 1);
             if (tok_least_ids(t, text) > ids.len / sizeof(int32_t)) abort();
         }
         buf_deinit(&ids);
