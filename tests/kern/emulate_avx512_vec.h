@@ -7,6 +7,7 @@
 EMU_EACH(add_ps, 16, f32, a.f32[i] + b.f32[i])
 EMU_EACH(sub_ps, 16, f32, a.f32[i] - b.f32[i])
 EMU_EACH(div_ps, 16, f32, a.f32[i] / b.f32[i])
+EMU_EACH(max_ps, 16, f32, a.f32[i] > b.f32[i] ? a.f32[i] : b.f32[i])
 EMU_EACH(andnot, 16, u32, ~a.u32[i] & b.u32[i])
 EMU_EACH(or, 16, u32, a.u32[i] | b.u32[i])
 EMU emu512 emu_fmsub_ps(emu512 a, emu512 b, emu512 c)
@@ -48,6 +49,7 @@ EMU uint16_t emu_cmp_ps(emu512 a, emu512 b, int less)
 #undef _mm512_add_ps
 #undef _mm512_sub_ps
 #undef _mm512_div_ps
+#undef _mm512_max_ps
 #undef _mm512_andnot_ps
 #undef _mm512_and_ps
 #undef _mm512_or_ps
@@ -64,6 +66,7 @@ EMU uint16_t emu_cmp_ps(emu512 a, emu512 b, int less)
 #define _mm512_add_ps               emu_add_ps
 #define _mm512_sub_ps               emu_sub_ps
 #define _mm512_div_ps               emu_div_ps
+#define _mm512_max_ps               emu_max_ps
 #define _mm512_andnot_ps            emu_andnot
 #define _mm512_and_ps               emu_and
 #define _mm512_or_ps                emu_or

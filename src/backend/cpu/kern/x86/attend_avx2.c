@@ -3,9 +3,8 @@
 #include <string.h>
 
 #include "backend/cpu/kern/kern_vec.h"
-#include "backend/cpu/kern/x86/math_avx2.h"
-
-#define INLINE static inline __attribute__((always_inline))
+#include "backend/cpu/kern/x86/lanes_avx2.h"
+#include "backend/cpu/kern/x86/math_body.h"
 
 INLINE __m256 load8(kv_codec c, const uint8_t *p)
 {
@@ -15,56 +14,9 @@ INLINE __m256 load8(kv_codec c, const uint8_t *p)
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
 }
 
-typedef struct v16 {
-    __m256 lo, hi;
-} v16;
-
 INLINE v16 load16(kv_codec c, const uint8_t *p)
 {
     return (v16){load8(c, p), load8(c, p + (c == KV_F32 ? 32 : 16))};
-}
-
-INLINE void store16(float *p, v16 x)
-{
-    _mm256_storeu_ps(p, x.lo);
-    _mm256_storeu_ps(p + 8, x.hi);
-}
-
-INLINE v16 set16(float x)
-{
-    return (v16){_mm256_set1_ps(x), _mm256_set1_ps(x)};
-}
-
-#define LANES_1(name, fn)                                                                          \
-    INLINE v16 name(v16 a)                                                                         \
-    {                                                                                              \
-        return (v16){fn(a.lo), fn(a.hi)};                                                          \
-    }
-#define LANES_2(name, fn)                                                                          \
-    INLINE v16 name(v16 a, v16 b)                                                                  \
-    {                                                                                              \
-        return (v16){fn(a.lo, b.lo), fn(a.hi, b.hi)};                                              \
-    }
-LANES_2(add16, _mm256_add_ps)
-LANES_2(sub16, _mm256_sub_ps)
-LANES_2(mul16, _mm256_mul_ps)
-LANES_2(div16, _mm256_div_ps)
-LANES_2(max16, _mm256_max_ps)
-LANES_1(exp_low16, exp_low_avx2)
-LANES_1(tanh16, tanh_avx2)
-
-/* No lane is NaN. */
-INLINE float v16_max(v16 a)
-{
-    const __m256 v = _mm256_max_ps(a.lo, a.hi);
-    __m128 m4 = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    m4 = _mm_max_ps(m4, _mm_movehl_ps(m4, m4));
-    return _mm_cvtss_f32(_mm_max_ss(m4, _mm_movehdup_ps(m4)));
-}
-
-INLINE float v16_tree(v16 a)
-{
-    return lane_tree_avx2(a.lo, a.hi);
 }
 
 enum { TILE_A = 6, TILE_FULL_T = 1 };
@@ -145,7 +97,7 @@ static inline __m128i to_bf16(__m256 x)
             _mm_storeu_si128((__m128i *)(void *)(d + i), to_##name(_mm256_loadu_ps(src + i)));     \
         if (i < n) {                                                                               \
             uint16_t rest[8];                                                                      \
-            __m256 x = _mm256_maskload_ps(src + i, mask_avx2(n - i));                              \
+            __m256 x = _mm256_maskload_ps(src + i, mask8(n - i));                                  \
             _mm_storeu_si128((__m128i *)(void *)rest, to_##name(x));                               \
             memcpy(d + i, rest, (n - i) * sizeof *d);                                              \
         }                                                                                          \

@@ -3,11 +3,8 @@
 #include <string.h>
 
 #include "backend/cpu/kern/kern_vec.h"
-#include "backend/cpu/kern/x86/math_avx512.h"
-
-#define INLINE static inline __attribute__((always_inline))
-
-typedef __m512 v16;
+#include "backend/cpu/kern/x86/lanes_avx512.h"
+#include "backend/cpu/kern/x86/math_body.h"
 
 INLINE v16 load16(kv_codec c, const uint8_t *p)
 {
@@ -15,48 +12,6 @@ INLINE v16 load16(kv_codec c, const uint8_t *p)
     __m256i h = _mm256_loadu_si256((const __m256i *)(const void *)p);
     if (c == KV_F16) return _mm512_cvtph_ps(h);
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
-}
-
-INLINE void store16(float *p, v16 x)
-{
-    _mm512_storeu_ps(p, x);
-}
-
-INLINE v16 set16(float x)
-{
-    return _mm512_set1_ps(x);
-}
-
-#define LANES_1(name, fn)                                                                          \
-    INLINE v16 name(v16 a)                                                                         \
-    {                                                                                              \
-        return fn(a);                                                                              \
-    }
-#define LANES_2(name, fn)                                                                          \
-    INLINE v16 name(v16 a, v16 b)                                                                  \
-    {                                                                                              \
-        return fn(a, b);                                                                           \
-    }
-LANES_2(add16, _mm512_add_ps)
-LANES_2(sub16, _mm512_sub_ps)
-LANES_2(mul16, _mm512_mul_ps)
-LANES_2(div16, _mm512_div_ps)
-LANES_2(max16, _mm512_max_ps)
-LANES_1(exp_low16, exp_low_avx512)
-LANES_1(tanh16, tanh_avx512)
-
-/* No lane is NaN. */
-INLINE float v16_max(v16 v)
-{
-    __m256 m8 = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
-    __m128 m4 = _mm_max_ps(_mm256_castps256_ps128(m8), _mm256_extractf128_ps(m8, 1));
-    m4 = _mm_max_ps(m4, _mm_movehl_ps(m4, m4));
-    return _mm_cvtss_f32(_mm_max_ss(m4, _mm_movehdup_ps(m4)));
-}
-
-INLINE float v16_tree(v16 a)
-{
-    return lane_tree_avx512(a);
 }
 
 enum { TILE_A = 8, TILE_FULL_T = 2 };

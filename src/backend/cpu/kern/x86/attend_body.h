@@ -1,10 +1,8 @@
 /* Attention over sixteen lanes: what AVX2 and AVX-512 have in common.  Each includes it once, after it
    has defined
 
-     v16                      sixteen f32: one register, or two
-     load16(codec, p)         of a cache or of floats; store16, set16, add16, sub16, mul16, div16, max16
-                              (the second where either is NaN), exp_low16, tanh16
-     v16_max, v16_tree        over the lanes: the largest; the sum in the tree of lane16
+     the lanes of math_body.h, which it has included
+     load16(codec, p)         of a cache or of floats
      TILE_SHAPES(X)           X(n_a, n_t): a tile of n_a vectors takes n_t strips, n_a = 1 … TILE_A
      TILE_A, TILE_FULL_T      the most vectors of a tile, and their strips
      tile(…)                  n_a vectors × n_t strips, both known where it is inlined
@@ -108,11 +106,6 @@ DEFINE_CODEC(bf16, KV_BF16)
 DEFINE_CODEC(f32, KV_F32)
 #undef DEFINE_CODEC
 
-INLINE v16 load_floats(const float *p)
-{
-    return load16(KV_F32, (const uint8_t *)p);
-}
-
 static void fill_outside(float *s, int32_t lo, int32_t hi, float x)
 {
     for (int32_t j = lo / 16 * 16; j < lo; j++) s[j] = x;
@@ -123,7 +116,7 @@ static void cap_scores(float *s, int32_t begin, int32_t end, float scale, float 
 {
     const v16 vs = set16(scale), vc = set16(cap);
     for (int32_t j = begin; j < end; j += 16) {
-        v16 x = mul16(load_floats(s + j), vs);
+        v16 x = mul16(loadf16(s + j), vs);
         if (cap > 0) x = mul16(vc, tanh16(div16(x, vc)));
         store16(s + j, x);
     }
@@ -141,13 +134,13 @@ static float softmax(float *s, int32_t lo, int32_t hi, float scale, float cap, f
     fill_outside(s, lo, hi, -__builtin_inff());
     v16 m = set16(-__builtin_inff());
     for (int32_t j = begin; j < end; j += 16) /* NaN never becomes the maximum */
-        m = max16(load_floats(s + j), m);
+        m = max16(loadf16(s + j), m);
     *max = v16_max(m) * scale;
     m = set16(*max);
     const v16 vs = set16(scale);
     v16 l = set16(0.0f);
     for (int32_t j = begin; j < end; j += 16) {
-        v16 p = exp_low16(sub16(mul16(load_floats(s + j), vs), m));
+        v16 p = exp_low16(sub16(mul16(loadf16(s + j), vs), m));
         store16(s + j, p);
         l = add16(l, p);
     }
