@@ -26,11 +26,6 @@ static const weight_row number_rows[] = {
 };
 #undef A
 
-typedef struct apertus {
-    decoder *d;
-    xielu_params *act; /* [n_layer] */
-} apertus;
-
 static const config_defaults apertus_defaults = {
     .n_head = 32, .vocab = 131072, .ctx = 65536, .eps = 1e-5f};
 
@@ -104,9 +99,8 @@ static cairn_status apertus_open(model *m, config *c, cairn_diag *dg)
     if (!config_bool(c, "qk_norm", true)) config_fail(c, "qk_norm", "false", "true");
     if (config_bool(c, "post_norm", false)) config_fail(c, "post_norm", "true", "false");
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
-    apertus *ap = arena_calloc(&m->a, 1, sizeof *ap);
     xielu_params *act = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *act);
-    if (!ap || !act) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
+    if (!act) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
     TRY(decoder_prepare(m, c, d, &rope, dg));
     TRY(decoder_bind_head(m, d, b.tied, 0, dg));
     for (int32_t i = 0; i < b.s.n_layer; i++) {
@@ -114,36 +108,11 @@ static cairn_status apertus_open(model *m, config *c, cairn_diag *dg)
         TRY(weights_bind(&m->w, decoder_head_norms, DECODER_HEAD_NORMS, i, &d->layer[i], dg));
         TRY(weights_bind(&m->w, layer_rows, N_ROWS(layer_rows), i, &d->layer[i], dg));
         TRY(bind_numbers(m, c, i, &act[i], dg));
+        d->layer[i].xielu = &act[i];
     }
-    *ap = (apertus){d, act};
-    m->impl = ap;
     return CAIRN_OK;
-}
-
-static val apertus_forward(fwd *f, const model *m)
-{
-    const apertus *ap = m->impl;
-    const decoder *d = ap->d;
-    const attention a = decoder_attention(m, d);
-    val x = embed(f, d->tok_embed, 1.0f);
-    tap(f, x, 0);
-    for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
-        const decoder_layer *L = &d->layer[f->layer];
-        val h = rms_norm(f, x, L->attn_norm, d->eps);
-        h = gqa(f, h, &L->attn, &a, L->rope, d->eps);
-        x = add(f, x, h);
-        h = rms_norm(f, x, L->mlp_norm, d->eps);
-        h = linear(f, h, L->mlp.up);
-        h = xielu(f, h, &ap->act[f->layer]);
-        h = linear(f, h, L->mlp.down);
-        x = add(f, x, h);
-        tap(f, x, f->layer + 1);
-    }
-    f->layer = -1;
-    x = rms_norm(f, x, d->out_norm, d->eps);
-    return linear(f, x, d->lm_head);
 }
 
 static const char *const hf_types[] = {"apertus", NULL};
 static const char *const gguf_archs[] = {"apertus", NULL};
-const family family_apertus = {"apertus", hf_types, gguf_archs, apertus_open, apertus_forward};
+const family family_apertus = {"apertus", hf_types, gguf_archs, apertus_open, decoder_forward};

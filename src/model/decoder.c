@@ -1,6 +1,6 @@
 /* What decoders of one attention and one MLP a layer share: opening, the names of their matrices, and
-   the forward pass of pre-norm ones (Touvron et al. 2023, "LLaMA", section 2.2).  What a family adds
-   or does in another order stands in its own file. */
+   the forward pass (Touvron et al. 2023, "LLaMA", section 2.2) with the norms and multipliers that a
+   family has.  What a family adds or does in another order stands in its own file. */
 #include <math.h>
 
 #include "model/decoder.h"
@@ -217,26 +217,50 @@ attention decoder_attention(const model *m, const decoder *d)
                        .q_rope = d->q_rope};
 }
 
+val decoder_mlp(fwd *f, val x, const decoder *d, const decoder_layer *L)
+{
+    if (L->moe.router) return moe(f, x, &L->moe, &d->route, &d->glu);
+    if (L->mlp.gate) return glu_mlp(f, x, &L->mlp, d->glu.act);
+    val h = linear(f, x, L->mlp.up);
+    h = xielu(f, h, L->xielu);
+    return linear(f, h, L->mlp.down);
+}
+
+/* Norms and multipliers that a family lacks leave no op. */
+static val norm(fwd *f, val x, const weight *gain, float eps)
+{
+    return gain ? rms_norm(f, x, gain, eps) : x;
+}
+
+static val times(fwd *f, val x, float by)
+{
+    return by == 1.0f ? x : scale(f, x, by);
+}
+
 val decoder_forward(fwd *f, const model *m)
 {
     const decoder *d = m->impl;
     attention a = decoder_attention(m, d);
-    val x = embed(f, d->tok_embed, 1.0f);
+    val x = embed(f, d->tok_embed, d->embed_by);
     tap(f, x, 0);
     for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
         const decoder_layer *L = &d->layer[f->layer];
-        val h = rms_norm(f, x, L->attn_norm, d->eps);
         a.window = d->window[f->layer];
         a.sinks = L->sinks;
+        val h = norm(f, x, L->attn_norm, d->eps);
         h = gqa(f, h, &L->attn, &a, L->rope, d->eps);
+        h = norm(f, h, L->attn_post, d->eps);
+        h = times(f, h, d->residual_by);
         x = add(f, x, h);
-        h = rms_norm(f, x, L->mlp_norm, d->eps);
-        h = L->moe.router ? moe(f, h, &L->moe, &d->route, &d->glu)
-                          : glu_mlp(f, h, &L->mlp, GLU_SILU);
+        h = norm(f, x, L->mlp_norm, d->eps);
+        h = decoder_mlp(f, h, d, L);
+        h = norm(f, h, L->mlp_post, d->eps);
+        h = times(f, h, d->residual_by);
         x = add(f, x, h);
         tap(f, x, f->layer + 1);
     }
     f->layer = -1;
     x = rms_norm(f, x, d->out_norm, d->eps);
-    return linear(f, x, d->lm_head);
+    x = linear(f, x, d->lm_head);
+    return times(f, x, d->logits_by);
 }

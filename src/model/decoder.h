@@ -9,10 +9,11 @@
 typedef struct decoder_layer {
     const weight *attn_norm, *attn_post, *mlp_norm, *mlp_post; /* those that the family has */
     gqa_weights attn;                                          /* norms on q and k likewise */
-    glu_weights mlp;                                           /* of a dense layer */
-    moe_weights moe;       /* of a sparse layer; router NULL: dense */
-    const weight *sinks;   /* of attention, or NULL */
-    const rope_spec *rope; /* NULL: nothing tells positions */
+    glu_weights mlp;           /* of a dense layer; gate NULL: down · xIELU(up x), of numbers */
+    const xielu_params *xielu; /* of its own */
+    moe_weights moe;           /* of a sparse layer; router NULL: dense */
+    const weight *sinks;       /* of attention, or NULL */
+    const rope_spec *rope;     /* NULL: nothing tells positions */
 } decoder_layer;
 
 typedef struct decoder {
@@ -22,9 +23,9 @@ typedef struct decoder {
     rope_spec rope;
     const rope_spec *q_rope;                /* of the queries; NULL: the keys' */
     route_spec route;                       /* of sparse layers */
-    glu_spec glu;                           /* theirs; zero: SiLU */
+    glu_spec glu;                           /* of MLPs and experts; zero: SiLU */
     float eps, score_scale;                 /* score_scale: 1/√head_dim unless the family says */
-    float embed_by, residual_by, logits_by; /* families with multipliers */
+    float embed_by, residual_by, logits_by; /* multipliers; 1: none */
 } decoder;
 
 /* The mixture of experts of a family: which layers have one, and the names of its weights; fields are
@@ -88,7 +89,10 @@ extern const weight_row decoder_head_norms[DECODER_HEAD_NORMS];
 
 /* Window 0; a family's forward sets it layer by layer. */
 attention decoder_attention(const model *m, const decoder *d);
-/* The forward pass of pre-norm decoders; returns the logits. */
+/* The MLP of a layer, or its experts. */
+val decoder_mlp(fwd *f, val x, const decoder *d, const decoder_layer *L);
+/* The forward pass of a decoder whose sublayers follow each other, x + post(sublayer(pre(x))), norms being
+   there or not; returns the logits. */
 val decoder_forward(fwd *f, const model *m);
 
 #endif

@@ -221,8 +221,7 @@ static val deepseek_forward(fwd *f, const model *m)
         h = latent_attention(f, h, s, &s->mla[f->layer], L->attn.wo, m->shape.n_head);
         x = add(f, x, h);
         h = rms_norm(f, x, L->mlp_norm, d->eps);
-        h = L->moe.router ? moe(f, h, &L->moe, &d->route, &d->glu)
-                          : glu_mlp(f, h, &L->mlp, GLU_SILU);
+        h = decoder_mlp(f, h, d, L);
         x = add(f, x, h);
         tap(f, x, f->layer + 1);
     }

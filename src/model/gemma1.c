@@ -28,31 +28,11 @@ static cairn_status gemma1_open(model *m, config *c, cairn_diag *dg)
     if (config_bool(c, "use_bidirectional_attention", false))
         config_fail(c, "use_bidirectional_attention", "true", "a causal model");
     d->embed_by = sqrtf((float)b.s.hidden);
+    d->glu.act = GLU_GELU_TANH;
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
     return decoder_bind(m, c, &b, d, &rope, norm_rows, N_ROWS(norm_rows), dg);
 }
 
-static val gemma1_forward(fwd *f, const model *m)
-{
-    const decoder *d = m->impl;
-    const attention a = decoder_attention(m, d);
-    val x = embed(f, d->tok_embed, d->embed_by);
-    tap(f, x, 0);
-    for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
-        const decoder_layer *L = &d->layer[f->layer];
-        val h = rms_norm(f, x, L->attn_norm, d->eps);
-        h = gqa(f, h, &L->attn, &a, L->rope, d->eps);
-        x = add(f, x, h);
-        h = rms_norm(f, x, L->mlp_norm, d->eps);
-        h = glu_mlp(f, h, &L->mlp, GLU_GELU_TANH);
-        x = add(f, x, h);
-        tap(f, x, f->layer + 1);
-    }
-    f->layer = -1;
-    x = rms_norm(f, x, d->out_norm, d->eps);
-    return linear(f, x, d->lm_head);
-}
-
 static const char *const hf_types[] = {"gemma", NULL};
 static const char *const gguf_archs[] = {"gemma", NULL};
-const family family_gemma1 = {"gemma1", hf_types, gguf_archs, gemma1_open, gemma1_forward};
+const family family_gemma1 = {"gemma1", hf_types, gguf_archs, gemma1_open, decoder_forward};

@@ -43,29 +43,6 @@ static cairn_status glm_open(model *m, config *c, cairn_diag *dg)
     return decoder_bind(m, c, &b, d, &rope, norm_rows, N_ROWS(norm_rows), dg);
 }
 
-static val glm_forward(fwd *f, const model *m)
-{
-    const decoder *d = m->impl;
-    const attention a = decoder_attention(m, d);
-    val x = embed(f, d->tok_embed, 1.0f);
-    tap(f, x, 0);
-    for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
-        const decoder_layer *L = &d->layer[f->layer];
-        val h = rms_norm(f, x, L->attn_norm, d->eps);
-        h = gqa(f, h, &L->attn, &a, L->rope, d->eps);
-        h = rms_norm(f, h, L->attn_post, d->eps);
-        x = add(f, x, h);
-        h = rms_norm(f, x, L->mlp_norm, d->eps);
-        h = glu_mlp(f, h, &L->mlp, GLU_SILU);
-        h = rms_norm(f, h, L->mlp_post, d->eps);
-        x = add(f, x, h);
-        tap(f, x, f->layer + 1);
-    }
-    f->layer = -1;
-    x = rms_norm(f, x, d->out_norm, d->eps);
-    return linear(f, x, d->lm_head);
-}
-
 static const char *const hf_types[] = {"glm4", NULL};
 static const char *const gguf_archs[] = {"glm4", NULL};
-const family family_glm = {"glm", hf_types, gguf_archs, glm_open, glm_forward};
+const family family_glm = {"glm", hf_types, gguf_archs, glm_open, decoder_forward};

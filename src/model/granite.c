@@ -65,30 +65,6 @@ static cairn_status granite_open(model *m, config *c, cairn_diag *dg)
     return decoder_bind(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg);
 }
 
-static val granite_forward(fwd *f, const model *m)
-{
-    const decoder *d = m->impl;
-    const attention a = decoder_attention(m, d);
-    val x = embed(f, d->tok_embed, d->embed_by);
-    tap(f, x, 0);
-    for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
-        const decoder_layer *L = &d->layer[f->layer];
-        val h = rms_norm(f, x, L->attn_norm, d->eps);
-        h = gqa(f, h, &L->attn, &a, L->rope, d->eps);
-        h = scale(f, h, d->residual_by);
-        x = add(f, x, h);
-        h = rms_norm(f, x, L->mlp_norm, d->eps);
-        h = glu_mlp(f, h, &L->mlp, GLU_SILU);
-        h = scale(f, h, d->residual_by);
-        x = add(f, x, h);
-        tap(f, x, f->layer + 1);
-    }
-    f->layer = -1;
-    x = rms_norm(f, x, d->out_norm, d->eps);
-    x = linear(f, x, d->lm_head);
-    return scale(f, x, d->logits_by);
-}
-
 static const char *const hf_types[] = {"granite", "minicpm", NULL};
 static const char *const gguf_archs[] = {"granite", "minicpm", NULL};
-const family family_granite = {"granite", hf_types, gguf_archs, granite_open, granite_forward};
+const family family_granite = {"granite", hf_types, gguf_archs, granite_open, decoder_forward};

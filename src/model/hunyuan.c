@@ -42,46 +42,13 @@ static cairn_status hunyuan_open(model *m, config *c, cairn_diag *dg)
     (void)config_int(c, "num_experts", NULL, 0, 1, 1);
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
     TRY(decoder_bind(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg));
-    for (int32_t i = 0; i < b.s.n_layer; i++)
+    for (int32_t i = 0; i < b.s.n_layer; i++) {
         TRY(weights_bind(&m->w, head_norm_rows, N_ROWS(head_norm_rows), i, &d->layer[i], dg));
-    return CAIRN_OK;
-}
-
-/* As gqa, but for the place of the norms. */
-static val attention_of(fwd *f, val x, const decoder_layer *L, const attention *a, float eps)
-{
-    val q = linear(f, x, L->attn.wq);
-    val k = linear(f, x, L->attn.wk);
-    const val v = linear(f, x, L->attn.wv);
-    q = rope(f, q, a->h.dim, L->rope);
-    k = rope(f, k, a->h.dim, L->rope);
-    q = rms_norm(f, q, L->attn.q_norm, eps);
-    k = rms_norm(f, k, L->attn.k_norm, eps);
-    const val o = attend(f, q, k, v, a);
-    return linear(f, o, L->attn.wo);
-}
-
-static val hunyuan_forward(fwd *f, const model *m)
-{
-    const decoder *d = m->impl;
-    const attention a = decoder_attention(m, d);
-    val x = embed(f, d->tok_embed, 1.0f);
-    tap(f, x, 0);
-    for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
-        const decoder_layer *L = &d->layer[f->layer];
-        val h = rms_norm(f, x, L->attn_norm, d->eps);
-        h = attention_of(f, h, L, &a, d->eps);
-        x = add(f, x, h);
-        h = rms_norm(f, x, L->mlp_norm, d->eps);
-        h = glu_mlp(f, h, &L->mlp, GLU_SILU);
-        x = add(f, x, h);
-        tap(f, x, f->layer + 1);
+        d->layer[i].attn.rope_first = true;
     }
-    f->layer = -1;
-    x = rms_norm(f, x, d->out_norm, d->eps);
-    return linear(f, x, d->lm_head);
+    return CAIRN_OK;
 }
 
 static const char *const hf_types[] = {"hunyuan_v1_dense", NULL};
 static const char *const gguf_archs[] = {"hunyuan-dense", NULL};
-const family family_hunyuan = {"hunyuan", hf_types, gguf_archs, hunyuan_open, hunyuan_forward};
+const family family_hunyuan = {"hunyuan", hf_types, gguf_archs, hunyuan_open, decoder_forward};

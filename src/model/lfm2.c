@@ -227,8 +227,7 @@ static val lfm2_forward(fwd *f, const model *m)
                        : short_conv(f, h, &s->conv[f->layer]);
         x = add(f, x, h);
         h = rms_norm(f, x, L->mlp_norm, d->eps);
-        h = L->moe.router ? moe(f, h, &L->moe, &d->route, &d->glu)
-                          : glu_mlp(f, h, &L->mlp, GLU_SILU);
+        h = decoder_mlp(f, h, d, L);
         x = add(f, x, h);
         tap(f, x, f->layer + 1);
     }

@@ -60,28 +60,6 @@ static cairn_status olmo_open(model *m, config *c, cairn_diag *dg)
     return CAIRN_OK;
 }
 
-static val olmo_forward(fwd *f, const model *m)
-{
-    const decoder *d = m->impl;
-    attention a = decoder_attention(m, d);
-    val x = embed(f, d->tok_embed, 1.0f);
-    tap(f, x, 0);
-    for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
-        const decoder_layer *L = &d->layer[f->layer];
-        a.window = d->window[f->layer];
-        val h = gqa(f, x, &L->attn, &a, L->rope, d->eps);
-        h = rms_norm(f, h, L->attn_post, d->eps);
-        x = add(f, x, h);
-        h = glu_mlp(f, x, &L->mlp, GLU_SILU);
-        h = rms_norm(f, h, L->mlp_post, d->eps);
-        x = add(f, x, h);
-        tap(f, x, f->layer + 1);
-    }
-    f->layer = -1;
-    x = rms_norm(f, x, d->out_norm, d->eps);
-    return linear(f, x, d->lm_head);
-}
-
 static const char *const hf_types[] = {"olmo2", "olmo3", NULL};
 static const char *const gguf_archs[] = {"olmo2", NULL};
-const family family_olmo = {"olmo", hf_types, gguf_archs, olmo_open, olmo_forward};
+const family family_olmo = {"olmo", hf_types, gguf_archs, olmo_open, decoder_forward};
