@@ -105,8 +105,6 @@ static const config_defaults gemma4_defaults = {.n_head = 8,
                                                 .by_layer = true};
 static const moe_defaults gemma4_experts = {.normalise = true, .k_key = "top_k_experts"};
 
-/* --- The weights --- */
-
 static cairn_status ones(model *m, int32_t n, const weight **out, cairn_diag *dg)
 {
     weight *w = arena_calloc(&m->a, 1, sizeof *w);
@@ -249,8 +247,6 @@ static cairn_status gemma4_open(model *m, config *c, cairn_diag *dg)
     TRY(cache_layout(m, g, dg));
     return bind(m, c, g, sparse, dg);
 }
-
-/* --- The forward pass --- */
 
 static val attention_of(fwd *f, val x, const gemma4 *g, const gemma4_layer *l, int32_t n_head)
 {

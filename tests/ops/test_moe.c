@@ -13,8 +13,6 @@
 
 enum { ROWS = 23, EXPERTS = 12, K = 3, HIDDEN = 64, FFN = 96 };
 
-/* --- ROUTE --- */
-
 typedef struct ranked {
     double key;
     int32_t id;
@@ -129,8 +127,6 @@ static void test_route_ties(void **state)
     for (int32_t i = 0; i < 12; i++) assert_true(rig_val(&g, 1)[i] == want[i / 4][i % 4]);
     rig_close(&g);
 }
-
-/* --- EXPERTS --- */
 
 typedef struct stack {
     weight top, expert[EXPERTS];
