@@ -34,7 +34,7 @@ static void on_event(void *ctx, log_level level, const char *event, const char *
 {
     (void)ctx;
     (void)level;
-    fprintf(stderr, "cairn: %s %s\n", event, line);
+    (void)fprintf(stderr, "cairn: %s %s\n", event, line);
 }
 
 static cairn_server *running; /* for the signal handler; set before the handler is */
