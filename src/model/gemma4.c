@@ -94,7 +94,6 @@ static const weight_row ple_rows[] = {
 #undef L
 #undef HF
 #undef GG
-#define N(a) (sizeof(a) / sizeof((a)[0]))
 
 static const config_defaults gemma4_defaults = {.n_head = 8,
                                                 .n_kv_head = 4,
@@ -153,21 +152,21 @@ static cairn_status bind_layer(model *m, config *c, gemma4 *g, int32_t i, bool s
     w->dim[DIM_Q] = l->head_dim * m->shape.n_head;
     w->dim[DIM_KV] = l->head_dim * l->n_kv_head;
     w->dim[DIM_FFN] = l->ffn;
-    TRY(weights_bind(w, layer_rows, N(layer_rows), i, l, dg));
+    TRY(weights_bind(w, layer_rows, N_ROWS(layer_rows), i, l, dg));
     TRY(bind_scale(m, i, l, dg));
     TRY(ones(m, l->head_dim, &l->value_gain, dg));
     if (i < g->n_own_cache) {
         const bool k_eq_v =
             l->window == 0 && (c->gguf ? !weights_has(w, value_rows[0].hf, value_rows[0].gguf, i)
                                        : config_bool(c, "attention_k_eq_v", false));
-        TRY(weights_bind(w, key_rows, N(key_rows), i, l, dg));
-        if (!k_eq_v) TRY(weights_bind(w, value_rows, N(value_rows), i, l, dg));
+        TRY(weights_bind(w, key_rows, N_ROWS(key_rows), i, l, dg));
+        if (!k_eq_v) TRY(weights_bind(w, value_rows, N_ROWS(value_rows), i, l, dg));
     }
-    if (w->dim[DIM_PLE]) TRY(weights_bind(w, ple_rows, N(ple_rows), i, l, dg));
+    if (w->dim[DIM_PLE]) TRY(weights_bind(w, ple_rows, N_ROWS(ple_rows), i, l, dg));
     if (!sparse) return CAIRN_OK;
-    TRY(weights_bind(w, moe_rows, N(moe_rows), i, l, dg));
+    TRY(weights_bind(w, moe_rows, N_ROWS(moe_rows), i, l, dg));
     TRY(scale_gain(m, &l->router_gain, dg));
-    return weights_bind_experts(w, expert_rows, N(expert_rows), i, l, dg);
+    return weights_bind_experts(w, expert_rows, N_ROWS(expert_rows), i, l, dg);
 }
 
 /* Files keep keys and values that shared layers do not use. */
@@ -187,9 +186,9 @@ static void skip_unused(model *m, const gemma4 *g)
 
 static cairn_status bind(model *m, config *c, gemma4 *g, bool sparse, cairn_diag *dg)
 {
-    TRY(weights_bind(&m->w, top_rows, N(top_rows), -1, g, dg));
+    TRY(weights_bind(&m->w, top_rows, N_ROWS(top_rows), -1, g, dg));
     weights_tie(&m->w, g->tok_embed);
-    if (m->w.dim[DIM_PLE]) TRY(weights_bind(&m->w, ple_top_rows, N(ple_top_rows), -1, g, dg));
+    if (m->w.dim[DIM_PLE]) TRY(weights_bind(&m->w, ple_top_rows, N_ROWS(ple_top_rows), -1, g, dg));
     for (int32_t i = 0; i < m->shape.n_layer; i++) TRY(bind_layer(m, c, g, i, sparse, dg));
     skip_unused(m, g);
     return CAIRN_OK;

@@ -8,6 +8,7 @@
 #include "model/config_hybrid.h"
 #include "model/config_moe.h"
 #include "model/decoder.h"
+#include "model/rows.h"
 
 typedef struct conv_layer {
     const weight *w_in, *kernel, *w_out; /* w_in NULL: the layer attends */
@@ -25,11 +26,8 @@ static const weight_row norm_row = {
     TOP(out_norm), "model.embedding_norm", "token_embd_norm", DIM_ONE, DIM_HIDDEN, 0};
 #undef TOP
 
-#define L(f)  offsetof(decoder_layer, f)
-#define HF(n) "model.layers.%d." n
 #define AT(n) HF("self_attn." n)
 #define FF(n) HF("feed_forward." n)
-#define GG(n) "blk.%d." n
 static const weight_row norm_rows[] = {
     {L(attn_norm), HF("operator_norm"), GG("attn_norm"), DIM_ONE, DIM_HIDDEN, 0},
     {L(mlp_norm), HF("ffn_norm"), GG("ffn_norm"), DIM_ONE, DIM_HIDDEN, 0},
@@ -74,7 +72,6 @@ static const expert_row expert_rows[] = {
      DIM_EXPERT_FFN,
      W_FFN_DOWN},
 };
-#undef L
 #define C(f) offsetof(conv_layer, f)
 static const weight_row conv_rows[] = {
     {C(w_in), HF("conv.in_proj"), GG("shortconv.in_proj"), DIM_IN, DIM_HIDDEN, W_BIAS_CONV},
@@ -83,11 +80,8 @@ static const weight_row conv_rows[] = {
      W_BIAS_CONV | W_ATTN_OUT},
 };
 #undef C
-#undef HF
 #undef AT
 #undef FF
-#undef GG
-#define N(a) (sizeof(a) / sizeof((a)[0]))
 
 static const config_defaults base = {.n_head = 32,
                                      .n_kv_head = 8,
@@ -143,13 +137,13 @@ static cairn_status bind_layer(model *m, lfm2 *s, int32_t i, bool attends, bool 
 {
     decoder_layer *l = &s->d.layer[i];
     weights *w = &m->w;
-    TRY(weights_bind(w, norm_rows, N(norm_rows), i, l, dg));
-    TRY(attends ? weights_bind(w, attn_rows, N(attn_rows), i, l, dg)
-                : weights_bind(w, conv_rows, N(conv_rows), i, &s->conv[i], dg));
-    if (!sparse) return weights_bind(w, mlp_rows, N(mlp_rows), i, l, dg);
+    TRY(weights_bind(w, norm_rows, N_ROWS(norm_rows), i, l, dg));
+    TRY(attends ? weights_bind(w, attn_rows, N_ROWS(attn_rows), i, l, dg)
+                : weights_bind(w, conv_rows, N_ROWS(conv_rows), i, &s->conv[i], dg));
+    if (!sparse) return weights_bind(w, mlp_rows, N_ROWS(mlp_rows), i, l, dg);
     TRY(weights_bind(w, &router_row, 1, i, l, dg));
     if (biased) TRY(weights_bind(w, &choice_row, 1, i, l, dg));
-    return weights_bind_experts(w, expert_rows, N(expert_rows), i, l, dg);
+    return weights_bind_experts(w, expert_rows, N_ROWS(expert_rows), i, l, dg);
 }
 
 static cairn_status bind_all(model *m, config *c, lfm2 *s, const bool *attends, bool moe, bool tied,

@@ -12,6 +12,7 @@
 #include "model/config_hybrid.h"
 #include "model/config_moe.h"
 #include "model/qwen_moe.h"
+#include "model/rows.h"
 
 typedef struct delta_weights {
     const weight *qkvz, *ba;       /* either these two */
@@ -28,10 +29,7 @@ typedef struct qwen_next {
     delta_spec rule;
 } qwen_next;
 
-#define L(f)  offsetof(decoder_layer, f)
-#define D(f)  offsetof(delta_weights, f)
-#define HF(n) "model.layers.%d." n
-#define GG(n) "blk.%d." n
+#define D(f) offsetof(delta_weights, f)
 static const weight_row norm_rows[] = {
     {L(attn_norm), HF("input_layernorm"), GG("attn_norm"), DIM_ONE, DIM_HIDDEN, W_PLUS_ONE},
     {L(mlp_norm), HF("post_attention_layernorm"), GG("post_attention_norm"), DIM_ONE, DIM_HIDDEN,
@@ -71,11 +69,7 @@ static const weight_row b_a_rows[] = {
     {D(a), LA("in_proj_a"), GG("ssm_alpha"), DIM_V_HEADS, DIM_HIDDEN, 0},
 };
 #undef LA
-#undef L
 #undef D
-#undef HF
-#undef GG
-#define N(a) (sizeof(a) / sizeof((a)[0]))
 
 static const config_defaults next_base = {
     .n_head = 16, .n_kv_head = 2, .head_dim = 256, .vocab = 151936, .ctx = 32768};
@@ -186,14 +180,14 @@ static cairn_status bind_gains(model *m, const weight_row *rows, size_t n, bool 
 static cairn_status bind_delta(model *m, int32_t i, delta_weights *D, cairn_diag *dg)
 {
     weights *w = &m->w;
-    TRY(weights_bind(w, delta_rows, N(delta_rows), i, D, dg));
+    TRY(weights_bind(w, delta_rows, N_ROWS(delta_rows), i, D, dg));
     if (weights_has(w, joined_rows[0].hf, joined_rows[0].gguf, i))
-        TRY(weights_bind(w, joined_rows, N(joined_rows), i, D, dg));
+        TRY(weights_bind(w, joined_rows, N_ROWS(joined_rows), i, D, dg));
     else
-        TRY(weights_bind(w, qkv_z_rows, N(qkv_z_rows), i, D, dg));
+        TRY(weights_bind(w, qkv_z_rows, N_ROWS(qkv_z_rows), i, D, dg));
     if (weights_has(w, ba_rows[0].hf, ba_rows[0].gguf, i))
-        return weights_bind(w, ba_rows, N(ba_rows), i, D, dg);
-    return weights_bind(w, b_a_rows, N(b_a_rows), i, D, dg);
+        return weights_bind(w, ba_rows, N_ROWS(ba_rows), i, D, dg);
+    return weights_bind(w, b_a_rows, N_ROWS(b_a_rows), i, D, dg);
 }
 
 static cairn_status bind(model *m, const base_config *b, const qwen_next *q, const decoder_moe *moe,
@@ -204,12 +198,12 @@ static cairn_status bind(model *m, const base_config *b, const qwen_next *q, con
     TRY(decoder_bind_head(m, d, b->tied, plus ? W_PLUS_ONE : 0, dg));
     for (int32_t i = 0; i < m->shape.n_layer; i++) {
         decoder_layer *L = &d->layer[i];
-        TRY(bind_gains(m, norm_rows, N(norm_rows), plus, i, L, dg));
+        TRY(bind_gains(m, norm_rows, N_ROWS(norm_rows), plus, i, L, dg));
         if (q->linear[i]) {
             TRY(bind_delta(m, i, &q->delta[i], dg));
         } else {
-            TRY(bind_gains(m, head_norm_rows, N(head_norm_rows), plus, i, L, dg));
-            TRY(weights_bind(&m->w, attn_rows, N(attn_rows), i, L, dg));
+            TRY(bind_gains(m, head_norm_rows, N_ROWS(head_norm_rows), plus, i, L, dg));
+            TRY(weights_bind(&m->w, attn_rows, N_ROWS(attn_rows), i, L, dg));
         }
         TRY(moe->sparse[i] ? decoder_bind_experts(m, L, i, moe, dg)
                            : decoder_bind_mlp(m, L, i, dg));
@@ -331,8 +325,7 @@ static val qwen_next_forward(fwd *f, const model *m)
                                 : gated_attention(f, d, L, &a, h);
         x = add(f, x, h);
         h = rms_norm(f, x, L->mlp_norm, d->eps);
-        h = L->moe.router ? moe(f, h, &L->moe, &d->route, &d->glu)
-                          : glu_mlp(f, h, &L->mlp, GLU_SILU);
+        h = decoder_mlp(f, h, d, L);
         x = add(f, x, h);
         tap(f, x, f->layer + 1);
     }
