@@ -15,11 +15,12 @@ cairn_status weights_misshapen(const tensor_desc *t, const char *expected, cairn
 weight_class weights_class(uint32_t flags);
 
 /* A matrix that lies another way round in the file: element (r, c) of `to` is number
-   c · apart + r · step + first of `from`, or of the unpacked rows of to->packed from `row` on. */
+   c · apart + r · step + first of `from`; or, as f32, number r of row `row` + c of `rows_of`. */
 typedef struct weight_turn {
     struct weight_turn *next;
     weight *to;
-    const uint8_t *from; /* NULL: to->packed */
+    const uint8_t *from; /* NULL: rows_of, quantised */
+    const tensor_desc *rows_of;
     size_t apart, step, first, row;
 } weight_turn;
 

@@ -11,7 +11,8 @@ DIR of --llama-cpp is llama.cpp's source tree.  For every entry OUT/NAME/ gets
 import argparse, json, os, shutil, sys, tempfile
 from pathlib import Path
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import make_goldens, weights
+import make_goldens, make_quant_goldens, weights
+import numpy as np, torch
 from make_goldens import L4, S4, c
 
 
@@ -24,6 +25,10 @@ def t(**kw):
 def rope(kind, **kw):
     return dict(rope_type=kind, rope_theta=10000.0, **kw)
 
+
+LATENT = dict(num_attention_heads=4, num_key_value_heads=4, n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=32,
+              first_k_dense_replace=1, n_group=1, topk_group=1, q_lora_rank=24, kv_lora_rank=256, qk_rope_head_dim=8, qk_nope_head_dim=32,
+              v_head_dim=24, num_nextn_predict_layers=0)
 
 FAMILIES = {
     # name (_fused: q, k and v in one tensor): (model_type, config, fields that only the converter reads)
@@ -94,17 +99,85 @@ FAMILIES = {
     "qwen3_5_moe": ("qwen3_5_moe_text", t(head_dim=16, num_hidden_layers=4, num_experts=6, num_experts_per_tok=2, moe_intermediate_size=32,
                                           shared_expert_intermediate_size=32, linear_num_key_heads=2, linear_num_value_heads=4,
                                           linear_key_head_dim=8, linear_value_head_dim=16), {}),
+    "gemma3n": ("gemma3n_text", t(head_dim=16, num_hidden_layers=6, sliding_window=16, layer_types=[S4, S4, L4] * 2, num_kv_shared_layers=2,
+                                  hidden_size_per_layer_input=8, vocab_size_per_layer_input=64, laurel_rank=8, intermediate_size=[48] * 6,
+                                  activation_sparsity_pattern=[0.95, 0.5, 0.0, 0.9, 0.0, 0.0]), {}),
+    "gemma4_moe": ("gemma4_text", t(head_dim=16, num_hidden_layers=4, sliding_window=16, layer_types=[S4, L4, S4, L4], final_logit_softcapping=30.0,
+                                    hidden_size_per_layer_input=0, attention_k_eq_v=True, global_head_dim=32, num_global_key_value_heads=1,
+                                    enable_moe_block=True, num_experts=6, top_k_experts=2, moe_intermediate_size=32), {}),
+    "command_r": ("cohere", t(use_qk_norm=True, num_key_value_heads=2, logit_scale=0.25), {"model_max_length": 256}),
+    "mistral4": ("mistral4", t(num_key_value_heads=4, q_lora_rank=24, kv_lora_rank=32, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=24,
+                               num_hidden_layers=3, n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=32, first_k_dense_replace=1,
+                               norm_topk_prob=False, rope_parameters=rope("yarn", factor=4.0, original_max_position_embeddings=64, beta_fast=32.0,
+                                                                          beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1)),
+                 {"architectures": ["Ministral3ForCausalLM"]}),  # the converter's name for a text model by itself
+    "deepseek_v3_k_b": ("deepseek_v3", t(**LATENT), {}),
+    "deepseek_v3_kv_b": ("deepseek_v3", t(**LATENT), {}),
+}
+# The matrices of latent attention get these types, layer by layer; attn_kv_b: both in one tensor, as older files have them.
+QUANTISED = {
+    "deepseek_v3_k_b": {"attn_k_b": ["Q8_0", "Q4_0"], "attn_v_b": ["Q4_K", "Q6_K"]},
+    "deepseek_v3_kv_b": {"attn_kv_b": ["Q8_0", "Q4_K"]},
 }
 
 
-def convert(src, out, gguf, get_model_class, fuse):
+def blocks(x, kind, seed, gguf):
+    """x in blocks of a type, and their values; K-quants, which gguf-py only reads, are random blocks as wide as x."""
+    if not kind.name.endswith("_K"):
+        q = gguf.quants.quantize(x, kind)
+        return q, gguf.quants.dequantize(q, kind)
+    per, size = gguf.GGML_QUANT_SIZES[kind]
+    raw = (weights.words(seed, kind.name, x.size // per * size) >> np.uint64(8)).astype(np.uint8).reshape(-1, size)
+    if kind.name == "Q4_K":  # d, dmin, then scales and codes
+        raw[:, :4] = np.array([0.0004, 0.003], np.float16).view(np.uint8)
+    else:  # Q6_K: d at the end
+        raw[:, -2:] = np.array([0.00006], np.float16).view(np.uint8)
+    q = raw.reshape(*x.shape[:-1], -1)
+    return q, gguf.quants.dequantize(q, kind)
+
+
+def requantise(writer, types, seed, gguf):
+    """Makes the writer give tensors of the converter other types; the result collects layer -> kv_b as it is then."""
+    plain, keys, kv_b = writer.add_tensor, {}, {}
+    def put(part, layer, x):
+        kind = gguf.GGMLQuantizationType[types[part][layer]]
+        q, values = blocks(np.ascontiguousarray(x), kind, seed + layer, gguf)
+        plain(f"blk.{layer}.{part}.weight", q, raw_dtype=kind)
+        return values
+    def add(name, data, raw_shape=None, raw_dtype=None):
+        part = name.split(".")[2] if name.startswith("blk.") else ""
+        if part not in ("attn_k_b", "attn_v_b"): return plain(name, data, raw_shape, raw_dtype)
+        layer, x = int(name.split(".")[1]), gguf.quants.dequantize(data, raw_dtype)
+        if part == "attn_k_b":
+            keys[layer] = (put(part, layer, x) if part in types else x).swapaxes(1, 2)
+            return
+        if part in types: x = put(part, layer, x)
+        both = np.concatenate([keys[layer], x], axis=1)
+        both = both.reshape(-1, both.shape[-1])
+        kv_b[layer] = put("attn_kv_b", layer, both) if "attn_kv_b" in types else both
+    writer.add_tensor = add
+    return kv_b
+
+
+def golden_of(src, kv_b, seed):
+    """The golden of src with other kv_b."""
+    model = make_goldens.transformers.AutoModelForCausalLM.from_pretrained(
+        src, dtype=torch.float32, attn_implementation="eager", experts_implementation="eager").eval()
+    for layer, x in kv_b.items():
+        model.model.layers[layer].self_attn.kv_b_proj.weight.data.copy_(torch.from_numpy(x))
+    make_quant_goldens.golden(src, model, seed, model.config)
+
+
+def convert(src, out, gguf, get_model_class, fuse, types, seed):
     arch = json.load(open(os.path.join(src, "config.json")))["architectures"][0]
     kind = get_model_class(arch)
     kind.no_mtp = True
     model = kind(Path(src), gguf.LlamaFileType.MOSTLY_BF16, Path(out), model_name="tiny", fuse_qkv=fuse)
     for m in (model, getattr(model, "impl", model)):  # some only pass on
         m.set_vocab = m._set_vocab_none
+    kv_b = requantise(model.gguf_writer, types, seed, gguf) if types else None
     model.write()
+    if types: golden_of(src, kv_b, seed)
 
 
 def main():
@@ -129,7 +202,8 @@ def main():
             vocab = {"model": {"vocab": {str(k): k for k in range(merged["vocab_size"])}}, "added_tokens": []}
             json.dump(vocab, open(os.path.join(src, "tokenizer.json"), "w"))  # some converters count it
             os.makedirs(dst, exist_ok=True)
-            convert(src, os.path.join(dst, "model.gguf"), gguf, get_model_class, name.endswith("_fused"))
+            convert(src, os.path.join(dst, "model.gguf"), gguf, get_model_class, name.endswith("_fused"),
+                    QUANTISED.get(name), 3000 + i)
             shutil.copy(os.path.join(src, "golden.safetensors"), dst)
 
 

@@ -20,6 +20,13 @@ LLAMA = dict(vocab_size=384, hidden_size=192, intermediate_size=256, num_hidden_
              max_position_embeddings=512, bos_token_id=1, eos_token_id=2, pad_token_id=0, tie_word_embeddings=False)
 F32 = torch.float32
 
+# Latent attention, whose kv_b holds keys and values in one.
+DEEPSEEK = dict(vocab_size=384, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=4,
+                max_position_embeddings=512, bos_token_id=1, eos_token_id=2, pad_token_id=0, q_lora_rank=64, kv_lora_rank=64, qk_rope_head_dim=8,
+                qk_nope_head_dim=24, v_head_dim=16, n_routed_experts=4, num_experts_per_tok=2, n_group=1, topk_group=1, moe_intermediate_size=64,
+                first_k_dense_replace=1)
+MODELS = {"deepseek_fp8": ("fp8_block", "deepseek_v3", DEEPSEEK), "deepseek_int4": ("ct_int4_g64", "deepseek_v3", DEEPSEEK)}  # others: Llamas
+
 # --- what a linear of [out, inn] becomes: {suffix: (dtype, shape, draw)} ---
 def std(inn): return 1.2 / math.sqrt(inn)
 def near(x): return ["normal", float(f"{x:.5g}"), float(f"{0.2 * x:.3g}")]
@@ -116,9 +123,10 @@ def write(d, config, tensors, seed, quant):
     return raw
 
 def make(name, out, seed):
-    quant, scatter, gather = SCHEMES[name]
-    config = transformers.AutoConfig.for_model("llama", **LLAMA)
-    model = transformers.AutoModelForCausalLM.from_config(config, dtype=F32, attn_implementation="eager").eval()
+    scheme, model_type, fields = MODELS.get(name, (name, "llama", LLAMA))
+    quant, scatter, gather = SCHEMES[scheme]
+    config = transformers.AutoConfig.for_model(model_type, **fields)
+    model = transformers.AutoModelForCausalLM.from_config(config, dtype=F32, attn_implementation="eager", experts_implementation="eager").eval()
     tensors, linears = {}, []
     for k, v in model.state_dict().items():
         if k.endswith("_proj.weight"):
@@ -152,7 +160,7 @@ def make_mxfp4(out, seed):
 def main():
     a = argparse.ArgumentParser(); a.add_argument("--out", required=True); a.add_argument("--seed", type=int, default=1)
     a.add_argument("--only"); a = a.parse_args()
-    for i, name in enumerate([*SCHEMES, "gpt_oss_mxfp4"]):
+    for i, name in enumerate([*SCHEMES, "gpt_oss_mxfp4", *MODELS]):
         if a.only and name not in a.only.split(","): continue
         make_mxfp4(a.out, a.seed * 1000 + i) if name == "gpt_oss_mxfp4" else make(name, a.out, a.seed * 1000 + i)
 
