@@ -1,5 +1,6 @@
 /* exp: x = k·ln 2 + r with |r| <= ln 2 / 2, Taylor to r^17, then scaled by 2^k through the exponent
-   bits.  log: x = 2^k·m with m in [sqrt(1/2), sqrt(2)), s = (m-1)/(m+1), 2·atanh(s) by its odd
+   bits.  erf⁻¹: Newton's steps from 0, which never pass the root, on erf(x) = 2 / √π · exp(-x²) ·
+   Σ 2^n x^(2n+1) / (2n+1)!!, whose terms have one sign.  log: x = 2^k·m with m in [sqrt(1/2), sqrt(2)), s = (m-1)/(m+1), 2·atanh(s) by its odd
    series to s^25.  Both sums start with the smallest term. */
 #include "base/fmath.h"
 
@@ -41,4 +42,24 @@ double fmath_log(double x)
     double sum = 0.0;
     for (int i = 25; i >= 1; i -= 2) sum = sum * s2 + 1.0 / i;
     return (double)k * ln2_hi + (2.0 * s * sum + (double)k * ln2_lo);
+}
+
+double fmath_erfinv(double y)
+{
+    const double slope = 1.12837916709551257390; /* 2 / √π */
+    const double want = y < 0 ? -y : y;
+    assert(want <= 1 - 0x1p-25);
+    double x = 0;
+    for (int step = 0; step < 64; step++) {
+        const double density = slope * fmath_exp(-x * x);
+        double term = x, sum = 0;
+        for (int n = 1; sum + term != sum; n++) {
+            sum += term;
+            term *= 2 * x * x / (2 * n + 1);
+        }
+        const double more = (want - density * sum) / density;
+        x += more;
+        if (more <= 1e-15 * x) break;
+    }
+    return y < 0 ? -x : x;
 }

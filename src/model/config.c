@@ -136,6 +136,28 @@ double config_num(config *c, const char *hf, const char *gguf, double lo, double
     return otherwise;
 }
 
+double config_num_at(config *c, const char *hf, const char *gguf, int32_t i, int32_t n, double lo,
+                     double hi, double otherwise)
+{
+    char b[CONFIG_KEY_LEN], item[CONFIG_KEY_LEN], found[META_TEXT_LEN], expected[META_TEXT_LEN];
+    const char *key = config_key(c, hf, gguf, b);
+    meta list, m = {0};
+    if (!key || !meta_get(&c->src->meta, key, &list)) return otherwise;
+    if (list.type != META_ARR || list.u.n != (size_t)n) {
+        (void)snprintf(expected, sizeof expected, "one number for each of %d layers", (int)n);
+        fail_meta(c, key, &list, expected);
+        return otherwise;
+    }
+    (void)meta_at(&c->src->meta, &list, (size_t)i, &m);
+    const double v = m.type == META_FLOAT ? m.u.f : m.type == META_INT ? (double)m.u.i : hi + 1;
+    if (v >= lo && v <= hi) return v;
+    (void)snprintf(item, sizeof item, "%.100s.%d", key, (int)i);
+    meta_text(&m, found);
+    (void)snprintf(expected, sizeof expected, "%g to %g", lo, hi);
+    config_fail(c, item, found, expected);
+    return otherwise;
+}
+
 double config_need_num(config *c, const char *hf, const char *gguf, double lo, double hi)
 {
     char b[CONFIG_KEY_LEN];
@@ -275,6 +297,8 @@ base_config config_base(config *c, const config_defaults *d)
     b.s.ctx_train = config_int(c, "max_position_embeddings", "context_length", 1, 1 << 28, d->ctx);
     if (!d->no_mlp)
         b.ffn = d->by_layer && c->gguf ? first_above_0(c, "feed_forward_length", wide, 1)
+                : d->by_layer && config_has(c, "intermediate_size.0", NULL)
+                    ? config_int_at(c, "intermediate_size", NULL, 0, 1, wide, 1)
                 : d->ffn
                     ? config_int(c, "intermediate_size", "feed_forward_length", 1, wide, d->ffn)
                     : config_need_int(c, "intermediate_size", "feed_forward_length", 1, wide);

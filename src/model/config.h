@@ -28,6 +28,9 @@ int32_t config_int_at(config *c, const char *hf, const char *gguf, int32_t i, in
 int32_t config_need_int(config *c, const char *hf, const char *gguf, int32_t lo, int32_t hi);
 double config_num(config *c, const char *hf, const char *gguf, double lo, double hi,
                   double otherwise);
+/* Entry i of a field that must be a list of n numbers. */
+double config_num_at(config *c, const char *hf, const char *gguf, int32_t i, int32_t n, double lo,
+                     double hi, double otherwise);
 double config_need_num(config *c, const char *hf, const char *gguf, double lo, double hi);
 bool config_bool(config *c, const char *hf, bool otherwise);
 /* Found string, or "" . */
@@ -77,6 +80,9 @@ base_config config_base(config *c, const config_defaults *d);
 rope_params config_rope(config *c, const base_config *b, const char *kind, double theta, arena *a);
 /* Whether the file says which share of a head rotates; GGUF files always do. */
 bool config_says_partial(config *c);
+
+/* The temperature that queries gain with their position: into the rotation of the queries. */
+void config_temper(config *c, const rope_params *p, rope_spec *q);
 
 /* Window of each layer (0: full), [n_layer] in the arena.  HF: layer_types when present; GGUF:
    attention.sliding_window_pattern when present (a period, or one truth a layer).  Else layer i is

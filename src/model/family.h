@@ -14,10 +14,10 @@ typedef struct family {
     val (*forward)(fwd *f, const model *m); /* returns the logits */
 } family;
 
-extern const family family_deepseek, family_gemma4, family_glm_moe, family_gptoss, family_minimax,
-    family_qwen_moe, family_qwen_next, family_apertus, family_cohere, family_ernie, family_gemma,
-    family_gemma1, family_lfm2, family_glm, family_granite, family_hunyuan, family_llama,
-    family_olmo, family_phi, family_qwen, family_seed, family_smollm;
+extern const family family_deepseek, family_gemma3n, family_gemma4, family_glm_moe, family_gptoss,
+    family_minimax, family_qwen_moe, family_qwen_next, family_apertus, family_cohere, family_ernie,
+    family_gemma, family_gemma1, family_lfm2, family_glm, family_granite, family_hunyuan,
+    family_llama, family_olmo, family_phi, family_qwen, family_seed, family_smollm;
 
 /* Every layer of the same heads, layer i seeing `window[i]` positions (0: all). */
 cairn_status family_cache(model *m, const int32_t *window, cairn_diag *dg);

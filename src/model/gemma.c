@@ -10,6 +10,7 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "model/decoder.h"
+#include "model/gemma_parts.h"
 #include "model/rows.h"
 
 typedef struct gemma {
@@ -41,31 +42,10 @@ static float score_scale(config *c, const base_config *b, bool third)
     return 1.0f / sqrtf((float)scalar);
 }
 
-static void read_rope(config *c, const base_config *b, bool third, arena *a, rope_params *full,
-                      rope_params *windowed)
-{
-    *full = config_rope(c, b, third ? "full_attention" : NULL, third ? 1e6 : 1e4, a);
-    *windowed = *full;
-    if (!third) return;
-    const double local =
-        config_num(c, "rope_local_base_freq", "rope.freq_base_swa", 1.01, 1e12, 1e4);
-    if (config_has(c, "rope_parameters.sliding_attention", NULL))
-        *windowed = config_rope(c, b, "sliding_attention", local, a);
-    else
-        *windowed = (rope_params){.dim = full->dim, .theta = local, .ctx = full->ctx};
-}
-
 static const config_defaults gemma2_defaults = {
     .n_head = 8, .n_kv_head = 4, .head_dim = 256, .vocab = 256000, .ctx = 8192, .tied = true};
 static const config_defaults gemma3_defaults = {
     .n_head = 8, .n_kv_head = 4, .head_dim = 256, .vocab = 262208, .ctx = 131072, .tied = true};
-
-/* Null means none; a file that leaves the field out means the reference's value. */
-static float cap_of(config *c, const char *key, double otherwise)
-{
-    if (config_null(c, key)) return 0;
-    return (float)config_num(c, key, key, 1e-3, 1e6, otherwise);
-}
 
 /* A Gemma 3 GGUF without the key has no windows; everywhere else it means 4,096. */
 static int32_t window_of(config *c, bool third)
@@ -87,11 +67,14 @@ static cairn_status gemma_open(model *m, config *c, cairn_diag *dg)
     config_only(c, "hidden_activation", acts);
     g->d->score_scale = score_scale(c, &b, third);
     g->d->embed_by = sqrtf((float)b.s.hidden);
-    g->attn_cap = cap_of(c, "attn_logit_softcapping", third ? 0 : 50);
-    g->out_cap = cap_of(c, "final_logit_softcapping", third ? 0 : 30);
+    g->attn_cap = gemma_cap(c, "attn_logit_softcapping", third ? 0 : 50);
+    g->out_cap = gemma_cap(c, "final_logit_softcapping", third ? 0 : 30);
     const int32_t period = config_int(c, "sliding_window_pattern", NULL, 1, 1 << 12, third ? 6 : 2);
     g->d->window = config_windows(c, b.s.n_layer, window_of(c, third), period, &m->a);
-    read_rope(c, &b, third, &m->a, &full, &windowed);
+    if (third)
+        gemma_ropes(c, &b, &m->a, &full, &windowed);
+    else
+        full = windowed = config_rope(c, &b, NULL, 1e4, &m->a);
     if (config_bool(c, "use_bidirectional_attention", false))
         config_fail(c, "use_bidirectional_attention", "true", "a causal model");
     /* MLX's files have no head, but those of Gemma 3 may, whatever the config says. */

@@ -16,7 +16,7 @@ static int32_t override(config *c, int32_t i, const char *field, int32_t hi, int
 
 /* Heads of a full layer.  HF: per_layer_config, or the older global_* fields, whose KV heads count only
    where keys are values; GGUF: key_length is theirs. */
-static void full_layer(config *c, const base_config *b, int32_t i, bool k_eq_v, gemma4_layer *l)
+static void full_layer(config *c, const base_config *b, int32_t i, bool k_eq_v, gemma_attn *a)
 {
     enum { MOST = 1 << 14 };
     const int32_t kv =
@@ -25,8 +25,8 @@ static void full_layer(config *c, const base_config *b, int32_t i, bool k_eq_v, 
     const bool listed = config_has(c, "per_layer_config", NULL);
     const int32_t dim = config_int(c, "global_head_dim", "attention.key_length", 1, MOST,
                                    listed ? b->s.head_dim : 512);
-    l->head_dim = override(c, i, "head_dim", MOST, dim);
-    l->n_kv_head = override(c, i, "num_key_value_heads", MOST, kv);
+    a->head_dim = override(c, i, "head_dim", MOST, dim);
+    a->n_kv_head = override(c, i, "num_key_value_heads", MOST, kv);
 }
 
 /* Other fields of layer i in per_layer_config would change what it computes. */
@@ -42,48 +42,24 @@ static void check_override(config *c, int32_t i)
     }
 }
 
-static void read_layer(config *c, const base_config *b, int32_t i, gemma4_layer *l)
+static void read_layer(config *c, const base_config *b, int32_t i, gemma4 *g)
 {
     enum { MOST = 1 << 14 };
     const bool k_eq_v = config_bool(c, "attention_k_eq_v", false);
-    l->head_dim = config_int(c, NULL, "attention.key_length_swa", 1, MOST, b->s.head_dim);
-    l->n_kv_head = b->s.n_kv_head;
+    gemma_attn *a = &g->attn[i];
+    gemma4_layer *l = &g->layer[i];
+    a->n_head = b->s.n_head;
+    a->head_dim = config_int(c, NULL, "attention.key_length_swa", 1, MOST, b->s.head_dim);
+    a->n_kv_head = b->s.n_kv_head;
+    a->rope = a->window ? &g->rope_windowed : &g->rope;
     l->out_scale = 1.0f;
     check_override(c, i);
-    if (l->window == 0) full_layer(c, b, i, k_eq_v, l);
+    if (a->window == 0) full_layer(c, b, i, k_eq_v, a);
     if (c->gguf)
-        l->n_kv_head = config_int_at(c, NULL, "attention.head_count_kv", i, 1, MOST, l->n_kv_head);
+        a->n_kv_head = config_int_at(c, NULL, "attention.head_count_kv", i, 1, MOST, a->n_kv_head);
     l->ffn = config_int_at(c, NULL, "feed_forward_length", i, 1, 1 << 20, b->ffn);
-    if (b->s.n_head % l->n_kv_head)
+    if (a->n_head % a->n_kv_head)
         config_fail(c, "num_key_value_heads", "uneven", "a divisor of the number of heads");
-}
-
-/* Layers from n_own_cache on read the cache of the last of their kind before it, and have an MLP twice
-   as wide where the config says so. */
-static void share_caches(config *c, gemma4 *g, int32_t n_layer)
-{
-    const int32_t shared =
-        config_int(c, "num_kv_shared_layers", "attention.shared_kv_layers", 0, n_layer - 1, 0);
-    const bool wide = config_bool(c, "use_double_wide_mlp", false);
-    int32_t last[2] = {-1, -1};
-    g->n_own_cache = n_layer - shared;
-    for (int32_t i = 0; i < n_layer; i++) {
-        gemma4_layer *l = &g->layer[i];
-        int32_t *mine = &last[l->window > 0];
-        if (i < g->n_own_cache) *mine = i;
-        if (*mine < 0) {
-            config_fail(c, "num_kv_shared_layers", "too many",
-                        "a layer of each kind with keys of its own");
-            return;
-        }
-        l->cache = *mine;
-        if (l->head_dim != g->layer[*mine].head_dim || l->n_kv_head != g->layer[*mine].n_kv_head) {
-            config_fail(c, "per_layer_config", "heads that differ from those of the shared cache",
-                        "the same in every layer that reads it");
-            return;
-        }
-        if (i >= g->n_own_cache && wide) l->ffn *= 2;
-    }
 }
 
 cairn_status gemma4_read_layers(model *m, config *c, const base_config *b, gemma4 *g,
@@ -95,13 +71,19 @@ cairn_status gemma4_read_layers(model *m, config *c, const base_config *b, gemma
     const int32_t *windows = config_windows(c, n, window, 6, &m->a);
     TRY(c->status);
     g->layer = arena_calloc(&m->a, (size_t)n, sizeof *g->layer);
-    if (!g->layer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)n);
+    g->attn = arena_calloc(&m->a, (size_t)n, sizeof *g->attn);
+    if (!g->layer || !g->attn) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)n);
     for (int32_t i = 0; i < n; i++) {
-        g->layer[i].window = i == n - 1 && !c->gguf ? 0 : windows[i]; /* the last is always full */
-        read_layer(c, b, i, &g->layer[i]);
+        g->attn[i].window = i == n - 1 && !c->gguf ? 0 : windows[i]; /* the last is always full */
+        read_layer(c, b, i, g);
     }
-    share_caches(c, g, n);
-    return c->status;
+    const int32_t shared =
+        config_int(c, "num_kv_shared_layers", "attention.shared_kv_layers", 0, n - 1, 0);
+    TRY(c->status);
+    /* Layers without keys of their own have an MLP twice as wide where the config says so. */
+    if (config_bool(c, "use_double_wide_mlp", false))
+        for (int32_t i = n - shared; i < n; i++) g->layer[i].ffn *= 2;
+    return gemma_share_caches(m, c, shared, g->attn, dg);
 }
 
 /* Full layers: pairs i, i + width/2 of the whole head, of which the first share turn. */
@@ -138,11 +120,11 @@ cairn_status gemma4_read_ropes(model *m, config *c, const base_config *b, gemma4
     if (config_has(c, "rope_parameters.sliding_attention", NULL))
         p = config_rope(c, b, "sliding_attention", 1e4, &m->a);
     for (int32_t i = 0; i < b->s.n_layer; i++) {
-        const gemma4_layer *l = &g->layer[i];
-        int32_t *d = &dim[l->window > 0];
-        if (*d && *d != l->head_dim)
+        const gemma_attn *a = &g->attn[i];
+        int32_t *d = &dim[a->window > 0];
+        if (*d && *d != a->head_dim)
             config_fail(c, "head_dim", "several in layers of one kind", "one a kind of layer");
-        *d = l->head_dim;
+        *d = a->head_dim;
     }
     if (dim[1]) p.dim = dim[1];
     TRY(c->status);

@@ -15,17 +15,19 @@
 #include "tensor/fuse.h"
 
 static const family *const families[] = {
-    &family_llama,     &family_qwen,    &family_gemma,   &family_gemma1,  &family_phi,
-    &family_granite,   &family_olmo,    &family_cohere,  &family_smollm,  &family_glm,
-    &family_ernie,     &family_seed,    &family_hunyuan, &family_apertus, &family_qwen_moe,
-    &family_qwen_next, &family_glm_moe, &family_minimax, &family_gptoss,  &family_gemma4,
-    &family_deepseek,  &family_lfm2};
+    &family_llama,     &family_qwen,     &family_gemma,   &family_gemma1,  &family_phi,
+    &family_granite,   &family_olmo,     &family_cohere,  &family_smollm,  &family_glm,
+    &family_ernie,     &family_seed,     &family_hunyuan, &family_apertus, &family_qwen_moe,
+    &family_qwen_next, &family_glm_moe,  &family_minimax, &family_gptoss,  &family_gemma3n,
+    &family_gemma4,    &family_deepseek, &family_lfm2};
 enum { N_FAMILY = sizeof families / sizeof families[0] };
 
-/* Tensors that may lie in a file and mean nothing to the forward pass. */
-static const char *const ignored[] = {"rotary_emb.inv_freq", "rope_freqs.weight",
-                                      "lm_head.weight",      "vision_tower.",
-                                      "model.visual.",       "multi_modal_projector."};
+/* Tensors that may lie in a file and mean nothing to the forward pass: tables that are computed here,
+   the head that a tied file repeats, and what wrappers have for pictures and sound. */
+static const char *const ignored[] = {
+    "rotary_emb.inv_freq", "rope_freqs.weight", "lm_head.weight",
+    "vision_tower.",       "model.visual.",     "multi_modal_projector.",
+    "audio_tower.",        "embed_vision.",     "embed_audio."};
 
 static cairn_status unknown(const source *src, const char *arch, cairn_diag *dg)
 {
@@ -110,6 +112,7 @@ cairn_status family_weights(model *m, const base_config *b, cairn_diag *dg)
     d[DIM_Q] = b->s.n_head * b->s.head_dim;
     d[DIM_KV] = b->s.n_kv_head * b->s.head_dim;
     d[DIM_HEAD] = b->s.head_dim;
+    d[DIM_HEADS] = b->s.n_head;
     d[DIM_FFN] = b->ffn;
     return CAIRN_OK;
 }

@@ -79,14 +79,20 @@ static inline val rms_norm(fwd *f, val x, const weight *gain, float eps)
     return rms_norm_heads(f, x, gain, gain->cols, eps);
 }
 
-/* Over the whole row. */
-static inline val layer_norm(fwd *f, val x, const weight *gain, float eps)
+/* Over each head of width `dim`; gains of the whole row or of a head. */
+static inline val layer_norm_heads(fwd *f, val x, const weight *gain, int32_t dim, float eps)
 {
     op o = nn_op(f, OP_LAYER_NORM, x, VAL_NONE, VAL_NONE);
     o.w[0] = gain;
     o.u.norm.eps = eps;
-    o.u.norm.group = gain->cols;
+    o.u.norm.group = dim;
     return nn_emit(f, &o, nn_cols(f, x));
+}
+
+/* Over the whole row. */
+static inline val layer_norm(fwd *f, val x, const weight *gain, float eps)
+{
+    return layer_norm_heads(f, x, gain, gain->cols, eps);
 }
 
 static inline val rope(fwd *f, val x, int32_t head_dim, const rope_spec *r)
@@ -136,6 +142,15 @@ static inline val scale(fwd *f, val x, float by)
 {
     op o = nn_op(f, OP_SCALE, x, VAL_NONE, VAL_NONE);
     o.u.map.scalar = by;
+    return nn_emit(f, &o, nn_cols(f, x));
+}
+
+/* x · gain, a vector */
+static inline val scale_by(fwd *f, val x, const weight *gain)
+{
+    op o = nn_op(f, OP_SCALE, x, VAL_NONE, VAL_NONE);
+    o.u.map.scalar = 1.0f;
+    o.w[0] = gain;
     return nn_emit(f, &o, nn_cols(f, x));
 }
 
@@ -204,6 +219,31 @@ static inline val delta(fwd *f, val qkv, val a, val b, const weight *rate, const
     o.w[1] = bias;
     o.u.delta = *s;
     return nn_emit(f, &o, s->n_value * s->value_dim);
+}
+
+/* y's part j + Σ (by[j · n + i] + plus) · x's part i, of n parts */
+static inline val mix(fwd *f, val x, int32_t n, val by, float plus, val y)
+{
+    op o = nn_op(f, OP_MIX, x, by, y);
+    o.u.mix.n = n;
+    o.u.mix.plus = plus;
+    return nn_emit(f, &o, nn_cols(f, y));
+}
+
+/* x as long as y: x · rms(y) / rms(x), of which mean(x²) counts as `least` at least */
+static inline val match(fwd *f, val x, val y, float least)
+{
+    op o = nn_op(f, OP_MATCH, x, y, VAL_NONE);
+    o.u.match.least = least;
+    return nn_emit(f, &o, nn_cols(f, x));
+}
+
+/* What of x lies above its mean + by · its standard deviation */
+static inline val cutoff(fwd *f, val x, float by)
+{
+    op o = nn_op(f, OP_CUTOFF, x, VAL_NONE, VAL_NONE);
+    o.u.map.scalar = by;
+    return nn_emit(f, &o, nn_cols(f, x));
 }
 
 typedef struct routes {

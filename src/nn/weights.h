@@ -25,6 +25,10 @@ typedef enum dim_name {
     DIM_KV_B,       /* latent attention */
     DIM_PLE,        /* width of a layer's own input */
     DIM_PLES,       /* of all layers' */
+    DIM_PLE_VOCAB,  /* tokens that have one */
+    DIM_STREAMS,    /* alternating updates: parallel states */
+    DIM_STREAM_MIX, /* their number squared */
+    DIM_LAUREL,     /* rank of a learned residual */
     DIM_HEADS,      /* query heads */
     DIM_UNIT,       /* 1, of a matrix: its file may leave the dimension out */
     DIM_EXPERTS,    /* routed experts */

@@ -1,12 +1,13 @@
 /* The op list: what each op means.  All values are f32 [rows, cols], rows contiguous.  The number of
    rows never enters the arithmetic of a row (numerics contract, docs/numerics.md).
 
-   EMBED     out0[r] = scale · w0[ids[r]]
+   EMBED     out0[r] = scale · w0[ids[r]]; an id past the table's end means row 0
    LINEAR    out_i[r] = w_i · in0[r] (+ bias_i), i < n_w; then, if in1 is given (n_w = 1): + in1[r]
    RMS_NORM  x = in0[r] (+ in1[r], also stored to out1 when in1 is given); by groups of `group`
              elements: out0 = (x · (1/sqrtf(mean(x²) + eps))) · gain
    LAYER_NORM  by groups of `group` elements, d = x - mean(x):
-             out0 = (d · (1/sqrtf(mean(d²) + eps))) · gain
+             out0 = (d · (1/sqrtf(mean(d²) + eps))) · gain; a gain of several groups goes on
+             with them, as RMS_NORM's does
    ROPE      out0[r] = in0[r] with each head's first 2·n_freq elements rotated by pos[r]
    ATTEND    writes in1 (keys) and in2 (values) of all rows into the cache, then
              out0[r] = softmax(cap(scale · q·k)) · v over the window of row r; reads only the cache,
@@ -16,7 +17,7 @@
    XIELU     x = in0 > 0: out0 = alpha_p·x² + beta·x;
              else out0 = alpha_n·(exp(min(x, eps)) - 1 - x) + beta·x
    ADD       out0 = in0 + in1
-   SCALE     out0 = in0 · scalar
+   SCALE     out0 = in0 · scalar; with w0, a vector as wide as in0: (in0 · scalar) · w0
    SOFTCAP   out0 = cap · tanh(in0 / cap)
    SELECT    out0 = the rows of in0 whose logits are wanted
    SLICE     out0[r] = of each of `n` equal parts of in0[r] the columns from `from` on, as many as
@@ -31,6 +32,10 @@
              Of each head of values with state S [key_dim, value_dim], row by row: S = S · exp(w0 ·
              softplus(a + w1)); d = (v - Sᵀk) · sigmoid(b); S = S + k dᵀ; out0 = Sᵀq.  Head h has the
              keys of h / (n_value / n_key), tiled: of h mod n_key
+   MIX       in0[r] has `n` parts, out0[r] and in2[r] some of the same width:
+             out0's part j = in2's part j + Σ over i of (in1[r][j · n + i] + plus) · in0's part i
+   MATCH     out0[r] = in0[r] · √mean(in1[r]²) / √max(mean(in0[r]²), least)
+   CUTOFF    c = mean(in0[r]) + scalar · √mean((in0[r] - mean(in0[r]))²): out0 = max(in0 - c, 0)
    ROUTE     in0: a logit an expert.  Scores: softmax of them, their sigmoids or themselves; ranked by
              score (+ w0, the bias of choosing, if given), descending, then by expert, ascending; of
              n_group > 1 groups only the n_group_used whose two best add up highest take part.
@@ -67,6 +72,9 @@
     X(GATE)                                                                                        \
     X(CONV)                                                                                        \
     X(DELTA)                                                                                       \
+    X(MIX)                                                                                         \
+    X(MATCH)                                                                                       \
+    X(CUTOFF)                                                                                      \
     X(ROUTE)                                                                                       \
     X(EXPERTS)                                                                                     \
     X(TAP)
@@ -174,13 +182,20 @@ typedef struct op {
             int32_t k;
         } experts;
         struct {
-            float scalar; /* SCALE's factor, SOFTCAP's cap */
+            float scalar; /* SCALE's and CUTOFF's factor, SOFTCAP's cap */
         } map;
         struct {
             int32_t state;
             bool silu;
         } conv;
         delta_spec delta;
+        struct {
+            int32_t n;
+            float plus;
+        } mix;
+        struct {
+            float least;
+        } match;
         struct {
             int32_t tap;
         } tap;

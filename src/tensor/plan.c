@@ -38,6 +38,9 @@ static bool elementwise(op_kind k)
     case OP_GATE:
     case OP_CONV:
     case OP_DELTA:
+    case OP_MIX:
+    case OP_MATCH:
+    case OP_CUTOFF:
     case OP_ROUTE:
     case OP_EXPERTS:
     case OP_TAP:

@@ -141,6 +141,15 @@ static bool check_delta(prog *p, const op *o)
            want(p, o, "width of the output", cols(p, o->out[0]), values);
 }
 
+static bool check_mix(prog *p, const op *o)
+{
+    const int32_t n = o->u.mix.n, in = cols(p, o->in[0]), out = cols(p, o->out[0]);
+    return want(p, o, "width over the parts, remainder", in % n, 0) &&
+           want(p, o, "width of the output over a part's, remainder", out % (in / n), 0) &&
+           want(p, o, "number of factors", cols(p, o->in[1]), out / (in / n) * n) &&
+           want(p, o, "width of the residual", cols(p, o->in[2]), out);
+}
+
 static bool check_route(prog *p, const op *o)
 {
     const route_spec *s = &o->u.route;
@@ -185,8 +194,15 @@ static bool check(prog *p, const op *o)
                want(p, o, "width of the second operand", cols(p, o->in[1]), cols(p, o->in[0]));
     case OP_ADD:
         return want(p, o, "width of the second operand", cols(p, o->in[1]), cols(p, o->in[0]));
-    case OP_XIELU:
+    case OP_MATCH:
+        return want(p, o, "width of the output", cols(p, o->out[0]), cols(p, o->in[0]));
+    case OP_MIX:
+        return check_mix(p, o);
     case OP_SCALE:
+        return (!o->w[0] || want(p, o, "length of the gain", o->w[0]->cols, cols(p, o->in[0]))) &&
+               want(p, o, "width of the output", cols(p, o->out[0]), cols(p, o->in[0]));
+    case OP_CUTOFF:
+    case OP_XIELU:
     case OP_SOFTCAP:
     case OP_SELECT:
         return want(p, o, "width of the output", cols(p, o->out[0]), cols(p, o->in[0]));

@@ -49,17 +49,26 @@ static float want_norm_alone(const float *a, const float *b, int32_t row, int32_
     (void)b;
     return want_norm(a, NULL, row, i);
 }
-static float want_layer_norm(const float *a, const float *b, int32_t row, int32_t i)
+static float want_layer_norm_by(const float *a, int32_t i, const float *by)
 {
     float d[GROUP], l[16] = {0};
     const int32_t at = i / GROUP * GROUP;
-    (void)b;
-    (void)row;
     for (int32_t k = 0; k < GROUP; k++) l[k % 16] += a[at + k];
     for (int32_t s = 8; s > 0; s /= 2)
         for (int32_t k = 0; k < s; k++) l[k] += l[k + s];
     for (int32_t k = 0; k < GROUP; k++) d[k] = a[at + k] - l[0] / (float)GROUP;
-    return (d[i - at] * (1.0f / sqrtf(lane16(d, GROUP) / (float)GROUP + 1e-5f))) * gain[i - at];
+    return (d[i - at] * (1.0f / sqrtf(lane16(d, GROUP) / (float)GROUP + 1e-5f))) * by[i - at];
+}
+static float want_layer_norm(const float *a, const float *b, int32_t row, int32_t i)
+{
+    (void)b;
+    (void)row;
+    return want_layer_norm_by(a, i, gain);
+}
+/* Gains of two groups. */
+static float want_layer_norm_wide(const float *a, const float *b, int32_t row, int32_t i)
+{
+    return i / GROUP % 2 ? want_layer_norm_by(a, i, gain + GROUP) : want_layer_norm(a, b, row, i);
 }
 static float want_add(const float *a, const float *b, int32_t row, int32_t i)
 {
@@ -139,6 +148,7 @@ static float want_rope(const float *a, const float *b, int32_t row, int32_t i)
 }
 
 static const weight gain_weight = {.rows = 1, .cols = GROUP, .f32 = gain};
+static const weight wide_gain = {.rows = 1, .cols = 2 * GROUP, .f32 = gain};
 
 static const row_case cases[] = {
     {"RMS_NORM",
@@ -171,6 +181,16 @@ static const row_case cases[] = {
      ROWS_ALL,
      false,
      want_layer_norm},
+    {"LAYER_NORM, a gain a head",
+     {.kind = OP_LAYER_NORM,
+      .in = {0, -1, -1},
+      .out = {2, -1, -1},
+      .n_w = 1,
+      .w = {&wide_gain},
+      .u.norm = {1e-5f, GROUP}},
+     ROWS_ALL,
+     false,
+     want_layer_norm_wide},
     {"XIELU",
      {.kind = OP_XIELU,
       .in = {0, -1, -1},

@@ -88,6 +88,17 @@ FAMILIES = {
     "granite":    (c(model_type="granite", embedding_multiplier=3.0, attention_multiplier=0.2, residual_multiplier=0.4, logits_scaling=2.0,
                      attention_bias=False, mlp_bias=False), ["q4g64"]),
     "wide":       (c(model_type="llama", hidden_size=128, intermediate_size=256, tie_word_embeddings=True), WIDE),
+    "gemma3n":    (dict(model_type="gemma3n", text_config=c(
+                     model_type="gemma3n_text", head_dim=32, num_hidden_layers=6, layer_types=[S4, S4, L4] * 2, sliding_window=16, intermediate_size=[128] * 6,
+                     rope_theta=1000000.0, rope_local_base_freq=10000.0, num_kv_shared_layers=2, final_logit_softcapping=30.0, laurel_rank=8,
+                     hidden_size_per_layer_input=32, vocab_size_per_layer_input=380, activation_sparsity_pattern=[0.95, 0.95, 0.0, 0.5, 0.0, 0.0],
+                     altup_num_inputs=4, altup_coef_clip=120.0, altup_correct_scale=True, altup_active_idx=0, tie_word_embeddings=True)), ["bf16", "q4g64"]),
+    "cohere":     (c(model_type="cohere", logit_scale=0.25, layer_norm_eps=1e-5, attention_bias=False, layer_norm_bias=False, use_qk_norm=True), ["q4g64"]),
+    "mistral4":   (c(model_type="mistral4", n_shared_experts=1, n_routed_experts=8, routed_scaling_factor=1.5, kv_lora_rank=64, q_lora_rank=64,
+                     qk_rope_head_dim=32, v_head_dim=64, qk_nope_head_dim=64, norm_topk_prob=True, n_group=1, topk_group=1, first_k_dense_replace=1,
+                     num_key_value_heads=4, rope_interleave=True, rope_parameters=dict(
+                         rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0, mscale=1.0,
+                         mscale_all_dim=1.0, llama_4_scaling_beta=0.5), **MOE), ["q4g64"]),
 }
 T = 40
 
@@ -154,7 +165,8 @@ def make(name, cfg, scheme, out, seed):
     os.remove(d / "model.safetensors")
     v = cfg.get("text_config", cfg)["vocab_size"]
     ids = mx.array([1] + (3 + weights.words(seed, "ids", T - 1) % np.uint64(v - 3)).astype(int).tolist(), dtype=mx.int32)
-    logits = np.array(model(ids[None])[0].astype(mx.float32)); assert np.isfinite(logits).all()
+    cache = model.make_cache() if name == "gemma3n" else None  # without one its last layers would not share another's
+    logits = np.array(model(ids[None], cache=cache)[0].astype(mx.float32)); assert np.isfinite(logits).all()
     save_file({"ids": np.array(ids), "logits": logits}, str(d / "golden.safetensors"), {"reference": f"mlx {mx.__version__}, mlx-lm, f32", "scheme": scheme, "seed": str(seed)})
     print(f"{name}.{scheme:7s} {len(bits_of)} quantized, {len(m)} tensors, logit std {logits.std():.3f}", flush=True)
 

@@ -108,4 +108,28 @@ FAMILIES = {
                       rope_parameters=rope("default", partial_rotary_factor=0.25, mrope_section=[2, 1, 1], mrope_interleaved=True)),
         vision_config=dict(depth=1, hidden_size=16, intermediate_size=32, num_heads=2, out_hidden_size=64, num_position_embeddings=16),
         tie_word_embeddings=False)),
+    "gemma3n_three": ("gemma3n_text", c(
+        hidden_size=72, num_attention_heads=6, num_key_value_heads=1, head_dim=20, num_hidden_layers=7, sliding_window=5, layer_types=None,
+        num_kv_shared_layers=0, hidden_size_per_layer_input=12, vocab_size_per_layer_input=300, laurel_rank=5, altup_num_inputs=3,
+        altup_active_idx=1, altup_correct_scale=False, intermediate_size=[96, 100, 104, 108, 112, 116, 120], attention_bias=True,
+        activation_sparsity_pattern=[0.5, 0.9, 0.0, 0.25, 0.99, 0.0, 0.75], final_logit_softcapping=5.0)),
+    # The reference's own pattern of sparse layers, which it has from eleven layers on; layers without a cache of their own.
+    "gemma3n_deep": ("gemma3n_text", c(
+        num_attention_heads=4, num_key_value_heads=4, head_dim=16, hidden_size=48, num_hidden_layers=11, sliding_window=9, layer_types=[L4, S4] * 5 + [S4],
+        num_kv_shared_layers=8, hidden_size_per_layer_input=8, vocab_size_per_layer_input=384, laurel_rank=16, altup_num_inputs=2, intermediate_size=80,
+        rope_parameters={"full_attention": dict(rope_type="linear", rope_theta=500000.0, factor=4.0),
+                         "sliding_attention": dict(rope_type="default", rope_theta=20000.0)})),
+    "cohere": ("cohere", c(num_attention_heads=4, num_key_value_heads=None, logit_scale=0.25)),
+    "cohere_normed": ("cohere", c(hidden_size=96, num_attention_heads=6, num_key_value_heads=2, num_hidden_layers=3, use_qk_norm=True,
+                                  attention_bias=True, logit_scale=0.5, layer_norm_eps=0.01, tie_word_embeddings=False)),
+    "mistral4": ("mistral4", c(
+        num_key_value_heads=4, q_lora_rank=32, kv_lora_rank=32, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=24, n_routed_experts=8,
+        num_experts_per_tok=2, moe_intermediate_size=48, n_group=4, topk_group=2, first_k_dense_replace=1, routed_scaling_factor=1.5,
+        rope_parameters=rope("yarn", factor=4.0, original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0, mscale=1.0,
+                             mscale_all_dim=1.0, llama_4_scaling_beta=0.5))),
+    "mistral4_plain": ("mistral4", c(
+        num_attention_heads=6, num_key_value_heads=6, num_hidden_layers=3, q_lora_rank=24, kv_lora_rank=40, qk_nope_head_dim=12, qk_rope_head_dim=20,
+        v_head_dim=16, n_routed_experts=5, num_experts_per_tok=3, n_shared_experts=2, moe_intermediate_size=40, norm_topk_prob=False,
+        attention_bias=True, rope_interleave=False,
+        rope_parameters=rope("linear", factor=2.0, original_max_position_embeddings=8, llama_4_scaling_beta=0.1))),
 }

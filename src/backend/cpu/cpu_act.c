@@ -71,10 +71,23 @@ static void scale_span(void *ctx, size_t begin, size_t end, int32_t i_thread)
     j->k->scale(j->y + begin, j->a + begin, j->o->u.map.scalar, end - begin);
 }
 
+static void scale_rows(void *ctx, size_t begin, size_t end, int32_t i_thread)
+{
+    const act_job *j = ctx;
+    const weight *w = j->o->w[0];
+    const size_t n = (size_t)w->cols;
+    (void)i_thread;
+    for (size_t i = begin * n; i < end * n; i += n)
+        j->k->norm(j->y + i, j->a + i, j->o->u.map.scalar, w->f32, n);
+}
+
 void cpu_scale(cpu_run *r, const op *o)
 {
     act_job j = act_start(r, o);
-    cpu_spans(r, act_size(r, o), CPU_GRAIN_MOVE, ACT_ALIGN, scale_span, &j);
+    if (o->w[0])
+        cpu_row_spans(r, cpu_rows(r, o->out[0]), o->w[0]->cols, CPU_GRAIN_MOVE, scale_rows, &j);
+    else
+        cpu_spans(r, act_size(r, o), CPU_GRAIN_MOVE, ACT_ALIGN, scale_span, &j);
 }
 
 static void softcap_span(void *ctx, size_t begin, size_t end, int32_t i_thread)

@@ -19,7 +19,8 @@ static void embed_span(void *ctx, size_t begin, size_t end, int32_t i_thread)
     for (size_t i = begin; i < end; i++) {
         int32_t row = cpu_step_row(j->r, j->o->out[0], (int32_t)i);
         float *y = cpu_val(j->r, j->o->out[0]) + i * cols;
-        weight_row_f32(w, (size_t)j->r->s->id[row], y);
+        const int32_t id = j->r->s->id[row];
+        weight_row_f32(w, id < w->rows ? (size_t)id : 0, y);
         if (scale != 1.0f) k->scale(y, y, scale, cols);
     }
 }

@@ -93,6 +93,9 @@ void cpu_heads(cpu_run *r, const op *o);
 void cpu_gate(cpu_run *r, const op *o);
 void cpu_conv(cpu_run *r, const op *o);
 void cpu_delta(cpu_run *r, const op *o);
+void cpu_mix(cpu_run *r, const op *o);
+void cpu_match(cpu_run *r, const op *o);
+void cpu_cutoff(cpu_run *r, const op *o);
 void cpu_route(cpu_run *r, const op *o);
 void cpu_experts(cpu_run *r, const op *o);
 

@@ -60,6 +60,9 @@ void cpu_row_spans(const cpu_run *r, int32_t n_rows, int32_t cols, size_t grain,
     X(GATE, gate)                                                                                  \
     X(CONV, conv)                                                                                  \
     X(DELTA, delta)                                                                                \
+    X(MIX, mix)                                                                                    \
+    X(MATCH, match)                                                                                \
+    X(CUTOFF, cutoff)                                                                              \
     X(ROUTE, route)                                                                                \
     X(EXPERTS, experts)
 
