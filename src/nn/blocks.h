@@ -9,7 +9,15 @@ typedef struct gqa_weights {
     const weight *wq, *wk, *wv, *wo;
     const weight *q_norm, *k_norm; /* RMS norms of each head or, as long, of the row; or NULL */
     bool rope_first;               /* the norms follow the rotation */
+    bool centred;                  /* they are LayerNorms of each head, gains of the whole row */
 } gqa_weights;
+
+static inline val gqa_norm(fwd *f, val x, const weight *gain, const gqa_weights *w, int32_t dim,
+                           float eps)
+{
+    if (!gain) return x;
+    return w->centred ? layer_norm_heads(f, x, gain, dim, eps) : rms_norm(f, x, gain, eps);
+}
 
 /* o = Wo · attend(rope(norm(Wq x)), rope(norm(Wk x)), Wv x), or norm(rope(…)); r NULL: no rotation */
 static inline val gqa(fwd *f, val x, const gqa_weights *w, const attention *a, const rope_spec *r,
@@ -18,12 +26,12 @@ static inline val gqa(fwd *f, val x, const gqa_weights *w, const attention *a, c
     val q = linear(f, x, w->wq);
     val k = linear(f, x, w->wk);
     const val v = linear(f, x, w->wv);
-    if (w->q_norm && !w->rope_first) q = rms_norm(f, q, w->q_norm, eps);
-    if (w->k_norm && !w->rope_first) k = rms_norm(f, k, w->k_norm, eps);
+    if (!w->rope_first) q = gqa_norm(f, q, w->q_norm, w, a->h.dim, eps);
+    if (!w->rope_first) k = gqa_norm(f, k, w->k_norm, w, a->h.dim, eps);
     if (r) q = rope(f, q, a->h.dim, a->q_rope ? a->q_rope : r);
     if (r) k = rope(f, k, a->h.dim, r);
-    if (w->q_norm && w->rope_first) q = rms_norm(f, q, w->q_norm, eps);
-    if (w->k_norm && w->rope_first) k = rms_norm(f, k, w->k_norm, eps);
+    if (w->rope_first) q = gqa_norm(f, q, w->q_norm, w, a->h.dim, eps);
+    if (w->rope_first) k = gqa_norm(f, k, w->k_norm, w, a->h.dim, eps);
     const val o = attend(f, q, k, v, a);
     return linear(f, o, w->wo);
 }
