@@ -25,6 +25,12 @@ static route_score gguf_score(config *c, route_score otherwise)
     return n ? of[n - 1] : otherwise;
 }
 
+static bool gguf_normalise(config *c)
+{
+    char key[CONFIG_KEY_LEN];
+    return meta_bool(&c->src->meta, config_key(c, NULL, "expert_weights_norm", key), false);
+}
+
 static void check_groups(config *c, const route_spec *s, const char *k_key, int32_t n_expert)
 {
     const int32_t each = n_expert / s->n_group, most = each * s->n_group_used;
@@ -70,6 +76,7 @@ void config_moe(config *c, const moe_defaults *d, weights *w, route_spec *out)
     };
     if (!c->gguf && d->normalise_key)
         out->normalise = config_bool(c, d->normalise_key, d->normalise);
+    if (c->gguf && d->gguf_normalises) out->normalise = gguf_normalise(c);
     if (c->gguf && out->scale == 0.0f) out->scale = 1.0f; /* GGUF writes 0 for none */
     w->n_expert_used = out->k;
     check_groups(c, out, k, w->dim[DIM_EXPERTS]);

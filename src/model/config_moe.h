@@ -12,6 +12,7 @@ typedef struct moe_defaults {
     bool normalise;
     float eps;                 /* added to the sum that normalises */
     const char *normalise_key; /* of config.json; NULL: not for the config to say */
+    bool gguf_normalises;      /* GGUF's expert_weights_norm says, false where it is absent */
     const char *k_key; /* of config.json: experts a token meets; NULL: num_experts_per_tok */
     int32_t n_group, n_group_used; /* 0: 1 */
     float scale;                   /* 0: 1 */

@@ -179,7 +179,8 @@ static void read_gguf(config *c, rope_params *p)
     p->beta_slow = gguf_num(c, "rope.scaling.yarn_beta_slow", least, most, 1);
     if (p->kind == ROPE_LLAMA3 || p->kind == ROPE_DYNAMIC)
         config_fail(c, type_key, "a type without its tables", "none, linear, yarn or longrope");
-    if (str_is(str_of(c->arch), "deepseek2")) { /* llama.cpp stores a tenth of it */
+    if (str_is(str_of(c->arch), "deepseek2") ||
+        str_is(str_of(c->arch), "mistral4")) { /* llama.cpp stores a tenth of it */
         p->mscale_all_dim = 10 * gguf_num(c, "rope.scaling.yarn_log_multiplier", 0, scale_hi, 0);
         p->mscale = p->mscale_all_dim;
     } else if (str_is(str_of(c->arch), "mistral3")) {
@@ -247,4 +248,13 @@ bool config_says_partial(config *c)
     return c->gguf || config_has(c, "partial_rotary_factor", NULL) ||
            config_has(c, "rope_parameters.partial_rotary_factor", NULL) ||
            config_has(c, "rope_scaling.partial_rotary_factor", NULL);
+}
+
+void config_temper(config *c, const rope_params *p, rope_spec *q)
+{
+    static const char key[] = "rope_parameters.llama_4_scaling_beta";
+    if (!c->gguf && !config_has(c, key, NULL)) config_fail(c, key, "nothing", "a number");
+    q->temper = (float)config_num(c, key, "attention.temperature_scale", 0, 1e3, 0);
+    q->temper_len = config_int(c, "rope_parameters.original_max_position_embeddings",
+                               "rope.scaling.original_context_length", 1, 1 << 28, p->ctx_orig);
 }

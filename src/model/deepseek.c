@@ -1,4 +1,5 @@
-/* DeepSeek-V3 and models of its shape (DeepSeek-AI 2024, "DeepSeek-V3 technical report", section 2.1).
+/* DeepSeek-V3 and models of its shape (DeepSeek-AI 2024, "DeepSeek-V3 technical report", section 2.1);
+   Mistral 4 is one (Mistral AI 2026, model card).
 
    Latent attention: a position leaves one latent c and one rotated key in the cache, which all heads
    share.  Instead of raising c to keys and values for every head, the query is lowered to the latent
@@ -6,8 +7,10 @@
    the size.  The matrices of heads meet floats in every mode.
 
    After the first dense layers a mixture of experts: sigmoid scores, a bias of choosing, groups,
-   shared experts.  Layers of multi-token prediction are not part of the model. */
+   shared experts.  Layers of multi-token prediction are not part of the model.  Mistral 4 scores by
+   softmax, has no bias, and scales its queries up with their position. */
 #include <math.h>
+#include <string.h>
 
 #include "base/diag.h"
 #include "model/config_moe.h"
@@ -24,7 +27,18 @@ typedef struct deepseek {
     decoder d; /* first: decoder_* see it as their own */
     mla_layer *mla;
     int32_t nope, rot, lora, dv;
+    rope_spec q_rope,
+        q_still;   /* of the queries: what rotates, and what only gains by its position */
+    bool tempered; /* they do gain */
 } deepseek;
+
+/* What the classes of the two families assume where a file is silent. */
+typedef struct mla_defaults {
+    config_defaults base;
+    moe_defaults experts;
+    int32_t q_lora, kv_lora, nope, dv, n_dense;
+    bool mistral;
+} mla_defaults;
 
 #define L(f)  offsetof(mla_layer, f)
 #define HF(n) "model.layers.%d.self_attn." n
@@ -64,36 +78,64 @@ static const weight_row out_rows[] = {
 #undef HF
 #undef GG
 
-static const config_defaults base = {
-    .n_head = 128, .n_kv_head = 128, .head_dim = 64, .vocab = 129280, .ctx = 4096, .latent = true};
-static const moe_defaults experts_of = {.score = ROUTE_SIGMOID,
-                                        .n_expert = 256,
-                                        .k = 8,
-                                        .ffn = 2048,
-                                        .normalise = true,
-                                        .eps = 1e-20f,
-                                        .n_group = 8,
-                                        .n_group_used = 4,
-                                        .scale = 2.5f,
-                                        .normalise_key = "norm_topk_prob"};
+static const mla_defaults deepseek_v3 = {.base = {.n_head = 128,
+                                                  .n_kv_head = 128,
+                                                  .head_dim = 64,
+                                                  .vocab = 129280,
+                                                  .ctx = 4096,
+                                                  .latent = true},
+                                         .experts = {.score = ROUTE_SIGMOID,
+                                                     .n_expert = 256,
+                                                     .k = 8,
+                                                     .ffn = 2048,
+                                                     .normalise = true,
+                                                     .eps = 1e-20f,
+                                                     .n_group = 8,
+                                                     .n_group_used = 4,
+                                                     .scale = 2.5f,
+                                                     .normalise_key = "norm_topk_prob",
+                                                     .gguf_normalises = true},
+                                         .q_lora = 1536,
+                                         .kv_lora = 512,
+                                         .nope = 128,
+                                         .dv = 128,
+                                         .n_dense = 3};
+static const mla_defaults mistral4 = {.base = {.n_head = 32,
+                                               .n_kv_head = 32,
+                                               .head_dim = 128,
+                                               .vocab = 131072,
+                                               .ctx = 1048576,
+                                               .latent = true},
+                                      .experts = {.score = ROUTE_SOFTMAX,
+                                                  .n_expert = 128,
+                                                  .k = 4,
+                                                  .ffn = 2048,
+                                                  .normalise = true,
+                                                  .eps = 1e-20f,
+                                                  .normalise_key = "norm_topk_prob",
+                                                  .gguf_normalises = true},
+                                      .q_lora = 1024,
+                                      .kv_lora = 256,
+                                      .nope = 64,
+                                      .dv = 128,
+                                      .mistral = true};
 
-static cairn_status read_dims(model *m, config *c, deepseek *s)
+static cairn_status read_dims(model *m, config *c, const mla_defaults *as, deepseek *s)
 {
     enum { WIDE = 1 << 20 };
     int32_t *d = m->w.dim;
     s->rot = config_int(c, "qk_rope_head_dim", "rope.dimension_count", 2, 1 << 14, 64);
-    s->lora = config_int(c, "kv_lora_rank", "attention.kv_lora_rank", 1, WIDE, 512);
-    s->dv = config_int(c, "v_head_dim", "attention.value_length_mla", 1, 1 << 14, 128);
+    s->lora = config_int(c, "kv_lora_rank", "attention.kv_lora_rank", 1, WIDE, as->kv_lora);
+    s->dv = config_int(c, "v_head_dim", "attention.value_length_mla", 1, 1 << 14, as->dv);
     s->nope =
         c->gguf ? config_int(c, NULL, "attention.key_length_mla", s->rot + 1, 1 << 14, 192) - s->rot
-                : config_int(c, "qk_nope_head_dim", NULL, 1, 1 << 14, 128);
+                : config_int(c, "qk_nope_head_dim", NULL, 1, 1 << 14, as->nope);
     if (!c->gguf && m->shape.n_kv_head != m->shape.n_head)
         config_fail(c, "num_key_value_heads", "fewer than there are heads", "as many as heads");
     const bool direct = config_null(c, "q_lora_rank");
-    d[DIM_Q_LORA] =
-        direct ? 0
-               : config_int(c, "q_lora_rank", "attention.q_lora_rank", 1, WIDE, c->gguf ? 0 : 1536);
-    d[DIM_HEADS] = m->shape.n_head;
+    d[DIM_Q_LORA] = direct ? 0
+                           : config_int(c, "q_lora_rank", "attention.q_lora_rank", 1, WIDE,
+                                        c->gguf ? 0 : as->q_lora);
     d[DIM_NOPE] = s->nope;
     d[DIM_KV_LORA] = s->lora;
     d[DIM_KV_A] = s->lora + s->rot;
@@ -110,6 +152,24 @@ static float score_scale(const deepseek *s, const rope_params *r)
     if (r->kind != ROPE_YARN || r->mscale_all_dim == 0) return by;
     const float m = (float)rope_yarn_mscale(r->factor, r->mscale_all_dim);
     return by * m * m;
+}
+
+/* The queries of Mistral 4 are scaled whole: by a rotation of nothing where none rotates. */
+static cairn_status read_temper(model *m, config *c, const rope_params *r, deepseek *s,
+                                cairn_diag *dg)
+{
+    config_temper(c, r, &s->q_rope);
+    s->tempered = s->q_rope.temper > 0;
+    if (s->tempered && s->nope % 2)
+        config_fail(c, "qk_nope_head_dim", "an odd number", "an even one");
+    float *none = arena_calloc(&m->a, (size_t)s->nope, sizeof *none);
+    if (!none) return diag_set(dg, CAIRN_E_NOMEM, "rotary frequencies");
+    s->q_still = (rope_spec){.n_freq = s->nope / 2,
+                             .inv_freq = none,
+                             .mscale = 1.0f,
+                             .temper = s->q_rope.temper,
+                             .temper_len = s->q_rope.temper_len};
+    return c->status;
 }
 
 static cairn_status one_latent(model *m, const deepseek *s, cairn_diag *dg)
@@ -137,20 +197,38 @@ static cairn_status bind_mla(model *m, deepseek *s, int32_t i, cairn_diag *dg)
     return weights_bind_heads(w, head_rows, N_ROWS(head_rows), i, l, dg);
 }
 
-static cairn_status bind_mlp(model *m, deepseek *s, int32_t i, bool sparse, cairn_diag *dg)
+static cairn_status bind_mlp(model *m, deepseek *s, int32_t i, bool sparse, bool biased,
+                             cairn_diag *dg)
 {
     decoder_layer *l = &s->d.layer[i];
     TRY(weights_bind(&m->w, decoder_pre_norms, DECODER_PRE_NORMS, i, l, dg));
     if (!sparse) return decoder_bind_mlp(m, l, i, dg);
-    TRY(weights_bind(&m->w, decoder_router_rows, DECODER_ROUTER_ROWS, i, l, dg));
+    TRY(weights_bind(&m->w, decoder_router_rows, biased ? DECODER_ROUTER_ROWS : 1, i, l, dg));
     TRY(weights_bind(&m->w, decoder_shared_rows, DECODER_SHARED_ROWS, i, l, dg));
     return weights_bind_experts(&m->w, decoder_expert_rows, DECODER_EXPERT_ROWS, i, l, dg);
 }
 
-static cairn_status deepseek_open(model *m, config *c, cairn_diag *dg)
+/* Rotation, its scale of scores, and what queries gain. */
+static cairn_status read_rope(model *m, config *c, base_config *b, const mla_defaults *as,
+                              deepseek *s, cairn_diag *dg)
+{
+    b->s.head_dim = as->mistral ? s->nope + s->rot : s->rot; /* what a share in the file is of */
+    if (as->mistral && !c->gguf && !config_has(c, "rope_parameters", NULL))
+        config_fail(c, "rope_parameters", "nothing", "the parameters of the rotation");
+    rope_params rope = config_rope(c, b, NULL, 10000.0, &m->a);
+    rope.dim = s->rot;
+    rope.interleaved = c->gguf || config_bool(c, "rope_interleave", true);
+    TRY(c->status);
+    s->d.score_scale = score_scale(s, &rope);
+    TRY(family_rope(m, &rope, &s->d.rope, dg));
+    s->q_rope = s->d.rope;
+    return as->mistral ? read_temper(m, c, &rope, s, dg) : CAIRN_OK;
+}
+
+static cairn_status mla_open(model *m, config *c, const mla_defaults *as, cairn_diag *dg)
 {
     static const char *const acts[] = {"silu", NULL};
-    base_config b = config_base(c, &base);
+    base_config b = config_base(c, &as->base);
     const int32_t n_mtp = config_skip_mtp(c, &b);
     deepseek *s = arena_calloc(&m->a, 1, sizeof *s);
     decoder *d;
@@ -162,25 +240,26 @@ static cairn_status deepseek_open(model *m, config *c, cairn_diag *dg)
     if (!s->mla) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
     weights_skip_mtp(&m->w, b.s.n_layer, n_mtp);
     config_only(c, "hidden_act", acts);
-    TRY(read_dims(m, c, s));
-    b.s.head_dim = s->rot; /* what rotates */
-    rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
-    rope.dim = s->rot;
-    rope.interleaved = c->gguf || config_bool(c, "rope_interleave", true);
-    config_moe(c, &experts_of, &m->w, &s->d.route);
+    TRY(read_dims(m, c, as, s));
+    TRY(read_rope(m, c, &b, as, s, dg));
+    config_moe(c, &as->experts, &m->w, &s->d.route);
     m->w.dim[DIM_SHARED_FFN] = m->w.dim[DIM_EXPERT_FFN] *
                                config_int(c, "n_shared_experts", "expert_shared_count", 1, 256, 1);
-    const bool *sparse = config_sparse_from(c, b.s.n_layer, "first_k_dense_replace", 3, &m->a);
+    const bool *sparse =
+        config_sparse_from(c, b.s.n_layer, "first_k_dense_replace", as->n_dense, &m->a);
     TRY(c->status);
-    s->d.score_scale = score_scale(s, &rope);
-    TRY(family_rope(m, &rope, &s->d.rope, dg));
     TRY(one_latent(m, s, dg));
     TRY(decoder_bind_head(m, &s->d, b.tied, 0, dg));
     for (int32_t i = 0; i < b.s.n_layer; i++) {
         TRY(bind_mla(m, s, i, dg));
-        TRY(bind_mlp(m, s, i, sparse[i], dg));
+        TRY(bind_mlp(m, s, i, sparse[i], !as->mistral, dg));
     }
     return CAIRN_OK;
+}
+
+static cairn_status deepseek_open(model *m, config *c, cairn_diag *dg)
+{
+    return mla_open(m, c, strcmp(c->arch, "mistral4") == 0 ? &mistral4 : &deepseek_v3, dg);
 }
 
 static val latent_attention(fwd *f, val x, const deepseek *s, const mla_layer *l, const weight *wo,
@@ -201,8 +280,9 @@ static val latent_attention(fwd *f, val x, const deepseek *s, const mla_layer *l
     k = join(f, c, k, 1);
     val q_rot = slice(f, q, n_head, s->nope, s->rot);
     q = slice(f, q, n_head, 0, s->nope);
+    if (s->tempered) q = rope(f, q, s->nope, &s->q_still);
     q = linear_heads(f, q, l->k_b);
-    q_rot = rope(f, q_rot, s->rot, &s->d.rope);
+    q_rot = rope(f, q_rot, s->rot, &s->q_rope);
     q = join(f, q, q_rot, n_head);
     val o = attend(f, q, k, c, &a);
     o = linear_heads(f, o, l->v_b);
@@ -230,6 +310,6 @@ static val deepseek_forward(fwd *f, const model *m)
     return linear(f, x, d->lm_head);
 }
 
-static const char *const hf_types[] = {"deepseek_v3", NULL};
-static const char *const gguf_archs[] = {"deepseek2", NULL};
+static const char *const hf_types[] = {"deepseek_v3", "mistral4", NULL};
+static const char *const gguf_archs[] = {"deepseek2", "mistral4", NULL};
 const family family_deepseek = {"deepseek", hf_types, gguf_archs, deepseek_open, deepseek_forward};

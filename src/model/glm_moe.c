@@ -23,7 +23,8 @@ static const moe_defaults glm_experts = {.score = ROUTE_SIGMOID,
                                          .ffn = 1408,
                                          .normalise = true,
                                          .eps = 1e-20f,
-                                         .normalise_key = "norm_topk_prob"};
+                                         .normalise_key = "norm_topk_prob",
+                                         .gguf_normalises = true};
 
 /* Half of each head rotates unless the config says otherwise. */
 static rope_params read_rope(config *c, const base_config *b, arena *a)

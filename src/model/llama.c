@@ -26,17 +26,13 @@ static int32_t window_of(config *c, bool mistral, bool third)
 static cairn_status tempered(model *m, config *c, const rope_params *p, decoder *d, cairn_diag *dg)
 {
     const bool third = str_is(str_of(c->arch), "ministral3");
-    const char *key = "rope_parameters.llama_4_scaling_beta";
     if (!third && !str_is(str_of(c->arch), "mistral3")) return CAIRN_OK;
-    const double beta = config_num(c, key, "attention.temperature_scale", 0, 1e3, 0);
-    if (third && !config_has(c, key, NULL)) config_fail(c, key, "nothing", "a number");
-    if (beta > 0 && (p->dim != m->shape.head_dim || p->ctx_orig < 1))
-        config_fail(c, "partial_rotary_factor", "a part", "heads that rotate whole");
     rope_spec *q = arena_alloc(&m->a, sizeof *q);
     if (!q) return diag_set(dg, CAIRN_E_NOMEM, "model");
     *q = d->rope;
-    q->temper = (float)beta;
-    q->temper_len = p->ctx_orig;
+    config_temper(c, p, q);
+    if (q->temper > 0 && p->dim != m->shape.head_dim)
+        config_fail(c, "partial_rotary_factor", "a part", "heads that rotate whole");
     d->q_rope = q;
     return c->status;
 }
