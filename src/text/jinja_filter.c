@@ -1,15 +1,15 @@
 /* Filters over text, and the search through all filter tables. */
 #include <math.h>
 
+#include "text/jinja_big.h"
 #include "text/jinja_run.h"
 
 #define OPT(i, otherwise) (arg[i].t == J_MISSING ? (otherwise) : arg[i])
 
-static bool give(jrun *r, buf *b, bool ok, jv *out)
+/* What is made of markup is markup. */
+static bool keep_safe(jv in, bool ok, jv *out)
 {
-    if (ok && buf_status(b) != CAIRN_OK) ok = jfail_as(r, CAIRN_E_NOMEM, "text of a filter");
-    ok = ok && jv_copy(r, buf_view(b), out);
-    buf_deinit(b);
+    if (ok && in.t == J_STR) out->flag = in.flag & J_SAFE;
     return ok;
 }
 
@@ -20,7 +20,7 @@ static bool cased(jrun *r, jv in, int how, jv *out)
     if (!jv_to_text(r, in, &s) || !jbytes(r, s.len)) return false;
     buf_init(&b, MEM_TEXT);
     jtext_case(s, how, &b);
-    return give(r, &b, true, out);
+    return keep_safe(in, jv_give(r, &b, true, out), out);
 }
 
 static bool f_upper(jrun *r, jv in, const jv *arg, jv *out)
@@ -68,7 +68,7 @@ static bool f_title(jrun *r, jv in, const jv *arg, jv *out)
         jtext_case(str_sub(word, first, word.len - first), CASE_LOWER, &b);
         i = end;
     }
-    return give(r, &b, true, out);
+    return jv_give(r, &b, true, out);
 }
 
 static bool f_trim(jrun *r, jv in, const jv *arg, jv *out)
@@ -82,6 +82,7 @@ static bool f_trim(jrun *r, jv in, const jv *arg, jv *out)
         set = &chars;
     }
     *out = jv_str(jtext_strip(s, set, true, true));
+    keep_safe(in, true, out);
     return jbytes(r, s.len - out->len);
 }
 
@@ -91,8 +92,7 @@ static bool f_string(jrun *r, jv in, const jv *arg, jv *out)
     (void)arg;
     if (!jv_to_text(r, in, &s)) return false;
     *out = jv_str(s);
-    if (in.t == J_STR) out->flag = in.flag;
-    return true;
+    return keep_safe(in, true, out);
 }
 
 static bool f_safe(jrun *r, jv in, const jv *arg, jv *out)
@@ -115,7 +115,7 @@ static bool f_escape(jrun *r, jv in, const jv *arg, jv *out)
     if (!jv_to_text(r, in, &s) || !jbytes(r, s.len)) return false;
     buf_init(&b, MEM_TEXT);
     jtext_escape(s, &b);
-    if (!give(r, &b, true, out)) return false;
+    if (!jv_give(r, &b, true, out)) return false;
     out->flag = J_SAFE;
     return true;
 }
@@ -188,7 +188,7 @@ static bool f_indent(jrun *r, jv in, const jv *arg, jv *out)
     }
     buf_init(&b, MEM_TEXT);
     bool ok = indent_lines(r, jv_text(in), by, jv_truth(arg[1]), jv_truth(arg[2]), &b);
-    return give(r, &b, ok, out);
+    return jv_give(r, &b, ok, out);
 }
 
 static bool f_wordcount(jrun *r, jv in, const jv *arg, jv *out)
@@ -200,12 +200,10 @@ static bool f_wordcount(jrun *r, jv in, const jv *arg, jv *out)
     (void)arg;
     if (!jv_to_text(r, in, &s) || !jsteps(r, s.len / 2)) return false;
     for (size_t i = 0; i < s.len;) {
-        size_t k = 1;
-        while (i + k < s.len && ((unsigned char)s.ptr[i + k] & 0xc0) == 0x80) k++;
-        bool word = s.ptr[i] == '_' || jtext_is(str_sub(s, i, k), IS_ALNUM);
-        n += word && !inside;
-        inside = word;
-        i += k;
+        const size_t k = jtext_word(s.ptr + i, s.len - i);
+        n += k && !inside;
+        inside = k > 0;
+        i += k ? k : jtext_offset(str_sub(s, i, s.len - i), 1);
     }
     *out = jv_int(n);
     return true;
@@ -215,6 +213,7 @@ static bool f_truncate(jrun *r, jv in, const jv *arg, jv *out)
 {
     jv len = OPT(0, jv_int(255)), end = OPT(2, jv_lit("...")), leeway = OPT(3, jv_int(5)), joined;
     if (leeway.t == J_NONE) leeway = jv_int(5);
+    if (len.t == J_BIG) len = jv_int(len.u.big->neg ? -1 : INT64_MAX);
     int64_t n_end, n_in;
     if (!jv_is_int(len) || !jv_is_int(leeway)) return jfail(r, "truncate: expected integers");
     const int64_t n = jv_as_int(len);
@@ -242,7 +241,7 @@ static bool f_center(jrun *r, jv in, const jv *arg, jv *out)
     cairn_str s;
     jv call[2] = {OPT(0, jv_int(80)), jv_of(J_MISSING)};
     if (!jv_to_text(r, in, &s)) return false;
-    return jmethod_find(J_STR, STR_LIT("center"))->fn(r, jv_str(s), call, out);
+    return keep_safe(in, jmethod_find(J_STR, STR_LIT("center"))->fn(r, jv_str(s), call, out), out);
 }
 
 static bool f_format(jrun *r, jv in, const jcall *c, jv *out)
@@ -306,7 +305,7 @@ static bool f_urlencode(jrun *r, jv in, const jv *arg, jv *out)
             if (ok) url_quote(s, true, &b);
         }
     }
-    return give(r, &b, ok && got >= 0, out);
+    return jv_give(r, &b, ok && got >= 0, out);
 }
 
 static bool f_default(jrun *r, jv in, const jv *arg, jv *out)
@@ -350,15 +349,12 @@ const jfn jfilters_text[] = {
     {"d", f_default, NULL, "default_value? boolean?"},
     {"attr", f_attr, NULL, "name"},
     {"tojson", jv_tojson, NULL, "ensure_ascii? indent? separators? sort_keys?"},
-    {"pprint", NULL, NULL, NULL},
-    {"urlize", NULL, NULL, NULL},
-    {"wordwrap", NULL, NULL, NULL},
     {0}};
 
 const jfn *jfilter_find(cairn_str name)
 {
-    const jfn *const tables[] = {jfilters_text, jfilters_seq, jfilters_gen, jfilters_num,
-                                 jfilters_html};
+    const jfn *const tables[] = {jfilters_text, jfilters_seq,  jfilters_gen,
+                                 jfilters_num,  jfilters_html, jfilters_wide};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const jfn *f = tables[i]; f->name; f++)
             if (str_is(name, f->name)) return f;

@@ -1,15 +1,8 @@
-/* Filters that web pages use and templates of prompts may: striptags, xmlattr, random. */
+/* Filters that web pages use and templates of prompts may: striptags, xmlattr, random.  urlize has a
+   file of its own. */
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "text/jinja_run.h"
-
-static bool give(jrun *r, buf *b, bool ok, jv *out)
-{
-    if (ok && buf_status(b) != CAIRN_OK) ok = jfail_as(r, CAIRN_E_NOMEM, "text of a filter");
-    ok = ok && jv_copy(r, buf_view(b), out);
-    buf_deinit(b);
-    return ok;
-}
 
 /* Without comments and tags; what is never closed stays. */
 static void drop_tags(cairn_str s, buf *b)
@@ -96,10 +89,10 @@ static bool f_striptags(jrun *r, jv in, const jv *arg, jv *out)
     }
     const bool memory = buf_status(&plain) == CAIRN_OK || jfail_as(r, CAIRN_E_NOMEM, "striptags");
     buf_deinit(&plain);
-    return give(r, &tidy, memory, out);
+    return jv_give(r, &tidy, memory, out);
 }
 
-static bool put_escaped(jrun *r, jv v, buf *b)
+bool jv_put_escaped(jrun *r, jv v, buf *b)
 {
     cairn_str s;
     if (!jv_to_text(r, v, &s)) return false;
@@ -127,12 +120,12 @@ static bool f_xmlattr(jrun *r, jv in, const jv *arg, jv *out)
                 ok = jfail(r, "invalid character in an attribute name");
         if (any || arg[0].t == J_MISSING || jv_truth(arg[0])) buf_byte(&b, ' ');
         any = true;
-        ok = ok && put_escaped(r, p->k, &b);
+        ok = ok && jv_put_escaped(r, p->k, &b);
         buf_puts(&b, "=\"");
-        ok = ok && put_escaped(r, p->v, &b);
+        ok = ok && jv_put_escaped(r, p->v, &b);
         buf_byte(&b, '"');
     }
-    return give(r, &b, ok, out);
+    return jv_give(r, &b, ok, out);
 }
 
 /* The only filter whose answer differs from render to render. */
@@ -147,7 +140,9 @@ static bool f_random(jrun *r, jv in, const jv *arg, jv *out)
     return jv_getitem(r, in, jv_int((int64_t)((mix >> 32) % (uint64_t)n)), out);
 }
 
-const jfn jfilters_html[] = {{"striptags", f_striptags, NULL, ""},
-                             {"xmlattr", f_xmlattr, NULL, "autospace?"},
-                             {"random", f_random, NULL, ""},
-                             {0}};
+const jfn jfilters_html[] = {
+    {"striptags", f_striptags, NULL, ""},
+    {"xmlattr", f_xmlattr, NULL, "autospace?"},
+    {"random", f_random, NULL, ""},
+    {"urlize", jv_urlize, NULL, "trim_url_limit? nofollow? target? rel? extra_schemes?"},
+    {0}};

@@ -202,15 +202,15 @@ static bool f_round(jrun *r, jv in, const jv *arg, jv *out)
     jv digits = arg[0].t == J_MISSING ? jv_int(0) : arg[0];
     jv method = arg[1].t == J_MISSING ? jv_lit("common") : arg[1];
     jv unit, x;
-    bool ceiling = jv_is_str(method, "ceil");
+    const bool ceiling = jv_is_str(method, "ceil"), common = jv_is_str(method, "common");
 
     if (in.t == J_UNDEF) return jfail_undef(r, in);
-    if (!ceiling && !jv_is_str(method, "floor") && !jv_is_str(method, "common"))
+    if (!ceiling && !jv_is_str(method, "floor") && !common)
         return jfail(r, "round: method must be common, ceil or floor");
     if (digits.t == J_BIG) digits = jv_int(digits.u.big->neg ? -JBIG_MAX_DIGITS : JBIG_MAX_DIGITS);
-    if (!jv_is_num(in) || !jv_is_int(digits))
+    if (!jv_is_num(in) || !(common ? jv_is_int(digits) : jv_is_num(digits)))
         return jfail(r, "round: expected numbers, got %s", jv_type_name(in));
-    if (jv_is_str(method, "common")) return round_half(r, in, jv_as_int(digits), out);
+    if (common) return round_half(r, in, jv_as_int(digits), out);
     if (!jv_binary(r, TK_POW, jv_int(10), digits, &unit) || !jv_binary(r, TK_MUL, in, unit, &x))
         return false;
     if (x.t == J_FLOAT && !from_float(r, ceiling ? ceil(x.u.f) : floor(x.u.f), jv_none(), true, &x))

@@ -104,16 +104,24 @@ static bool multi_key(jrun *r, jv x, jv attribute, bool fold, jv *out)
     return true;
 }
 
+/* Python takes an integer for a truth here, and nothing else. */
+static bool is_reverse(jrun *r, jv v, bool *reverse)
+{
+    *reverse = jv_truth(v);
+    return v.t == J_MISSING || jv_is_int(v) || jfail(r, "reverse must be an integer");
+}
+
 static bool f_sort(jrun *r, jv in, const jv *arg, jv *out)
 {
     keyed *a, *tmp;
+    bool reverse;
 
     if (!jv_to_list(r, in, J_LIST, out) || !keyed_new(r, *out, &a, &tmp)) return false;
+    if (!is_reverse(r, arg[0], &reverse)) return false;
     uint32_t n = out->u.list->n;
     for (uint32_t i = 0; i < n; i++)
         if (!multi_key(r, a[i].x, arg[2], !jv_truth(arg[1]), &a[i].key)) return false;
-    if (!sort_keyed(r, a, tmp, n, jv_truth(arg[0])) || !jv_new_list(r, J_LIST, n, out))
-        return false;
+    if (!sort_keyed(r, a, tmp, n, reverse) || !jv_new_list(r, J_LIST, n, out)) return false;
     for (uint32_t i = 0; i < n; i++) out->u.list->v[i] = a[i].x;
     return true;
 }
@@ -121,9 +129,11 @@ static bool f_sort(jrun *r, jv in, const jv *arg, jv *out)
 static bool f_dictsort(jrun *r, jv in, const jv *arg, jv *out)
 {
     bool by_value = arg[1].t != J_MISSING && jv_is_str(arg[1], "value");
+    bool reverse;
     keyed *a, *tmp;
     jv items;
 
+    if (!is_reverse(r, arg[2], &reverse)) return false;
     if (arg[1].t != J_MISSING && !by_value && !jv_is_str(arg[1], "key"))
         return jfail(r, "dictsort: by must be 'key' or 'value'");
     if (in.t == J_UNDEF) return jfail_undef(r, in);
@@ -135,8 +145,7 @@ static bool f_dictsort(jrun *r, jv in, const jv *arg, jv *out)
         a[i].key = a[i].x.u.list->v[by_value];
         if (!jv_truth(arg[0]) && !jkey_fold(r, &a[i].key)) return false;
     }
-    if (!sort_keyed(r, a, tmp, n, jv_truth(arg[2])) || !jv_new_list(r, J_LIST, n, out))
-        return false;
+    if (!sort_keyed(r, a, tmp, n, reverse) || !jv_new_list(r, J_LIST, n, out)) return false;
     for (uint32_t i = 0; i < n; i++) out->u.list->v[i] = a[i].x;
     return true;
 }

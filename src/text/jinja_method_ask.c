@@ -61,14 +61,6 @@ static bool m_isprintable(jrun *r, jv self, const jv *arg, jv *out)
     return true;
 }
 
-static bool give(jrun *r, buf *b, jv *out)
-{
-    bool ok = buf_status(b) == CAIRN_OK || jfail_as(r, CAIRN_E_NOMEM, "text of a method");
-    ok = ok && jv_copy(r, buf_view(b), out);
-    buf_deinit(b);
-    return ok;
-}
-
 static bool m_casefold(jrun *r, jv self, const jv *arg, jv *out)
 {
     utf8proc_int32_t to[8];
@@ -86,7 +78,7 @@ static bool m_casefold(jrun *r, jv self, const jv *arg, jv *out)
         for (utf8proc_ssize_t k = 0; k < n; k++)
             buf_put(&b, z, (size_t)utf8proc_encode_char(to[k], (utf8proc_uint8_t *)z));
     }
-    return give(r, &b, out);
+    return jv_give(r, &b, true, out);
 }
 
 static bool m_expandtabs(jrun *r, jv self, const jv *arg, jv *out)
@@ -110,7 +102,7 @@ static bool m_expandtabs(jrun *r, jv self, const jv *arg, jv *out)
         if (((unsigned char)c & 0xc0) != 0x80) column++;
         if (c == '\n' || c == '\r') column = 0;
     }
-    return jsteps(r, b.len / 16) ? give(r, &b, out) : (buf_deinit(&b), false);
+    return jsteps(r, b.len / 16) ? jv_give(r, &b, true, out) : (buf_deinit(&b), false);
 }
 
 const jfn jmethods_str_ask[] = {{"istitle", m_istitle, NULL, ""},

@@ -243,6 +243,13 @@ bool jtext_is(cairn_str s, int what)
     return what == IS_UPPER || what == IS_LOWER ? cased : s.len > 0;
 }
 
+size_t jtext_word(const char *p, size_t n)
+{
+    uint32_t cp;
+    const size_t k = decode(p, n, &cp);
+    return cp == '_' || is_one(cp, IS_ALNUM) ? k : 0;
+}
+
 static bool is_decimal(uint32_t cp)
 {
     return utf8proc_category((utf8proc_int32_t)cp) == UTF8PROC_CATEGORY_ND;

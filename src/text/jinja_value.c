@@ -28,6 +28,14 @@ bool jv_copy(jrun *r, cairn_str s, jv *out)
     return true;
 }
 
+bool jv_give(jrun *r, buf *b, bool ok, jv *out)
+{
+    if (ok && buf_status(b) != CAIRN_OK) ok = jfail_as(r, CAIRN_E_NOMEM, "a text");
+    ok = ok && jv_copy(r, buf_view(b), out);
+    buf_deinit(b);
+    return ok;
+}
+
 bool jv_new_list(jrun *r, uint8_t t, size_t n, jv *out)
 {
     jlist *l = jalloc(r, sizeof *l);

@@ -180,6 +180,7 @@ bool jv_to_num(jrun *r, jv v, double *out);
 /* Making (jinja_value.c). */
 void *jalloc(jrun *r, size_t size); /* NULL: the run has failed */
 bool jv_copy(jrun *r, cairn_str s, jv *out);
+bool jv_give(jrun *r, buf *b, bool ok, jv *out);         /* what was written as a string; ends b */
 bool jv_new_list(jrun *r, uint8_t t, size_t n, jv *out); /* n elements to be filled in */
 bool jlist_push(jrun *r, jv *list, uint32_t *cap, jv x); /* while the list is being made */
 bool jv_new_dict(jrun *r, uint8_t t, size_t cap, jv *out);
@@ -259,6 +260,7 @@ enum { CASE_UPPER, CASE_LOWER, CASE_TITLE, CASE_CAPITAL, CASE_SWAP };
 void jtext_case(cairn_str s, int how, buf *b);
 enum { IS_ALPHA, IS_DIGIT, IS_DECIMAL, IS_NUMERIC, IS_ALNUM, IS_SPACE, IS_UPPER, IS_LOWER };
 bool jtext_is(cairn_str s, int what);
+size_t jtext_word(const char *p, size_t n); /* bytes of a letter, number or _ at p, or 0 */
 /* Decimal digits of every script become ASCII ones, as int() and float() read them. */
 bool jtext_digits(jrun *r, cairn_str *s);
 bool jtext_printable(uint32_t cp);
@@ -270,6 +272,9 @@ void jtext_escape(cairn_str s, buf *b); /* HTML, as markupsafe */
 bool jformat_percent(jrun *r, cairn_str fmt, jv args, jv *out);
 bool jformat_braces(jrun *r, cairn_str fmt, const jcall *c, jv *out);
 bool jv_tojson(jrun *r, jv v, const jv *arg, jv *out);
+bool jv_pprint(jrun *r, jv v, const jv *arg, jv *out); /* jinja_pprint.c */
+bool jv_urlize(jrun *r, jv v, const jv *arg, jv *out); /* jinja_filter_link.c */
+bool jv_put_escaped(jrun *r, jv v, buf *b);            /* jinja_filter_html.c */
 
 /* Attributes by dotted text, as map and sort take them (jinja_filter_seq.c). */
 bool jattr_prepare(jrun *r, jv attribute, jv *parts); /* J_MISSING or None: the item itself */
@@ -280,7 +285,8 @@ bool jkey_fold(jrun *r, jv *k); /* texts to lower case */
 const jfn *jfilter_find(cairn_str name); /* jinja_filter.c */
 const jfn *jtest_find(cairn_str name);   /* jinja_test.c */
 const jfn *jglobal_find(cairn_str name); /* jinja_global.c */
-extern const jfn jfilters_text[], jfilters_seq[], jfilters_gen[], jfilters_num[], jfilters_html[];
+extern const jfn jfilters_text[], jfilters_seq[], jfilters_gen[], jfilters_num[], jfilters_html[],
+    jfilters_wide[];
 extern const jfn jmethods_str_cut[], jmethods_str_form[], jmethods_str_ask[], jmethods_list[],
     jmethods_range[], jmethods_dict[];
 bool jfn_call(jrun *r, const jfn *fn, const char *what, jv self, const jcall *c, jv *out);

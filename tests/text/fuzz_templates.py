@@ -40,8 +40,15 @@ LIST = ["l", "ls", "mix", "ll", "people", "msgs", "d.a", "tree"]
 DICT = ["d", "ds", "people[0]", "msgs[1]"]
 ANY = ["nil", "t", "no", "missing", "f", "g", "d.zz", "missing.x"]
 WORDS = ["a", "b", "ab", "", " ", "l", "o", "X", "é", "世", "😀", "\\n", "a b c", "1", "12", "-3.5", "0x1f", "x,y,,z", "<i>", "{}", "%s",
-         "ß", "Ab Cd-ef", "\\t", "'", "\\\\", "name", "age", "role", "k", "\\u00a0", "İ", "ǆ", "1e5", "١٢", "²", "http://a.b/c", "a.b"]
+         "ß", "Ab Cd-ef", "\\t", "'", "\\\\", "name", "age", "role", "k", "\\u00a0", "İ", "ǆ", "1e5", "١٢", "²", "http://a.b/c", "a.b",
+         "(see www.Ab.org/x?y=(1).)", "https://é.xn--ab/:80", "a.b@c-d.ef", "mailto:x@y.zz,", "http://1.2.3.4:80", "<http://[::1]:8/a>", "ftp://q.r",
+         "goof-ball -- a-b well-known x--y e-", "(a(b.com)", "one two  three four five six seven eight nine ten eleven twelve thirteen fourteen"]
+
 ATTR = ["name", "age", "role", "content", "k", "v", "kids", "tags", "a", "b", "zz", "0", "1", "tags.0", "x"]
+# Pieces of long texts for the filters that lay text out or look for addresses in it.
+PIECES = ["a", "well", "known", "x2", "é", "世界", "3", "_", "-", "--", "---", ".", ",", "!", "'", "(", ")", "<", ">", "&", "://", "http://", "https://", "HTTP://",
+          "www.", "ftp:", "mailto:", "@", ".com", ".Org", ".museum", ".c", "xn--", "%", ":80", ":123456", "/p?q#r", "1.2.3.4", "[::1]", "[a:b:c]", "ı", "ſ", "K",
+          "antidisestablishmentarianism", "\u00a0", "\u2028", "\t", "\x0b"]
 METHODS_STR = [("upper", ""), ("lower", ""), ("title", ""), ("capitalize", ""), ("swapcase", ""), ("strip", "s?"), ("lstrip", "s?"),
                ("rstrip", "s?"), ("split", "s?i?"), ("rsplit", "s?i?"), ("splitlines", "b?"), ("startswith", "si?i?"), ("endswith", "si?"),
                ("replace", "ssi?"), ("find", "si?i?"), ("rfind", "si?"), ("index", "s"), ("rindex", "s"), ("count", "si?"), ("join", "l"),
@@ -57,7 +64,7 @@ FILTERS = [("abs", ""), ("attr", "s"), ("batch", "ia?"), ("capitalize", ""), ("c
            ("length", ""), ("list", ""), ("lower", ""), ("max", ""), ("min", ""), ("replace", "ssi?"), ("reverse", ""),
            ("round", "i?m?"), ("select", "T"), ("reject", "T"), ("slice", "ia?"), ("sort", "b?b?"), ("string", ""),
            ("striptags", ""), ("sum", "K?"), ("title", ""), ("tojson", "J"), ("trim", "s?"), ("truncate", "i?b?s?i?"), ("unique", "b?"),
-           ("upper", ""), ("urlencode", ""), ("wordcount", ""), ("xmlattr", "b?"), ("map", "F"),
+           ("upper", ""), ("urlencode", ""), ("urlize", "I?b?"), ("urlize", "U"), ("wordwrap", "ib?s?b?"), ("wordwrap", "i?"), ("pprint", ""), ("pprint", ""), ("wordcount", ""), ("xmlattr", "b?"), ("map", "F"),
            ("selectattr", "A"), ("rejectattr", "A"), ("groupby", "k"), ("string", ""), ("list", ""), ("tojson", ""), ("join", "s?")]
 MAPPABLE = ["'upper'", "'string'", "'length'", "'first'", "'tojson'", "'trim'", "'int'", "'list'", "'replace', 'a', 'b'", "'default', '-'"]
 TESTS = [("boolean", ""), ("callable", ""), ("defined", ""), ("divisibleby", "i"), ("eq", "a"), ("equalto", "a"), ("escaped", ""), ("even", ""),
@@ -113,6 +120,11 @@ class Gen:
             return r.choice(["attribute='age'", "start=1", "start=[]", "attribute='v'"])
         if kind == "J":
             return r.choice(["", "indent=2", "indent=none", "ensure_ascii=true", "sort_keys=true", "separators=(',', ':')", "indent='\\t'", "indent=0", "indent=-1"])
+        if kind == "I":
+            return r.choice(["none", "3", "10", "-2", "0"])
+        if kind == "U":
+            return r.choice(["nofollow=true", "rel='z a'", "rel='a a', nofollow=1", "target='_blank'", "target='<'", "extra_schemes=['ftp:', 'q://']",
+                             "extra_schemes=['x']", "trim_url_limit=6, target=''"])
         if kind == "F":
             return r.choice([r.choice(MAPPABLE), "attribute=" + self.lit(r.choice(ATTR)), "attribute=%s, default='-'" % self.lit(r.choice(ATTR))])
         if kind in "TA":
@@ -250,6 +262,32 @@ class Gen:
             lambda: "%s.%s" % (self.paren(depth - 1), r.choice(["name", "role", "x", "items", "upper", "a", "b", "real", "kids", "0"])),
             lambda: "%s[%s]" % (self.paren(depth - 1), self.index(depth - 1)))
 
+    # layout
+    def long_text(self):
+        r = self.r
+        gaps = ["", "", "", " ", " ", "  ", "\\n", "-"] if r.random() < 0.5 else ["", " ", " "]
+        text = "".join(r.choice(PIECES) + r.choice(gaps) for _ in range(r.choice([2, 5, 12, 40])))
+        return '"%s"' % text
+
+    def long_value(self, depth):
+        r = self.r
+        if depth <= 0 or r.random() < 0.3:
+            return r.choice([self.long_text, lambda: self.expr(0), lambda: self.lit(r.choice(WORDS))])()
+        items = [self.long_value(depth - 1) for _ in range(r.choice([0, 1, 2, 5]))]
+        if r.random() < 0.4:
+            keys = ["'b'", "'a'", "1", "-2.5", "none", "'key of words'", "(1, 'x')", "true", self.long_text(), self.expr(0)]
+            return "{%s}" % ", ".join("%s: %s" % (r.choice(keys), x) for x in items)
+        return r.choice(["[%s]" % ", ".join(items), "(%s)" % "".join(x + ", " for x in items)])
+
+    def layout(self):
+        r = self.r
+        if r.random() < 0.3:
+            return "%s|pprint" % self.long_value(3)
+        if r.random() < 0.5:
+            return "%s|wordwrap(%s)" % (self.long_text(), ", ".join([r.choice(["1", "3", "7", "12", "20", "79", "0.5", "6.0"]), r.choice(["true", "false"]),
+                                                                     r.choice(["none", "'|'"]), r.choice(["true", "false", "1"])][:r.randint(0, 4)]))
+        return "%s|urlize(%s)" % (self.long_text(), self.arg(r.choice("IU"), 1))
+
     def paren(self, depth, make=None):
         e = (make or self.expr)(depth)
         plain = e.replace("_", "a").replace(".", "a")
@@ -337,6 +375,9 @@ def cases(seed, count):
     rng = random.Random(seed)
     for k in range(count):
         g = Gen(rng)
+        if k % 8 == 7:
+            yield "{{ %s }}" % g.layout()
+            continue
         yield "{{ %s }}" % g.expr(rng.randint(1, 4)) if k % 3 else g.body(rng.randint(1, 3), False)
 
 
