@@ -1,7 +1,9 @@
 /* Side program of the comparison scripts: opens a tokenizer and answers requests, one JSON object a
    line.  {"s": text, "flags": n} → [ids]; {"ids": [...], "keep": bool} → {"text": …, "stream": …};
-   {"time": text, "n": repetitions} → CPU seconds of the quickest.  Arguments: a GGUF, a tokenizer.json, a
-   SentencePiece .model or a tiktoken file, and optionally a tokenizer_config.json. */
+   {"time": text, "n": repetitions} → CPU seconds of the quickest; {"ids": [...], "cuts": true} → the pieces
+   as they stream, for each number of ids what its end would add, and whether no piece splits a character;
+   {"ids": [...], "repeat": n} → CPU seconds of streaming them n times over.  Arguments: a GGUF, a
+   tokenizer.json, a SentencePiece .model or a tiktoken file, and optionally a tokenizer_config.json. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -10,6 +12,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "format/format.h"
 #include "text/detok.h"
 
@@ -135,6 +138,100 @@ out:
     return st;
 }
 
+/* Streams the first n ids; what the end adds, and the last piece alone, as strings. */
+static cairn_status stream_first(const tok *t, bool keep, const int32_t *ids, size_t n, buf *piece,
+                                 buf *end)
+{
+    cairn_str s = {0};
+    detok *d;
+
+    TRY(detok_new(t, keep, &d));
+    cairn_status st = CAIRN_OK;
+    for (size_t i = 0; i < n && st == CAIRN_OK; i++) st = detok_feed(d, ids[i], &s);
+    if (st == CAIRN_OK) {
+        buf_str(piece, s);
+        st = detok_end(d, &s);
+    }
+    if (st == CAIRN_OK) buf_str(end, s);
+    detok_free(d);
+    return st;
+}
+
+static cairn_status answer_cuts(const tok *t, json_val req, const buf *ids, json_writer *w)
+{
+    const bool keep = json_bool(json_get(req, "keep"), false);
+    const size_t n = ids->len / sizeof(int32_t);
+    cairn_status st = CAIRN_OK;
+    bool whole = true;
+    buf piece, end, ends;
+    json_writer e;
+
+    buf_init(&piece, MEM_TEXT);
+    buf_init(&end, MEM_TEXT);
+    buf_init(&ends, MEM_TEXT);
+    e = json_write(&ends);
+    json_w_obj(w);
+    json_w_key(w, "pieces");
+    json_w_arr(w);
+    json_w_arr(&e);
+    for (size_t k = 0; k <= n && st == CAIRN_OK; k++) {
+        buf_clear(&piece);
+        buf_clear(&end);
+        st = stream_first(t, keep, (const int32_t *)(const void *)ids->ptr, k, &piece, &end);
+        whole = whole && utf8_valid(buf_view(&piece)) && utf8_valid(buf_view(&end));
+        json_w_str(w, buf_view(&piece));
+        json_w_str(&e, buf_view(&end));
+    }
+    json_w_end_arr(w);
+    json_w_end_arr(&e);
+    json_w_key(w, "ends");
+    json_w_raw(w, buf_view(&ends));
+    json_w_key(w, "whole");
+    json_w_bool(w, whole);
+    json_w_end_obj(w);
+    buf_deinit(&piece);
+    buf_deinit(&end);
+    buf_deinit(&ends);
+    return st;
+}
+
+static cairn_status answer_repeat(const tok *t, json_val req, const buf *ids, json_writer *w)
+{
+    const int32_t *id = (const int32_t *)(const void *)ids->ptr;
+    const int64_t times = json_int(json_get(req, "repeat"), 1);
+    const size_t n = ids->len / sizeof *id;
+    cairn_status st = CAIRN_OK;
+    cairn_str s;
+    detok *d;
+
+    TRY(detok_new(t, false, &d));
+    const double start = cpu_s();
+    for (int64_t k = 0; k < times; k++)
+        for (size_t i = 0; i < n && st == CAIRN_OK; i++) st = detok_feed(d, id[i], &s);
+    if (st == CAIRN_OK) st = detok_end(d, &s);
+    json_w_num(w, cpu_s() - start);
+    detok_free(d);
+    return st;
+}
+
+static cairn_status answer_stream(const tok *t, json_val req, json_writer *w)
+{
+    json_iter it = json_each(json_get(req, "ids"));
+    cairn_status st;
+    json_val v;
+    buf ids;
+
+    buf_init(&ids, MEM_TEXT);
+    while (json_next(&it, &v)) {
+        const int32_t id = (int32_t)json_int(v, -1);
+        buf_put(&ids, &id, sizeof id);
+    }
+    st = json_bool(json_get(req, "cuts"), false) ? answer_cuts(t, req, &ids, w)
+                                                 : answer_repeat(t, req, &ids, w);
+    buf_deinit(&ids);
+    return st;
+}
+
 static cairn_status answer(const tok *t, cairn_str line, buf *out, cairn_diag *dg)
 {
     json_doc *doc;
@@ -147,6 +244,8 @@ static cairn_status answer(const tok *t, cairn_str line, buf *out, cairn_diag *d
         st = answer_ids(t, req, &w, dg);
     else if (json_typeof(json_get(req, "time")) == JSON_STR)
         st = answer_time(t, req, &w, dg);
+    else if (json_bool(json_get(req, "cuts"), false) || json_int(json_get(req, "repeat"), 0))
+        st = answer_stream(t, req, &w);
     else
         st = answer_text(t, req, &w, dg);
     json_free(doc);
