@@ -272,7 +272,7 @@ bool jv_getitem(jrun *r, jv obj, jv key, jv *out)
     return jv_undef(r, obj, key, out);
 }
 
-static bool slice_part(jrun *r, jv v, int64_t otherwise, int64_t *out)
+bool jv_slice_part(jrun *r, jv v, int64_t otherwise, int64_t *out)
 {
     *out = otherwise;
     if (v.t == J_NONE) return true;
@@ -300,13 +300,13 @@ static bool slice_span(jrun *r, int64_t len, jv lo, jv hi, jv step, span *s)
 {
     int64_t start, stop, by;
 
-    if (!slice_part(r, step, 1, &by)) return false;
+    if (!jv_slice_part(r, step, 1, &by)) return false;
     if (!by) return jfail(r, "slice step cannot be zero");
     const int64_t raw = by;
     if (by < -len - 1) by = -len - 1; /* the same items, without overflow */
     if (by > len + 1) by = len + 1;
     bool down = by < 0;
-    if (!slice_part(r, lo, down ? len - 1 : 0, &start) || !slice_part(r, hi, 0, &stop))
+    if (!jv_slice_part(r, lo, down ? len - 1 : 0, &start) || !jv_slice_part(r, hi, 0, &stop))
         return false;
     start = lo.t == J_NONE ? start : clamp(start, len, down);
     stop = hi.t == J_NONE ? (down ? -1 : len) : clamp(stop, len, down);

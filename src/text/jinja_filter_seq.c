@@ -333,6 +333,8 @@ static bool batch_now(jrun *r, jv in, const jv *arg, jv *out)
         }
         if (!jlist_push(r, &one, &cap_one, in.u.list->v[i])) return false;
     }
+    if (fill && one.u.list->n && !jv_is_num(arg[0]))
+        return jfail(r, "batch: the number must be an integer");
     while (fill && one.u.list->n && one.u.list->n < n)
         if (!jsteps(r, 1) || !jlist_push(r, &one, &cap_one, arg[1])) return false;
     if (one.u.list->n && !jlist_push(r, &all, &cap, one)) return false;

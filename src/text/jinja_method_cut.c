@@ -40,9 +40,8 @@ static bool window(jrun *r, cairn_str s, const jv *arg, cairn_str *part, size_t 
     int64_t bound[2] = {0, INT64_MAX}, n = (int64_t)jtext_count(s);
 
     for (int i = 0; i < 2; i++) {
-        if (arg[i].t == J_MISSING || arg[i].t == J_NONE) continue;
-        if (!jv_is_int(arg[i])) return jfail(r, "slice indices must be integers");
-        bound[i] = jv_as_int(arg[i]);
+        if (arg[i].t == J_MISSING) continue;
+        if (!jv_slice_part(r, arg[i], bound[i], &bound[i])) return false;
         if (bound[i] < 0) bound[i] = bound[i] + n < 0 ? 0 : bound[i] + n;
     }
     if (bound[1] > n) bound[1] = n;

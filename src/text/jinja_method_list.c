@@ -8,8 +8,9 @@ static bool m_list_index(jrun *r, jv self, const jv *arg, jv *out)
 
     for (int i = 1; i < 3; i++) {
         if (arg[i].t == J_MISSING) continue;
-        if (!jv_is_int(arg[i])) return jfail(r, "slice indices must be integers");
-        int64_t v = jv_as_int(arg[i]);
+        int64_t v;
+        if (arg[i].t == J_NONE) return jfail(r, "slice indices must be integers");
+        if (!jv_slice_part(r, arg[i], 0, &v)) return false;
         if (v < 0) v = v + l->n < 0 ? 0 : v + l->n;
         if (i == 1)
             lo = v;

@@ -127,7 +127,7 @@ bool jdict_put(jrun *r, jdict *d, jv k, jv v)
 
 bool jv_hashable(jrun *r, jv v)
 {
-    if (v.t == J_LIST || v.t == J_DICT || v.t == J_VIEW)
+    if (v.t == J_LIST || v.t == J_DICT || (v.t == J_VIEW && !(v.flag & J_VALUES)))
         return jfail(r, "unhashable type: '%s'", jv_type_name(v));
     for (uint32_t i = 0; v.t == J_TUPLE && i < v.u.list->n; i++) {
         if (!jenter(r)) return false;

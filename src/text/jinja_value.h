@@ -213,6 +213,7 @@ bool jv_is_same(jv a, jv b); /* Python's `is` */
 bool jv_getattr(jrun *r, jv obj, jv name, const jfn *const *known, jv *out);
 bool jv_getitem(jrun *r, jv obj, jv key, jv *out);
 bool jv_can_slice(jv v);
+bool jv_slice_part(jrun *r, jv v, int64_t otherwise, int64_t *out); /* None: otherwise */
 bool jv_slice(jrun *r, jv obj, jv lo, jv hi, jv step, jv *out);
 /* The method of that name for a value's type; *known false: no such attribute. */
 const jfn *jmethod_find(uint8_t t, cairn_str name);

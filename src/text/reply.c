@@ -29,6 +29,9 @@ void reply_enter(reply *r, uint8_t to)
     case TOOL_VALUE:
         reply_enter_value(r, s);
         break;
+    case TOOL_NEST:
+        reply_enter_nest(r, s);
+        break;
     case TOOL_JSON:
         scan_init(&r->scan);
         break;
@@ -138,6 +141,9 @@ static void step(reply *r, char c)
     case TOOL_VALUE:
         reply_step_value(r, s, c);
         break;
+    case TOOL_NEST:
+        reply_step_nest(r, s, c);
+        break;
     case TOOL_JSON:
         reply_step_json(r, s, c);
         break;
@@ -239,7 +245,8 @@ cairn_status reply_finish(reply *r)
 {
     for (;;) {
         const tool_state *s = reply_state(r);
-        const tool_arm *arm = s->op == TOOL_VALUE ? NULL : reply_match_end(r, s);
+        const tool_arm *arm =
+            s->op == TOOL_VALUE || s->op == TOOL_NEST ? NULL : reply_match_end(r, s);
         if (arm)
             reply_take_arm(r, arm);
         else if (tool_is_text(s))

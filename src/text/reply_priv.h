@@ -20,9 +20,12 @@ typedef struct reply_object {
     scan scan;
 } reply_object;
 
+enum { V_STRING, V_NULLABLE, V_KEPT }; /* NULLABLE: a string, or null: not yet known */
 typedef struct reply_value {
     uint8_t mode;
-    bool newline; /* one is held: markup if the value ends here */
+    bool newline;   /* one is held: markup if the value ends here */
+    uint32_t depth; /* NEST: elements that are open */
+    json_val schema;
 } reply_value;
 
 struct reply {
@@ -117,6 +120,7 @@ void reply_step_text(reply *r, const tool_state *s, char c);
 void reply_step_skip(reply *r, const tool_state *s, char c);
 void reply_step_word(reply *r, const tool_state *s, char c);
 void reply_step_value(reply *r, const tool_state *s, char c);
+void reply_step_nest(reply *r, const tool_state *s, char c);
 void reply_step_json(reply *r, const tool_state *s, char c);
 void reply_step_object(reply *r, const tool_state *s, char c);
 void reply_step_gemma(reply *r, const tool_state *s, char c);
@@ -126,6 +130,16 @@ size_t reply_value_run(reply *r, const tool_state *s, const char *p, size_t n);
 bool reply_object_in_args(const reply *r); /* not those written as a string */
 size_t reply_json_run(reply *r, const char *p, size_t n);
 void reply_enter_value(reply *r, const tool_state *s);
+void reply_enter_nest(reply *r, const tool_state *s);
 void reply_open_key(reply *r, cairn_str key);
+
+/* Values that have a text and a schema (reply_value.c). */
+enum { T_STRING = 1, T_NULL = 2, T_ARRAY = 4, T_OBJECT = 8, T_OTHER = 16 };
+unsigned reply_types_of(json_val schema); /* those that it admits; 0: it does not say */
+json_val reply_member(json_val object, cairn_str key);
+void reply_put_string(buf *out, cairn_str s); /* with its quotes */
+/* What reads as a value, else a string; no text: an empty array or object where it must be one. */
+void reply_put_value(buf *out, unsigned types, cairn_str text);
+void reply_leave(reply *r, cairn_str raw); /* r->json, as arguments */
 
 #endif

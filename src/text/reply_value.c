@@ -5,16 +5,15 @@
 #include "base/str.h"
 #include "text/reply_priv.h"
 
-enum { V_STRING, V_NULLABLE, V_KEPT }; /* NULLABLE: a string, or null: not yet known */
-
-enum { T_STRING = 1, T_NULL = 2, T_OTHER = 4 };
-
 static unsigned type_named(cairn_str t)
 {
-    return str_is(t, "string") ? T_STRING : str_is(t, "null") ? T_NULL : T_OTHER;
+    return str_is(t, "string")   ? T_STRING
+           : str_is(t, "null")   ? T_NULL
+           : str_is(t, "array")  ? T_ARRAY
+           : str_is(t, "object") ? T_OBJECT
+                                 : T_OTHER;
 }
 
-/* The types that a schema admits; 0: it does not say. */
 static unsigned types_of(json_val schema, int depth)
 {
     static const char *const choices[] = {"anyOf", "oneOf", "allOf"};
@@ -37,28 +36,54 @@ static unsigned types_of(json_val schema, int depth)
     return types;
 }
 
-static uint8_t mode_of(const reply *r, const tool_state *s)
+unsigned reply_types_of(json_val schema)
 {
     enum { DEPTH = 4 }; /* of choices within choices */
-    json_iter it = json_each(r->schema);
-    json_val schema = {0}, v;
-    cairn_str key;
+    return types_of(schema, DEPTH);
+}
+
+/* The last of that name, as JSON's readers have it. */
+json_val reply_member(json_val object, cairn_str key)
+{
+    json_iter it = json_each(object);
+    json_val found = {0}, v;
+    cairn_str k;
+    while (json_typeof(object) == JSON_OBJ && json_next_member(&it, &k, &v))
+        if (str_eq(k, key)) found = v;
+    return found;
+}
+
+static uint8_t mode_of(const reply *r, const tool_state *s)
+{
     if (s->flags & TOOL_STRING) return V_STRING;
     if (s->flags & TOOL_TYPED) return V_KEPT;
-    while (json_typeof(r->schema) == JSON_OBJ && json_next_member(&it, &key, &v))
-        if (str_eq(key, str_trim((cairn_str){r->word, r->n_word}))) schema = v;
-    const unsigned types = types_of(schema, DEPTH);
+    const unsigned types = reply_types_of(r->val.schema);
     if (!(types & T_STRING)) return V_KEPT;
     return types & T_NULL ? V_NULLABLE : V_STRING;
 }
 
-static void put_string(buf *out, cairn_str s)
+static void put_escaped(buf *out, cairn_str s)
 {
     char esc[6];
     for (size_t i = 0; i < s.len; i++) buf_put(out, esc, scan_escape(s.ptr[i], esc));
 }
 
-static void leave(reply *r, cairn_str raw)
+void reply_put_string(buf *out, cairn_str s)
+{
+    buf_byte(out, '"');
+    put_escaped(out, s);
+    buf_byte(out, '"');
+}
+
+void reply_put_value(buf *out, unsigned types, cairn_str text)
+{
+    if (!text.len && (types & (T_ARRAY | T_OBJECT)) && !(types & T_STRING))
+        buf_puts(out, types & T_ARRAY ? "[]" : "{}");
+    else if (!literal_convert(text, out))
+        reply_put_string(out, text);
+}
+
+void reply_leave(reply *r, cairn_str raw)
 {
     if (buf_status(&r->json) != CAIRN_OK) r->no_memory = true;
     reply_out_args(r, buf_view(&r->json), raw);
@@ -67,18 +92,20 @@ static void leave(reply *r, cairn_str raw)
 void reply_open_key(reply *r, cairn_str key)
 {
     buf_cut(&r->json, 0);
-    buf_puts(&r->json, r->n_args++ ? ",\"" : "{\"");
-    put_string(&r->json, str_trim(key));
-    buf_puts(&r->json, "\":");
+    buf_byte(&r->json, r->n_args++ ? ',' : '{');
+    reply_put_string(&r->json, str_trim(key));
+    buf_byte(&r->json, ':');
     r->brace = true;
-    leave(r, (cairn_str){0});
+    reply_leave(r, (cairn_str){0});
 }
 
 void reply_enter_value(reply *r, const tool_state *s)
 {
     if (s->flags & TOOL_MORE) return;
     r->at_start = true;
-    r->val = (reply_value){.mode = mode_of(r, s)};
+    r->val =
+        (reply_value){.schema = reply_member(r->schema, str_trim((cairn_str){r->word, r->n_word}))};
+    r->val.mode = mode_of(r, s);
     buf_cut(&r->value, 0);
     if (r->val.mode == V_STRING) reply_out_args(r, STR_LIT("\""), (cairn_str){0});
 }
@@ -89,9 +116,9 @@ static void is_string(reply *r)
     r->val.mode = V_STRING;
     buf_cut(&r->json, 0);
     buf_byte(&r->json, '"');
-    put_string(&r->json, buf_view(&r->value));
+    put_escaped(&r->json, buf_view(&r->value));
     buf_cut(&r->value, 0);
-    leave(r, (cairn_str){0});
+    reply_leave(r, (cairn_str){0});
 }
 
 static bool content(reply *r, char c)
@@ -145,14 +172,9 @@ static void close_value(reply *r)
         reply_out_args(r, STR_LIT("\""), (cairn_str){0});
         return;
     }
-    const cairn_str v = buf_view(&r->value);
     buf_cut(&r->json, 0);
-    if (!literal_convert(v, &r->json)) {
-        buf_byte(&r->json, '"');
-        put_string(&r->json, v);
-        buf_byte(&r->json, '"');
-    }
-    leave(r, (cairn_str){0});
+    reply_put_value(&r->json, reply_types_of(r->val.schema), buf_view(&r->value));
+    reply_leave(r, (cairn_str){0});
 }
 
 static bool stands_for_itself(char c)

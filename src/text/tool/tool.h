@@ -17,10 +17,12 @@ typedef enum tool_op {
     TOOL_KEY,     /* a parameter's name, likewise; needs a call that has begun */
     TOOL_DROP,    /* bytes of a header that say nothing, likewise */
     TOOL_VALUE,   /* a parameter's value, likewise */
-    TOOL_JSON,    /* the arguments as a JSON object, passed on as they are */
-    TOOL_OBJECT,  /* the call as a JSON object with name, arguments and perhaps id */
-    TOOL_GEMMA,   /* the arguments in Gemma's notation */
-    TOOL_KWARGS   /* name=value, … up to ")", values as Python or JSON writes them */
+    TOOL_NEST, /* elements within a parameter's value; its arms are what opens one (ARM_INSIDE) and
+                     what closes one, or the value */
+    TOOL_JSON, /* the arguments as a JSON object, passed on as they are */
+    TOOL_OBJECT, /* the call as a JSON object with name, arguments and perhaps id */
+    TOOL_GEMMA,  /* the arguments in Gemma's notation */
+    TOOL_KWARGS  /* name=value, … up to ")", values as Python or JSON writes them */
 } tool_op;
 
 enum {                   /* of states */
@@ -42,7 +44,7 @@ enum {              /* of arms */
        ARM_BEGIN = 8,
        ARM_KEEP = 16,  /* the literal is looked at, not taken */
        ARM_OK = 32,    /* what came so far is markup even if the next call turns out to be none */
-       ARM_INSIDE = 64 /* VALUE: the value goes on in the next state */
+       ARM_INSIDE = 64 /* VALUE, NEST: the value goes on in the next state */
 };
 
 enum { TOOL_MAX_ARMS = 10, TOOL_MAX_LITERAL = 63, TOOL_MAX_TAILS = 8 };

@@ -1,5 +1,5 @@
 /* Calls written as tags with a name and parameters, beside those of tool_hermes.c: Seed-OSS, MiniMax
-   M2, MiniCPM5 (values perhaps in CDATA), and ERNIE, which has its own tags around the answer. */
+   M2 and M3 (which nests elements for lists and objects), MiniCPM5 (values perhaps in CDATA), and ERNIE, which has its own tags around the answer. */
 #include "text/tool/tool_parts.h"
 
 enum { ANSWER, THOUGHT, AFTER, CALL, NAME, PARAM, KEY, VALUE, NEXT, CDATA, SHUT };
@@ -52,18 +52,42 @@ const tool_family tool_family_minimax_m2 = {.name = "minimax-m2",
                                             .tail = {{"<think>", THOUGHT}, {"</think>", AFTER}},
                                             .thought_end = "\n</think>\n\n"};
 
-/* MiniMax M3 nests elements inside parameters: its thoughts are told, its calls stay text. */
+#define NS "]<]minimax[>[" /* a special token before each tag of a call */
+
+enum { M3_NEST = SHUT + 1 };
 static const tool_state minimax_m3[] = {
     [ANSWER] = {.op = TOOL_ANSWER,
-                .arm = {{"<mm:think>", THOUGHT, ARM_AT}, {"</mm:think>", AFTER, ARM_AT}}},
-    [THOUGHT] = {.op = TOOL_THOUGHT, .flags = TOOL_TRIM, .arm = {{"</mm:think>", AFTER, 0}}},
-    [AFTER] = {.op = TOOL_ANSWER, .flags = TOOL_TRIM, .arm = {{"<mm:think>", THOUGHT, ARM_AT}}},
+                .arm = {{"<mm:think>", THOUGHT, ARM_AT},
+                        {"</mm:think>", AFTER, ARM_AT},
+                        {NS "<tool_call>", CALL, 0}}},
+    [THOUGHT] = {.op = TOOL_THOUGHT,
+                 .flags = TOOL_TRIM,
+                 .arm = {{"</mm:think>", AFTER, 0}, {NS "<tool_call>", CALL, 0}}},
+    [AFTER] = {.op = TOOL_ANSWER,
+               .flags = TOOL_TRIM,
+               .arm = {{"<mm:think>", THOUGHT, ARM_AT}, {NS "<tool_call>", CALL, 0}}},
+    [CALL] = {.op = TOOL_SKIP,
+              .arm = {{NS "<invoke name=\"", NAME, 0}, {NS "</tool_call>", AFTER, ARM_OK}}},
+    [NAME] = {.op = TOOL_NAME, .arm = {{"\">", PARAM, 0}}},
+    [PARAM] = {.op = TOOL_SKIP,
+               .arm = {{NS "<", KEY, ARM_BEGIN},
+                       {NS "</invoke>", NEXT, ARM_END},
+                       {NS "</tool_call>", AFTER, ARM_END}}},
+    [KEY] = {.op = TOOL_KEY, .arm = {{">", VALUE, 0}}},
+    [VALUE] = {.op = TOOL_VALUE, .arm = {{NS "</", SHUT, 0}, {NS "<", M3_NEST, ARM_INSIDE}}},
+    [M3_NEST] = {.op = TOOL_NEST, .arm = {{NS "</", SHUT, 0}, {NS "<", M3_NEST, ARM_INSIDE}}},
+    [SHUT] = {.op = TOOL_DROP, .arm = {{">", PARAM, 0}}},
+    [NEXT] = {.op = TOOL_SKIP,
+              .arm = {{NS "<invoke name=\"", NAME, 0},
+                      {NS "</tool_call>", AFTER, ARM_OK},
+                      {"", AFTER, 0}}},
 };
 const tool_family tool_family_minimax_m3 = {
     .name = "minimax-m3",
     .state = minimax_m3,
     .n_states = TOOL_COUNT(minimax_m3),
     .answer = AFTER,
+    .special = true,
     .tail = {{"<mm:think>", THOUGHT}, {"</mm:think>", AFTER}},
     .thought_end = "</mm:think>"};
 

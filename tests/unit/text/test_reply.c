@@ -250,6 +250,37 @@ static void feed(reply *p, const char *text, bool special)
 }
 
 /* Bytes of arguments leave in the feed that brings them. */
+#define NS "]<]minimax[>["
+#define M3(parameters)                                                                             \
+    NS "<tool_call>\n" NS "<invoke name=\"f\">" parameters NS "</invoke>\n" NS "</tool_call>"
+#define M3_TAG(name, value) NS "<" name ">" value NS "</" name ">"
+
+/* Elements within elements: what no turn of the template shows. */
+static void test_nested(void **state)
+{
+    static const expected cases[] = {
+        {"minimax-m3", NULL, M3(M3_TAG("o", M3_TAG("o", M3_TAG("o", "1")) "\n")), "", "", 1,
+         "{\"o\":{\"o\":{\"o\":1}}}", DONE},
+        {"minimax-m3", NULL,
+         M3(M3_TAG("any", M3_TAG("item", M3_TAG("item", "a b")) M3_TAG("item", ""))), "", "", 1,
+         "{\"any\":[[\"a b\"],\"\"]}", DONE},
+        {"minimax-m3", NULL, M3(M3_TAG("o", "") M3_TAG("any", "") M3_TAG("u", "null")), "", "", 1,
+         "{\"o\":{},\"any\":\"\",\"u\":null}", DONE},
+        {"minimax-m3", NULL, M3(M3_TAG("s", M3_TAG("a", "1"))), "",
+         NS "</s>" NS "</invoke>\n" NS "</tool_call>", 1, "{\"s\":\"", BROKEN},
+        {"minimax-m3", NULL, M3(M3_TAG("any", "x" M3_TAG("a", "1"))), "",
+         NS "</any>" NS "</invoke>\n" NS "</tool_call>", 1, "{\"any\":", BROKEN},
+        {"minimax-m3", NULL, M3(NS "<any>" NS "<a>1" NS "</b>" NS "</any>"), "",
+         NS "</any>" NS "</invoke>\n" NS "</tool_call>", 1, "{\"any\":", BROKEN},
+        {"minimax-m3", NULL,
+         NS "<tool_call>\n" NS "<invoke name=\"f\">" NS "<any>" NS "<a>1" NS "</a>", "", "", 1,
+         "{\"any\":", CUT},
+    };
+
+    (void)state;
+    CHECK_ALL(cases);
+}
+
 static void test_streams(void **state)
 {
     static const struct {
@@ -285,8 +316,8 @@ static void test_streams(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),  cmocka_unit_test(test_calls),   cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_types), cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_text),  cmocka_unit_test(test_calls),  cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_types), cmocka_unit_test(test_nested), cmocka_unit_test(test_streams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
