@@ -7,6 +7,8 @@
 #include "cairn/model.h"
 #include "cairn/text.h" /* IWYU pragma: export */
 
+struct cairn_reply_opts;
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -66,6 +68,11 @@ typedef struct cairn_request {
     bool keep_special;  /* special tokens appear in the text */
     bool want_progress; /* PROGRESS events during prefill */
     uint32_t choice;    /* index of this choice among those of one seed (n > 1) */
+    /* Tokens that thoughts may have in all; the tokens that close a thought follow the last, as if
+       drawn.  -1: no limit, and so without `reply`, which says how the model writes thoughts and
+       whether the prompt ends in one (family or template_text, prompt); borrowed during submit. */
+    int32_t think_budget;
+    const struct cairn_reply_opts *reply;
 } cairn_request;
 
 typedef enum cairn_event_kind { CAIRN_EV_PROGRESS, CAIRN_EV_TOKEN, CAIRN_EV_DONE } cairn_event_kind;

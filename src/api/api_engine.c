@@ -24,7 +24,8 @@ void cairn_request_init(cairn_request *r)
 {
     *r = (cairn_request){.struct_size = sizeof *r,
                          .sampling = {.top_p = 1.0f, .repetition_penalty = 1.0f},
-                         .n_logprobs = -1};
+                         .n_logprobs = -1,
+                         .think_budget = -1};
 }
 
 cairn_status cairn_engine_open(cairn_model *m, const cairn_engine_opts *o, cairn_engine **out,

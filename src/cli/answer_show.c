@@ -25,22 +25,27 @@ static void on_event(void *ctx, const cairn_reply_event *ev)
     buf_str(thought ? &s->thought : &s->content, ev->text);
 }
 
-cairn_status answer_show_init(answer_show *s, const cairn_engine *e, cairn_str prompt,
-                              cairn_diag *dg)
+void answer_show_opts(cairn_reply_opts *o, const cairn_engine *e, cairn_str prompt)
 {
     const cairn_model *m = cairn_engine_model(e);
     cairn_model_info info;
+    cairn_model_info_init(&info);
+    cairn_model_get_info(m, &info);
+    cairn_reply_opts_init(o);
+    o->template_text = cairn_text_template(cairn_model_text(m), false);
+    o->hint = str_of(info.family ? info.family : "");
+    o->prompt = prompt;
+}
+
+cairn_status answer_show_init(answer_show *s, const cairn_engine *e, cairn_str prompt,
+                              cairn_diag *dg)
+{
     cairn_reply_opts o;
     *s = (answer_show){0};
     buf_init(&s->out, MEM_MISC);
     buf_init(&s->content, MEM_MISC);
     buf_init(&s->thought, MEM_MISC);
-    cairn_model_info_init(&info);
-    cairn_model_get_info(m, &info);
-    cairn_reply_opts_init(&o);
-    o.template_text = cairn_text_template(cairn_model_text(m), false);
-    o.hint = str_of(info.family ? info.family : "");
-    o.prompt = prompt;
+    answer_show_opts(&o, e, prompt);
     return cairn_reply_new(&o, on_event, s, &s->reply, dg);
 }
 

@@ -13,6 +13,8 @@ typedef struct answer_show { /* zeroed is fine to deinit */
     bool dim;
 } answer_show;
 
+/* How the engine's model writes its reply to `prompt`; valid as long as both. */
+void answer_show_opts(cairn_reply_opts *o, const cairn_engine *e, cairn_str prompt);
 /* For one reply to `prompt`, the rendered one, by the engine's model.  `s` must not move afterwards. */
 cairn_status answer_show_init(answer_show *s, const cairn_engine *e, cairn_str prompt,
                               cairn_diag *dg);

@@ -87,12 +87,15 @@ static cairn_status turn(cairn_engine *e, const cairn_text *t, const cairn_reque
     cairn_bytes prompt = {0};
     cairn_ids ids = {0};
     cairn_request q = *r;
+    cairn_reply_opts how;
     answer_result res = {0};
     answer_show show = {0};
     const size_t before = conversation->len;
     chat_loop_say(conversation, "user", str_of(line));
     TRY_GOTO(chat_loop_prompt(t, conversation, &prompt, &ids, dg), out);
     TRY_GOTO(answer_show_init(&show, e, (cairn_str){prompt.ptr, prompt.len}, dg), out);
+    answer_show_opts(&how, e, (cairn_str){prompt.ptr, prompt.len});
+    q.reply = &how;
     q.ids = ids.ptr;
     q.n_ids = ids.len;
     TRY_GOTO(answer_stream(e, &q, &show, &res, dg), out);

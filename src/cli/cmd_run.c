@@ -15,7 +15,7 @@ enum { PROMPT_MAX = 64 << 20 }; /* four bytes for each position that any context
 
 typedef struct run_flags {
     const char *model, *prompt, *file, *system, *compute;
-    int64_t n, top_k, seed, threads, ctx;
+    int64_t n, top_k, seed, threads, ctx, think_budget;
     double temp, top_p, min_p, repetition;
     bool raw, verbose, seed_given;
 } run_flags;
@@ -23,6 +23,7 @@ typedef struct run_flags {
 static void read_sampling(const run_flags *f, cairn_request *r)
 {
     r->max_tokens = f->n > 0 ? (int32_t)f->n : 0;
+    r->think_budget = (int32_t)f->think_budget;
     r->sampling.temperature = (float)f->temp;
     r->sampling.top_k = (int32_t)f->top_k;
     r->sampling.top_p = (float)f->top_p;
@@ -71,6 +72,7 @@ static cairn_status answer_once(cairn_engine *e, const cairn_text *t, const run_
     cairn_bytes prompt = {0};
     cairn_ids ids = {0};
     cairn_request r;
+    cairn_reply_opts how;
     answer_result res = {0};
     answer_show show = {0};
     cairn_request_init(&r);
@@ -80,6 +82,8 @@ static cairn_status answer_once(cairn_engine *e, const cairn_text *t, const run_
     TRY_GOTO(make_prompt(t, f, text, &prompt, &ids, dg), out);
     if (prompt.len && isatty(STDOUT_FILENO))
         TRY_GOTO(answer_show_init(&show, e, (cairn_str){prompt.ptr, prompt.len}, dg), out);
+    answer_show_opts(&how, e, (cairn_str){prompt.ptr, prompt.len});
+    if (prompt.len) r.reply = &how;
     r.ids = ids.ptr;
     r.n_ids = ids.len;
     answer_catch_interrupt();
@@ -150,12 +154,16 @@ out:
 
 int cmd_run(const command *c, int argc, char **argv)
 {
-    run_flags f = {.n = -1, .temp = 0.7, .top_p = 1, .min_p = 0.05, .repetition = 1};
+    run_flags f = {
+        .n = -1, .think_budget = -1, .temp = 0.7, .top_p = 1, .min_p = 0.05, .repetition = 1};
     const flag table[] = {
         {"--prompt", "-p", FLAG_STR, &f.prompt, "TEXT: what to answer", 0, 0, NULL},
         {"--file", "-f", FLAG_STR, &f.file, "FILE: likewise ('-': standard input)", 0, 0, NULL},
         {"--tokens", "-n", FLAG_INT, &f.n,
          "N: at most so many; 0: none, -1: what the context holds (-1)", -1, CAIRN_MAX_CTX, NULL},
+        {"--think-budget", NULL, FLAG_INT, &f.think_budget,
+         "N: tokens of thought at most, then the answer; -1: any number (-1)", -1, CAIRN_MAX_CTX,
+         NULL},
         {"--temp", NULL, FLAG_NUM, &f.temp, "T: temperature, 0: greedy (0.7)", 0, 100, NULL},
         {"--top-k", NULL, FLAG_INT, &f.top_k, "K: only the K likeliest, 0: all", 0, 1 << 24, NULL},
         {"--top-p", NULL, FLAG_NUM, &f.top_p, "P: only the likeliest that reach P, 1: all (1)", 0,
@@ -181,6 +189,8 @@ int cmd_run(const command *c, int argc, char **argv)
         return code;
     if (f.n == 0 && !f.prompt && !f.file && isatty(STDIN_FILENO))
         return cli_usage(c, "-n: found \"0\" for a conversation; expected -1 or more than 0");
+    if (f.raw && f.think_budget >= 0)
+        return cli_usage(c, "--think-budget: found --raw; expected the chat template's thoughts");
     if (f.prompt && f.file) return cli_usage(c, "run: expected one of -p PROMPT and -f FILE");
     cairn_diag dg = {0};
     cairn_finish finish = CAIRN_FINISH_STOP;

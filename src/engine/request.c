@@ -68,7 +68,8 @@ static cairn_status copy(request *r, const cairn_request *q, const request_env *
     if (n_bias) memcpy(bias, q->sampling.bias, n_bias * sizeof *bias);
     r->how.bias = bias;
     const size_t n_new = (size_t)(r->max_ids - r->n_prompt);
-    return stream_init(&r->stream, env->tok, q->keep_special, q->stop, q->n_stop, n_new, &r->a, dg);
+    TRY(stream_init(&r->stream, env->tok, q->keep_special, q->stop, q->n_stop, n_new, &r->a, dg));
+    return think_init(&r->think, env->tok, env->vocab, q->think_budget, q->reply, n_new, dg);
 }
 
 cairn_status request_new(const cairn_request *q, const request_env *env, cairn_event_fn fn,
@@ -103,6 +104,7 @@ void request_free(request *r)
 {
     if (!r) return;
     stream_deinit(&r->stream);
+    think_deinit(&r->think);
     arena_deinit(&r->a);
     mem_free(r);
 }

@@ -5,6 +5,7 @@
 
 #include "cache/cache.h"
 #include "engine/stream.h"
+#include "engine/think.h"
 #include "text/tok.h"
 
 typedef enum request_state {
@@ -36,6 +37,7 @@ typedef struct request {
     int32_t n_ids, n_done; /* known; computed */
     int32_t i_out;         /* its logits in this step; -1: none */
     stream stream;
+    think think;
     uint64_t start_ns, first_ns; /* admission; first token */
 } request;
 

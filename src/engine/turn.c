@@ -2,7 +2,7 @@
 
    Invariants: `mine` holds active requests first, then queued ones, both in order of arrival; each
    accepted request leaves through `finish`, which sends its one DONE event with no lock held.  From
-   admission to DONE a turn allocates nothing. */
+   admission to DONE a turn allocates nothing, but for the markup of a reply whose thoughts have a budget. */
 #include <assert.h>
 
 #include "base/diag.h"
@@ -180,7 +180,12 @@ static bool take_token(engine *e, int32_t i)
     cairn_diag dg = {0};
     sample_out s;
     cairn_str text;
-    const sample_in in = {&r->how, r->choice, r->ids, r->n_prompt, r->n_ids, r->n_logprobs};
+    sample_in in = {&r->how, r->choice, r->ids, r->n_prompt, r->n_ids, r->n_logprobs, NULL};
+    cairn_status st = think_next(&r->think, &in.forced);
+    if (st != CAIRN_OK) {
+        finish_text_error(e, i, st);
+        return true;
+    }
     if (sample_step(e->sampler, stepper_logits(e->stepper, r->i_out), &in, &s, &dg) != CAIRN_OK) {
         finish(e, i, CAIRN_FINISH_ERROR, no_text, &dg);
         return true;
@@ -193,7 +198,8 @@ static bool take_token(engine *e, int32_t i)
     }
     r->ids[r->n_ids++] = s.id;
     e->stats.generated_tokens++;
-    const cairn_status st = stream_feed(&r->stream, s.id, &text);
+    st = think_feed(&r->think, s.id);
+    if (st == CAIRN_OK) st = stream_feed(&r->stream, s.id, &text);
     if (st != CAIRN_OK) {
         finish_text_error(e, i, st);
         return true;

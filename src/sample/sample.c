@@ -260,15 +260,15 @@ cairn_status sample_step(sampler *s, float *logits, const sample_in *in, sample_
     if (best < 0)
         return diag_set(dg, CAIRN_E_INTERNAL,
                         "logits of position %d are not finite or exclude every token", in->n_ids);
-    *out = (sample_out){.id = best};
-    const bool greedy = in->how->temperature < LEAST_TEMPERATURE;
+    *out = (sample_out){.id = in->forced ? *in->forced : best};
+    const bool greedy = in->forced || in->how->temperature < LEAST_TEMPERATURE;
     if (greedy && in->n_logprobs < 0) return CAIRN_OK;
     const bool wants = in->n_logprobs >= 0;
     double sum = 0;
     if (wants || in->how->top_p < 1.0f) sum = weigh(s, logits, s->vocab, logits[best], 1.0f);
     const double lse = wants ? (double)logits[best] + fmath_log(sum) : 0;
     find_top(logits, s->vocab, in->n_logprobs, out);
-    out->logprob = logits[best];
+    out->logprob = logits[out->id];
     if (!greedy) choose(s, logits, best, sum, in, out);
     report(wants, lse, out);
     return CAIRN_OK;

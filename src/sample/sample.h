@@ -21,7 +21,8 @@ typedef struct sample_in {
     uint32_t choice;
     const int32_t *ids; /* the sequence so far; position n_ids is being sampled */
     int32_t n_prompt, n_ids;
-    int32_t n_logprobs; /* as in cairn_request */
+    int32_t n_logprobs;    /* as in cairn_request */
+    const int32_t *forced; /* the id that comes, whatever its chance; NULL: it is drawn */
 } sample_in;
 
 typedef struct sample_out {

@@ -199,6 +199,13 @@ static bool make_readers(prompt *p, cairn_str text)
         return fault(p, openai_status(st), "tools",
                      st == CAIRN_E_NOMEM ? "out_of_memory" : "invalid_value", "%s", dg.message);
     if (readers_keep_special(p->readers)) a->rq.keep_special = true;
+    if (a->rq.think_budget >= 0) {
+        const size_t n = text.len < sizeof p->tail ? text.len : sizeof p->tail;
+        memcpy(p->tail, text.ptr + text.len - n, n);
+        p->reply = o;
+        p->reply.prompt = (cairn_str){p->tail, n};
+        a->rq.reply = &p->reply;
+    }
     return true;
 }
 

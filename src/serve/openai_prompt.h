@@ -20,9 +20,11 @@ typedef struct prompt { /* zeroed is fine to deinit */
     chat_ask ask;
     const served_model *model;
     cairn_ids ids;
-    readers *readers; /* of what will be answered; ask.rq.keep_special is as they want it */
-    buf kwargs;       /* JSON object for the template, or empty */
-    buf text;         /* prompt_render: the body of the reply */
+    cairn_reply_opts reply; /* how it will be told, where thoughts have a budget: ask.rq.reply */
+    char tail[128];         /* of the prompt: where the reply starts */
+    readers *readers;       /* of what will be answered; ask.rq.keep_special is as they want it */
+    buf kwargs;             /* JSON object for the template, or empty */
+    buf text;               /* prompt_render: the body of the reply */
     prompt_fault fault;
 } prompt;
 

@@ -89,6 +89,8 @@ static cairn_status read_ints(json_val root, chat_ask *a, chat_fault *f)
     if (a->rq.sampling.top_k < 0) a->rq.sampling.top_k = 0; /* -1: off, as others write it */
     TRY(want_int(root, "repetition_context_size", 0, INT32_MAX, &window, f));
     a->rq.sampling.repetition_window = window;
+    TRY(want_int(root, "thinking_budget_tokens", -1, INT32_MAX, &a->rq.think_budget, f));
+    TRY(want_int(root, "reasoning_budget_tokens", -1, INT32_MAX, &a->rq.think_budget, f));
     TRY(want_int(root, "max_tokens", 1, INT32_MAX, &a->rq.max_tokens, f));
     TRY(want_int(root, "max_completion_tokens", 1, INT32_MAX, &a->rq.max_tokens, f));
     return want_int(root, "n", 1, CHAT_MAX_CHOICES, &a->n, f);

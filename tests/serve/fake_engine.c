@@ -285,7 +285,7 @@ void cairn_engine_opts_init(cairn_engine_opts *o)
 
 void cairn_request_init(cairn_request *r)
 {
-    *r = (cairn_request){.struct_size = sizeof *r, .n_logprobs = -1};
+    *r = (cairn_request){.struct_size = sizeof *r, .n_logprobs = -1, .think_budget = -1};
     r->sampling.top_p = 1;
     r->sampling.repetition_penalty = 1;
 }

@@ -52,7 +52,7 @@ static void reported_distribution(void **state)
     for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
         const golden *g = &goldens[i];
         const cairn_sampling how = how_of(g);
-        const sample_in in = {&how, 0, g->ids, g->n_prompt, N_IDS, CAIRN_MAX_LOGPROBS};
+        const sample_in in = {&how, 0, g->ids, g->n_prompt, N_IDS, CAIRN_MAX_LOGPROBS, NULL};
         sample_out out;
         float x[VOCAB];
         memcpy(x, g->logits, sizeof x);
@@ -63,6 +63,27 @@ static void reported_distribution(void **state)
         for (int32_t k = 0; k < out.n_top; k++) {
             assert_true(fabs((double)out.top[k].logprob - g->logprob[out.top[k].id]) < 1e-5);
             if (k > 0) assert_true(out.top[k - 1].logprob >= out.top[k].logprob);
+        }
+    }
+    sampler_free(s);
+}
+
+/* A token that must come has the log-probability that it would have been drawn with. */
+static void forced_tokens(void **state)
+{
+    (void)state;
+    sampler *s = make(VOCAB);
+    for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
+        const golden *g = &goldens[i];
+        const cairn_sampling how = how_of(g);
+        for (int32_t id = 0; id < VOCAB; id++) {
+            const sample_in in = {&how, 0, g->ids, g->n_prompt, N_IDS, i % 2 ? 2 : -1, &id};
+            sample_out out;
+            float x[VOCAB];
+            memcpy(x, g->logits, sizeof x);
+            assert_ok(sample_step(s, x, &in, &out, NULL));
+            assert_int_equal(out.id, id);
+            if (i % 2) assert_true(fabs((double)out.logprob - g->logprob[id]) < 1e-5);
         }
     }
     sampler_free(s);
@@ -84,7 +105,7 @@ static void draws(void **state)
         how.repetition_penalty = 1;
         how.presence_penalty = how.frequency_penalty = 0;
         for (int32_t n = 0; n < 40000; n++) {
-            const sample_in in = {&how, (uint32_t)n & 1, ids, 0, n / 2, -1};
+            const sample_in in = {&how, (uint32_t)n & 1, ids, 0, n / 2, -1, NULL};
             sample_out out;
             float x[VOCAB];
             for (int k = 0; k < VOCAB; k++) x[k] = (float)g->logprob[k];
@@ -106,7 +127,7 @@ static int32_t step_at(sampler *s, const float *logits, const cairn_sampling *ho
 {
     static int32_t ids[1000];
     static float x[600];
-    const sample_in in = {how, 0, ids, n, n, -1};
+    const sample_in in = {how, 0, ids, n, n, -1, NULL};
     sample_out out = {.id = -7};
     memcpy(x, logits, sizeof x);
     *st = sample_step(s, x, &in, &out, dg);
@@ -190,7 +211,7 @@ static void randomness(void **state)
             for (int32_t n = 0; n < 64; n++) {
                 const cairn_sampling how = {
                     .temperature = 1, .top_p = 1, .repetition_penalty = 1, .seed = seed};
-                const sample_in in = {&how, choice, ids, n / 2, n, -1};
+                const sample_in in = {&how, choice, ids, n / 2, n, -1, NULL};
                 sample_out a, b;
                 float x[VOCAB] = {0}, y[VOCAB] = {0};
                 assert_ok(sample_step(s, x, &in, &a, NULL));
@@ -311,6 +332,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reported_distribution),
+        cmocka_unit_test(forced_tokens),
         cmocka_unit_test(draws),
         cmocka_unit_test(ties_go_to_the_lower_id),
         cmocka_unit_test(hostile_logits),

@@ -1,0 +1,29 @@
+/* A budget for thinking: follows one reply beside its stream, counts the tokens of thoughts, and says
+   which tokens close one that has spent it.  Engine thread. */
+#ifndef ENGINE_THINK_H
+#define ENGINE_THINK_H
+
+#include "base/buf.h"
+#include "cairn/engine.h"
+#include "text/detok.h"
+
+typedef struct think {
+    struct reply *reply; /* NULL: no budget */
+    detok *detok;        /* its own: special tokens are markup here, whatever the request hides */
+    const tok *tok;
+    int32_t vocab, budget, n_thought;
+    bool whole;  /* the last token ended in no half character */
+    buf closing; /* ids that close the thought */
+    size_t at;   /* what came of it, in bytes */
+} think;
+
+/* `budget` < 0 or no `how`: nothing is followed.  Feeding n_ids ids allocates for the reply's markup
+   alone. */
+cairn_status think_init(think *t, const tok *tk, int32_t vocab, int32_t budget,
+                        const struct cairn_reply_opts *how, size_t n_ids, cairn_diag *dg);
+void think_deinit(think *t); /* zeroed is fine */
+/* The id that must come next; NULL: any may.  Valid until the next call. */
+cairn_status think_next(think *t, const int32_t **id);
+cairn_status think_feed(think *t, int32_t id); /* what came */
+
+#endif
