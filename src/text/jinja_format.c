@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/utf8.h"
 #include "text/jinja_big.h"
 
 static void group_digits(const char *s, size_t n, char comma, size_t every, buf *b)
@@ -37,6 +38,31 @@ void jformat_drop(buf *part, buf *b)
 {
     b->no_memory |= part->no_memory;
     buf_deinit(part);
+}
+
+static void put_ascii(cairn_str s, buf *b)
+{
+    uint32_t cp;
+    for (size_t i = 0; i < s.len;) {
+        const int k = utf8_decode(s.ptr + i, s.len - i, &cp);
+        i += (size_t)(k > 0 ? k : 1);
+        if (cp < 0x80)
+            buf_byte(b, (char)cp);
+        else
+            buf_printf(b, cp < 0x100 ? "\\x%02x" : cp < 0x10000 ? "\\u%04x" : "\\U%08x", cp);
+    }
+}
+
+bool jformat_as(jrun *r, char how, jv v, buf *b)
+{
+    if (how == 's') return jv_print(r, v, b);
+    if (how == 'r') return jv_repr(r, v, b, 0);
+    buf t;
+    buf_init(&t, MEM_TEXT);
+    const bool ok = jv_repr(r, v, &t, 0);
+    if (ok) put_ascii(buf_view(&t), b);
+    jformat_drop(&t, b);
+    return ok;
 }
 
 void jformat_number(const jspec *sp, bool negative, const char *prefix, cairn_str digits, buf *b)

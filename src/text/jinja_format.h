@@ -22,6 +22,7 @@ typedef struct jspec {
 void jformat_number(const jspec *sp, bool negative, const char *prefix, cairn_str digits, buf *b);
 bool jformat_int(jrun *r, const jspec *sp, jv v, buf *b); /* v: whole */
 void jformat_float(const jspec *sp, double x, buf *b);
+bool jformat_as(jrun *r, char how, jv v, buf *b); /* Python's str, repr or ascii: s, r or a */
 void jformat_text(const jspec *sp, cairn_str s, char align, buf *b);
 /* Ends a part that went into b: a failure of the part is one of the whole. */
 void jformat_drop(buf *part, buf *b);

@@ -143,9 +143,8 @@ static bool brace_one(jrun *r, cairn_str f, const jcall *c, numbering *nr, buf *
     if (!strchr("rsa", conversion)) return jfail(r, "unknown conversion '%c'", conversion);
     buf t;
     buf_init(&t, MEM_TEXT);
-    bool ok = conversion == 's' ? jv_print(r, v, &t) : jv_repr(r, v, &t, 0);
-    ok = ok && buf_status(&t) == CAIRN_OK && jv_copy(r, buf_view(&t), &v) &&
-         brace_put(r, v, text, b);
+    const bool ok = jformat_as(r, conversion, v, &t) && buf_status(&t) == CAIRN_OK &&
+                    jv_copy(r, buf_view(&t), &v) && brace_put(r, v, text, b);
     jformat_drop(&t, b);
     return ok;
 }

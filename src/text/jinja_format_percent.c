@@ -64,7 +64,7 @@ static bool percent_text(jrun *r, const jspec *s, jv v, buf *b)
 {
     buf t;
     buf_init(&t, MEM_TEXT);
-    bool ok = s->type == 's' ? jv_print(r, v, &t) : jv_repr(r, v, &t, 0);
+    const bool ok = jformat_as(r, s->type, v, &t);
     if (ok) jformat_text(s, buf_view(&t), s->align ? s->align : '>', b);
     jformat_drop(&t, b);
     return ok;
