@@ -39,6 +39,12 @@ CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_detokenize(const cairn_text *t,
                                                             size_t n, bool keep_special,
                                                             cairn_bytes *out, cairn_diag *dg);
 
+/* Where in that text each id stands: spans[2i] to spans[2i + 1], in bytes; `spans` has room for 2n.  Ids
+   that share a character share its span. */
+CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_spans(const cairn_text *t, const int32_t *ids,
+                                                       size_t n, bool keep_special, size_t *spans,
+                                                       cairn_diag *dg);
+
 typedef struct cairn_render_opts { /* borrowed during the call */
     uint32_t struct_size;          /* set by cairn_render_opts_init */
     cairn_str messages;            /* JSON array of OpenAI messages; used unchanged */

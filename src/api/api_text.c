@@ -56,6 +56,12 @@ cairn_status cairn_text_detokenize(const cairn_text *t, const int32_t *ids, size
     return st;
 }
 
+cairn_status cairn_text_spans(const cairn_text *t, const int32_t *ids, size_t n, bool keep_special,
+                              size_t *spans, cairn_diag *dg)
+{
+    return tok_spans(t->f.tok, ids, n, keep_special, spans, dg);
+}
+
 void cairn_render_opts_init(cairn_render_opts *o)
 {
     *o = (cairn_render_opts){.struct_size = sizeof *o};

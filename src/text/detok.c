@@ -20,6 +20,7 @@ struct detok {
     buf run;          /* byte pieces, or the start of a character */
     buf tail;         /* what strip_right may take */
     cairn_str held;   /* BPEDecoder: the last piece from its first word_end on */
+    size_t own;       /* where in the text the last piece begins, if what was held came before it */
     buf text;         /* the answer of the last call */
 };
 
@@ -181,6 +182,7 @@ static void feed_words(detok *d, cairn_str s)
     size_t cut = str_find(s, d->t->dec.word_end, 0);
 
     emit_held(d, false);
+    d->own = d->text.len + d->tail.len;
     if (cut == SIZE_MAX) cut = s.len;
     emit(d, s.ptr, cut);
     d->held = str_sub(s, cut, s.len - cut);
@@ -226,6 +228,7 @@ static void feed(detok *d, int32_t id)
         emit_run_strict(d);
     else
         emit_run_lossy(d, true);
+    d->own = d->text.len + d->tail.len;
     if (first && dec->drop_first) {
         emit_first(d, id);
         return;
@@ -274,6 +277,91 @@ cairn_status detok_end(detok *d, cairn_str *text)
     TRY(state(d));
     *text = buf_view(&d->text);
     return CAIRN_OK;
+}
+
+typedef struct spanner {
+    detok d;
+    size_t *spans;
+    size_t n_open, at; /* ids whose end is not known, and where what is held will stand */
+} spanner;
+
+static bool continues(char c)
+{
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+static size_t place(const detok *d)
+{
+    return d->text.len + d->tail.len;
+}
+
+/* What was held by the ids before i is text now, up to `end`.  A run of byte pieces gave each its byte of a
+   character, or U+FFFD; else they share all of it. */
+static void close_spans(spanner *s, size_t i, size_t end)
+{
+    const size_t n = s->n_open, len = end - s->at;
+    const bool run = s->d.t->dec.byte_runs && end <= s->d.text.len;
+    const bool bytes = run && len == n, lost = run && len == 3 * n;
+    const char *p = s->d.text.ptr + s->at;
+
+    s->n_open = 0;
+    for (size_t k = 0; k < n; k++) {
+        size_t *pair = &s->spans[2 * (i - n + k)];
+        size_t from = lost ? 3 * k : k, to = lost ? from + 3 : from + 1;
+        pair[1] = end;
+        if (!bytes && !lost) continue;
+        while (bytes && from > 0 && continues(p[from])) from--;
+        while (bytes && to < len && continues(p[to])) to++;
+        pair[0] = s->at + from;
+        pair[1] = s->at + to;
+    }
+}
+
+static void feed_span(spanner *s, size_t i, int32_t id)
+{
+    detok *d = &s->d;
+    const size_t before = place(d);
+
+    d->own = SIZE_MAX;
+    feed(d, id);
+    const size_t own = d->own, now = place(d);
+    s->spans[2 * i] = own != SIZE_MAX ? own : before;
+    if (s->n_open && now > s->at) {
+        uint32_t cp;
+        const bool shown = s->at < d->text.len; /* else a Strip may take it */
+        const size_t len = shown ? uc_next(d->text.ptr + s->at, &cp) : now - s->at;
+        close_spans(s, i, own != SIZE_MAX ? own : s->at + len);
+    }
+    if (d->run.len || d->held.len) {
+        if (!s->n_open) s->at = now;
+        s->n_open++;
+    } else {
+        s->spans[2 * i + 1] = now;
+    }
+}
+
+cairn_status tok_spans(const tok *t, const int32_t *ids, size_t n, bool keep_special, size_t *spans,
+                       cairn_diag *dg)
+{
+    spanner s = {.spans = spans};
+    cairn_status st = CAIRN_OK;
+
+    detok_init(&s.d, t, keep_special);
+    for (size_t i = 0; i < n && st == CAIRN_OK; i++) {
+        if (ids[i] < 0)
+            st = diag_set(dg, CAIRN_E_ARG, "id %d at place %zu; expected 0 or more", ids[i], i);
+        else
+            feed_span(&s, i, ids[i]);
+    }
+    if (st == CAIRN_OK) {
+        finish(&s.d);
+        st = state(&s.d);
+        close_spans(&s, n, s.d.text.len);
+        for (size_t i = 0; i < 2 * n; i++)
+            if (spans[i] > s.d.text.len) spans[i] = s.d.text.len;
+    }
+    detok_deinit(&s.d);
+    return st;
 }
 
 cairn_status tok_decode(const tok *t, const int32_t *ids, size_t n, bool keep_special, buf *out,

@@ -14,5 +14,9 @@ cairn_status detok_reserve(detok *d, size_t n);
 /* `text` is valid until the next call.  An id without a piece has none; a negative one is E_ARG. */
 cairn_status detok_feed(detok *d, int32_t id, cairn_str *text);
 cairn_status detok_end(detok *d, cairn_str *text); /* what is held */
+/* Where in tok_decode's text of n ids each one stands: spans[2i] to spans[2i + 1], in bytes.  Ids that share
+   a character, or a run of bytes that is no text, share its span. */
+cairn_status tok_spans(const tok *t, const int32_t *ids, size_t n, bool keep_special, size_t *spans,
+                       cairn_diag *dg);
 
 #endif

@@ -2,7 +2,8 @@
    line.  {"s": text, "flags": n} → [ids]; {"ids": [...], "keep": bool} → {"text": …, "stream": …};
    {"time": text, "n": repetitions} → CPU seconds of the quickest; {"ids": [...], "cuts": true} → the pieces
    as they stream, for each number of ids what its end would add, and whether no piece splits a character;
-   {"ids": [...], "repeat": n} → CPU seconds of streaming them n times over.  Arguments: a GGUF, a
+   {"ids": [...], "repeat": n} → CPU seconds of streaming them n times over; {"ids": [...], "spans": true} →
+   where each stands in the text.  Arguments: a GGUF, a
    tokenizer.json, a SentencePiece .model or a tiktoken file, and optionally a tokenizer_config.json. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -214,7 +215,25 @@ static cairn_status answer_repeat(const tok *t, json_val req, const buf *ids, js
     return st;
 }
 
-static cairn_status answer_stream(const tok *t, json_val req, json_writer *w)
+static cairn_status answer_spans(const tok *t, json_val req, const buf *ids, json_writer *w,
+                                 cairn_diag *dg)
+{
+    const size_t n = ids->len / sizeof(int32_t);
+    buf spans;
+
+    buf_init(&spans, MEM_TEXT);
+    size_t *at = buf_grow(&spans, 2 * n * sizeof *at);
+    cairn_status st = at ? tok_spans(t, (const int32_t *)(const void *)ids->ptr, n,
+                                     json_bool(json_get(req, "keep"), false), at, dg)
+                         : CAIRN_E_NOMEM;
+    json_w_arr(w);
+    for (size_t i = 0; st == CAIRN_OK && i < 2 * n; i++) json_w_uint(w, at[i]);
+    json_w_end_arr(w);
+    buf_deinit(&spans);
+    return st;
+}
+
+static cairn_status answer_stream(const tok *t, json_val req, json_writer *w, cairn_diag *dg)
 {
     json_iter it = json_each(json_get(req, "ids"));
     cairn_status st;
@@ -226,8 +245,12 @@ static cairn_status answer_stream(const tok *t, json_val req, json_writer *w)
         const int32_t id = (int32_t)json_int(v, -1);
         buf_put(&ids, &id, sizeof id);
     }
-    st = json_bool(json_get(req, "cuts"), false) ? answer_cuts(t, req, &ids, w)
-                                                 : answer_repeat(t, req, &ids, w);
+    if (json_bool(json_get(req, "cuts"), false))
+        st = answer_cuts(t, req, &ids, w);
+    else if (json_bool(json_get(req, "spans"), false))
+        st = answer_spans(t, req, &ids, w, dg);
+    else
+        st = answer_repeat(t, req, &ids, w);
     buf_deinit(&ids);
     return st;
 }
@@ -244,8 +267,10 @@ static cairn_status answer(const tok *t, cairn_str line, buf *out, cairn_diag *d
         st = answer_ids(t, req, &w, dg);
     else if (json_typeof(json_get(req, "time")) == JSON_STR)
         st = answer_time(t, req, &w, dg);
-    else if (json_bool(json_get(req, "cuts"), false) || json_int(json_get(req, "repeat"), 0))
-        st = answer_stream(t, req, &w);
+    else if (json_typeof(json_get(req, "cuts")) == JSON_BOOL ||
+             json_typeof(json_get(req, "spans")) == JSON_BOOL ||
+             json_int(json_get(req, "repeat"), 0))
+        st = answer_stream(t, req, &w, dg);
     else
         st = answer_text(t, req, &w, dg);
     json_free(doc);
