@@ -1,4 +1,5 @@
 /* Filters that take a whole sequence: order, ends, aggregates, groups. */
+#include "text/jinja_big.h"
 #include "text/jinja_run.h"
 
 /* "a.b.0": names and indices, in a list; the empty list for no attribute. */
@@ -333,8 +334,9 @@ static bool batch_now(jrun *r, jv in, const jv *arg, jv *out)
         }
         if (!jlist_push(r, &one, &cap_one, in.u.list->v[i])) return false;
     }
-    if (fill && one.u.list->n && !jv_is_num(arg[0]))
-        return jfail(r, "batch: the number must be an integer");
+    const bool big = arg[0].t == J_BIG && !arg[0].u.big->neg;
+    if (fill && one.u.list->n && (big || !jv_is_num(arg[0])))
+        return jfail(r, "batch: the number must be an integer below 2^63");
     while (fill && one.u.list->n && one.u.list->n < n)
         if (!jsteps(r, 1) || !jlist_push(r, &one, &cap_one, arg[1])) return false;
     if (one.u.list->n && !jlist_push(r, &all, &cap, one)) return false;

@@ -199,6 +199,9 @@ bool jv_contains(jrun *r, jv item, jv in, bool *out)
     case J_RANGE:
         *out = range_contains(in.u.range, item);
         return jsteps(r, (uint64_t)in.u.range->n / 16);
+    case J_VIEW: /* of keys: they are looked up, like a dict's */
+        if (in.flag & J_KEYS && !jv_hashable(r, item)) return false;
+        break;
     default:
         break;
     }
