@@ -104,7 +104,4 @@ void kern_vec_avx512(kern_vec *v);
 void kern_attend_avx512(kern_vec *v);
 void kern_delta_avx512(kern_vec *v);
 
-/* The reference's delta on columns from `first` on. */
-void kern_delta_columns(const kern_delta *d, int32_t first);
-
 #endif

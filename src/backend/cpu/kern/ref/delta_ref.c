@@ -3,29 +3,23 @@
 
 #include "backend/cpu/kern/kern_vec.h"
 
-void kern_delta_columns(const kern_delta *d, int32_t first)
+static void delta(const kern_delta *d)
 {
-    for (int32_t j = first; j < d->n_value; j++) {
-        float sum = 0.0f;
-        for (int32_t i = 0; i < d->n_key; i++) {
-            float *s = d->s + (size_t)i * (size_t)d->n_value + j;
-            *s *= d->decay;
-            sum = fmaf(*s, d->k[i], sum);
+    for (int32_t j = 0; j < d->n_value; j++) {
+        float *s = d->s + j, sum = 0.0f;
+        const size_t ld = (size_t)d->n_value;
+        for (size_t i = 0; i < (size_t)d->n_key; i++) {
+            s[i * ld] *= d->decay;
+            sum = fmaf(s[i * ld], d->k[i], sum);
         }
         const float change = (d->v[j] - sum) * d->beta;
         sum = 0.0f;
-        for (int32_t i = 0; i < d->n_key; i++) {
-            float *s = d->s + (size_t)i * (size_t)d->n_value + j;
-            *s = fmaf(d->k[i], change, *s);
-            sum = fmaf(*s, d->q[i], sum);
+        for (size_t i = 0; i < (size_t)d->n_key; i++) {
+            s[i * ld] = fmaf(d->k[i], change, s[i * ld]);
+            sum = fmaf(s[i * ld], d->q[i], sum);
         }
         d->y[j] = sum;
     }
-}
-
-static void delta(const kern_delta *d)
-{
-    kern_delta_columns(d, 0);
 }
 
 void kern_delta_ref(kern_vec *v)

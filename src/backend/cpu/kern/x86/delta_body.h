@@ -1,45 +1,58 @@
-/* The gated delta rule over columns of the state: what AVX2 and AVX-512 have in common.  Each includes it
-   once, after it has defined
+/* The gated delta rule over sixteen lanes, once for every width: a lane is a column of the state.
+   Included after lanes_LEVEL.h.
 
-     vf, LANES                a register of f32 and how many
-     vf_load, vf_store, vf_set, vf_mul, vf_sub, vf_fma (a·b + c)
+   Columns never mix, so any number of them beside one another gives the reference's bits.  The decayed
+   state is computed again instead of stored: one product, the same bits, half the stores. */
+#include "backend/cpu/kern/kern_vec.h"
 
-   Columns never mix, so any number of them beside one another gives the reference's bits. */
-enum { DELTA_WIDE = 4 }; /* registers of columns at once: enough chains to fill both FMA pipes */
+enum { DELTA_WIDE = 4 }; /* sixteens of columns at once: eight chains of AVX2, four of AVX-512 */
 
-/* n registers of columns from j on. */
-INLINE void delta_columns(const kern_delta *d, size_t j, const int n)
+INLINE v16 delta_load(const float *p, size_t left)
+{
+    return left < 16 ? loadf16_first(p, left) : loadf16(p);
+}
+
+INLINE void delta_store(float *p, v16 x, size_t left)
+{
+    if (left < 16)
+        store16_first(p, x, left);
+    else
+        store16(p, x);
+}
+
+/* n sixteens of columns from j on, of the last only the first `left`. */
+INLINE void delta_columns(const kern_delta *d, size_t j, const int n, const size_t left)
 {
     const size_t n_key = (size_t)d->n_key, ld = (size_t)d->n_value;
-    const vf decay = vf_set(d->decay), beta = vf_set(d->beta);
-    vf sum[DELTA_WIDE], change[DELTA_WIDE];
-    for (int c = 0; c < n; c++) sum[c] = vf_set(0.0f);
+    const v16 decay = set16(d->decay), beta = set16(d->beta);
+    v16 sum[DELTA_WIDE], change[DELTA_WIDE];
+    for (int c = 0; c < n; c++) sum[c] = set16(0.0f);
     for (size_t i = 0; i < n_key; i++)
         for (int c = 0; c < n; c++) {
-            float *s = d->s + i * ld + j + (size_t)c * LANES;
-            const vf left = vf_mul(vf_load(s), decay);
-            vf_store(s, left);
-            sum[c] = vf_fma(left, vf_set(d->k[i]), sum[c]);
+            const v16 s = delta_load(d->s + i * ld + j + 16 * (size_t)c, left);
+            sum[c] = fma16(mul16(s, decay), set16(d->k[i]), sum[c]);
         }
     for (int c = 0; c < n; c++) {
-        change[c] = vf_mul(vf_sub(vf_load(d->v + j + (size_t)c * LANES), sum[c]), beta);
-        sum[c] = vf_set(0.0f);
+        const v16 v = delta_load(d->v + j + 16 * (size_t)c, left);
+        change[c] = mul16(sub16(v, sum[c]), beta);
+        sum[c] = set16(0.0f);
     }
     for (size_t i = 0; i < n_key; i++)
         for (int c = 0; c < n; c++) {
-            float *s = d->s + i * ld + j + (size_t)c * LANES;
-            const vf now = vf_fma(vf_set(d->k[i]), change[c], vf_load(s));
-            vf_store(s, now);
-            sum[c] = vf_fma(now, vf_set(d->q[i]), sum[c]);
+            float *s = d->s + i * ld + j + 16 * (size_t)c;
+            const v16 old = mul16(delta_load(s, left), decay);
+            const v16 now = fma16(set16(d->k[i]), change[c], old);
+            delta_store(s, now, left);
+            sum[c] = fma16(now, set16(d->q[i]), sum[c]);
         }
-    for (int c = 0; c < n; c++) vf_store(d->y + j + (size_t)c * LANES, sum[c]);
+    for (int c = 0; c < n; c++) delta_store(d->y + j + 16 * (size_t)c, sum[c], left);
 }
 
-static void delta_all(const kern_delta *d)
+static void delta(const kern_delta *d)
 {
     const size_t n = (size_t)d->n_value;
     size_t j = 0;
-    for (; j + DELTA_WIDE * LANES <= n; j += DELTA_WIDE * LANES) delta_columns(d, j, DELTA_WIDE);
-    for (; j + LANES <= n; j += LANES) delta_columns(d, j, 1);
-    if (j < n) kern_delta_columns(d, (int32_t)j);
+    for (; j + 16 * DELTA_WIDE <= n; j += 16 * DELTA_WIDE) delta_columns(d, j, DELTA_WIDE, 16);
+    for (; j + 16 <= n; j += 16) delta_columns(d, j, 1, 16);
+    if (j < n) delta_columns(d, j, 1, n - j);
 }
