@@ -95,7 +95,8 @@ static cairn_status answer(chat *c, cairn_diag *dg)
     st = text_open(&c->reply) ? cairn_engine_submit(c->engine, &r, on_event, c, &id, dg)
                               : CAIRN_E_NOMEM;
     if (st == CAIRN_OK) {
-        sem_wait(&c->done);
+        while (sem_wait(&c->done) != 0) {
+        } /* interrupted by a signal */
         say(c, "assistant", c->reply.ptr, c->reply.len);
         puts("");
     }
@@ -112,7 +113,7 @@ static cairn_status converse(cairn_engine *e, cairn_diag *dg)
     ssize_t n;
     cairn_status st = text_open(&c.messages) ? CAIRN_OK : CAIRN_E_NOMEM;
 
-    sem_init(&c.done, 0, 0);
+    if (sem_init(&c.done, 0, 0) != 0) abort(); /* cannot fail for a count of 0 */
     while (st == CAIRN_OK && (n = getline(&line, &room, stdin)) > 0) {
         say(&c, "user", line, (size_t)n - (line[n - 1] == '\n'));
         st = answer(&c, dg);

@@ -44,7 +44,6 @@ typedef struct cairn_model_info {
     uint64_t resident_bytes;    /* weights as held in memory; 0 with no_weights */
     uint64_t token_bytes;       /* file bytes that decoding one token must read */
     uint64_t cache_bytes_token; /* cache bytes a position takes in full-attention layers */
-    uint64_t cache_bytes_state; /* of one sequence in recurrent layers */
     /* Cache bytes that windowed layers take at most, a sequence: window and step, in whole blocks. */
     uint64_t cache_bytes_window;
     double load_seconds;
@@ -52,6 +51,7 @@ typedef struct cairn_model_info {
     const char *isa;        /* level of the kernels in use, e.g. "haswell" */
     uint64_t matmul_params; /* elements of all matrices that rows are multiplied with */
     uint64_t head_params;   /* of those, the head's: once for each row whose logits are wanted */
+    uint64_t cache_bytes_state; /* recurrent state of one sequence */
 } cairn_model_info;
 
 typedef struct cairn_tensor_info {

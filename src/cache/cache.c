@@ -180,8 +180,11 @@ static cairn_status map_pool(group *g, cairn_diag *dg)
 
 static cairn_status map_states(cache *c, cairn_diag *dg)
 {
-    const size_t size = (size_t)c->n_seq * c->state_bytes;
-    if (!size) return CAIRN_OK;
+    size_t size;
+    if (!c->state_bytes) return CAIRN_OK;
+    if (!mul_size((size_t)c->n_seq, c->state_bytes, &size))
+        return diag_set(dg, CAIRN_E_LIMIT, "%d recurrent states of %zu bytes overflow", c->n_seq,
+                        c->state_bytes);
     c->states = mem_map(size, MEM_CACHE);
     if (!c->states) return diag_set(dg, CAIRN_E_NOMEM, "%zu bytes for recurrent states", size);
     for (int32_t i = 0; i < c->n_seq; i++)
@@ -401,6 +404,7 @@ void cache_commit(cache *c, seq_id s, int32_t n_rows)
 {
     seq *q = seq_of(c, s);
     assert(n_rows >= 0 && n_rows <= q->reserved_rows);
+    assert(!q->state || n_rows == q->reserved_rows); /* the state has gone through all */
     q->len += n_rows;
     q->reserved_rows = 0;
 }

@@ -16,7 +16,7 @@ typedef struct cache_opts {
     int32_t max_seqs;
     int32_t ctx_len;       /* positions of one sequence at most */
     int32_t max_step_rows; /* rows of one sequence in one step at most */
-    uint64_t max_bytes;    /* of all blocks and states */
+    uint64_t max_bytes;    /* of all blocks and states; one state there always is */
 } cache_opts;
 
 cairn_status cache_new(const cachespec *spec, const cache_opts *o, cache **out, cairn_diag *dg);
@@ -26,8 +26,8 @@ int32_t cache_groups(const cache *c);
 /* Bytes that a sequence of n positions takes at its worst moment; exact. */
 uint64_t cache_bytes(const cachespec *spec, kv_codec codec, int32_t max_step_rows, int32_t n_pos);
 size_t cache_state_bytes(const cachespec *spec); /* of it, the recurrent state */
-uint64_t cache_used(const cache *c);             /* blocks that hold positions */
-uint64_t cache_total(const cache *c);            /* the pools; at most max_bytes */
+uint64_t cache_used(const cache *c);  /* blocks that hold positions, states of open sequences */
+uint64_t cache_total(const cache *c); /* the pools and all states */
 /* Set aside for open sequences, used or not.  Waits for the prefix cache, which may keep old blocks in
    what is left. */
 uint64_t cache_reserved(const cache *c);
@@ -39,7 +39,7 @@ void cache_close(cache *c, seq_id s);
 /* Blocks for the next n_rows ≤ max_step_rows positions (within what was set aside).  Windowed groups
    first drop what neither these rows nor a rewind can see. */
 void cache_reserve(cache *c, seq_id s, int32_t n_rows);
-/* The rows that were reserved are computed. */
+/* So many of the rows that were reserved are computed; all, where a layer is recurrent. */
 void cache_commit(cache *c, seq_id s, int32_t n_rows);
 /* Back to n_pos positions, at most max_step_rows behind the furthest end so far.  Waits for drafts,
    whose refused tokens it takes back.  Not where a layer is recurrent: its state has no past. */

@@ -41,7 +41,7 @@ static bool more(int wait_ms)
     memmove(in.byte, in.byte + in.at, in.end - in.at);
     in.end -= in.at;
     in.at = 0;
-    if (wait_ms >= 0 && poll(&p, 1, wait_ms) <= 0) return false;
+    if (wait_ms >= 0 && poll(&p, 1, wait_ms) == 0) return false; /* a signal: read sees to it */
     for (;;) {
         const ssize_t n = read(STDIN_FILENO, in.byte + in.end, sizeof in.byte - in.end);
         if (n > 0) in.end += (size_t)n;
@@ -56,7 +56,7 @@ static bool next_is(const char *marker)
     const size_t n = strlen(marker);
     while (in.end - in.at < n && memcmp(in.byte + in.at, marker, in.end - in.at) == 0)
         if (!more(MARKER_MS)) return false;
-    if (memcmp(in.byte + in.at, marker, n) != 0) return false;
+    if (in.end - in.at < n || memcmp(in.byte + in.at, marker, n) != 0) return false;
     in.at += n;
     return true;
 }
@@ -76,9 +76,11 @@ static int pasted(int c)
 {
     if (c == '\r') {
         c = '\n';
+        if (in.at == in.end) (void)more(MARKER_MS); /* a pair may have been cut */
         if (in.at < in.end && in.byte[in.at] == '\n') in.at++;
     }
-    if (c <= 0 || (c >= ' ' && c != 0x7f)) return c;
+    if (c < 0 || (c >= ' ' && c < 0x7f) || c >= 0xa0) return c;
+    if (c == 0) return ' '; /* the editor's lines end at one */
     in.quoted = c;
     return QUOTE;
 }
