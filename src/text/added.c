@@ -44,6 +44,8 @@ cairn_status trie_add(trie *t, cairn_str text, uint32_t value)
         if (!next) {
             TRY(new_node(t, b, &next));
             if (i == 0) {
+                if (t->n_first < TRIE_FIRST) t->first[t->n_first] = b;
+                t->n_first++;
                 t->root[b] = next;
             } else {
                 t->node[next].sibling = t->node[at].child;
@@ -112,13 +114,41 @@ static void put_piece(buf *out, size_t from, size_t to, int32_t id)
     buf_put(out, &p, sizeof p);
 }
 
+/* Where each first byte of the trie comes next.  Mostly there are few, and none is near. */
+typedef struct ahead {
+    const trie *t;
+    cairn_str s;
+    size_t at[TRIE_FIRST];
+} ahead;
+
+/* The first place from `at` on where an entry may begin; the end if none. */
+static size_t next_first(ahead *a, size_t at)
+{
+    const trie *t = a->t;
+    size_t best = a->s.len;
+
+    if (t->n_first > TRIE_FIRST) {
+        while (at < a->s.len && !t->root[(uint8_t)a->s.ptr[at]]) at++;
+        return at;
+    }
+    for (uint32_t i = 0; i < t->n_first; i++) {
+        if (a->at[i] < at || at == 0) {
+            const char *p = memchr(a->s.ptr + at, t->first[i], a->s.len - at);
+            a->at[i] = p ? (size_t)(p - a->s.ptr) : a->s.len;
+        }
+        if (a->at[i] < best) best = a->at[i];
+    }
+    return best;
+}
+
 cairn_status added_cut(const trie *t, const added *list, cairn_str s, bool parse_special, buf *out)
 {
+    ahead next = {.t = t, .s = s};
     size_t done = 0, at = 0;
 
     while (t->n && at < s.len) {
         uint32_t v = 0;
-        while (at < s.len && !t->root[(uint8_t)s.ptr[at]]) at++;
+        at = next_first(&next, at);
         if (at == s.len) break;
         size_t len = trie_longest(t, s, at, &v);
         if (!len) {

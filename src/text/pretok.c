@@ -101,10 +101,13 @@ static bool char_matches(const pre_step *p, uint32_t cp)
 
 static void split_scan(folder *f, cairn_str s, size_t base)
 {
+    const scanner *scan = f->step->scan;
     size_t done = 0, at = 0;
 
     while (at < s.len) {
-        size_t end = f->step->scan(s, at);
+        if (scan->next) at = scan->next(s, at);
+        if (at == s.len) break;
+        size_t end = scan->match(s, at);
         if (end == at) { /* no rule: part of a gap */
             uint32_t cp;
             at += uc_next(s.ptr + at, &cp);

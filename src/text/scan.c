@@ -1,7 +1,10 @@
 /* Owns hand-written scanners for the split rules of well-known model families; they match what the
    regular expression in the table below matches, several times faster.  Everything else goes to
-   regex.c.  The test runs both over random text.  Text is valid UTF-8. */
+   regex.c.  The test runs both over random text.  Text is valid UTF-8.
+   Each rule is there twice: in full, and quick, which knows ASCII alone and leaves to the former every
+   match that a character beyond it may be a part of. */
 #include "base/str.h"
+#include "text/ascii.h"
 #include "text/rules.h"
 #include "text/tok_priv.h"
 #include "text/uchar.h"
@@ -84,6 +87,70 @@ static size_t lines_or_blanks(cairn_str s, size_t at)
     return blanks(s, at);
 }
 
+/* What the quick rules return for a match that they cannot know.  They take and return places in a
+   block. */
+enum { UNKNOWN = 64 };
+#define QUICK static inline __attribute__((always_inline))
+typedef uint32_t (*quick_fn)(const ascii_block *b, uint32_t at);
+
+/* An end before which the match was ASCII: it is the end unless what follows may belong to it. */
+QUICK uint32_t known_end(const ascii_block *b, uint32_t end)
+{
+    return b->stop >> end & 1 ? UNKNOWN : end;
+}
+
+QUICK uint32_t letters_end(const ascii_block *b, uint32_t at)
+{
+    return known_end(b, ascii_end(b->letter, at));
+}
+
+QUICK uint32_t digits_end(const ascii_block *b, uint32_t at, uint32_t most)
+{
+    uint32_t end = ascii_end(b->digit, at);
+
+    return end - at >= most ? at + most : known_end(b, end);
+}
+
+/* [chars]+[\r\n]* from a place that is known to have one. */
+QUICK uint32_t marks_end(const ascii_block *b, uint64_t chars, uint32_t at)
+{
+    uint32_t end = known_end(b, ascii_end(chars, at + 1));
+
+    return end == UNKNOWN ? UNKNOWN : known_end(b, ascii_end(b->line, end));
+}
+
+/* blanks(), or where `lines` lines_or_blanks(). */
+QUICK uint32_t blanks_end(const ascii_block *b, uint32_t at, bool lines)
+{
+    uint32_t end = known_end(b, ascii_end(b->blank, at));
+
+    if (end == at || end == UNKNOWN) return UNKNOWN;
+    if (end == at + 1) return end;
+    uint64_t line = b->line & (((uint64_t)1 << end) - ((uint64_t)1 << at));
+    if (lines && line) return 64 - (uint32_t)__builtin_clzll(line);
+    return end - 1;
+}
+
+/* A contraction, in a block that has three bytes from `at` on; `at` if none. */
+QUICK uint32_t contraction_end(const ascii_block *b, uint32_t at, bool fold)
+{
+    if (b->p[at] != '\'') return at;
+    if (b->stop >> at & 7) return UNKNOWN;
+    return (uint32_t)contraction((cairn_str){b->p, 64}, at, fold);
+}
+
+QUICK uint32_t gpt2_quick(const ascii_block *b, uint32_t at)
+{
+    const uint64_t other = ~(b->letter | b->digit | b->blank | b->stop);
+    uint32_t end = contraction_end(b, at, false), from = at + (b->p[at] == ' ');
+
+    if (end != at) return end;
+    if (b->letter >> from & 1) return letters_end(b, from + 1);
+    if (b->digit >> from & 1) return known_end(b, ascii_end(b->digit, from + 1));
+    if (other >> from & 1) return known_end(b, ascii_end(other, from + 1));
+    return from > at && b->stop >> from & 1 ? UNKNOWN : blanks_end(b, at, false);
+}
+
 static size_t gpt2(cairn_str s, size_t at)
 {
     size_t end = contraction(s, at, false), len;
@@ -114,6 +181,29 @@ static inline size_t cl100k(cairn_str s, size_t at, int digits, uint32_t letters
     end = skip_not(s, from, BLANK | letters | UC_NUMBER);
     if (end > from) return skip(s, end, UC_NEWLINE);
     return lines_or_blanks(s, at);
+}
+
+/* [\r\n]* or, with a slash, [\r\n/]* */
+static inline size_t line_ends(cairn_str s, size_t at, bool slash)
+{
+    while (at < s.len && (s.ptr[at] == '\r' || s.ptr[at] == '\n' || (slash && s.ptr[at] == '/')))
+        at++;
+    return at;
+}
+
+QUICK uint32_t cl100k_quick(const ascii_block *b, uint32_t at, uint32_t digits)
+{
+    const uint64_t other = ~(b->letter | b->digit | b->blank | b->stop);
+
+    if (b->letter >> at & 1) return letters_end(b, at + 1);
+    if (b->digit >> at & 1) return digits_end(b, at, digits);
+    uint32_t end = contraction_end(b, at, true);
+    if (end != at) return end;
+    if (b->letter >> (at + 1) & ~(b->line >> at) & 1) return letters_end(b, at + 2);
+    if (b->stop >> (at + 1) & 1) return UNKNOWN;
+    if ((other >> at & 1) || (b->p[at] == ' ' && (other >> (at + 1) & 1)))
+        return marks_end(b, other, at);
+    return blanks_end(b, at, true);
 }
 
 static size_t llama3(cairn_str s, size_t at)
@@ -165,6 +255,25 @@ static size_t o200k_word(cairn_str s, size_t at)
     return end > at ? end : bare;
 }
 
+QUICK uint32_t o200k_quick(const ascii_block *b, uint32_t at)
+{
+    const uint64_t other = ~(b->letter | b->digit | b->blank | b->stop);
+
+    if (b->digit >> at & 1) return digits_end(b, at, 3);
+    uint32_t from = at + !(b->letter >> at & 1), end;
+    if (b->letter >> from & ~(b->line >> at) & 1) {
+        end = ascii_end(b->upper, from);
+        end = known_end(b, ascii_end(b->letter & ~b->upper, end));
+        return end == UNKNOWN ? UNKNOWN : contraction_end(b, end, true);
+    }
+    if (b->stop >> (at + 1) & 1) return UNKNOWN;
+    if ((other >> at & 1) || (b->p[at] == ' ' && (other >> (at + 1) & 1))) {
+        end = marks_end(b, other, at);
+        return end != UNKNOWN && b->p[end] == '/' ? UNKNOWN : end;
+    }
+    return blanks_end(b, at, true);
+}
+
 static size_t o200k(cairn_str s, size_t at)
 {
     size_t len, end = o200k_word(s, at);
@@ -173,11 +282,7 @@ static size_t o200k(cairn_str s, size_t at)
     if (peek(s, at, &len) & UC_NUMBER) return skip_n(s, at, UC_NUMBER, 3);
     size_t from = s.ptr[at] == ' ' ? at + 1 : at;
     end = skip_not(s, from, BLANK | UC_LETTER | UC_NUMBER);
-    if (end > from) {
-        while (end < s.len && (s.ptr[end] == '\r' || s.ptr[end] == '\n' || s.ptr[end] == '/'))
-            end++;
-        return end;
-    }
+    if (end > from) return line_ends(s, end, true);
     return lines_or_blanks(s, at);
 }
 
@@ -205,6 +310,22 @@ static size_t deepseek3(cairn_str s, size_t at)
     return lines_or_blanks(s, at);
 }
 
+QUICK uint32_t deepseek3_quick(const ascii_block *b, uint32_t at)
+{
+    const uint64_t marks = b->mark;
+
+    if (b->letter >> at & 1) return letters_end(b, at + 1);
+    if (b->letter >> (at + 1) & ~(b->line >> at) & 1) {
+        uint32_t end = ascii_end(b->letter, at + 2);
+        if (marks >> at & 1 && end < b->n) return end; /* whatever follows */
+        return known_end(b, end);
+    }
+    if (b->stop >> (at + 1) & 1) return UNKNOWN;
+    if ((marks >> at & 1) || (b->p[at] == ' ' && (marks >> (at + 1) & 1)))
+        return marks_end(b, marks, at);
+    return blanks_end(b, at, true);
+}
+
 static size_t number(cairn_str s, size_t at)
 {
     return skip_n(s, at, UC_NUMBER, 1);
@@ -230,7 +351,7 @@ static size_t han_kana(cairn_str s, size_t at)
     return at;
 }
 
-size_t scan_words(cairn_str s, size_t at)
+static size_t scan_words(cairn_str s, size_t at)
 {
     size_t i = at;
     int kind = -1; /* of the run */
@@ -246,21 +367,138 @@ size_t scan_words(cairn_str s, size_t at)
     return i;
 }
 
-static const struct {
-    const char *pattern;
-    scan_fn scan;
-} known[] = {
-    {RULE_GPT2, gpt2},         {RULE_LLAMA3, llama3}, {RULE_QWEN2, qwen2},
-    {RULE_QWEN35, qwen35},     {RULE_O200K, o200k},   {RULE_DEEPSEEK3, deepseek3},
-    {RULE_HAN_KANA, han_kana}, {"\\p{N}", number},    {"\\p{N}{1,3}", numbers3},
-    {"\\p{N}+", numbers},
+/* The first place where a number may begin. */
+static size_t next_number(cairn_str s, size_t at)
+{
+    ascii_block b;
+
+    for (; at < s.len; at += b.n) {
+        ascii_load(&b, s, at);
+        const uint64_t found = (b.digit | b.wide) & ~(~(uint64_t)0 << b.n);
+        if (found) return at + (size_t)__builtin_ctzll(found);
+    }
+    return s.len;
+}
+
+/* The first character beyond ASCII. */
+static size_t next_wide(cairn_str s, size_t at)
+{
+    at += uc_ascii_run(s, at);
+    while (at < s.len && !(s.ptr[at] & 0x80)) at++;
+    return at;
+}
+
+/* The end of the match at `at` in the block that begins at *base, or in the next one: a match may be
+   unknown just because its block ends. */
+QUICK size_t in_block(ascii_block *b, cairn_str s, size_t at, size_t *base, quick_fn quick)
+{
+    uint32_t i = (uint32_t)(at - *base), end = UNKNOWN;
+
+    if (at - *base < b->n) {
+        if (!(b->stop >> i & 1)) end = quick(b, i);
+        if (end != UNKNOWN) return *base + end;
+        if (i == 0 || b->wide >> i) return SIZE_MAX;
+    }
+    ascii_load(b, s, at);
+    *base = at;
+    end = b->stop & 1 ? UNKNOWN : quick(b, 0);
+    return end == UNKNOWN ? SIZE_MAX : at + end;
+}
+
+/* The words of scanner.words: each is a match, or all that lies before the next one. */
+QUICK uint32_t fill(cairn_str s, size_t at, uint32_t *end, uint32_t most, quick_fn quick,
+                    scan_fn full)
+{
+    uint32_t n = 0, cp;
+    size_t base = at;
+    ascii_block b = {.n = 0};
+
+    while (at < s.len && n < most) {
+        size_t to = quick ? in_block(&b, s, at, &base, quick) : SIZE_MAX;
+        if (to == SIZE_MAX) to = full(s, at);
+        if (to == at) /* no rule */
+            do to += uc_next(s.ptr + to, &cp);
+            while (to < s.len && full(s, to) == to);
+        end[n++] = (uint32_t)to;
+        at = to;
+    }
+    return n;
+}
+
+QUICK uint32_t llama3_quick(const ascii_block *b, uint32_t at)
+{
+    return cl100k_quick(b, at, 3);
+}
+QUICK uint32_t qwen_quick(const ascii_block *b, uint32_t at)
+{
+    return cl100k_quick(b, at, 1);
+}
+
+static uint32_t gpt2_words(cairn_str s, size_t at, uint32_t *end, uint32_t most)
+{
+    return fill(s, at, end, most, gpt2_quick, gpt2);
+}
+static uint32_t llama3_words(cairn_str s, size_t at, uint32_t *end, uint32_t most)
+{
+    return fill(s, at, end, most, llama3_quick, llama3);
+}
+static uint32_t qwen2_words(cairn_str s, size_t at, uint32_t *end, uint32_t most)
+{
+    return fill(s, at, end, most, qwen_quick, qwen2);
+}
+static uint32_t qwen35_words(cairn_str s, size_t at, uint32_t *end, uint32_t most)
+{
+    return fill(s, at, end, most, qwen_quick, qwen35);
+}
+static uint32_t o200k_words(cairn_str s, size_t at, uint32_t *end, uint32_t most)
+{
+    return fill(s, at, end, most, o200k_quick, o200k);
+}
+static uint32_t deepseek3_words(cairn_str s, size_t at, uint32_t *end, uint32_t most)
+{
+    return fill(s, at, end, most, deepseek3_quick, deepseek3);
+}
+static uint32_t han_kana_words(cairn_str s, size_t at, uint32_t *end, uint32_t most)
+{
+    return fill(s, at, end, most, NULL, han_kana);
+}
+static uint32_t number_words(cairn_str s, size_t at, uint32_t *end, uint32_t most)
+{
+    return fill(s, at, end, most, NULL, number);
+}
+static uint32_t numbers3_words(cairn_str s, size_t at, uint32_t *end, uint32_t most)
+{
+    return fill(s, at, end, most, NULL, numbers3);
+}
+static uint32_t numbers_words(cairn_str s, size_t at, uint32_t *end, uint32_t most)
+{
+    return fill(s, at, end, most, NULL, numbers);
+}
+static uint32_t plain_words(cairn_str s, size_t at, uint32_t *end, uint32_t most)
+{
+    return fill(s, at, end, most, NULL, scan_words);
+}
+
+static const scanner known[] = {
+    {RULE_GPT2, gpt2, gpt2_words, NULL},
+    {RULE_LLAMA3, llama3, llama3_words, NULL},
+    {RULE_QWEN2, qwen2, qwen2_words, NULL},
+    {RULE_QWEN35, qwen35, qwen35_words, NULL},
+    {RULE_O200K, o200k, o200k_words, NULL},
+    {RULE_DEEPSEEK3, deepseek3, deepseek3_words, NULL},
+    {RULE_HAN_KANA, han_kana, han_kana_words, next_wide},
+    {"\\p{N}", number, number_words, next_number},
+    {"\\p{N}{1,3}", numbers3, numbers3_words, next_number},
+    {"\\p{N}+", numbers, numbers_words, next_number},
 };
 
-scan_fn scan_find(cairn_str pattern)
+const scanner scan_whitespace = {NULL, scan_words, plain_words, NULL};
+
+const scanner *scan_find(cairn_str pattern)
 {
     uc_prepare();
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (str_is(pattern, known[i].pattern)) return known[i].scan;
+        if (str_is(pattern, known[i].pattern)) return &known[i];
     return NULL;
 }
 

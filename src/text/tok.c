@@ -168,24 +168,14 @@ typedef struct call {
     cairn_diag *dg;
 } call;
 
-/* The words of one span, each up to where the last step's scanner says. */
-static cairn_status encode_span(call *c, scan_fn scan, cairn_str s)
+/* The words of one span, as the last step's scanner finds them; `room` bytes may be read there. */
+static cairn_status encode_span(call *c, const scanner *scan, cairn_str s, size_t room)
 {
-    const tok *t = c->t;
+    word_list l = {.s = s, .room = room};
 
-    for (size_t at = 0, from = 0; from < s.len;) {
-        size_t end = at < s.len ? scan(s, at) : at;
-        uint32_t cp;
-        if (end == at && at < s.len) { /* no rule: part of a gap */
-            at += uc_next(s.ptr + at, &cp);
-            continue;
-        }
-        if (at > from)
-            TRY(word_ids(t, t->word, str_sub(s, from, at - from), s.len - from, c->w, c->ids,
-                         c->dg));
-        if (end > at)
-            TRY(word_ids(t, t->word, str_sub(s, at, end - at), s.len - at, c->w, c->ids, c->dg));
-        at = from = end;
+    while ((l.n = scan->words(s, l.at, l.end, WORD_BATCH)) > 0) {
+        TRY(words_ids(c->t, c->t->word, &l, c->w, c->ids, c->dg));
+        l.at = l.end[l.n - 1];
     }
     return CAIRN_OK;
 }
@@ -198,15 +188,16 @@ static cairn_status encode_plain(call *c, cairn_str s, bool first)
     cairn_str text;
 
     if (n == 0) return word_ids(t, t->word, s, s.len, c->w, c->ids, c->dg);
-    scan_fn scan = pre_is_scan(&t->pre[n - 1]) ? t->pre[n - 1].scan : NULL;
-    if (scan && n == 1) return encode_span(c, scan, s);
+    const scanner *scan = pre_is_scan(&t->pre[n - 1]) ? t->pre[n - 1].scan : NULL;
+    if (scan && n == 1) return encode_span(c, scan, s, s.len);
     TRY(pretok_run(t->pre, scan ? n - 1 : n, s, first, c->w, &text, c->dg));
     const span *w = (const span *)(const void *)c->w->span_x.ptr;
     n = c->w->span_x.len / sizeof *w;
     for (size_t i = 0; i < n; i++) {
         cairn_str word = str_sub(text, w[i].off, w[i].len);
-        TRY(scan ? encode_span(c, scan, word)
-                 : word_ids(t, t->word, word, text.len - w[i].off, c->w, c->ids, c->dg));
+        const size_t room = text.len - w[i].off;
+        TRY(scan ? encode_span(c, scan, word, room)
+                 : word_ids(t, t->word, word, room, c->w, c->ids, c->dg));
     }
     return CAIRN_OK;
 }

@@ -191,53 +191,6 @@ static int32_t key_id(const tok *t, cairn_str key)
     return map_get(&t->by_key, key, &v) ? (int32_t)v : -1;
 }
 
-static const char space_char[] = "\xE2\x96\x81"; /* U+2581, SentencePiece's space */
-
-/* Takes the pairs of ASCII characters that a piece has out of the cuts. */
-static void clear_cuts(bpe *b, cairn_str s)
-{
-    for (size_t i = 1; i < s.len; i++) {
-        uint8_t p = (uint8_t)s.ptr[i - 1], c = (uint8_t)s.ptr[i];
-        if (!((p | c) & 0x80)) b->cuts[p][c / 64] &= ~((uint64_t)1 << (c % 64));
-    }
-}
-
-/* All pairs of known characters: unknown ones may fuse across a cut. */
-static void set_cuts(bpe *b)
-{
-    for (int p = 0; p < 128; p++)
-        for (int c = 0; c < 128; c++)
-            if (b->ascii_id[p] >= 0 && b->ascii_id[c] >= 0)
-                b->cuts[p][c / 64] |= (uint64_t)1 << (c % 64);
-}
-
-/* Which characters may be joined with a U+2581 after them: words are cut after all others, and between
-   two characters that no piece has side by side, since a merge of both would make such a piece. */
-static cairn_status find_joins(tok *t, cairn_diag *dg)
-{
-    bpe *b = &t->bpe;
-    cairn_str space = STR_LIT(space_char);
-
-    if (t->byte_level || b->ignore_merges || b->prefix.len || b->suffix.len) return CAIRN_OK;
-    if (key_id(t, space) < 0) return CAIRN_OK;
-    b->joins = arena_calloc(&t->mem, 0x110000 / 64, sizeof *b->joins);
-    b->cuts = arena_calloc(&t->mem, 128, sizeof *b->cuts);
-    if (!b->joins || !b->cuts) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a vocabulary");
-    set_cuts(b);
-    for (int32_t i = 0; i < t->n; i++) { /* every piece with one inside, merged or not */
-        cairn_str s = t->text[i];
-        clear_cuts(b, s);
-        for (size_t at = 0; (at = str_find(s, space, at)) != SIZE_MAX; at += space.len) {
-            uint32_t cp;
-            if (at == 0) continue;
-            uc_next(s.ptr + uc_prev(s.ptr, at), &cp);
-            b->joins[cp / 64] |= (uint64_t)1 << (cp % 64);
-        }
-    }
-    b->joins[0x2581 / 64] |= (uint64_t)1 << (0x2581 % 64);
-    return CAIRN_OK;
-}
-
 static bool fill_ascii(tok *t)
 {
     bpe *b = &t->bpe;
@@ -266,8 +219,9 @@ cairn_status bpe_finish(tok *t, cairn_diag *dg)
         b->byte_id[i] = key_id(t, t->byte_level ? (cairn_str){&raw, 1} : (cairn_str){hex, 6});
         if (i < 128) b->ascii_id[i] = key_id(t, (cairn_str){&raw, 1});
     }
-    if (b->slot && !fill_ascii(t)) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a vocabulary");
-    return find_joins(t, dg);
+    if (!b->slot) return CAIRN_OK;
+    TRY(bpe_find_cuts(t, dg));
+    return fill_ascii(t) ? CAIRN_OK : diag_set(dg, CAIRN_E_NOMEM, "no memory for a vocabulary");
 }
 
 /* The same by way of the pairs looked up lately: the big table is mostly not in the processor's cache. */
@@ -434,11 +388,29 @@ static cairn_status merge_word(const tok *t, cairn_str word, work *w, buf *ids)
     return CAIRN_OK;
 }
 
-static cairn_status part(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg)
+/* The word with U+2581 for its spaces, as the pieces spell it. */
+static cairn_str spelt(cairn_str word, work *w)
+{
+    buf_clear(&w->text_x);
+    for (size_t i = 0; i < word.len; i++) {
+        if (word.ptr[i] == ' ')
+            buf_str(&w->text_x, STR_LIT(BPE_SPACE));
+        else
+            buf_byte(&w->text_x, word.ptr[i]);
+    }
+    return buf_view(&w->text_x);
+}
+
+cairn_status bpe_part(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg)
 {
     (void)dg;
     const bpe *b = &t->bpe;
-    int32_t id = word.len <= t->max_text ? key_id(t, word) : -1;
+    cairn_str key = word;
+    if (b->spaces && word.len <= t->max_text && memchr(word.ptr, ' ', word.len)) {
+        key = spelt(word, w);
+        TRY(buf_status(&w->text_x));
+    }
+    int32_t id = key.len <= t->max_text ? key_id(t, key) : -1;
     size_t from = ids->len;
 
     if (id < 0) return merge_word(t, word, w, ids);
@@ -451,34 +423,4 @@ static cairn_status part(const tok *t, cairn_str word, work *w, buf *ids, cairn_
     bool same = ids->len == from + sizeof id && memcmp(ids->ptr + from, &id, sizeof id) == 0;
     if (!known) note_set(&b->whole[id], same ? 1 : 2);
     return CAIRN_OK;
-}
-
-/* The next place from `at` > 0 on that no merge can join across; s.len if none. */
-static size_t next_cut(const bpe *b, cairn_str s, size_t at)
-{
-    for (; at < s.len; at++) {
-        uint8_t p = (uint8_t)s.ptr[at - 1], c = (uint8_t)s.ptr[at];
-        uint32_t cp;
-        if (!((p | c) & 0x80)) {
-            if (b->cuts[p][c / 64] >> (c % 64) & 1) return at;
-            continue;
-        }
-        if (c != 0xE2 || s.len - at < 3 || memcmp(s.ptr + at, space_char, 3) != 0) continue;
-        uc_next(s.ptr + uc_prev(s.ptr, at), &cp);
-        if (!(b->joins[cp / 64] >> (cp % 64) & 1)) return at;
-    }
-    return s.len;
-}
-
-cairn_status bpe_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg)
-{
-    const bpe *b = &t->bpe;
-    cairn_status st = CAIRN_OK;
-
-    if (!b->joins) return part(t, word, w, ids, dg);
-    for (size_t at = 0, end; at < word.len && st == CAIRN_OK; at = end) {
-        end = next_cut(b, word, at + 1);
-        st = word_ids(t, part, str_sub(word, at, end - at), word.len - at, w, ids, dg);
-    }
-    return st == CAIRN_OK ? st : diag_set(dg, st, "encoding a word of %zu bytes", word.len);
 }

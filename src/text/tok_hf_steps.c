@@ -268,7 +268,7 @@ static cairn_status one_pre(loader *l, json_val v, cairn_str type)
     s.behavior = PRE_REMOVED;
     if (str_is(type, "Whitespace")) {
         s.kind = PRE_SCAN;
-        s.scan = scan_words;
+        s.scan = &scan_whitespace;
         s.invert = true;
         return add_pre(l, s);
     }

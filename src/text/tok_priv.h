@@ -53,10 +53,14 @@ typedef struct trie_node {
     uint8_t byte;
 } trie_node;
 
+enum { TRIE_FIRST = 8 };
+
 typedef struct trie {
     trie_node *node;
     uint32_t n, cap;
     uint32_t root[256]; /* the root's children */
+    uint32_t n_first;   /* how many */
+    uint8_t first[TRIE_FIRST];
 } trie;
 
 typedef struct piece {
@@ -135,10 +139,18 @@ void regex_end(regex_iter *it);
 
 /* End of the match that begins at `at`; `at` itself if the rule matches nothing there. */
 typedef size_t (*scan_fn)(cairn_str s, size_t at);
+typedef struct scanner {
+    const char *pattern;
+    scan_fn match;
+    /* The ends of the words from `at` on, matches and what lies between two: how many, `most` at most,
+       0 at the end of s. */
+    uint32_t (*words)(cairn_str s, size_t at, uint32_t *end, uint32_t most);
+    scan_fn next; /* the first place from `at` on where it may match; NULL: any */
+} scanner;
 /* NULL if the pattern is not one of the known ones. */
-scan_fn scan_find(cairn_str pattern);
+const scanner *scan_find(cairn_str pattern);
 /* The rule of the Whitespace pre-tokenizer: words, and runs of neither words nor white space. */
-size_t scan_words(cairn_str s, size_t at);
+extern const scanner scan_whitespace;
 
 /* pretok.c. */
 
@@ -174,7 +186,7 @@ typedef struct pre_step {
     pre_kind kind;
     pre_behavior behavior;
     bool invert;
-    scan_fn scan;
+    const scanner *scan;
     regex *re;
     cairn_str lit;     /* LITERAL; METASPACE: what stands for a space */
     pre_scheme scheme; /* METASPACE */
@@ -245,10 +257,23 @@ typedef cairn_status (*tok_word_fn)(const tok *t, cairn_str word, work *w, buf *
                                     cairn_diag *dg);
 typedef struct tok_pool tok_pool;
 
-/* tok_words.c: appends the ids of a word, from the cache or else from `model`.  `room` ≥ word.len bytes
-   may be read at word.ptr. */
-cairn_status word_ids(const tok *t, tok_word_fn model, cairn_str word, size_t room, work *w,
-                      buf *ids, cairn_diag *dg);
+/* tok_words.c: words of a text, one behind the other. */
+enum {
+    WORD_BATCH = 64
+}; /* whose look-ups wait for memory together; their keys take 2 KiB of stack */
+typedef struct word_list {
+    cairn_str s;
+    size_t room; /* bytes that may be read at s.ptr */
+    size_t at;   /* where the first one begins */
+    uint32_t n;  /* ≤ WORD_BATCH */
+    uint32_t end[WORD_BATCH];
+} word_list;
+/* Appends their ids, from the cache or else from `model`. */
+cairn_status words_ids(const tok *t, tok_word_fn model, const word_list *l, work *w, buf *ids,
+                       cairn_diag *dg);
+/* The same for all of s as one word. */
+cairn_status word_ids(const tok *t, tok_word_fn model, cairn_str s, size_t room, work *w, buf *ids,
+                      cairn_diag *dg);
 cairn_status pool_new(tok_pool **out);
 void pool_free(tok_pool *p);
 work *pool_take(tok_pool *p); /* NULL: no memory */
@@ -280,13 +305,14 @@ typedef struct bpe {
     int32_t ascii_id[128]; /* not byte-level: the character's id */
     bool byte_fallback, fuse_unk, ignore_merges, keep_first_rank;
     cairn_str prefix, suffix; /* continuing_subword_prefix, end_of_word_suffix */
-    uint8_t *whole;  /* for each id: does its text encode to just it?  0 unknown, 1 yes, 2 no;
+    uint8_t *whole; /* for each id: does its text encode to just it?  0 unknown, 1 yes, 2 no;
                        relaxed atomics: every thread finds the same */
-    uint64_t *joins; /* bit set of the characters after which some merged piece has U+2581; NULL:
-                        words cannot be cut at all */
+    /* tok_cuts.c's; NULL: words cannot be cut */
+    uint64_t *known; /* a bit for each character that is a piece */
+    uint64_t *pairs; /* by a hash: two characters that some piece has side by side */
     uint64_t (
-        *cuts)[2]; /* for each ASCII character: bit set of those after it that no piece has so,
-                            which cuts words too */
+        *cuts)[2]; /* for each ASCII character: a bit for each that may be cut off behind it */
+    bool spaces;   /* a space stands for U+2581, which no normalizer has put */
     buf tmp;       /* while loading */
 } bpe;
 
@@ -404,6 +430,11 @@ cairn_status bpe_add_merge(tok *t, cairn_str l, cairn_str r, const char *where, 
 /* One merge by ids; of equal pairs the first or the last counts. */
 void bpe_put(bpe *b, uint32_t l, uint32_t r, uint32_t rank, uint32_t id);
 cairn_status bpe_finish(tok *t, cairn_diag *dg);
+/* A word, or a part of one that no merge reaches out of. */
+cairn_status bpe_part(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg);
+#define BPE_SPACE "\xE2\x96\x81" /* U+2581, SentencePiece's space */
+/* tok_cuts.c */
+cairn_status bpe_find_cuts(tok *t, cairn_diag *dg);
 cairn_status bpe_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg);
 /* tok_spm.c, tok_unigram.c, tok_wordpiece.c, tok_greedy.c */
 cairn_status spm_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg);

@@ -164,6 +164,7 @@ static cairn_status wide_ids(const tok *t, tok_word_fn model, cairn_str word, wo
     size_t from = ids->len;
 
     _Static_assert(WORD_SLOTS == 1 << 14, "a slot's number has 14 bits");
+    if (word.len > WORD_BYTES) return model(t, word, w, ids, dg);
     load_key(word.ptr, is_long ? 32 : word.len, key);
     if (is_long) load_key(word.ptr + 32, word.len - 32, more);
     uint64_t h = mix(word.len, key);
@@ -181,47 +182,115 @@ static cairn_status wide_ids(const tok *t, tok_word_fn model, cairn_str word, wo
     return CAIRN_OK;
 }
 
+/* A word as the hot slots know it. */
+typedef struct hot_key {
+    uint64_t key[2];
+    hot_slot *set; /* the two slots where it may be; NULL: too long */
+} hot_key;
+
+/* What is kept of 16 bytes of which the first n count. */
+static const uint64_t hot_mask[HOT_BYTES + 1][2] = {
+    {0, 0},
+#define ALL UINT64_MAX
+    {ALL >> 56, 0},   {ALL >> 48, 0},   {ALL >> 40, 0},   {ALL >> 32, 0},
+    {ALL >> 24, 0},   {ALL >> 16, 0},   {ALL >> 8, 0},    {ALL, 0},
+    {ALL, ALL >> 56}, {ALL, ALL >> 48}, {ALL, ALL >> 40}, {ALL, ALL >> 32},
+    {ALL, ALL >> 24}, {ALL, ALL >> 16}, {ALL, ALL >> 8},  {ALL, ALL},
+#undef ALL
+};
+
 /* The first n ≤ 16 bytes at p, of which `room` may be read: without a branch that depends on n. */
 static inline void load_hot(const char *p, size_t n, size_t room, uint64_t key[2])
 {
     if (room >= HOT_BYTES) {
-        const uint64_t all = UINT64_MAX;
-        size_t low = n < 8 ? n : 8, high = n - low;
         memcpy(key, p, HOT_BYTES);
-        key[0] &= all >> (64 - 8 * low); /* n > 0 */
-        key[1] &= ~(all << 4 * high << 4 * high);
+        key[0] &= hot_mask[n][0];
+        key[1] &= hot_mask[n][1];
     } else {
         key[0] = load_tail(p, n < 8 ? n : 8);
         key[1] = n > 8 ? load_tail(p + 8, n - 8) : 0;
     }
 }
 
-cairn_status word_ids(const tok *t, tok_word_fn model, cairn_str word, size_t room, work *w,
-                      buf *ids, cairn_diag *dg)
+static inline void find_set(const work *w, const char *p, size_t n, size_t room, hot_key *k)
 {
-    uint64_t key[2];
-    size_t from = ids->len;
+    _Static_assert(HOT_SLOTS == 1 << 14, "a pair's number has 13 bits");
+    k->set = NULL;
+    if (n - 1 >= HOT_BYTES) return;
+    load_hot(p, n, room, k->key);
+    uint64_t h = k->key[0] * 0x9E3779B97F4A7C15u ^ k->key[1] * 0xC2B2AE3D27D4EB4Fu;
+    k->set = &w->hot[h >> 51 << 1];
+    __builtin_prefetch(k->set);
+}
 
-    _Static_assert(HOT_SLOTS == 1 << 14, "a slot's number has 14 bits");
-    if (word.len - 1 >= HOT_BYTES) {
-        if (word.len - 1 >= WORD_BYTES) return model(t, word, w, ids, dg);
-        return wide_ids(t, model, word, w, ids, dg);
+static inline bool is_hot(const hot_slot *s, const hot_key *k, size_t len)
+{
+    return s->len == len && !((s->key[0] ^ k->key[0]) | (s->key[1] ^ k->key[1]));
+}
+
+static inline bool put_hot(const hot_slot *s, buf *ids)
+{
+    const size_t from = ids->len;
+
+    if (ids->cap - from <= sizeof s->id) { /* all are copied, n count */
+        if (!buf_grow(ids, sizeof s->id)) return false;
     }
-    load_hot(word.ptr, word.len, room, key);
-    uint64_t h = (key[0] ^ word.len) * 0x9E3779B97F4A7C15u;
-    h = (h ^ h >> 32 ^ key[1]) * 0xC2B2AE3D27D4EB4Fu;
-    hot_slot *s = &w->hot[h >> 50];
-    if (s->len == word.len && !((s->key[0] ^ key[0]) | (s->key[1] ^ key[1]))) {
-        if (ids->cap - ids->len <= sizeof s->id) /* all are copied, n count */
-            if (!buf_grow(ids, sizeof s->id)) return CAIRN_E_NOMEM;
-        memcpy(ids->ptr + from, s->id, sizeof s->id);
-        ids->len = from + s->n * sizeof *s->id;
-        return CAIRN_OK;
+    memcpy(ids->ptr + from, s->id, sizeof s->id);
+    ids->len = from + s->n * sizeof *s->id;
+    return true;
+}
+
+/* A word that is not in the first of its hot slots.  One in the second changes places with it: what is
+   asked for often is found first, and what is not is forgotten. */
+static cairn_status cold_ids(const tok *t, tok_word_fn model, cairn_str word, const hot_key *k,
+                             work *w, buf *ids, cairn_diag *dg)
+{
+    const size_t from = ids->len;
+    hot_slot *s = k->set;
+
+    if (s && is_hot(&s[1], k, word.len)) {
+        const hot_slot found = s[1];
+        s[1] = s[0];
+        s[0] = found;
+        return put_hot(&found, ids) ? CAIRN_OK : CAIRN_E_NOMEM;
     }
     TRY(wide_ids(t, model, word, w, ids, dg));
     size_t n = (ids->len - from) / sizeof(int32_t);
-    if (n == 0 || n > HOT_IDS || buf_status(ids) != CAIRN_OK) return buf_status(ids);
-    *s = (hot_slot){{key[0], key[1]}, {0}, (uint8_t)word.len, (uint8_t)n};
+    if (!s || n == 0 || n > HOT_IDS || buf_status(ids) != CAIRN_OK) return buf_status(ids);
+    s[1] = s[0];
+    s[0] = (hot_slot){{k->key[0], k->key[1]}, {0}, (uint8_t)word.len, (uint8_t)n};
     memcpy(s->id, ids->ptr + from, n * sizeof *s->id);
     return CAIRN_OK;
+}
+
+cairn_status words_ids(const tok *t, tok_word_fn model, const word_list *l, work *w, buf *ids,
+                       cairn_diag *dg)
+{
+    hot_key key[WORD_BATCH];
+    size_t at = l->at;
+
+    for (uint32_t i = 0; i < l->n; at = l->end[i++])
+        find_set(w, l->s.ptr + at, l->end[i] - at, l->room - at, &key[i]);
+    at = l->at;
+    for (uint32_t i = 0; i < l->n; at = l->end[i++]) {
+        const hot_slot *s = key[i].set;
+        const size_t len = l->end[i] - at;
+        if (s && is_hot(s, &key[i], len)) {
+            if (!put_hot(s, ids)) return CAIRN_E_NOMEM;
+            continue;
+        }
+        TRY(cold_ids(t, model, str_sub(l->s, at, len), &key[i], w, ids, dg));
+    }
+    return CAIRN_OK;
+}
+
+cairn_status word_ids(const tok *t, tok_word_fn model, cairn_str s, size_t room, work *w, buf *ids,
+                      cairn_diag *dg)
+{
+    hot_key key;
+
+    find_set(w, s.ptr, s.len, room, &key);
+    if (key.set && is_hot(key.set, &key, s.len))
+        return put_hot(key.set, ids) ? CAIRN_OK : CAIRN_E_NOMEM;
+    return cold_ids(t, model, s, &key, w, ids, dg);
 }

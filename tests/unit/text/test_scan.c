@@ -52,18 +52,21 @@ static bool old_enough(uint32_t cp)
 
 static void put_random(buf *b)
 {
-    uint32_t n = 1 + below(12);
+    uint32_t n = 1 + below(below(8) ? 12 : 120), plain = below(4);
 
     buf_clear(b);
     for (uint32_t i = 0; i < n; i++) {
-        if (below(4)) {
+        if (plain == 0 && below(16)) { /* ASCII for long, with words of all lengths */
+            for (uint32_t k = below(20); k > 0; k--) buf_byte(b, (char)('A' + below(6) * 11));
+            buf_byte(b, (char)(below(4) ? ' ' : 1 + below(127)));
+        } else if (below(4)) {
             buf_puts(b, bits[below(sizeof bits / sizeof bits[0])]);
-            continue;
+        } else {
+            uint32_t cp = 0;
+            char c[4];
+            while (!old_enough(cp)) cp = below(8) ? below(0x2600) : below(0x20000);
+            buf_put(b, c, (size_t)utf8_encode(cp, c));
         }
-        uint32_t cp = 0;
-        char c[4];
-        while (!old_enough(cp)) cp = below(8) ? below(0x2600) : below(0x20000);
-        buf_put(b, c, (size_t)utf8_encode(cp, c));
     }
 }
 
@@ -75,6 +78,23 @@ static void words(const pre_step *step, cairn_str s, work *w, buf *out)
     buf_clear(out);
     assert_ok(pretok_run(step, 1, s, true, w, &text, NULL));
     buf_str(out, buf_view(&w->span_x));
+}
+
+/* The same as the scanner lists them, `most` at once. */
+static void listed(const scanner *scan, cairn_str s, uint32_t most, buf *out)
+{
+    uint32_t end[64], n;
+    size_t at = 0;
+
+    buf_clear(out);
+    while ((n = scan->words(s, at, end, most)) > 0) {
+        assert_in_range(n, 1, most);
+        for (uint32_t i = 0; i < n; at = end[i++]) {
+            const span w = {(uint32_t)at, end[i] - (uint32_t)at};
+            buf_put(out, &w, sizeof w);
+        }
+    }
+    assert_int_equal(at, s.len);
 }
 
 static void equal_to_regex(void **state)
@@ -95,6 +115,9 @@ static void equal_to_regex(void **state)
             words(&re, buf_view(&text), &w, &b);
             if (!str_eq(buf_view(&a), buf_view(&b)))
                 fail_msg("rule %zu differs on \"%.*s\"", r, STR_ARG(buf_view(&text)));
+            listed(scan.scan, buf_view(&text), 1 + below(64), &b);
+            if (!str_eq(buf_view(&a), buf_view(&b)))
+                fail_msg("rule %zu lists other words of \"%.*s\"", r, STR_ARG(buf_view(&text)));
         }
         regex_free(re.re);
     }
@@ -124,7 +147,7 @@ static void long_runs(void **state)
         for (int i = 0; i < 100000; i++) buf_puts(&b, run[k]);
         buf_puts(&b, "x");
         for (size_t r = 0; r < N_RULES; r++) {
-            scan_fn f = scan_find(str_of(rules[r]));
+            scan_fn f = scan_find(str_of(rules[r]))->match;
             cairn_str s = buf_view(&b);
             for (size_t at = 0, end; at < s.len; at = end) {
                 uint32_t cp;

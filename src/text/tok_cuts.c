@@ -1,0 +1,154 @@
+/* Owns the cutting of long words for byte pair encoding: models in the manner of SentencePiece see a whole
+   text as one word.  A merge of two characters makes a piece that has them side by side, so a word may
+   be cut between two that no piece has so; each part is then found in the cache of words.
+   Where the only normalizer puts U+2581 for spaces it is left out: spaces are cut at, and asked for, as
+   if they were that. */
+#include "text/ascii.h"
+#include "text/tok_priv.h"
+#include "text/uchar.h"
+
+enum { CODE_POINTS = 0x110000, PAIR_BITS = 1 << 20 };
+
+static uint64_t pair_bit(uint32_t a, uint32_t b)
+{
+    _Static_assert(PAIR_BITS == 1 << 20, "a pair's number has 20 bits");
+    return ((uint64_t)a << 32 | b) * 0x9E3779B97F4A7C15u >> 44;
+}
+
+static inline bool bit_of(const uint64_t *bits, uint64_t i)
+{
+    return bits[i / 64] >> (i % 64) & 1;
+}
+
+static inline void set_bit(uint64_t *bits, uint64_t i)
+{
+    bits[i / 64] |= (uint64_t)1 << (i % 64);
+}
+
+static int32_t key_id(const tok *t, cairn_str key)
+{
+    uint32_t v;
+
+    return map_get(&t->by_key, key, &v) ? (int32_t)v : -1;
+}
+
+/* Is the normalizer one that the cutting can do without? */
+static bool only_spaces(const tok *t)
+{
+    const norm_step *n = t->norm;
+    const pre_step *p = t->pre;
+
+    if (t->n_norm != 1 || n->kind != NORM_REPLACE || n->re || t->space_after_special) return false;
+    if (!str_is(n->from, " ") || !str_is(n->to, BPE_SPACE)) return false;
+    for (uint32_t i = 0; i < t->n_added; i++)
+        if (t->added[i].normalized) return false;
+    /* A split at spaces, of which there are none any more. */
+    return t->n_pre == 0 ||
+           (t->n_pre == 1 && p->kind == PRE_LITERAL && str_is(p->lit, " ") && !p->invert);
+}
+
+/* The neighbours in a piece, and what it stands for if it is one character. */
+static void note_piece(const bpe *b, cairn_str s)
+{
+    uint32_t cp, last = 0;
+    size_t len;
+
+    for (size_t at = 0; at < s.len; at += len, last = cp) {
+        len = uc_next(s.ptr + at, &cp);
+        if (b->spaces && cp == 0x2581) cp = ' ';
+        if (at > 0) set_bit(b->pairs, pair_bit(last, cp));
+        if (at == 0 && len == s.len) set_bit(b->known, cp);
+    }
+}
+
+/* Unknown characters may fuse across a cut, or become bytes that merge. */
+static bool may_cut(const bpe *b, uint32_t left, uint32_t right)
+{
+    return bit_of(b->known, left) && bit_of(b->known, right) &&
+           !bit_of(b->pairs, pair_bit(left, right));
+}
+
+cairn_status bpe_find_cuts(tok *t, cairn_diag *dg)
+{
+    bpe *b = &t->bpe;
+    const int32_t space = key_id(t, STR_LIT(BPE_SPACE));
+
+    if (t->byte_level || b->ignore_merges || b->prefix.len || b->suffix.len || space < 0)
+        return CAIRN_OK;
+    b->known = arena_calloc(&t->mem, CODE_POINTS / 64, sizeof *b->known);
+    b->pairs = arena_calloc(&t->mem, PAIR_BITS / 64, sizeof *b->pairs);
+    b->cuts = arena_calloc(&t->mem, 128, sizeof *b->cuts);
+    if (!b->known || !b->pairs || !b->cuts)
+        return diag_set(dg, CAIRN_E_NOMEM, "no memory for a vocabulary");
+    b->spaces = only_spaces(t);
+    if (b->spaces) {
+        t->n_norm = t->n_pre = 0;
+        b->ascii_id[' '] = space;
+    }
+    for (int32_t i = 0; i < t->n; i++) note_piece(b, t->text[i]); /* each, merged or not */
+    for (uint32_t l = 0; l < 128; l++)
+        for (uint32_t r = 0; r < 128; r++)
+            if (may_cut(b, l, r)) set_bit(b->cuts[l], r);
+    return CAIRN_OK;
+}
+
+/* A place in a word, and which characters around it are letters. */
+typedef struct cutter {
+    const bpe *b;
+    cairn_str s;
+    ascii_block block;
+    size_t base;
+} cutter;
+
+static inline bool cut_at(const bpe *b, cairn_str s, size_t at)
+{
+    const uint8_t l = (uint8_t)s.ptr[at - 1], r = (uint8_t)s.ptr[at];
+    uint32_t left, right;
+
+    if (!((l | r) & 0x80)) return bit_of(b->cuts[l], r);
+    uc_next(s.ptr + uc_prev(s.ptr, at), &left);
+    uc_next(s.ptr + at, &right);
+    if (b->spaces) {
+        if (left == 0x2581) left = ' ';
+        if (right == 0x2581) right = ' ';
+    }
+    return may_cut(b, left, right);
+}
+
+/* The next place behind `at` where the word may be cut; its end if there is none.  Between two ASCII
+   letters none is looked for: nearly all are in some piece. */
+static size_t next_cut(cutter *c, size_t at)
+{
+    const cairn_str s = c->s;
+    uint32_t cp;
+
+    for (;;) {
+        if (at - c->base >= c->block.n) {
+            ascii_load(&c->block, s, at);
+            c->base = at;
+        }
+        const uint32_t i = (uint32_t)(at - c->base);
+        if (c->block.letter >> i & 1)
+            at = c->base + ascii_end(c->block.letter, i);
+        else
+            at += uc_next(s.ptr + at, &cp);
+        if (at == s.len || cut_at(c->b, s, at)) return at;
+    }
+}
+
+cairn_status bpe_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg)
+{
+    cutter c = {.b = &t->bpe, .s = word};
+    word_list l = {.s = word, .room = word.len};
+    cairn_status st = CAIRN_OK;
+
+    if (!t->bpe.cuts) return bpe_part(t, word, w, ids, dg);
+    for (size_t at = 0; at < word.len && st == CAIRN_OK; l.at = at) {
+        for (l.n = 0; l.n < WORD_BATCH && at < word.len;) {
+            at = next_cut(&c, at);
+            l.end[l.n++] = (uint32_t)at;
+        }
+        st = words_ids(t, bpe_part, &l, w, ids, dg);
+    }
+    return st == CAIRN_OK ? st : diag_set(dg, st, "encoding a word of %zu bytes", word.len);
+}
