@@ -24,12 +24,34 @@ static inline uint32_t peek(cairn_str s, size_t at, size_t *len)
     return uc_class(cp);
 }
 
-static inline size_t skip(cairn_str s, size_t at, uint32_t classes)
+static inline bool is_han_kana(uint32_t cp)
+{
+    return (cp >= 0x4E00 && cp <= 0x9FA5) || (cp >= 0x3040 && cp <= 0x30FF);
+}
+
+/* With `split` the text ends at a number, or at Han or kana. */
+static inline uint32_t peek_in(cairn_str s, size_t at, size_t *len, bool split)
+{
+    uint32_t c = peek(s, at, len), cp;
+
+    if (!split || !c) return c;
+    uc_next(s.ptr + at, &cp);
+    if (!(c & UC_NUMBER) && !is_han_kana(cp)) return c;
+    *len = 0;
+    return 0;
+}
+
+static inline size_t skip_in(cairn_str s, size_t at, uint32_t classes, bool split)
 {
     size_t len;
 
-    while (peek(s, at, &len) & classes) at += len;
+    while (peek_in(s, at, &len, split) & classes) at += len;
     return at;
+}
+
+static inline size_t skip(cairn_str s, size_t at, uint32_t classes)
+{
+    return skip_in(s, at, classes, false);
 }
 
 static size_t skip_not(cairn_str s, size_t at, uint32_t classes)
@@ -68,23 +90,23 @@ static size_t contraction(cairn_str s, size_t at, bool fold)
 }
 
 /* \s+(?!\S)|\s+ : a blank run, less its last character if something follows (and it is not alone). */
-static size_t blanks(cairn_str s, size_t at)
+static inline size_t blanks(cairn_str s, size_t at, bool split)
 {
-    size_t end = skip(s, at, BLANK);
+    size_t end = skip(s, at, BLANK), len;
 
-    if (end == at || end == s.len) return end;
+    if (end == at || !peek_in(s, end, &len, split)) return end;
     size_t last = uc_prev(s.ptr, end);
     return last > at ? last : end;
 }
 
 /* \s*[\r\n]+|\s+(?!\S)|\s+ : up to the run's last line end, if it has one. */
-static size_t lines_or_blanks(cairn_str s, size_t at)
+static inline size_t lines_or_blanks(cairn_str s, size_t at, bool split)
 {
     size_t end = skip(s, at, BLANK);
 
     for (size_t i = end; i > at; i--)
         if (s.ptr[i - 1] == '\n' || s.ptr[i - 1] == '\r') return i;
-    return blanks(s, at);
+    return blanks(s, at, split);
 }
 
 /* What the quick rules return for a match that they cannot know.  They take and return places in a
@@ -120,7 +142,7 @@ QUICK uint32_t marks_end(const ascii_block *b, uint64_t chars, uint32_t at)
 }
 
 /* blanks(), or where `lines` lines_or_blanks(). */
-QUICK uint32_t blanks_end(const ascii_block *b, uint32_t at, bool lines)
+QUICK uint32_t blanks_end(const ascii_block *b, uint32_t at, bool lines, bool split)
 {
     uint32_t end = known_end(b, ascii_end(b->blank, at));
 
@@ -128,7 +150,7 @@ QUICK uint32_t blanks_end(const ascii_block *b, uint32_t at, bool lines)
     if (end == at + 1) return end;
     uint64_t line = b->line & (((uint64_t)1 << end) - ((uint64_t)1 << at));
     if (lines && line) return 64 - (uint32_t)__builtin_clzll(line);
-    return end - 1;
+    return split && b->digit >> end & 1 ? end : end - 1;
 }
 
 /* A contraction, in a block that has three bytes from `at` on; `at` if none. */
@@ -148,7 +170,7 @@ QUICK uint32_t gpt2_quick(const ascii_block *b, uint32_t at)
     if (b->letter >> from & 1) return letters_end(b, from + 1);
     if (b->digit >> from & 1) return known_end(b, ascii_end(b->digit, from + 1));
     if (other >> from & 1) return known_end(b, ascii_end(other, from + 1));
-    return from > at && b->stop >> from & 1 ? UNKNOWN : blanks_end(b, at, false);
+    return from > at && b->stop >> from & 1 ? UNKNOWN : blanks_end(b, at, false, false);
 }
 
 static size_t gpt2(cairn_str s, size_t at)
@@ -161,7 +183,7 @@ static size_t gpt2(cairn_str s, size_t at)
     if (c & UC_LETTER) return skip(s, from, UC_LETTER);
     if (c & UC_NUMBER) return skip(s, from, UC_NUMBER);
     if (c && !(c & BLANK)) return skip_not(s, from, UC_LETTER | UC_NUMBER | BLANK);
-    return blanks(s, at);
+    return blanks(s, at, false);
 }
 
 /* The family of llama 3 and qwen 2: they differ in the length of a run of digits, and qwen 3.5
@@ -180,7 +202,7 @@ static inline size_t cl100k(cairn_str s, size_t at, int digits, uint32_t letters
     size_t from = s.ptr[at] == ' ' ? at + 1 : at;
     end = skip_not(s, from, BLANK | letters | UC_NUMBER);
     if (end > from) return skip(s, end, UC_NEWLINE);
-    return lines_or_blanks(s, at);
+    return lines_or_blanks(s, at, false);
 }
 
 /* [\r\n]* or, with a slash, [\r\n/]* */
@@ -203,7 +225,7 @@ QUICK uint32_t cl100k_quick(const ascii_block *b, uint32_t at, uint32_t digits)
     if (b->stop >> (at + 1) & 1) return UNKNOWN;
     if ((other >> at & 1) || (b->p[at] == ' ' && (other >> (at + 1) & 1)))
         return marks_end(b, other, at);
-    return blanks_end(b, at, true);
+    return blanks_end(b, at, true, false);
 }
 
 static size_t llama3(cairn_str s, size_t at)
@@ -271,7 +293,7 @@ QUICK uint32_t o200k_quick(const ascii_block *b, uint32_t at)
         end = marks_end(b, other, at);
         return end != UNKNOWN && b->p[end] == '/' ? UNKNOWN : end;
     }
-    return blanks_end(b, at, true);
+    return blanks_end(b, at, true, false);
 }
 
 static size_t o200k(cairn_str s, size_t at)
@@ -283,7 +305,7 @@ static size_t o200k(cairn_str s, size_t at)
     size_t from = s.ptr[at] == ' ' ? at + 1 : at;
     end = skip_not(s, from, BLANK | UC_LETTER | UC_NUMBER);
     if (end > from) return line_ends(s, end, true);
-    return lines_or_blanks(s, at);
+    return lines_or_blanks(s, at, false);
 }
 
 static bool ascii_letter(cairn_str s, size_t at)
@@ -291,30 +313,58 @@ static bool ascii_letter(cairn_str s, size_t at)
     return at < s.len && ((s.ptr[at] | 32) >= 'a' && (s.ptr[at] | 32) <= 'z');
 }
 
-static size_t deepseek3(cairn_str s, size_t at)
+/* Han up to U+9FA5, Hiragana, Katakana. */
+static size_t han_kana(cairn_str s, size_t at)
+{
+    while (at < s.len) {
+        uint32_t cp;
+        size_t len = uc_next(s.ptr + at, &cp);
+        if (!is_han_kana(cp)) break;
+        at += len;
+    }
+    return at;
+}
+
+/* With `split`, as if each text ended where a number, or Han or kana, begins. */
+static inline size_t deepseek3_in(cairn_str s, size_t at, bool split)
 {
     const uint32_t word = UC_LETTER | UC_MARK, marks = UC_PUNCT | UC_SYMBOL;
     size_t len, len2, end;
-    uint32_t c = peek(s, at, &len);
+    uint32_t c = peek_in(s, at, &len, split);
 
     if ((unsigned char)s.ptr[at] < 128 && c & marks && ascii_letter(s, at + 1)) {
         for (end = at + 1; ascii_letter(s, end);) end++;
         return end;
     }
-    if (!(c & (UC_NEWLINE | UC_LETTER | marks)) && peek(s, at + len, &len2) & word)
-        return skip(s, at + len, word);
-    if (c & word) return skip(s, at, word);
+    if (!(c & (UC_NEWLINE | UC_LETTER | marks)) && peek_in(s, at + len, &len2, split) & word)
+        return skip_in(s, at + len, word, split);
+    if (c & word) return skip_in(s, at, word, split);
     size_t from = s.ptr[at] == ' ' ? at + 1 : at;
-    end = skip(s, from, marks);
+    end = skip_in(s, from, marks, split);
     if (end > from) return skip(s, end, UC_NEWLINE);
-    return lines_or_blanks(s, at);
+    return lines_or_blanks(s, at, split);
 }
 
-QUICK uint32_t deepseek3_quick(const ascii_block *b, uint32_t at)
+static size_t deepseek3(cairn_str s, size_t at)
+{
+    return deepseek3_in(s, at, false);
+}
+
+/* The three rules of the family in one: numbers in threes, then Han and kana, then the rest of each text. */
+static size_t deepseek3_all(cairn_str s, size_t at)
+{
+    size_t end = skip_n(s, at, UC_NUMBER, 3);
+
+    if (end == at) end = han_kana(s, at);
+    return end > at ? end : deepseek3_in(s, at, true);
+}
+
+QUICK uint32_t deepseek3_quick_in(const ascii_block *b, uint32_t at, bool split)
 {
     const uint64_t marks = b->mark;
 
     if (b->letter >> at & 1) return letters_end(b, at + 1);
+    if (split && b->digit >> at & 1) return digits_end(b, at, 3);
     if (b->letter >> (at + 1) & ~(b->line >> at) & 1) {
         uint32_t end = ascii_end(b->letter, at + 2);
         if (marks >> at & 1 && end < b->n) return end; /* whatever follows */
@@ -323,7 +373,16 @@ QUICK uint32_t deepseek3_quick(const ascii_block *b, uint32_t at)
     if (b->stop >> (at + 1) & 1) return UNKNOWN;
     if ((marks >> at & 1) || (b->p[at] == ' ' && (marks >> (at + 1) & 1)))
         return marks_end(b, marks, at);
-    return blanks_end(b, at, true);
+    return blanks_end(b, at, true, split);
+}
+
+QUICK uint32_t deepseek3_quick(const ascii_block *b, uint32_t at)
+{
+    return deepseek3_quick_in(b, at, false);
+}
+QUICK uint32_t deepseek3_all_quick(const ascii_block *b, uint32_t at)
+{
+    return deepseek3_quick_in(b, at, true);
 }
 
 static size_t number(cairn_str s, size_t at)
@@ -337,18 +396,6 @@ static size_t numbers3(cairn_str s, size_t at)
 static size_t numbers(cairn_str s, size_t at)
 {
     return skip(s, at, UC_NUMBER);
-}
-
-/* Han up to U+9FA5, Hiragana, Katakana. */
-static size_t han_kana(cairn_str s, size_t at)
-{
-    while (at < s.len) {
-        uint32_t cp;
-        size_t len = uc_next(s.ptr + at, &cp);
-        if (!((cp >= 0x4E00 && cp <= 0x9FA5) || (cp >= 0x3040 && cp <= 0x30FF))) break;
-        at += len;
-    }
-    return at;
 }
 
 static size_t scan_words(cairn_str s, size_t at)
@@ -411,8 +458,9 @@ QUICK uint32_t fill(cairn_str s, size_t at, uint32_t *end, uint32_t most, quick_
 {
     uint32_t n = 0, cp;
     size_t base = at;
-    ascii_block b = {.n = 0};
+    ascii_block b;
 
+    b.n = 0; /* nothing is loaded */
     while (at < s.len && n < most) {
         size_t to = quick ? in_block(&b, s, at, &base, quick) : SIZE_MAX;
         if (to == SIZE_MAX) to = full(s, at);
@@ -458,6 +506,10 @@ static uint32_t deepseek3_words(cairn_str s, size_t at, uint32_t *end, uint32_t 
 {
     return fill(s, at, end, most, deepseek3_quick, deepseek3);
 }
+static uint32_t deepseek3_all_words(cairn_str s, size_t at, uint32_t *end, uint32_t most)
+{
+    return fill(s, at, end, most, deepseek3_all_quick, deepseek3_all);
+}
 static uint32_t han_kana_words(cairn_str s, size_t at, uint32_t *end, uint32_t most)
 {
     return fill(s, at, end, most, NULL, han_kana);
@@ -493,6 +545,21 @@ static const scanner known[] = {
 };
 
 const scanner scan_whitespace = {NULL, scan_words, plain_words, NULL};
+
+static const scanner deepseek3_whole = {NULL, deepseek3_all, deepseek3_all_words, NULL};
+
+void pre_join(pre_step *step, size_t *n)
+{
+    static const scan_fn parts[] = {numbers3, han_kana, deepseek3};
+    const size_t n_parts = sizeof parts / sizeof parts[0];
+
+    if (*n < n_parts) return;
+    for (size_t i = 0; i < n_parts; i++)
+        if (!pre_is_scan(&step[i]) || step[i].scan->match != parts[i]) return;
+    step[0].scan = &deepseek3_whole;
+    for (size_t i = n_parts; i < *n; i++) step[i - n_parts + 1] = step[i];
+    *n -= n_parts - 1;
+}
 
 const scanner *scan_find(cairn_str pattern)
 {

@@ -171,8 +171,9 @@ typedef struct call {
 /* The words of one span, as the last step's scanner finds them; `room` bytes may be read there. */
 static cairn_status encode_span(call *c, const scanner *scan, cairn_str s, size_t room)
 {
-    word_list l = {.s = s, .room = room};
+    word_list l;
 
+    word_list_begin(&l, s, room);
     while ((l.n = scan->words(s, l.at, l.end, WORD_BATCH)) > 0) {
         TRY(words_ids(c->t, c->t->word, &l, c->w, c->ids, c->dg));
         l.at = l.end[l.n - 1];

@@ -10,8 +10,6 @@
 #include "text/tok_priv.h"
 #include "text/uchar.h"
 
-enum { SHORT = 48 }; /* symbols; the heap wins from about here */
-
 static uint64_t pair_hash(uint32_t l, uint32_t r)
 {
     uint64_t h = ((uint64_t)l << 32 | r) * 0x9E3779B97F4A7C15u;
@@ -64,6 +62,7 @@ cairn_status bpe_init(tok *t, uint32_t n_merge, cairn_diag *dg)
         return diag_set(dg, CAIRN_E_NOMEM, "no memory for %u merges", n_merge);
     memset(b->slot, 0xFF, cap * sizeof *b->slot);
     b->mask = cap - 1;
+    b->first_mixed = UINT32_MAX;
     buf_init(&b->tmp, MEM_TEXT);
     return CAIRN_OK;
 }
@@ -147,6 +146,24 @@ static void find_ids(tok *t, pending *p)
     __builtin_prefetch(&b->slot[pair_hash(p->id[0], p->id[1]) & b->mask], 1);
 }
 
+static bool all_spaces(cairn_str s)
+{
+    const cairn_str space = STR_LIT(BPE_SPACE);
+
+    while (str_starts(s, space)) s = str_sub(s, space.len, s.len - space.len);
+    return s.len == 0;
+}
+
+/* What tok_cuts.c wants to know of the merges' order. */
+static void note_spaces(bpe *b, const pending *p)
+{
+    if (p->l.ptr[0] != BPE_SPACE[0] || !all_spaces(p->l)) return;
+    if (all_spaces(p->r))
+        b->last_run = b->n_merge;
+    else if (b->n_merge < b->first_mixed)
+        b->first_mixed = b->n_merge;
+}
+
 cairn_status bpe_add_merges(tok *t, const bpe_merge *m, size_t n, const char *where,
                             const char *field, cairn_diag *dg)
 {
@@ -173,6 +190,7 @@ cairn_status bpe_add_merges(tok *t, const bpe_merge *m, size_t n, const char *wh
                 "%s: %s: found merge %u \"%.*s\" \"%.*s\"; expected both and what they make "
                 "to be in the vocabulary",
                 where, field, b->n_merge, STR_ARG(m[i].l), STR_ARG(m[i].r));
+        note_spaces(b, &p[i]);
         bpe_put(b, p[i].id[0], p[i].id[1], b->n_merge++, p[i].id[2]);
     }
     return CAIRN_OK;
@@ -258,13 +276,11 @@ static void first_ranks(const bpe *b, bpe_slot *lately, cairn_str word, const ui
     }
 }
 
-/* Merges the n ≤ SHORT symbols of a word in place; how many are left. */
-static uint32_t merge_short(const bpe *b, bpe_slot *lately, cairn_str word, uint32_t *id,
-                            uint32_t n)
+uint32_t bpe_merge_short(const bpe *b, bpe_slot *lately, cairn_str word, uint32_t *id, uint32_t n)
 {
-    uint32_t rank[SHORT], into[SHORT];
+    uint32_t rank[BPE_SHORT], into[BPE_SHORT];
 
-    assert(n <= SHORT);
+    assert(n <= BPE_SHORT);
     first_ranks(b, lately, word, id, n, rank, into);
     while (n > 1) {
         uint32_t best = 0;
@@ -380,8 +396,8 @@ static cairn_status merge_word(const tok *t, cairn_str word, work *w, buf *ids)
     if (ids->len == from) return CAIRN_OK;
     uint32_t *id = (uint32_t *)(void *)(ids->ptr + from);
     uint32_t n = (uint32_t)((ids->len - from) / sizeof *id);
-    if (n <= SHORT)
-        n = merge_short(&t->bpe, w->pairs, plain ? word : (cairn_str){0}, id, n);
+    if (n <= BPE_SHORT)
+        n = bpe_merge_short(&t->bpe, w->pairs, plain ? word : (cairn_str){0}, id, n);
     else
         TRY(merge_many(t, id, &n, w));
     buf_cut(ids, from + n * sizeof *id);

@@ -2,7 +2,9 @@
    text as one word.  A merge of two characters makes a piece that has them side by side, so a word may
    be cut between two that no piece has so; each part is then found in the cache of words.
    Where the only normalizer puts U+2581 for spaces it is left out: spaces are cut at, and asked for, as
-   if they were that. */
+   if they were that.  There a run of spaces is cut off what follows too, if the merges say so: when all
+   that join spaces come before all that join one with another character, the run is merged by itself
+   first, and what is then at its end is no part of another piece unless it is one space. */
 #include "text/ascii.h"
 #include "text/tok_priv.h"
 #include "text/uchar.h"
@@ -48,14 +50,16 @@ static bool only_spaces(const tok *t)
 }
 
 /* The neighbours in a piece, and what it stands for if it is one character. */
-static void note_piece(const bpe *b, cairn_str s)
+static void note_piece(bpe *b, cairn_str s)
 {
-    uint32_t cp, last = 0;
+    uint32_t cp, last = 0, before = 0;
     size_t len;
 
     for (size_t at = 0; at < s.len; at += len, last = cp) {
         len = uc_next(s.ptr + at, &cp);
         if (b->spaces && cp == 0x2581) cp = ' ';
+        if (at > 1 && last == ' ' && cp != ' ' && before == ' ') b->runs = 0;
+        before = last;
         if (at > 0) set_bit(b->pairs, pair_bit(last, cp));
         if (at == 0 && len == s.len) set_bit(b->known, cp);
     }
@@ -66,6 +70,24 @@ static bool may_cut(const bpe *b, uint32_t left, uint32_t right)
 {
     return bit_of(b->known, left) && bit_of(b->known, right) &&
            !bit_of(b->pairs, pair_bit(left, right));
+}
+
+/* Which lengths of a run of spaces, merged by itself, end in more than one of them? */
+static cairn_status find_runs(tok *t, uint32_t space)
+{
+    bpe *b = &t->bpe;
+    uint32_t ids[BPE_SHORT];
+    bpe_slot *lately = mem_alloc(PAIR_SLOTS * sizeof *lately, MEM_TEXT);
+
+    if (!lately) return CAIRN_E_NOMEM;
+    memset(lately, 0xFF, PAIR_SLOTS * sizeof *lately);
+    for (uint32_t n = 2; n <= BPE_SHORT; n++) {
+        for (uint32_t i = 0; i < n; i++) ids[i] = space;
+        const uint32_t left = bpe_merge_short(b, lately, (cairn_str){0}, ids, n);
+        if (t->text[ids[left - 1]].len > sizeof BPE_SPACE - 1) b->runs |= (uint64_t)1 << n;
+    }
+    mem_free(lately);
+    return CAIRN_OK;
 }
 
 cairn_status bpe_find_cuts(tok *t, cairn_diag *dg)
@@ -84,6 +106,8 @@ cairn_status bpe_find_cuts(tok *t, cairn_diag *dg)
     if (b->spaces) {
         t->n_norm = t->n_pre = 0;
         b->ascii_id[' '] = space;
+        if (b->last_run < b->first_mixed && find_runs(t, (uint32_t)space) != CAIRN_OK)
+            return diag_set(dg, CAIRN_E_NOMEM, "no memory for a vocabulary");
     }
     for (int32_t i = 0; i < t->n; i++) note_piece(b, t->text[i]); /* each, merged or not */
     for (uint32_t l = 0; l < 128; l++)
@@ -115,13 +139,32 @@ static inline bool cut_at(const bpe *b, cairn_str s, size_t at)
     return may_cut(b, left, right);
 }
 
+/* Bytes of the run of spaces at `at`. */
+static inline size_t spaces_at(cairn_str s, size_t at)
+{
+    size_t end = at;
+    uint64_t x;
+
+    for (; end + sizeof x <= s.len; end += sizeof x) {
+        memcpy(&x, s.ptr + end, sizeof x);
+        x ^= 0x2020202020202020u;
+        if (x) return end - at + (size_t)__builtin_ctzll(x) / 8;
+    }
+    while (end < s.len && s.ptr[end] == ' ') end++;
+    return end - at;
+}
+
 /* The next place behind `at` where the word may be cut; its end if there is none.  Between two ASCII
    letters none is looked for: nearly all are in some piece. */
 static size_t next_cut(cutter *c, size_t at)
 {
     const cairn_str s = c->s;
+    const size_t run = c->b->runs ? spaces_at(s, at) : 0;
     uint32_t cp;
 
+    if (run <= BPE_SHORT && c->b->runs >> run & 1)
+        if (at + run == s.len || !str_starts(str_sub(s, at + run, 3), STR_LIT(BPE_SPACE)))
+            return at + run;
     for (;;) {
         if (at - c->base >= c->block.n) {
             ascii_load(&c->block, s, at);
@@ -138,11 +181,16 @@ static size_t next_cut(cutter *c, size_t at)
 
 cairn_status bpe_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg)
 {
-    cutter c = {.b = &t->bpe, .s = word};
-    word_list l = {.s = word, .room = word.len};
+    cutter c;
+    word_list l;
     cairn_status st = CAIRN_OK;
 
     if (!t->bpe.cuts) return bpe_part(t, word, w, ids, dg);
+    c.b = &t->bpe;
+    c.s = word;
+    c.base = 0;
+    c.block.n = 0; /* the rest is set when it is loaded, as is a list's when it is filled */
+    word_list_begin(&l, word, word.len);
     for (size_t at = 0; at < word.len && st == CAIRN_OK; l.at = at) {
         for (l.n = 0; l.n < WORD_BATCH && at < word.len;) {
             at = next_cut(&c, at);

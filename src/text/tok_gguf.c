@@ -135,6 +135,7 @@ static cairn_status add_rules(loader *l, const gguf_pre *r)
         TRY(pre_of_pattern(str_of(r->rule[i]), l->where, &s, l->dg));
         t->pre[t->n_pre++] = s;
     }
+    pre_join(t->pre, &t->n_pre);
     return CAIRN_OK;
 }
 

@@ -324,5 +324,8 @@ cairn_status hf_pre_tokenizer(tok *t, json_val v, const char *where, cairn_diag 
 
     t->pre = arena_calloc(&t->mem, TOK_MAX_STEPS, sizeof *t->pre);
     if (!t->pre) return no_memory(dg);
-    return hf_is_none(v) ? CAIRN_OK : walk_pre(&l, v, 0);
+    if (hf_is_none(v)) return CAIRN_OK;
+    TRY(walk_pre(&l, v, 0));
+    pre_join(t->pre, &t->n_pre);
+    return CAIRN_OK;
 }

@@ -219,7 +219,7 @@ typedef struct hot_slot {
 _Static_assert(sizeof(hot_slot) == 32, "two in a cache line");
 
 enum { WORD_SLOTS = 16384, WORD_IDS = 15, WORD_BYTES = 64 }; /* 2 MiB */
-enum { HOT_SLOTS = 16384, HOT_IDS = 3, HOT_BYTES = 16 };     /* 512 KiB */
+enum { HOT_SLOTS = 65536, HOT_IDS = 3, HOT_BYTES = 16 };     /* 2 MiB */
 
 /* Symbols l and r become id. */
 typedef struct bpe_slot {
@@ -247,6 +247,8 @@ static inline bool pre_is_scan(const pre_step *s)
 {
     return s->kind == PRE_SCAN && s->behavior == PRE_ISOLATED && !s->invert;
 }
+/* scan.c: several steps of a known family become one that finds the same words. */
+void pre_join(pre_step *step, size_t *n);
 /* Splits s into words: spans (in w->span_x) of *text. `first`: s begins the whole text. */
 cairn_status pretok_run(const pre_step *step, size_t n, cairn_str s, bool first, work *w,
                         cairn_str *text, cairn_diag *dg);
@@ -268,6 +270,13 @@ typedef struct word_list {
     uint32_t n;  /* ≤ WORD_BATCH */
     uint32_t end[WORD_BATCH];
 } word_list;
+static inline void word_list_begin(word_list *l, cairn_str s, size_t room)
+{
+    l->s = s;
+    l->room = room;
+    l->at = 0;
+    l->n = 0;
+}
 /* Appends their ids, from the cache or else from `model`. */
 cairn_status words_ids(const tok *t, tok_word_fn model, const word_list *l, work *w, buf *ids,
                        cairn_diag *dg);
@@ -312,8 +321,10 @@ typedef struct bpe {
     uint64_t *pairs; /* by a hash: two characters that some piece has side by side */
     uint64_t (
         *cuts)[2]; /* for each ASCII character: a bit for each that may be cut off behind it */
-    bool spaces;   /* a space stands for U+2581, which no normalizer has put */
-    buf tmp;       /* while loading */
+    uint64_t runs; /* a bit for each length of a run of spaces that is cut off what follows */
+    uint32_t last_run, first_mixed; /* of the merges of U+2581 alone, of it with something else */
+    bool spaces;                    /* a space stands for U+2581, which no normalizer has put */
+    buf tmp;                        /* while loading */
 } bpe;
 
 /* SentencePiece: a piece that begins the text with U+2581 loses it: once, or each while there is no
@@ -430,6 +441,9 @@ cairn_status bpe_add_merge(tok *t, cairn_str l, cairn_str r, const char *where, 
 /* One merge by ids; of equal pairs the first or the last counts. */
 void bpe_put(bpe *b, uint32_t l, uint32_t r, uint32_t rank, uint32_t id);
 cairn_status bpe_finish(tok *t, cairn_diag *dg);
+enum { BPE_SHORT = 48 }; /* symbols; the heap wins from about here */
+/* Merges the n ≤ BPE_SHORT symbols of a word in place; how many are left. */
+uint32_t bpe_merge_short(const bpe *b, bpe_slot *lately, cairn_str word, uint32_t *id, uint32_t n);
 /* A word, or a part of one that no merge reaches out of. */
 cairn_status bpe_part(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg);
 #define BPE_SPACE "\xE2\x96\x81" /* U+2581, SentencePiece's space */

@@ -214,12 +214,12 @@ static inline void load_hot(const char *p, size_t n, size_t room, uint64_t key[2
 
 static inline void find_set(const work *w, const char *p, size_t n, size_t room, hot_key *k)
 {
-    _Static_assert(HOT_SLOTS == 1 << 14, "a pair's number has 13 bits");
+    _Static_assert(HOT_SLOTS == 1 << 16, "the number of two slots has 15 bits");
     k->set = NULL;
     if (n - 1 >= HOT_BYTES) return;
     load_hot(p, n, room, k->key);
     uint64_t h = k->key[0] * 0x9E3779B97F4A7C15u ^ k->key[1] * 0xC2B2AE3D27D4EB4Fu;
-    k->set = &w->hot[h >> 51 << 1];
+    k->set = &w->hot[h >> 49 << 1];
     __builtin_prefetch(k->set);
 }
 
@@ -240,20 +240,21 @@ static inline bool put_hot(const hot_slot *s, buf *ids)
     return true;
 }
 
-/* A word that is not in the first of its hot slots.  One in the second changes places with it: what is
-   asked for often is found first, and what is not is forgotten. */
+/* The slot of the two that holds the word; NULL if none. */
+static inline const hot_slot *hot_of(const hot_key *k, size_t len)
+{
+    if (!k->set) return NULL;
+    if (is_hot(&k->set[0], k, len)) return &k->set[0];
+    return is_hot(&k->set[1], k, len) ? &k->set[1] : NULL;
+}
+
+/* A word that is in none of its hot slots, of which it gets the first: the older one is forgotten. */
 static cairn_status cold_ids(const tok *t, tok_word_fn model, cairn_str word, const hot_key *k,
                              work *w, buf *ids, cairn_diag *dg)
 {
     const size_t from = ids->len;
     hot_slot *s = k->set;
 
-    if (s && is_hot(&s[1], k, word.len)) {
-        const hot_slot found = s[1];
-        s[1] = s[0];
-        s[0] = found;
-        return put_hot(&found, ids) ? CAIRN_OK : CAIRN_E_NOMEM;
-    }
     TRY(wide_ids(t, model, word, w, ids, dg));
     size_t n = (ids->len - from) / sizeof(int32_t);
     if (!s || n == 0 || n > HOT_IDS || buf_status(ids) != CAIRN_OK) return buf_status(ids);
@@ -273,9 +274,9 @@ cairn_status words_ids(const tok *t, tok_word_fn model, const word_list *l, work
         find_set(w, l->s.ptr + at, l->end[i] - at, l->room - at, &key[i]);
     at = l->at;
     for (uint32_t i = 0; i < l->n; at = l->end[i++]) {
-        const hot_slot *s = key[i].set;
         const size_t len = l->end[i] - at;
-        if (s && is_hot(s, &key[i], len)) {
+        const hot_slot *s = hot_of(&key[i], len);
+        if (s) {
             if (!put_hot(s, ids)) return CAIRN_E_NOMEM;
             continue;
         }
@@ -290,7 +291,7 @@ cairn_status word_ids(const tok *t, tok_word_fn model, cairn_str s, size_t room,
     hot_key key;
 
     find_set(w, s.ptr, s.len, room, &key);
-    if (key.set && is_hot(key.set, &key, s.len))
-        return put_hot(key.set, ids) ? CAIRN_OK : CAIRN_E_NOMEM;
+    const hot_slot *found = hot_of(&key, s.len);
+    if (found) return put_hot(found, ids) ? CAIRN_OK : CAIRN_E_NOMEM;
     return cold_ids(t, model, s, &key, w, ids, dg);
 }

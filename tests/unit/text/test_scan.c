@@ -126,6 +126,45 @@ static void equal_to_regex(void **state)
     assert_int_equal(mem_used_all(), 0);
 }
 
+/* The three steps of the DeepSeek family, and the one that stands for them. */
+static void joined_equals_its_steps(void **state)
+{
+    static const char *const parts[] = {"\\p{N}{1,3}", RULE_HAN_KANA, RULE_DEEPSEEK3};
+    work w = {0};
+    buf text = {.tag = MEM_TEXT}, a = {.tag = MEM_TEXT}, b = {.tag = MEM_TEXT};
+    pre_step apart[3] = {{.kind = PRE_SCAN}}, joined[4] = {{.kind = PRE_SCAN}};
+    size_t n = 4;
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        apart[i] = (pre_step){.kind = PRE_SCAN, .behavior = PRE_ISOLATED};
+        apart[i].scan = scan_find(str_of(parts[i]));
+        joined[i] = apart[i];
+    }
+    joined[3] = (pre_step){.kind = PRE_BYTES};
+    pre_join(joined, &n);
+    assert_int_equal(n, 2);
+    assert_int_equal(joined[1].kind, PRE_BYTES);
+    for (int i = 0; i < 40000; i++) {
+        cairn_str out;
+        put_random(&text);
+        assert_ok(pretok_run(apart, 3, buf_view(&text), true, &w, &out, NULL));
+        buf_clear(&a);
+        buf_str(&a, buf_view(&w.span_x));
+        words(&joined[0], buf_view(&text), &w, &b);
+        if (!str_eq(buf_view(&a), buf_view(&b)))
+            fail_msg("other words of \"%.*s\"", STR_ARG(buf_view(&text)));
+        listed(joined[0].scan, buf_view(&text), 1 + below(64), &b);
+        if (!str_eq(buf_view(&a), buf_view(&b)))
+            fail_msg("lists other words of \"%.*s\"", STR_ARG(buf_view(&text)));
+    }
+    n = 2; /* not all of them: nothing is joined */
+    pre_join(apart, &n);
+    assert_int_equal(n, 2);
+    buf *all[] = {&text, &a, &b, &w.span_x, &w.span_y, &w.text_x, &w.text_y};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) buf_deinit(all[i]);
+}
+
 static void unknown_patterns_have_no_scanner(void **state)
 {
     (void)state;
@@ -231,6 +270,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_to_regex),
+        cmocka_unit_test(joined_equals_its_steps),
         cmocka_unit_test(unknown_patterns_have_no_scanner),
         cmocka_unit_test(long_runs),
         cmocka_unit_test(ascii_table_is_unicodes),
