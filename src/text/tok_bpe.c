@@ -407,13 +407,16 @@ static cairn_status merge_word(const tok *t, cairn_str word, work *w, buf *ids)
 /* The word with U+2581 for its spaces, as the pieces spell it. */
 static cairn_str spelt(cairn_str word, work *w)
 {
+    const size_t wide = sizeof BPE_SPACE - 1;
+
     buf_clear(&w->text_x);
-    for (size_t i = 0; i < word.len; i++) {
-        if (word.ptr[i] == ' ')
-            buf_str(&w->text_x, STR_LIT(BPE_SPACE));
-        else
-            buf_byte(&w->text_x, word.ptr[i]);
+    char *p = buf_grow(&w->text_x, wide * word.len);
+    for (size_t i = 0; p && i < word.len; i++) {
+        const bool space = word.ptr[i] == ' ';
+        memcpy(p, space ? BPE_SPACE : &word.ptr[i], space ? wide : 1);
+        p += space ? wide : 1;
     }
+    if (p) buf_cut(&w->text_x, (size_t)(p - w->text_x.ptr));
     return buf_view(&w->text_x);
 }
 

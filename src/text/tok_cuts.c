@@ -116,20 +116,19 @@ cairn_status bpe_find_cuts(tok *t, cairn_diag *dg)
     return CAIRN_OK;
 }
 
-/* A place in a word, and which characters around it are letters. */
+/* The places in a block of a word where a cut is to be looked for: a bit for each. */
 typedef struct cutter {
     const bpe *b;
     cairn_str s;
-    ascii_block block;
-    size_t base;
+    size_t base, n; /* the block */
+    uint64_t left;
 } cutter;
 
-static inline bool cut_at(const bpe *b, cairn_str s, size_t at)
+static bool cut_wide(const bpe *b, cairn_str s, size_t at)
 {
-    const uint8_t l = (uint8_t)s.ptr[at - 1], r = (uint8_t)s.ptr[at];
     uint32_t left, right;
 
-    if (!((l | r) & 0x80)) return bit_of(b->cuts[l], r);
+    if (((uint8_t)s.ptr[at] & 0xC0) == 0x80) return false; /* inside a character */
     uc_next(s.ptr + uc_prev(s.ptr, at), &left);
     uc_next(s.ptr + at, &right);
     if (b->spaces) {
@@ -137,6 +136,25 @@ static inline bool cut_at(const bpe *b, cairn_str s, size_t at)
         if (right == 0x2581) right = ' ';
     }
     return may_cut(b, left, right);
+}
+
+static inline bool cut_at(const bpe *b, cairn_str s, size_t at)
+{
+    const uint8_t l = (uint8_t)s.ptr[at - 1], r = (uint8_t)s.ptr[at];
+
+    return (l | r) & 0x80 ? cut_wide(b, s, at) : bit_of(b->cuts[l], r);
+}
+
+/* Between two ASCII letters no cut is looked for: nearly all are in some piece. */
+static void next_block(cutter *c)
+{
+    ascii_block block;
+
+    c->base += c->n;
+    ascii_load(&block, c->s, c->base);
+    c->n = block.n;
+    c->left = ~(block.letter & block.letter << 1) & ~(~(uint64_t)0 << block.n);
+    if (c->base == 0) c->left &= ~(uint64_t)1;
 }
 
 /* Bytes of the run of spaces at `at`. */
@@ -154,28 +172,25 @@ static inline size_t spaces_at(cairn_str s, size_t at)
     return end - at;
 }
 
-/* The next place behind `at` where the word may be cut; its end if there is none.  Between two ASCII
-   letters none is looked for: nearly all are in some piece. */
-static size_t next_cut(cutter *c, size_t at)
+/* The next place behind `at` where the word may be cut; its end if there is none. */
+static inline size_t next_cut(cutter *c, size_t at)
 {
     const cairn_str s = c->s;
-    const size_t run = c->b->runs ? spaces_at(s, at) : 0;
-    uint32_t cp;
 
-    if (run <= BPE_SHORT && c->b->runs >> run & 1)
-        if (at + run == s.len || !str_starts(str_sub(s, at + run, 3), STR_LIT(BPE_SPACE)))
-            return at + run;
+    if (c->b->runs && s.ptr[at] == ' ') {
+        const size_t run = spaces_at(s, at);
+        if (run <= BPE_SHORT && c->b->runs >> run & 1)
+            if (at + run == s.len || !str_starts(str_sub(s, at + run, 3), STR_LIT(BPE_SPACE)))
+                return at + run;
+    }
     for (;;) {
-        if (at - c->base >= c->block.n) {
-            ascii_load(&c->block, s, at);
-            c->base = at;
+        while (c->left) {
+            const size_t i = c->base + (size_t)__builtin_ctzll(c->left);
+            c->left &= c->left - 1;
+            if (i > at && cut_at(c->b, s, i)) return i;
         }
-        const uint32_t i = (uint32_t)(at - c->base);
-        if (c->block.letter >> i & 1)
-            at = c->base + ascii_end(c->block.letter, i);
-        else
-            at += uc_next(s.ptr + at, &cp);
-        if (at == s.len || cut_at(c->b, s, at)) return at;
+        if (c->base + c->n == s.len) return s.len;
+        next_block(c);
     }
 }
 
@@ -188,8 +203,7 @@ cairn_status bpe_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_dia
     if (!t->bpe.cuts) return bpe_part(t, word, w, ids, dg);
     c.b = &t->bpe;
     c.s = word;
-    c.base = 0;
-    c.block.n = 0; /* the rest is set when it is loaded, as is a list's when it is filled */
+    c.base = c.n = c.left = 0;
     word_list_begin(&l, word, word.len);
     for (size_t at = 0; at < word.len && st == CAIRN_OK; l.at = at) {
         for (l.n = 0; l.n < WORD_BATCH && at < word.len;) {
