@@ -1,18 +1,17 @@
 /* Open addressing with linear probing; the capacity is a power of two and at most three quarters
-   are taken.  A slot keeps half of the hash, so that most misses compare no bytes.  There is no
-   deletion: tables are built once. */
+   are taken.  A slot keeps the key's first bytes, so that most look-ups need not go where the key is.
+   There is no deletion: tables are built once. */
 #include "base/map.h"
 
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/num.h"
-#include "base/str.h"
 
 struct map_slot {
     const char *ptr; /* NULL: free */
-    size_t len;
-    uint32_t hash, value;
+    uint64_t head;   /* up to 8 bytes, zeros behind */
+    uint32_t len, value;
 };
 
 enum { MAP_FIRST = 16 };
@@ -28,19 +27,42 @@ void map_deinit(map *m)
     *m = (map){NULL, 0, 0, m->tag};
 }
 
+static inline uint64_t head_of(cairn_str key)
+{
+    uint64_t head = 0;
+    uint32_t half[2] = {0, 0};
+
+    if (key.len >= sizeof head) {
+        memcpy(&head, key.ptr, sizeof head);
+    } else if (key.len >= sizeof half[0]) { /* two halves, which overlap */
+        memcpy(&half[0], key.ptr, sizeof half[0]);
+        memcpy(&half[1], key.ptr + key.len - sizeof half[1], sizeof half[1]);
+        head = half[0] | (uint64_t)half[1] << (key.len - sizeof half[1]) * 8;
+    } else {
+        for (size_t i = 0; i < key.len; i++) head |= (uint64_t)(uint8_t)key.ptr[i] << 8 * i;
+    }
+    return head;
+}
+
 uint64_t map_hash(cairn_str key)
 {
-    return hash64(key.ptr, key.len, 0);
+    if (key.len > sizeof(uint64_t)) return hash64(key.ptr, key.len, 0);
+    const uint64_t h = (head_of(key) ^ key.len << 59) * 0x9E3779B97F4A7C15u;
+    return (h ^ h >> 32) * 0xC2B2AE3D27D4EB4Fu >> 16; /* the slot is chosen by the low bits */
 }
 
 /* The slot that holds `key`, or the free one where it belongs. */
 static struct map_slot *probe(struct map_slot *slot, size_t cap, cairn_str key, uint64_t h)
 {
-    const uint32_t high = (uint32_t)(h >> 32);
+    const uint64_t head = head_of(key);
+
     for (size_t i = h & (cap - 1);; i = (i + 1) & (cap - 1)) {
         struct map_slot *s = &slot[i];
         if (!s->ptr) return s;
-        if (s->hash == high && str_eq((cairn_str){s->ptr, s->len}, key)) return s;
+        if (s->head != head || s->len != key.len) continue;
+        if (key.len <= sizeof head ||
+            memcmp(s->ptr + sizeof head, key.ptr + sizeof head, key.len - sizeof head) == 0)
+            return s;
     }
 }
 
@@ -70,6 +92,7 @@ cairn_status map_reserve(map *m, size_t n)
 
 cairn_status map_put(map *m, cairn_str key, uint32_t value)
 {
+    if (key.len > UINT32_MAX) return CAIRN_E_LIMIT;
     const cairn_status st = map_reserve(m, m->n + 1);
     if (st != CAIRN_OK) return st;
     const uint64_t h = map_hash(key);
@@ -78,7 +101,7 @@ cairn_status map_put(map *m, cairn_str key, uint32_t value)
         s->value = value;
         return CAIRN_OK;
     }
-    *s = (struct map_slot){key.ptr ? key.ptr : "", key.len, (uint32_t)(h >> 32), value};
+    *s = (struct map_slot){key.ptr ? key.ptr : "", head_of(key), (uint32_t)key.len, value};
     m->n++;
     return CAIRN_OK;
 }
