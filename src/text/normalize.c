@@ -53,6 +53,22 @@ static cairn_status put_form(utf8proc_option_t form, const char *p, size_t n, bu
     return len < 0 ? CAIRN_E_LIMIT : CAIRN_OK;
 }
 
+/* The same, but what the form does not know divides it. */
+static cairn_status put_stretch(utf8proc_option_t form, const char *p, size_t n, buf *out)
+{
+    size_t done = 0, len;
+    uint32_t cp;
+
+    for (size_t at = 0; at < n; at += len) {
+        len = uc_next(p + at, &cp);
+        if (!uc_is_unformed(cp)) continue;
+        TRY(put_form(form, p + done, at - done, out));
+        buf_put(out, p + at, len);
+        done = at + len;
+    }
+    return put_form(form, p + done, n - done, out);
+}
+
 /* Does the form leave this character as it is, and what stands before and after it too? */
 static bool untouched(utf8proc_option_t form, utf8proc_int32_t cp)
 {
@@ -131,7 +147,7 @@ static cairn_status run_form(const norm_step *step, cairn_str s, buf *out, bool 
         size_t from = prev > done ? prev : done, to = end_of_unsafe(step, s, at);
         if (to - from > MAX_RUN) return CAIRN_E_LIMIT;
         buf_put(out, s.ptr + done, from - done);
-        TRY(put_form(form, s.ptr + from, to - from, out));
+        TRY(put_stretch(form, s.ptr + from, to - from, out));
         done = prev = at = to;
         *same = false;
     }

@@ -33,6 +33,8 @@ static inline uint32_t uc_class(uint32_t cp)
 bool uc_is_punct(uint32_t cp); /* as pre-tokenizers split at it: ASCII symbols too */
 /* A mark that the reference's normalizers strip; its tables are older than those above. */
 bool uc_is_accent(uint32_t cp, bool nonspacing);
+/* A character that the reference's normal forms neither move nor compose: they do not know it yet. */
+bool uc_is_unformed(uint32_t cp);
 uint32_t uc_lower(uint32_t cp); /* by one character, with what utf8proc's Unicode lacks */
 bool uc_is_digit(uint32_t cp);  /* decimal digits */
 enum { UC_ANY_SCRIPT = 0 };
