@@ -167,7 +167,23 @@ static cairn_status split_regex(folder *f, cairn_str s, size_t base, cairn_diag 
     return st;
 }
 
-/* Digits s[at…end): threes from the right, or the places between them. */
+/* The places before each three of n digits at `at`: what lies between two of them is a word, and what
+   follows the last one is part of the next. */
+static size_t put_starts(folder *f, cairn_str s, size_t base, size_t done, size_t at, size_t n)
+{
+    uint32_t cp;
+
+    for (; n > 0; n--) {
+        if (n % 3 == 0) {
+            segment(f, base + done, base + at, false);
+            done = at;
+        }
+        at += uc_next(s.ptr + at, &cp);
+    }
+    return done;
+}
+
+/* Digits s[at…end): threes from the right. */
 static void put_groups(folder *f, cairn_str s, size_t base, size_t at, size_t end, size_t n)
 {
     size_t len;
@@ -201,9 +217,10 @@ static void split_groups(folder *f, cairn_str s, size_t base)
             len = uc_next(s.ptr + end, &cp);
             if (!(g == PRE_GROUPS ? uc_class(cp) & UC_NUMBER : uc_is_digit(cp))) break;
         }
-        if (n && (g != PRE_WORD_GROUPS || ends_word(s, end))) {
-            if (g == PRE_GROUP_STARTS) /* what precedes the first place stays before it */
-                for (; n % 3; n--) at += uc_next(s.ptr + at, &cp);
+        const bool counts = g != PRE_WORD_GROUPS || ends_word(s, end);
+        if (g == PRE_GROUP_STARTS) {
+            done = put_starts(f, s, base, done, at, n);
+        } else if (n && counts) {
             segment(f, base + done, base + at, false);
             put_groups(f, s, base, at, end, n);
             done = end;
