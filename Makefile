@@ -206,11 +206,12 @@ TEXT_PY ?= $(shell tools/py-venv)
 TEXT_TEMPLATES ?= $(or $(CAIRN_LLAMA_CPP),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/cairn/llama.cpp)/src/models/templates
 TEXT_SEEDS ?= 70
 # Tokenizers: TOK_CORPUS has a folder for each large vocabulary, TOK_LLAMA is what bench/get-llama.cpp prints.
-# What is absent is skipped with a message.
+# What is absent is skipped with a message.  In parts: TOK_TEXTS texts of each seed.
 TOK_TEXTS ?= 100000
+TOK_SEED ?= 1
 tok_driver := $(B)/tests/text/tok_driver
 check-text: $(B)/tests/text/test_jinja $(tok_driver)
-	$(TEXT_PY) tests/text/compare_tokenizers.py $(tok_driver) '$(TOK_CORPUS)' --texts $(TOK_TEXTS)
+	$(TEXT_PY) tests/text/compare_tokenizers.py $(tok_driver) '$(TOK_CORPUS)' --texts $(TOK_TEXTS) --seed $(TOK_SEED)
 	$(TEXT_PY) tests/text/compare_random.py $(tok_driver) --files 2000
 	$(TEXT_PY) tests/text/compare_classes.py $(tok_driver)
 	$(TEXT_PY) tests/text/compare_gguf_pre.py $(tok_driver) '$(TOK_LLAMA)'

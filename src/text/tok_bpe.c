@@ -67,23 +67,24 @@ cairn_status bpe_init(tok *t, uint32_t n_merge, cairn_diag *dg)
     return CAIRN_OK;
 }
 
-/* Appends the key of a piece as the file spells it; false if no text can have it. */
-static bool put_key(const tok *t, cairn_str s, buf *out)
+/* Writes the key of a piece as the file spells it, which is no longer: the end, NULL if no text can
+   have it. */
+static char *put_key(const tok *t, cairn_str s, char *out)
 {
     size_t len;
     uint32_t cp;
 
     if (!t->byte_level) {
-        buf_str(out, s);
-        return true;
+        if (s.len) memcpy(out, s.ptr, s.len);
+        return out + s.len;
     }
     for (size_t at = 0; at < s.len; at += len) {
         len = uc_next(s.ptr + at, &cp);
         int byte = bytelevel_byte(cp);
-        if (byte < 0) return false;
-        buf_byte(out, (char)byte);
+        if (byte < 0) return NULL;
+        *out++ = (char)byte;
     }
-    return true;
+    return out;
 }
 
 /* Files list merges in the order of the pieces that they make, so the id is mostly that of the merge
@@ -113,20 +114,23 @@ typedef struct pending {
 static void spell(tok *t, const bpe_merge *m, pending *p)
 {
     buf *b = &t->bpe.tmp;
-    size_t from = b->len, skip = t->bpe.prefix.len;
+    const size_t skip = t->bpe.prefix.len;
+    char *from = b->ptr + b->len, *cut = put_key(t, m->l, from);
+    char *end = cut ? put_key(t, m->r, cut) : NULL;
 
-    p->fine = put_key(t, m->l, b);
-    size_t cut = b->len;
-    p->fine = put_key(t, m->r, b) && p->fine;
-    p->l = (cairn_str){b->ptr + from, cut - from};
-    p->r = (cairn_str){b->ptr + cut, b->len - cut};
-    p->all = (cairn_str){b->ptr + from, b->len - from};
-    if (p->fine && skip && str_starts(p->r, t->bpe.prefix)) {
-        size_t whole = b->len;
-        buf_str(b, p->l);
-        buf_str(b, str_sub(p->r, skip, p->r.len - skip));
-        p->all = (cairn_str){b->ptr + whole, b->len - whole};
+    *p = (pending){.fine = end != NULL};
+    if (!end) return;
+    p->l = (cairn_str){from, (size_t)(cut - from)};
+    p->r = (cairn_str){cut, (size_t)(end - cut)};
+    p->all = (cairn_str){from, (size_t)(end - from)};
+    if (skip && str_starts(p->r, t->bpe.prefix)) {
+        const size_t rest = p->r.len - skip;
+        memcpy(end, p->l.ptr, p->l.len);
+        memcpy(end + p->l.len, p->r.ptr + skip, rest);
+        p->all = (cairn_str){end, p->l.len + rest};
+        end += p->all.len;
     }
+    b->len = (size_t)(end - b->ptr);
     p->hash_l = map_hash(p->l);
     p->hash_r = map_hash(p->r);
     map_hint_slot(&t->by_key, p->hash_l);
