@@ -65,7 +65,7 @@ typedef struct config_defaults {
     int32_t n_head, n_kv_head, head_dim, vocab, ctx;
     bool tied;
     float eps;   /* 0: 1e-6 */
-    int32_t ffn; /* of files whose every MLP may be experts; 0: it must be there */
+    int32_t ffn; /* the width of dense MLPs; 0: it must be there */
     bool latent; /* latent attention: widths of heads are the family's to read */
     bool
         by_layer; /* GGUF: KV heads and MLP widths may be lists, whose first entries above 0 are taken */

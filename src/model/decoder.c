@@ -130,16 +130,21 @@ static cairn_status rope_tables(model *m, rope_params *p, cairn_diag *dg)
     return CAIRN_OK;
 }
 
+cairn_status decoder_rope(model *m, decoder *d, const rope_params *rope, cairn_diag *dg)
+{
+    rope_params p = *rope;
+    TRY(rope_tables(m, &p, dg));
+    TRY(family_rope(m, &p, &d->rope, dg));
+    for (int32_t i = 0; i < m->shape.n_layer; i++) d->layer[i].rope = &d->rope;
+    return CAIRN_OK;
+}
+
 cairn_status decoder_prepare(model *m, config *c, decoder *d, const rope_params *rope,
                              cairn_diag *dg)
 {
-    rope_params p = *rope;
     TRY(c->status);
-    TRY(rope_tables(m, &p, dg));
-    TRY(family_rope(m, &p, &d->rope, dg));
-    TRY(family_cache(m, d->window, dg));
-    for (int32_t i = 0; i < m->shape.n_layer; i++) d->layer[i].rope = &d->rope;
-    return CAIRN_OK;
+    TRY(decoder_rope(m, d, rope, dg));
+    return family_cache(m, d->window, dg);
 }
 
 cairn_status decoder_bind_head_as(model *m, decoder *d, bool tied, const weight_row *embed,
@@ -237,18 +242,29 @@ static val times(fwd *f, val x, float by)
     return by == 1.0f ? x : scale(f, x, by);
 }
 
-val decoder_forward(fwd *f, const model *m)
+static val attend_layer(fwd *f, val x, const model *m)
 {
     const decoder *d = m->impl;
+    const decoder_layer *L = &d->layer[f->layer];
     attention a = decoder_attention(m, d);
+    a.window = d->window[f->layer];
+    a.sinks = L->sinks;
+    return gqa(f, x, &L->attn, &a, L->rope, d->eps);
+}
+
+val decoder_forward(fwd *f, const model *m)
+{
+    return decoder_forward_by(f, m, m->impl, attend_layer);
+}
+
+val decoder_forward_by(fwd *f, const model *m, const decoder *d, decoder_mixer sublayer)
+{
     val x = embed(f, d->tok_embed, d->embed_by);
     tap(f, x, 0);
     for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
         const decoder_layer *L = &d->layer[f->layer];
-        a.window = d->window[f->layer];
-        a.sinks = L->sinks;
         val h = norm(f, x, L->attn_norm, d->eps);
-        h = gqa(f, h, &L->attn, &a, L->rope, d->eps);
+        h = sublayer(f, h, m);
         h = norm(f, h, L->attn_post, d->eps);
         h = times(f, h, d->residual_by);
         x = add(f, x, h);

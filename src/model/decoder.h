@@ -1,5 +1,6 @@
 /* A decoder of one attention and one MLP a layer: the fields, weight names and pieces that families of
-   this shape share.  The MLP of a layer may be a mixture of experts.  The order of norms and additions is each family's own forward. */
+   this shape share.  The MLP of a layer may be a mixture of experts, and something else may stand for
+   its attention. */
 #ifndef MODEL_DECODER_H
 #define MODEL_DECODER_H
 
@@ -9,8 +10,8 @@
 typedef struct decoder_layer {
     const weight *attn_norm, *attn_post, *mlp_norm, *mlp_post; /* those that the family has */
     gqa_weights attn;                                          /* norms on q and k likewise */
-    glu_weights mlp;           /* of a dense layer; gate NULL: down · xIELU(up x), of numbers */
-    const xielu_params *xielu; /* of its own */
+    glu_weights mlp;           /* of a dense layer; gate NULL: down · xIELU(up x) */
+    const xielu_params *xielu; /* the layer's, if it has one */
     moe_weights moe;           /* of a sparse layer; router NULL: dense */
     const weight *sinks;       /* of attention, or NULL */
     const rope_spec *rope;     /* NULL: nothing tells positions */
@@ -64,7 +65,10 @@ cairn_status decoder_bind_moe(model *m, config *c, const base_config *b, decoder
                               const rope_params *rope, const weight_row *norms, size_t n_norms,
                               const decoder_moe *moe, cairn_diag *dg);
 
-/* The parts of decoder_bind, for families that bind some of it themselves. */
+/* The parts of decoder_bind, for families that bind some of it themselves.
+   Rotation of every layer, with the tables that a GGUF file may hold: */
+cairn_status decoder_rope(model *m, decoder *d, const rope_params *rope, cairn_diag *dg);
+/* Checks the config, rotation, and a cache by d->window: */
 cairn_status decoder_prepare(model *m, config *c, decoder *d, const rope_params *rope,
                              cairn_diag *dg);
 /* `norm_flags`: of the last norm's gain. */
@@ -94,5 +98,8 @@ val decoder_mlp(fwd *f, val x, const decoder *d, const decoder_layer *L);
 /* The forward pass of a decoder whose sublayers follow each other, x + post(sublayer(pre(x))), norms being
    there or not; returns the logits. */
 val decoder_forward(fwd *f, const model *m);
+/* The same, `sublayer` being the first of f->layer. */
+typedef val (*decoder_mixer)(fwd *f, val x, const model *m);
+val decoder_forward_by(fwd *f, const model *m, const decoder *d, decoder_mixer sublayer);
 
 #endif

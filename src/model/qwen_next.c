@@ -72,11 +72,15 @@ static const weight_row b_a_rows[] = {
 #undef D
 
 static const config_defaults next_base = {
-    .n_head = 16, .n_kv_head = 2, .head_dim = 256, .vocab = 151936, .ctx = 32768};
+    .n_head = 16, .n_kv_head = 2, .head_dim = 256, .vocab = 151936, .ctx = 32768, .ffn = 5632};
 static const config_defaults dense_base = {
     .n_head = 16, .n_kv_head = 4, .head_dim = 256, .vocab = 248320, .ctx = 32768};
-static const config_defaults sparse_base = {
-    .n_head = 16, .n_kv_head = 2, .head_dim = 256, .vocab = 248320, .ctx = 32768};
+static const config_defaults sparse_base = {.n_head = 16,
+                                            .n_kv_head = 2,
+                                            .head_dim = 256,
+                                            .vocab = 248320,
+                                            .ctx = 32768,
+                                            .ffn = 1}; /* every MLP is experts */
 static const moe_defaults next_experts = {.n_expert = 512,
                                           .k = 10,
                                           .ffn = 512,
@@ -242,7 +246,7 @@ static cairn_status qwen_next_open(model *m, config *c, cairn_diag *dg)
     TRY(c->status);
     if (!q->delta || !q->linear || !moe.sparse)
         return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
-    TRY(family_rope(m, &rope, &q->d->rope, dg));
+    TRY(decoder_rope(m, q->d, &rope, dg));
     TRY(lay_out_cache(m, q, dg));
     m->impl = q;
     weights_skip(&m->w, "mtp.");
@@ -311,27 +315,18 @@ static val linear_attention(fwd *f, const decoder *d, const delta_weights *w, co
     return linear(f, y, w->out);
 }
 
+static val mixer(fwd *f, val x, const model *m)
+{
+    const qwen_next *q = m->impl;
+    const attention a = decoder_attention(m, q->d);
+    return q->linear[f->layer] ? linear_attention(f, q->d, &q->delta[f->layer], &q->rule, x)
+                               : gated_attention(f, q->d, &q->d->layer[f->layer], &a, x);
+}
+
 static val qwen_next_forward(fwd *f, const model *m)
 {
     const qwen_next *q = m->impl;
-    const decoder *d = q->d;
-    const attention a = decoder_attention(m, d);
-    val x = embed(f, d->tok_embed, 1.0f);
-    tap(f, x, 0);
-    for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
-        const decoder_layer *L = &d->layer[f->layer];
-        val h = rms_norm(f, x, L->attn_norm, d->eps);
-        h = q->linear[f->layer] ? linear_attention(f, d, &q->delta[f->layer], &q->rule, h)
-                                : gated_attention(f, d, L, &a, h);
-        x = add(f, x, h);
-        h = rms_norm(f, x, L->mlp_norm, d->eps);
-        h = decoder_mlp(f, h, d, L);
-        x = add(f, x, h);
-        tap(f, x, f->layer + 1);
-    }
-    f->layer = -1;
-    x = rms_norm(f, x, d->out_norm, d->eps);
-    return linear(f, x, d->lm_head);
+    return decoder_forward_by(f, m, q->d, mixer);
 }
 
 static const char *const hf_types[] = {"qwen3_next",  "qwen3_5",          "qwen3_5_text",

@@ -96,7 +96,7 @@ FAMILIES = {
     "qwen3_5": ("qwen3_5_text", t(head_dim=16, num_hidden_layers=3, linear_num_key_heads=2, linear_num_value_heads=6, linear_key_head_dim=16,
                                   linear_value_head_dim=8, layer_types=["linear_attention", L4, "linear_attention"],
                                   rope_parameters=rope("default", partial_rotary_factor=0.25)), {}),
-    "qwen3_5_moe": ("qwen3_5_moe_text", t(head_dim=16, num_hidden_layers=4, num_experts=6, num_experts_per_tok=2, moe_intermediate_size=32,
+    "qwen3_5_moe": ("qwen3_5_moe_text", t(head_dim=16, intermediate_size=None, num_hidden_layers=4, num_experts=6, num_experts_per_tok=2, moe_intermediate_size=32,
                                           shared_expert_intermediate_size=32, linear_num_key_heads=2, linear_num_value_heads=4,
                                           linear_key_head_dim=8, linear_value_head_dim=16), {}),
     "gemma3n": ("gemma3n_text", t(head_dim=16, num_hidden_layers=6, sliding_window=16, layer_types=[S4, S4, L4] * 2, num_kv_shared_layers=2,

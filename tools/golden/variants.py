@@ -132,4 +132,8 @@ FAMILIES = {
         v_head_dim=16, n_routed_experts=5, num_experts_per_tok=3, n_shared_experts=2, moe_intermediate_size=40, norm_topk_prob=False,
         attention_bias=True, rope_interleave=False,
         rope_parameters=rope("linear", factor=2.0, original_max_position_embeddings=8, llama_4_scaling_beta=0.1))),
+    "qwen3_5_moe_bare": ("qwen3_5_moe_text", c(
+        intermediate_size=None, head_dim=16, num_hidden_layers=3, layer_types=None, full_attention_interval=2, num_experts=6,
+        num_experts_per_tok=3, moe_intermediate_size=32, shared_expert_intermediate_size=40, linear_num_key_heads=1,
+        linear_num_value_heads=4, linear_key_head_dim=12, linear_value_head_dim=20)),
 }
