@@ -54,11 +54,12 @@ cairn_status wordpiece_word(const tok *t, cairn_str word, work *w, buf *ids, cai
     for (size_t at = 0; at < word.len; at += n) {
         uint32_t id = 0;
         n = longest(t, word, at, &w->heap, &id);
+        TRY(buf_status(&w->heap)); /* without memory no piece is found */
         if (n == 0) {
             buf_cut(ids, from);
             return put_unknown(t, word, ids, dg);
         }
         ids_put(ids, (int32_t)id);
     }
-    return buf_status(&w->heap);
+    return CAIRN_OK;
 }
