@@ -24,6 +24,7 @@ typedef struct attention {
     heads h;
     float scale, softcap;    /* softcap 0: none */
     int32_t window;          /* 0: everything before */
+    bool both;               /* and as much after */
     int32_t dv;              /* width of a value; 0: of a head */
     const weight *sinks;     /* a score a head, or NULL */
     const rope_spec *q_rope; /* of the queries; NULL: the keys' */
@@ -55,6 +56,24 @@ static inline val embed(fwd *f, const weight *table, float by)
     return nn_emit(f, &o, table->cols);
 }
 
+/* Row `first` of the table, or row first + position. */
+static inline val embed_at(fwd *f, const weight *table, embed_by by, int32_t first)
+{
+    op o = nn_op(f, OP_EMBED, VAL_NONE, VAL_NONE, VAL_NONE);
+    o.w[0] = table;
+    o.u.embed.scale = 1.0f;
+    o.u.embed.by = by;
+    o.u.embed.first = first;
+    return nn_emit(f, &o, table->cols);
+}
+
+/* Rows that whoever runs the program brings. */
+static inline val input(fwd *f, int32_t cols)
+{
+    op o = nn_op(f, OP_INPUT, VAL_NONE, VAL_NONE, VAL_NONE);
+    return nn_emit(f, &o, cols);
+}
+
 static inline val linear(fwd *f, val x, const weight *w)
 {
     op o = nn_op(f, OP_LINEAR, x, VAL_NONE, VAL_NONE);
@@ -79,20 +98,32 @@ static inline val rms_norm(fwd *f, val x, const weight *gain, float eps)
     return rms_norm_heads(f, x, gain, gain->cols, eps);
 }
 
-/* Over each head of width `dim`; gains of the whole row or of a head. */
-static inline val layer_norm_heads(fwd *f, val x, const weight *gain, int32_t dim, float eps)
+/* Over each head of width `dim`; gains, and the bias if not NULL, of the whole row or of a head. */
+static inline val layer_norm_as(fwd *f, val x, const weight *gain, const weight *bias, int32_t dim,
+                                float eps)
 {
     op o = nn_op(f, OP_LAYER_NORM, x, VAL_NONE, VAL_NONE);
     o.w[0] = gain;
+    o.w[1] = bias;
     o.u.norm.eps = eps;
     o.u.norm.group = dim;
     return nn_emit(f, &o, nn_cols(f, x));
 }
 
-/* Over the whole row. */
+static inline val layer_norm_heads(fwd *f, val x, const weight *gain, int32_t dim, float eps)
+{
+    return layer_norm_as(f, x, gain, NULL, dim, eps);
+}
+
+/* Over the whole row; bias may be NULL. */
+static inline val layer_norm_bias(fwd *f, val x, const weight *gain, const weight *bias, float eps)
+{
+    return layer_norm_as(f, x, gain, bias, gain->cols, eps);
+}
+
 static inline val layer_norm(fwd *f, val x, const weight *gain, float eps)
 {
-    return layer_norm_heads(f, x, gain, gain->cols, eps);
+    return layer_norm_bias(f, x, gain, NULL, eps);
 }
 
 static inline val rope(fwd *f, val x, int32_t head_dim, const rope_spec *r)
@@ -115,14 +146,16 @@ static inline val attend_cache(fwd *f, val q, val k, val v, const attention *a, 
     o.u.attend.window = a->window;
     o.u.attend.scale = a->scale;
     o.u.attend.softcap = a->softcap;
+    o.u.attend.both = a->both;
     o.u.attend.cache = from;
     o.w[0] = a->sinks;
     return nn_emit(f, &o, a->h.n * o.u.attend.dv);
 }
 
+/* A sequence that is seen on both sides runs as a whole: its layers take turns with one cache. */
 static inline val attend(fwd *f, val q, val k, val v, const attention *a)
 {
-    return attend_cache(f, q, k, v, a, f->layer);
+    return attend_cache(f, q, k, v, a, a->both ? 0 : f->layer);
 }
 
 static inline val glu(fwd *f, glu_act act, val gate, val up)
@@ -130,6 +163,13 @@ static inline val glu(fwd *f, glu_act act, val gate, val up)
     op o = nn_op(f, OP_GLU, gate, up, VAL_NONE);
     o.u.glu.act = act;
     return nn_emit(f, &o, nn_cols(f, gate));
+}
+
+static inline val act(fwd *f, val x, glu_act how)
+{
+    op o = nn_op(f, OP_ACT, x, VAL_NONE, VAL_NONE);
+    o.u.glu.act = how;
+    return nn_emit(f, &o, nn_cols(f, x));
 }
 
 static inline val add(fwd *f, val a, val b)

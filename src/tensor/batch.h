@@ -21,8 +21,9 @@ typedef struct step {
     const segment *seg;      /* in row order */
     const kv_layer *kv;      /* [n_layer] */
     int32_t n_group;
-    float *logits;     /* [n_out, vocab] */
-    float *const *tap; /* [n_tap] of [rows, cols], or NULL: taps are skipped */
+    const float *input; /* [n_rows, …] of INPUT, or NULL */
+    float *logits;      /* [n_out, vocab] */
+    float *const *tap;  /* [n_tap] of [rows, cols], or NULL: taps are skipped */
 } step;
 
 #endif

@@ -83,6 +83,15 @@ static val selected(prog *out, val *twin, val v, int32_t layer)
     return twin[v] = s;
 }
 
+/* An output that a TAP reads too is whole: what leaves is its wanted rows. */
+static void select_output(prog *out, val *twin)
+{
+    const val v = out->logits;
+    if (out->status != CAIRN_OK || v == VAL_NONE || out->value[v].rows == ROWS_OUT) return;
+    out->value[v].output = false;
+    prog_set_output(out, selected(out, twin, v, -1));
+}
+
 static cairn_status fuse_rows(const prog *in, arena *a, prog *out)
 {
     bool *all = arena_calloc(a, (size_t)in->n_value, sizeof *all);
@@ -107,6 +116,7 @@ static cairn_status fuse_rows(const prog *in, arena *a, prog *out)
             }
         prog_emit(out, &o);
     }
+    select_output(out, twin);
     return out->status;
 }
 

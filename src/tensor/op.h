@@ -1,19 +1,24 @@
 /* The op list: what each op means.  All values are f32 [rows, cols], rows contiguous.  The number of
    rows never enters the arithmetic of a row (numerics contract, docs/numerics.md).
 
-   EMBED     out0[r] = scale · w0[ids[r]]; an id past the table's end means row 0
+   INPUT     out0[r] = row r of the step's input
+   EMBED     out0[r] = scale · w0[i], i being ids[r] (row 0 past the table's end); of EMBED_POS
+             `first` + pos[r]; of EMBED_ROW `first`
    LINEAR    out_i[r] = w_i · in0[r] (+ bias_i), i < n_w; then, if in1 is given (n_w = 1): + in1[r]
    RMS_NORM  x = in0[r] (+ in1[r], also stored to out1 when in1 is given); by groups of `group`
              elements: out0 = (x · (1/sqrtf(mean(x²) + eps))) · gain
    LAYER_NORM  by groups of `group` elements, d = x - mean(x):
-             out0 = (d · (1/sqrtf(mean(d²) + eps))) · gain; a gain of several groups goes on
-             with them, as RMS_NORM's does
+             out0 = (d · (1/sqrtf(mean(d²) + eps))) · gain (+ w1, the bias, if given); a gain of
+             several groups goes on with them, as RMS_NORM's does
    ROPE      out0[r] = in0[r] with each head's first 2·n_freq elements rotated by pos[r]
    ATTEND    writes in1 (keys) and in2 (values) of all rows into the cache, then
              out0[r] = softmax(cap(scale · q·k)) · v over the window of row r; reads only the cache,
              that of layer `cache`, which without in1 and in2 an op before has written this step;
-             w0, if given, has a score a head, of a position without a value (a sink)
+             w0, if given, has a score a head, of a position without a value (a sink).
+             Row p sees p - window + 1 … p (window 0: all before); with `both`, the same number of
+             positions after it too, for which its sequence must lie in the step as a whole
    GLU       out0 = act(in0) · in1
+   ACT       out0 = act(in0), that of GLU
    XIELU     x = in0 > 0: out0 = alpha_p·x² + beta·x;
              else out0 = alpha_n·(exp(min(x, eps)) - 1 - x) + beta·x
    ADD       out0 = in0 + in1
@@ -54,6 +59,7 @@
 #include "tensor/weight.h"
 
 #define OP_LIST(X)                                                                                 \
+    X(INPUT)                                                                                       \
     X(EMBED)                                                                                       \
     X(LINEAR)                                                                                      \
     X(RMS_NORM)                                                                                    \
@@ -61,6 +67,7 @@
     X(ROPE)                                                                                        \
     X(ATTEND)                                                                                      \
     X(GLU)                                                                                         \
+    X(ACT)                                                                                         \
     X(XIELU)                                                                                       \
     X(ADD)                                                                                         \
     X(SCALE)                                                                                       \
@@ -101,6 +108,9 @@ typedef enum glu_act {
     GLU_RELU,
     GLU_CLAMPED
 } glu_act;
+
+/* What picks an EMBED's row of its table. */
+typedef enum embed_by { EMBED_ID, EMBED_POS, EMBED_ROW } embed_by;
 
 typedef struct glu_spec {
     glu_act act;
@@ -156,6 +166,8 @@ typedef struct op {
     union {
         struct {
             float scale;
+            embed_by by;
+            int32_t first;
         } embed;
         struct {
             float eps;
@@ -168,6 +180,7 @@ typedef struct op {
             int32_t n_head, n_kv_head, dk, dv, window; /* window 0: all */
             int32_t cache;                             /* whose keys and values */
             float scale, softcap;                      /* softcap 0: none */
+            bool both;
         } attend;
         struct {
             glu_act act;

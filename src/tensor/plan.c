@@ -21,11 +21,13 @@ static bool elementwise(op_kind k)
     switch (k) {
     case OP_ROPE:
     case OP_GLU:
+    case OP_ACT:
     case OP_XIELU:
     case OP_ADD:
     case OP_SCALE:
     case OP_SOFTCAP:
         return true;
+    case OP_INPUT:
     case OP_EMBED:
     case OP_LINEAR:
     case OP_RMS_NORM:

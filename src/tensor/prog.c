@@ -104,6 +104,7 @@ static bool check_norm(prog *p, const op *o)
     return want(p, o, "width over the group, remainder", n % o->u.norm.group, 0) &&
            want(p, o, "width over the gains, remainder", n % o->w[0]->cols, 0) &&
            want(p, o, "gains over the group, remainder", o->w[0]->cols % o->u.norm.group, 0) &&
+           (!o->w[1] || want(p, o, "length of the bias", o->w[1]->cols, o->w[0]->cols)) &&
            want(p, o, "width of the output", cols(p, o->out[0]), n) &&
            (o->in[1] == VAL_NONE || want(p, o, "width of the residual", cols(p, o->in[1]), n));
 }
@@ -201,6 +202,7 @@ static bool check(prog *p, const op *o)
     case OP_SCALE:
         return (!o->w[0] || want(p, o, "length of the gain", o->w[0]->cols, cols(p, o->in[0]))) &&
                want(p, o, "width of the output", cols(p, o->out[0]), cols(p, o->in[0]));
+    case OP_ACT:
     case OP_CUTOFF:
     case OP_XIELU:
     case OP_SOFTCAP:
@@ -232,6 +234,7 @@ static bool check(prog *p, const op *o)
         return check_route(p, o);
     case OP_EXPERTS:
         return check_experts(p, o);
+    case OP_INPUT:
     case OP_TAP:
     case OP_COUNT:
         return true;

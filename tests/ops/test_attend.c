@@ -21,22 +21,27 @@ typedef struct attend_case {
     kv_codec codec;
     int32_t len;
     float sinks; /* amplitude; 0: none */
+    bool both;
 } attend_case;
 
 static const attend_case cases[] = {
-    {"smollm", 9, 3, 64, 64, 0, 0.125f, 0, KV_F16, 600, 0},
-    {"qwen 0.5b", 14, 2, 64, 64, 0, 0.125f, 0, KV_BF16, 300, 0},
-    {"qwen 1.5b", 12, 2, 128, 128, 0, 0.09f, 0, KV_F16, 290, 0},
-    {"gemma 3", 4, 1, 256, 256, 70, 0.0625f, 0, KV_F16, 400, 0},
-    {"gemma 2", 8, 4, 96, 96, 300, 0.1f, 50, KV_F16, 600, 0},
-    {"small", 1, 1, 16, 16, 0, 0.25f, 0, KV_F32, 530, 0},
-    {"odd", 6, 2, 17, 5, 33, 0.2f, 3, KV_F32, 300, 0},
-    {"eight", 3, 3, 40, 24, 0, 0.2f, 0, KV_BF16, 300, 0},
-    {"unequal", 4, 2, 32, 72, 257, 0.2f, 0, KV_F16, 650, 0},
-    {"many heads", 64, 1, 8, 16, 0, 0.4f, 0, KV_F16, 270, 0},
-    {"no groups", 2, 2, 32, 32, 5, 0.3f, 0, KV_F16, 300, 0},
-    {"sinks", 8, 2, 64, 64, 128, 0.125f, 0, KV_F16, 600, 4},
-    {"heavy sinks", 4, 4, 32, 48, 0, 0.2f, 0, KV_BF16, 300, 40},
+    {"smollm", 9, 3, 64, 64, 0, 0.125f, 0, KV_F16, 600, 0, false},
+    {"qwen 0.5b", 14, 2, 64, 64, 0, 0.125f, 0, KV_BF16, 300, 0, false},
+    {"qwen 1.5b", 12, 2, 128, 128, 0, 0.09f, 0, KV_F16, 290, 0, false},
+    {"gemma 3", 4, 1, 256, 256, 70, 0.0625f, 0, KV_F16, 400, 0, false},
+    {"gemma 2", 8, 4, 96, 96, 300, 0.1f, 50, KV_F16, 600, 0, false},
+    {"small", 1, 1, 16, 16, 0, 0.25f, 0, KV_F32, 530, 0, false},
+    {"odd", 6, 2, 17, 5, 33, 0.2f, 3, KV_F32, 300, 0, false},
+    {"eight", 3, 3, 40, 24, 0, 0.2f, 0, KV_BF16, 300, 0, false},
+    {"unequal", 4, 2, 32, 72, 257, 0.2f, 0, KV_F16, 650, 0, false},
+    {"many heads", 64, 1, 8, 16, 0, 0.4f, 0, KV_F16, 270, 0, false},
+    {"no groups", 2, 2, 32, 32, 5, 0.3f, 0, KV_F16, 300, 0, false},
+    {"sinks", 8, 2, 64, 64, 128, 0.125f, 0, KV_F16, 600, 4, false},
+    {"heavy sinks", 4, 4, 32, 48, 0, 0.2f, 0, KV_BF16, 300, 40, false},
+    {"both sides", 3, 3, 40, 24, 0, 0.2f, 0, KV_F32, 600, 0, true},
+    {"both, odd", 6, 2, 17, 5, 33, 0.2f, 3, KV_F32, 300, 0, true},
+    {"both, narrow", 2, 1, 16, 16, 1, 0.3f, 0, KV_F16, 290, 2, true},
+    {"both, wide", 4, 1, 64, 64, 300, 0.125f, 0, KV_F16, 650, 0, true},
 };
 
 /* The sink of a head; some of "heavy sinks" outweigh every position. */
@@ -140,6 +145,7 @@ static void play(const attend_case *c, const world *w, const world *stranger, co
     o.u.attend.window = c->window;
     o.u.attend.scale = c->scale;
     o.u.attend.softcap = c->cap;
+    o.u.attend.both = c->both;
     float sinks[64];
     const weight sink = {.rows = 1, .cols = c->n_head, .f32 = sinks};
     for (int32_t i = 0; i < c->n_head; i++) sinks[i] = sink_of(c, i);
@@ -150,12 +156,13 @@ static void play(const attend_case *c, const world *w, const world *stranger, co
                        {c->n_head * c->dv, rows, false}};
     rig g;
     cache mine, other;
-    rig_open(&g, isa_name(t->level), t->threads, &o, v, 4, 2 * t->chunk, c->len, NULL);
+    const int32_t chunk = c->both ? c->len : t->chunk; /* such a sequence cannot be cut */
+    rig_open(&g, isa_name(t->level), t->threads, &o, v, 4, 2 * chunk, c->len, NULL);
     cache_open(&mine, c);
     cache_open(&other, c);
     const size_t no = (size_t)(c->n_head * c->dv);
-    for (int32_t p0 = 0; p0 < c->len; p0 += t->chunk) {
-        const int32_t n = min_i32(t->chunk, c->len - p0);
+    for (int32_t p0 = 0; p0 < c->len; p0 += chunk) {
+        const int32_t n = min_i32(chunk, c->len - p0);
         segment seg[2] = {{0}, {0}};
         step s = {.pos = pos, .out_row = out_row, .seg = seg, .kv = &mine.kv, .n_group = 1};
         for (int32_t i = t->company ? 0 : 1; i < 2; i++) {
@@ -168,6 +175,7 @@ static void play(const attend_case *c, const world *w, const world *stranger, co
                             .known_len = c->len,
                             .blocks = me ? &mine.group : &other.group};
             if (!me) sg->n_rows = (n + 1) / 2;
+            if (c->both) sg->known_len = sg->n_rows;
             for (int32_t k = 0; k < sg->n_rows; k++) {
                 bool want = !t->every || (p0 + k) % t->every == 0;
                 pos[s.n_rows] = p0 + k;
@@ -181,7 +189,7 @@ static void play(const attend_case *c, const world *w, const world *stranger, co
             }
             sg->n_out = s.n_out - sg->out0;
         }
-        cache_drop(&mine, c, p0);
+        if (!c->both) cache_drop(&mine, c, p0);
         backend_cpu.run(g.x, &s);
         for (int32_t k = 0; k < s.n_out; k++) {
             size_t row = (size_t)(t->every ? k : out_row[k]);
@@ -209,9 +217,11 @@ static void naive(const world *w, int32_t pos, int32_t head, double *out, double
     const attend_case *c = w->c;
     const double eps = 0x1p-24;
     const int32_t kvh = head / (c->n_head / c->n_kv);
-    const int32_t lo = c->window > 0 ? max_i32(0, pos - c->window + 1) : 0, n = pos - lo + 1;
+    const int32_t lo = c->window > 0 ? max_i32(0, pos - c->window + 1) : 0;
+    const int32_t last = c->len - 1, ahead = c->window > 0 ? c->window - 1 : last;
+    const int32_t hi = c->both ? min_i32(last, pos + ahead) : pos, n = hi - lo + 1;
     double m = -(double)INFINITY, worst = 0, sum = 0;
-    for (int32_t j = lo; j <= pos; j++) {
+    for (int32_t j = lo; j <= hi; j++) {
         double dot = 0, mag = 0;
         for (int32_t d = 0; d < c->dk; d++) {
             double a = (double)w->q[(pos * c->n_head + head) * c->dk + d];
@@ -224,14 +234,14 @@ static void naive(const world *w, int32_t pos, int32_t head, double *out, double
         m = fmax(m, s[j]);
         worst = fmax(worst, (c->dk + 4) * eps * mag * (double)c->scale + 8 * eps * (double)c->cap);
     }
-    for (int32_t j = lo; j <= pos; j++) {
+    for (int32_t j = lo; j <= hi; j++) {
         s[j] = exp(s[j] - m);
         sum += s[j];
     }
     if (c->sinks > 0) sum += exp((double)sink_of(c, head) - m);
     for (int32_t d = 0; d < c->dv; d++) {
         double y = 0, mag = 0;
-        for (int32_t j = lo; j <= pos; j++) {
+        for (int32_t j = lo; j <= hi; j++) {
             double v = stored(c->codec, w->v[(j * c->n_kv + kvh) * c->dv + d]);
             y += s[j] * v;
             mag += fabs(s[j] * v);

@@ -147,6 +147,42 @@ static float want_rope(const float *a, const float *b, int32_t row, int32_t i)
     return d < FREQ ? fmaf(x1, c, -(x2 * s)) : fmaf(x2, c, x1 * s);
 }
 
+static float bias[GROUP];
+static const weight bias_weight = {.rows = 1, .cols = GROUP, .f32 = bias};
+
+static float want_layer_norm_bias(const float *a, const float *b, int32_t row, int32_t i)
+{
+    return want_layer_norm(a, b, row, i) + bias[i % GROUP];
+}
+
+static float want_act_silu(const float *a, const float *b, int32_t row, int32_t i)
+{
+    (void)b;
+    (void)row;
+    return kern_silu(a[i]);
+}
+
+static float want_act_gelu(const float *a, const float *b, int32_t row, int32_t i)
+{
+    (void)b;
+    (void)row;
+    return kern_gelu_erf(a[i]);
+}
+
+static float want_act_sigmoid(const float *a, const float *b, int32_t row, int32_t i)
+{
+    (void)b;
+    (void)row;
+    return 1.0f / (1.0f + kern_exp(-a[i]));
+}
+
+static float want_act_relu(const float *a, const float *b, int32_t row, int32_t i)
+{
+    (void)b;
+    (void)row;
+    return fmaxf(a[i], 0.0f);
+}
+
 static const weight gain_weight = {.rows = 1, .cols = GROUP, .f32 = gain};
 static const weight wide_gain = {.rows = 1, .cols = 2 * GROUP, .f32 = gain};
 
@@ -191,6 +227,36 @@ static const row_case cases[] = {
      ROWS_ALL,
      false,
      want_layer_norm_wide},
+    {"LAYER_NORM with bias",
+     {.kind = OP_LAYER_NORM,
+      .in = {0, -1, -1},
+      .out = {2, -1, -1},
+      .n_w = 1,
+      .w = {&gain_weight, &bias_weight},
+      .u.norm = {1e-5f, GROUP}},
+     ROWS_ALL,
+     false,
+     want_layer_norm_bias},
+    {"ACT silu",
+     {.kind = OP_ACT, .in = {0, -1, -1}, .out = {2, -1, -1}, .u.glu = {GLU_SILU}},
+     ROWS_ALL,
+     false,
+     want_act_silu},
+    {"ACT gelu",
+     {.kind = OP_ACT, .in = {0, -1, -1}, .out = {2, -1, -1}, .u.glu = {GLU_GELU_ERF}},
+     ROWS_ALL,
+     false,
+     want_act_gelu},
+    {"ACT sigmoid",
+     {.kind = OP_ACT, .in = {0, -1, -1}, .out = {2, -1, -1}, .u.glu = {GLU_SIGMOID}},
+     ROWS_ALL,
+     false,
+     want_act_sigmoid},
+    {"ACT relu",
+     {.kind = OP_ACT, .in = {0, -1, -1}, .out = {2, -1, -1}, .u.glu = {GLU_RELU}},
+     ROWS_ALL,
+     false,
+     want_act_relu},
     {"XIELU",
      {.kind = OP_XIELU,
       .in = {0, -1, -1},
@@ -290,6 +356,7 @@ static void test_rows(void **state)
 {
     (void)state;
     for (int32_t i = 0; i < COLS; i++) gain[i] = rig_rand(9, (uint64_t)i);
+    for (int32_t i = 0; i < GROUP; i++) bias[i] = rig_rand(10, (uint64_t)i);
     for (int32_t i = 0; i < FREQ; i++) {
         inv_freq[i] = 1.0f / (float)(1 + i * i);
         inv_freq_long[i] = inv_freq[i] * 0.3f;
@@ -323,7 +390,7 @@ static void test_embed(void **state)
                       .out = {0, -1, -1},
                       .n_w = 1,
                       .w = {&w},
-                      .u.embed = {scale}};
+                      .u.embed = {.scale = scale}};
         const value v = {DIM, ROWS_ALL, false};
         rig g;
         rig_open(&g, NULL, 1, &o, &v, 1, 4, 64, NULL);
@@ -333,6 +400,52 @@ static void test_embed(void **state)
                 assert_true(rig_same(rig_val(&g, 0)[r * DIM + i], table[id[r] * DIM + i] * scale));
         rig_close(&g);
     }
+}
+
+/* Rows by position, and one row for all. */
+static void test_embed_places(void **state)
+{
+    enum { TABLE = 9, DIM = 20 };
+    float table[TABLE * DIM];
+    (void)state;
+    for (int32_t i = 0; i < TABLE * DIM; i++) table[i] = rig_rand(6, (uint64_t)i);
+    const weight w = {.type = DT_F32,
+                      .rows = TABLE,
+                      .cols = DIM,
+                      .data = (const uint8_t *)table,
+                      .size = sizeof table,
+                      .gather = true};
+    const int32_t at[4] = {0, 1, 0, 5}, id[4] = {9, 9, 9, 9}; /* ids are not looked at */
+    for (embed_by by = EMBED_POS; by <= EMBED_ROW; by++) {
+        const op o = {.kind = OP_EMBED,
+                      .in = {-1, -1, -1},
+                      .out = {0, -1, -1},
+                      .w = {&w},
+                      .u.embed = {1.0f, by, 3}};
+        const value v = {DIM, ROWS_ALL, false};
+        rig g;
+        rig_open(&g, NULL, 1, &o, &v, 1, 4, 64, NULL);
+        backend_cpu.run(g.x, &(step){.n_rows = 4, .id = id, .pos = at});
+        for (int32_t r = 0; r < 4; r++)
+            assert_memory_equal(rig_val(&g, 0) + r * DIM,
+                                table + (by == EMBED_POS ? 3 + at[r] : 3) * DIM,
+                                DIM * sizeof *table);
+        rig_close(&g);
+    }
+}
+
+static void test_input(void **state)
+{
+    (void)state;
+    const op o = {.kind = OP_INPUT, .in = {-1, -1, -1}, .out = {0, -1, -1}};
+    const value v = {8, ROWS_ALL, false};
+    float rows[16];
+    rig g;
+    for (int32_t i = 0; i < 16; i++) rows[i] = (float)i;
+    rig_open(&g, NULL, 1, &o, &v, 1, 2, 64, NULL);
+    backend_cpu.run(g.x, &(step){.n_rows = 2, .input = rows});
+    assert_memory_equal(rig_val(&g, 0), rows, sizeof rows);
+    rig_close(&g);
 }
 
 static void test_tap(void **state)
@@ -368,7 +481,9 @@ static void test_open(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_embed),
-                                       cmocka_unit_test(test_tap), cmocka_unit_test(test_open)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows),         cmocka_unit_test(test_embed),
+        cmocka_unit_test(test_embed_places), cmocka_unit_test(test_input),
+        cmocka_unit_test(test_tap),          cmocka_unit_test(test_open)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

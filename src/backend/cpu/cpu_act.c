@@ -1,4 +1,5 @@
-/* Elementwise ops: GLU, XIELU, ADD, SCALE, SOFTCAP.  A value is one run of rows · cols elements here. */
+/* Elementwise ops: GLU, ACT, XIELU, ADD, SCALE, SOFTCAP.  A value is one run of rows · cols
+   elements here. */
 #include "backend/cpu/cpu_priv.h"
 #include "backend/cpu/kern/kern_math.h"
 
@@ -36,6 +37,24 @@ void cpu_glu(cpu_run *r, const op *o)
 {
     act_job j = act_start(r, o);
     cpu_spans(r, act_size(r, o), CPU_GRAIN_MATH, ACT_ALIGN, glu_span, &j);
+}
+
+/* The kernels of GLU by a second operand of ones, which multiplies without rounding. */
+static void act_span(void *ctx, size_t begin, size_t end, int32_t i_thread)
+{
+    enum { ONES = 64 };
+    const act_job *j = ctx;
+    float ones[ONES];
+    (void)i_thread;
+    for (size_t i = 0; i < ONES; i++) ones[i] = 1.0f;
+    for (size_t at = begin; at < end; at += ONES)
+        j->k->glu[j->o->u.glu.act](j->y + at, j->a + at, ones, end - at < ONES ? end - at : ONES);
+}
+
+void cpu_act(cpu_run *r, const op *o)
+{
+    act_job j = act_start(r, o);
+    cpu_spans(r, act_size(r, o), CPU_GRAIN_MATH, ACT_ALIGN, act_span, &j);
 }
 
 static void xielu_span(void *ctx, size_t begin, size_t end, int32_t i_thread)

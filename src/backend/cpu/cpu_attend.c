@@ -1,6 +1,8 @@
 /* ATTEND.  First the step's keys and values go into the cache through its codec; then each query row
    attends to the positions [lo, hi] of its window, reading only the cache.
 
+   With `both`, hi lies after the row, which therefore needs its whole sequence in the step.
+
    The arithmetic of a row: positions are cut at multiples of ATTEND_SPLIT; a split gives its scores'
    maximum m, the sum l of p = exp(s - m) and o = Σ p·v; splits merge from left to right under the
    maximum of all.  So a row's bits depend on its own positions alone, and how work is cut is
@@ -25,7 +27,8 @@ static int32_t split_room(const op *o, int32_t max_ctx)
 {
     int32_t all = ceil_div(max_ctx, ATTEND_SPLIT);
     if (o->u.attend.window == 0) return all;
-    return min_i32(all, (o->u.attend.window + TILE_VECS) / ATTEND_SPLIT + 2);
+    const int32_t seen = min_i32(o->u.attend.window, max_ctx) * (o->u.attend.both ? 2 : 1);
+    return min_i32(all, (seen + TILE_VECS) / ATTEND_SPLIT + 2);
 }
 static size_t partial_floats(const op *o, int32_t n_vec, int32_t n_split)
 {
@@ -88,6 +91,14 @@ static int32_t unit_count(const attend_job *j)
     return units;
 }
 
+/* On both sides, to the end of the sequence at most. */
+static int32_t last_seen(const segment *g, int32_t pos, int32_t window)
+{
+    const int32_t last = g->n_rows - 1;
+    assert(g->pos0 == 0 && g->n_rows == g->known_len);
+    return window > 0 && window - 1 < last - pos ? pos + window - 1 : last;
+}
+
 static void unit_bounds(const attend_job *j, unit *u)
 {
     assert(u->n_rows > 0 && u->n_rows <= TILE_VECS);
@@ -96,6 +107,7 @@ static void unit_bounds(const attend_job *j, unit *u)
         int32_t window = j->o->u.attend.window;
         u->lo[i] = window > 0 ? max_i32(0, pos - window + 1) : 0;
         u->hi[i] = pos;
+        if (j->o->u.attend.both) u->hi[i] = last_seen(u->seg, pos, window);
     }
     u->c0 = u->lo[0] / ATTEND_SPLIT;
     u->c1 = u->hi[u->n_rows - 1] / ATTEND_SPLIT;

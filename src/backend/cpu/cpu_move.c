@@ -1,4 +1,4 @@
-/* Ops that only move numbers: EMBED, SELECT, SLICE, JOIN, TAP. */
+/* Ops that only move numbers: INPUT, EMBED, SELECT, SLICE, JOIN, TAP. */
 #include <string.h>
 
 #include "backend/cpu/cpu_priv.h"
@@ -7,6 +7,28 @@ typedef struct move_job {
     const cpu_run *r;
     const op *o;
 } move_job;
+
+void cpu_input(cpu_run *r, const op *o)
+{
+    const size_t n = (size_t)cpu_rows(r, o->out[0]) * (size_t)r->x->pl->p->value[o->out[0]].cols;
+    memcpy(cpu_val(r, o->out[0]), r->s->input, n * sizeof(float));
+}
+
+/* Row of the table that row `row` of the step looks up. */
+static size_t table_row(const move_job *j, int32_t row)
+{
+    switch (j->o->u.embed.by) {
+    case EMBED_ID: {
+        const int32_t id = j->r->s->id[row];
+        return id < j->o->w[0]->rows ? (size_t)id : 0;
+    }
+    case EMBED_POS:
+        return (size_t)(j->o->u.embed.first + j->r->s->pos[row]);
+    case EMBED_ROW:
+        return (size_t)j->o->u.embed.first;
+    }
+    return 0;
+}
 
 static void embed_span(void *ctx, size_t begin, size_t end, int32_t i_thread)
 {
@@ -19,8 +41,7 @@ static void embed_span(void *ctx, size_t begin, size_t end, int32_t i_thread)
     for (size_t i = begin; i < end; i++) {
         int32_t row = cpu_step_row(j->r, j->o->out[0], (int32_t)i);
         float *y = cpu_val(j->r, j->o->out[0]) + i * cols;
-        const int32_t id = j->r->s->id[row];
-        weight_row_f32(w, id < w->rows ? (size_t)id : 0, y);
+        weight_row_f32(w, table_row(j, row), y);
         if (scale != 1.0f) k->scale(y, y, scale, cols);
     }
 }

@@ -11,7 +11,7 @@ typedef struct norm_job {
     const float *x, *add;
     float *sum, *y;
     size_t cols, group, gains;
-    const float *gain;
+    const float *gain, *bias;
 } norm_job;
 
 static void norm_row(const norm_job *j, size_t row)
@@ -41,6 +41,7 @@ static void layer_norm_row(const norm_job *j, size_t row)
         float mean = j->k->sum(x, n) / (float)n;
         float inv = 1.0f / sqrtf(j->k->center(y, x, mean, n) / (float)n + j->o->u.norm.eps);
         j->k->norm(y, y, inv, j->gain + at % j->gains, n);
+        if (j->bias) j->k->add(y, y, j->bias + at % j->gains, n);
     }
 }
 
@@ -69,7 +70,8 @@ static void run_norm(cpu_run *r, const op *o, cpu_span_fn fn)
                   .cols = (size_t)cols,
                   .group = (size_t)o->u.norm.group,
                   .gains = (size_t)o->w[0]->cols,
-                  .gain = o->w[0]->f32};
+                  .gain = o->w[0]->f32,
+                  .bias = o->w[1] ? o->w[1]->f32 : NULL};
     assert(j.cols % j.group == 0 && j.gains % j.group == 0 && j.gain);
     cpu_row_spans(r, cpu_rows(r, o->out[0]), cols, CPU_GRAIN_MOVE, fn, &j);
 }

@@ -74,6 +74,7 @@ void cpu_rope_tables(const cpu_run *r);
 
 /* Each op of the list: runs whole, forking as it needs. */
 typedef void (*cpu_op_fn)(cpu_run *r, const op *o);
+void cpu_input(cpu_run *r, const op *o);
 void cpu_embed(cpu_run *r, const op *o);
 void cpu_linear(cpu_run *r, const op *o);
 void cpu_rms_norm(cpu_run *r, const op *o);
@@ -81,6 +82,7 @@ void cpu_layer_norm(cpu_run *r, const op *o);
 void cpu_rope(cpu_run *r, const op *o);
 void cpu_attend(cpu_run *r, const op *o);
 void cpu_glu(cpu_run *r, const op *o);
+void cpu_act(cpu_run *r, const op *o);
 void cpu_xielu(cpu_run *r, const op *o);
 void cpu_add(cpu_run *r, const op *o);
 void cpu_scale(cpu_run *r, const op *o);

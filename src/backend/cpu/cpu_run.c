@@ -41,6 +41,7 @@ void cpu_row_spans(const cpu_run *r, int32_t n_rows, int32_t cols, size_t grain,
 }
 
 #define CPU_OP_LIST(X)                                                                             \
+    X(INPUT, input)                                                                                \
     X(EMBED, embed)                                                                                \
     X(LINEAR, linear)                                                                              \
     X(RMS_NORM, rms_norm)                                                                          \
@@ -48,6 +49,7 @@ void cpu_row_spans(const cpu_run *r, int32_t n_rows, int32_t cols, size_t grain,
     X(ROPE, rope)                                                                                  \
     X(ATTEND, attend)                                                                              \
     X(GLU, glu)                                                                                    \
+    X(ACT, act)                                                                                    \
     X(XIELU, xielu)                                                                                \
     X(ADD, add)                                                                                    \
     X(SCALE, scale)                                                                                \

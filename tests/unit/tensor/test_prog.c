@@ -122,9 +122,11 @@ static void run_row(machine *m, const op *o, int32_t r, const uint64_t *kv)
         case OP_ADD:
             at(m, o->out[0], r)[c] = x[c] + y[c];
             break;
+        case OP_INPUT:
         case OP_EMBED:
         case OP_LAYER_NORM:
         case OP_ROPE:
+        case OP_ACT:
         case OP_XIELU:
         case OP_SCALE:
         case OP_SOFTCAP:
@@ -248,6 +250,24 @@ static void recurrences_see_every_row(void **state)
     arena_deinit(&a);
 }
 
+/* A tap wants every row of the output; what leaves the program is still the wanted ones. */
+static void a_tapped_output_is_selected(void **state)
+{
+    (void)state;
+    arena a;
+    prog p, f;
+    arena_init(&a, MEM_MODEL);
+    record(&p, &a);
+    const op t = make_op(OP_TAP, p.logits, VAL_NONE, VAL_NONE, -1);
+    prog_emit(&p, &t);
+    const val whole = p.logits;
+    assert_ok(fuse_prog(&p, FUSE_ALL, &a, &f));
+    assert_int_equal(f.value[f.logits].rows, ROWS_OUT);
+    assert_true(f.logits != whole && f.value[f.logits].output && !f.value[whole].output);
+    assert_int_equal(f.op[f.n_op - 1].kind, OP_SELECT);
+    arena_deinit(&a);
+}
+
 static void wrong_shapes_are_named(void **state)
 {
     (void)state;
@@ -266,9 +286,8 @@ static void wrong_shapes_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rewrites_keep_the_result),
-        cmocka_unit_test(rewrites_do_something),
-        cmocka_unit_test(recurrences_see_every_row),
+        cmocka_unit_test(rewrites_keep_the_result),  cmocka_unit_test(rewrites_do_something),
+        cmocka_unit_test(recurrences_see_every_row), cmocka_unit_test(a_tapped_output_is_selected),
         cmocka_unit_test(wrong_shapes_are_named),
     };
     return cmocka_run_group_tests_name("prog", tests, NULL, NULL);
