@@ -2,7 +2,8 @@
 
    Matrices stay as they lie in the file; the backend adopts them later.  Vectors (norm gains,
    biases) become f32 in the model's arena, since every op wants them so.  Multimodal wrappers put
-   "model." names under other prefixes; those are tried in turn. */
+   "model." names under other prefixes, and models saved without a head leave it out; those are tried in
+   turn. */
 #include "nn/weights_priv.h"
 
 #include <assert.h>
@@ -44,15 +45,19 @@ static void spell(char out[WEIGHT_NAME_LEN], const char *prefix, const char *nam
 const tensor_desc *weights_find(const weights *w, const char *name, int32_t layer, int32_t expert,
                                 const char *suffix, char spelled[WEIGHT_NAME_LEN])
 {
-    static const char *const prefixes[] = {"", "language_model.", "model.language_model."};
-    const size_t n = w->src->format == SOURCE_GGUF ? 1 : sizeof prefixes / sizeof prefixes[0];
+    enum { PLACES = 4 };
+    static const char *const stems[PLACES] = {"model.", "language_model.model.",
+                                              "model.language_model.", ""};
+    static const char *const fronts[PLACES] = {"", "language_model.", "model.language_model.", ""};
+    const bool inner = w->src->format != SOURCE_GGUF && strncmp(name, "model.", 6) == 0;
+    const char *const *front = !inner ? fronts : w->stem ? &w->stem : stems;
+    const size_t n = w->src->format == SOURCE_GGUF || (inner && w->stem) ? 1 : PLACES;
     for (size_t i = 0; i < n; i++) {
-        const bool nested = i == 2 && strncmp(name, "model.", 6) == 0;
-        spell(spelled, prefixes[i], nested ? name + 6 : name, layer, expert, suffix);
+        spell(spelled, front[i], inner ? name + 6 : name, layer, expert, suffix);
         const tensor_desc *t = source_find(w->src, spelled);
         if (t) return t;
     }
-    spell(spelled, "", name, layer, expert, suffix);
+    spell(spelled, front[0], inner ? name + 6 : name, layer, expert, suffix);
     return NULL;
 }
 

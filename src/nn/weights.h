@@ -40,8 +40,12 @@ typedef enum dim_name {
     DIM_Q_GATE,     /* query heads and a gate as wide as each */
     DIM_V_HEADS,
     DIM_V_HEAD,
-    DIM_V_ALL, /* heads of values of the delta rule; the width of one, of all */
-    DIM_BA,    /* two numbers a head of values */
+    DIM_V_ALL,     /* heads of values of the delta rule; the width of one, of all */
+    DIM_BA,        /* two numbers a head of values */
+    DIM_POSITIONS, /* rows of a table of positions */
+    DIM_TYPES,     /* of one of token types */
+    DIM_DENSE_IN,  /* of a matrix behind the pooling */
+    DIM_DENSE_OUT,
     DIM_COUNT
 } dim_name;
 
@@ -124,6 +128,7 @@ typedef struct expert_row {
 typedef struct weights {
     arena *a;
     const source *src;
+    const char *stem; /* what stands for "model." in this file; NULL: to be tried */
     int32_t dim[DIM_COUNT];
     int32_t n_expert_used; /* a token meets so many of DIM_EXPERTS */
     weight **item;         /* everything bound; in `a` */
