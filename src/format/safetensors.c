@@ -6,6 +6,7 @@
 #include "format/format.h"
 #include "format/format_priv.h"
 #include "format/hfconfig.h"
+#include "format/modules.h"
 #include "format/quant.h"
 #include "format/safetensors_priv.h"
 #include "format/shardindex.h"
@@ -65,6 +66,32 @@ static cairn_status st_add_all(source_build *b, const safetensors_file *f, cairn
     TRY(source_reserve(b, f->n_tensor, dg));
     for (size_t i = 0; i < f->n_tensor; i++) TRY(source_add(b, &f->tensor[i], dg));
     return CAIRN_OK;
+}
+
+cairn_status safetensors_add_file(source_build *b, const char *path, const char *front,
+                                  cairn_diag *dg)
+{
+    safetensors_file f;
+    cairn_status st = CAIRN_OK;
+    buf name;
+
+    buf_init(&name, MEM_SCRATCH);
+    TRY_GOTO(st_map(b, path, &f, dg), out);
+    for (size_t i = 0; i < f.n_tensor; i++) {
+        buf_clear(&name);
+        buf_printf(&name, "%s.%s", front, f.tensor[i].name.ptr);
+        const char *kept =
+            buf_status(&name) == CAIRN_OK ? arena_strdup(&b->mem, buf_view(&name)) : NULL;
+        if (!kept) {
+            st = diag_set(dg, CAIRN_E_NOMEM, "%s: names", path);
+            goto out;
+        }
+        f.tensor[i].name = str_of(kept);
+    }
+    st = st_add_all(b, &f, dg);
+out:
+    buf_deinit(&name);
+    return st;
 }
 
 static cairn_status shard_path(buf *b, const char *dir, cairn_str file, cairn_diag *dg)
@@ -212,6 +239,7 @@ cairn_status safetensors_open_dir(const char *dir, source **out, cairn_diag *dg)
     TRY_GOTO(add_weights(d->build, dir, dg), out);
     d->build->src.meta = hfconfig_meta(d->config);
     TRY_GOTO(quant_join(d->build, &d->build->src.meta, dg), out);
+    TRY_GOTO(modules_read(d->build, dir, dg), out);
     *out = &d->build->src;
     d = NULL;
 out:

@@ -3,8 +3,7 @@
 #ifndef FORMAT_SAFETENSORS_PRIV_H
 #define FORMAT_SAFETENSORS_PRIV_H
 
-#include "base/arena.h"
-#include "tensor/source.h"
+#include "format/format_priv.h"
 
 typedef struct safetensors_pair {
     cairn_str key, value;
@@ -21,5 +20,8 @@ typedef struct safetensors_file {
    no byte is left over.  Results live in the arena and the bytes; `path` must outlive them. */
 cairn_status safetensors_parse(const char *path, const uint8_t *p, size_t size, arena *a,
                                safetensors_file *out, cairn_diag *dg);
+/* Maps a file into the source; its tensors are called FRONT.NAME. */
+cairn_status safetensors_add_file(source_build *b, const char *path, const char *front,
+                                  cairn_diag *dg);
 
 #endif

@@ -33,6 +33,8 @@ typedef struct source {
     const char *path; /* as opened */
     bool mlx;         /* laid out as MLX does: its names, its stacks */
     meta_view meta;   /* GGUF keys; or config.json by dotted path */
+    const struct pool_spec
+        *pool; /* what files beside the checkpoint say of embeddings; NULL: nothing */
     const tensor_desc *tensor;
     size_t n_tensor;
     map index; /* name → position in tensor */
