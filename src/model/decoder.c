@@ -152,6 +152,13 @@ cairn_status decoder_bind_head_as(model *m, decoder *d, bool tied, const weight_
 {
     TRY(weights_bind(&m->w, embed, 1, -1, d, dg));
     TRY(weights_bind(&m->w, norm, 1, -1, d, dg));
+    /* Embedding models are saved without one. */
+    const bool bare = !tied && m->src->pool && m->family->forward == decoder_forward &&
+                      !weights_has(&m->w, head_rows[0].hf, head_rows[0].gguf, -1);
+    if (m->both || bare) {
+        m->headless = true;
+        return CAIRN_OK;
+    }
     if (!tied) return weights_bind(&m->w, head_rows, N_ROWS(head_rows), -1, d, dg);
     weights_tie(&m->w, d->tok_embed);
     d->lm_head = d->tok_embed;
@@ -219,6 +226,7 @@ attention decoder_attention(const model *m, const decoder *d)
 {
     return (attention){.h = {m->shape.n_head, m->shape.n_kv_head, m->shape.head_dim},
                        .scale = d->score_scale,
+                       .both = m->both,
                        .q_rope = d->q_rope};
 }
 
@@ -277,6 +285,7 @@ val decoder_forward_by(fwd *f, const model *m, const decoder *d, decoder_mixer s
     }
     f->layer = -1;
     x = rms_norm(f, x, d->out_norm, d->eps);
+    if (m->headless) return x;
     x = linear(f, x, d->lm_head);
     return times(f, x, d->logits_by);
 }

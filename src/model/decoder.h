@@ -18,9 +18,9 @@ typedef struct decoder_layer {
 } decoder_layer;
 
 typedef struct decoder {
-    const weight *tok_embed, *out_norm, *lm_head;
-    decoder_layer *layer;  /* [n_layer], in the model's arena */
-    const int32_t *window; /* of each layer, 0: none */
+    const weight *tok_embed, *out_norm, *lm_head; /* lm_head NULL: the model is headless */
+    decoder_layer *layer;                         /* [n_layer], in the model's arena */
+    const int32_t *window;                        /* of each layer, 0: none */
     rope_spec rope;
     const rope_spec *q_rope;                /* of the queries; NULL: the keys' */
     route_spec route;                       /* of sparse layers */
@@ -96,7 +96,7 @@ attention decoder_attention(const model *m, const decoder *d);
 /* The MLP of a layer, or its experts. */
 val decoder_mlp(fwd *f, val x, const decoder *d, const decoder_layer *L);
 /* The forward pass of a decoder whose sublayers follow each other, x + post(sublayer(pre(x))), norms being
-   there or not; returns the logits. */
+   there or not; returns the logits, of a headless model hidden states. */
 val decoder_forward(fwd *f, const model *m);
 /* The same, `sublayer` being the first of f->layer. */
 typedef val (*decoder_mixer)(fwd *f, val x, const model *m);

@@ -11,15 +11,18 @@ typedef struct family {
     const char *const *gguf; /* general.architecture values */
     /* Fills m->shape, m->cache and m->impl, and binds all weights into m->w. */
     cairn_status (*open)(model *m, config *c, cairn_diag *dg);
-    val (*forward)(fwd *f, const model *m); /* returns the logits */
+    val (*forward)(fwd *f,
+                   const model *m); /* returns the logits; of a headless model hidden states */
 } family;
 
 extern const family family_deepseek, family_gemma3n, family_gemma4, family_glm_moe, family_gptoss,
-    family_minimax, family_qwen_moe, family_qwen_next, family_apertus, family_cohere, family_ernie,
-    family_gemma, family_gemma1, family_lfm2, family_glm, family_granite, family_hunyuan,
-    family_llama, family_olmo, family_phi, family_qwen, family_seed, family_smollm;
+    family_minimax, family_qwen_moe, family_qwen_next, family_bert, family_modernbert,
+    family_apertus, family_cohere, family_ernie, family_gemma, family_gemma1, family_lfm2,
+    family_glm, family_granite, family_hunyuan, family_llama, family_olmo, family_phi, family_qwen,
+    family_seed, family_smollm;
 
-/* Every layer of the same heads, layer i seeing `window[i]` positions (0: all). */
+/* Every layer of the same heads, layer i seeing `window[i]` positions (0: all).  Where rows see both sides the
+   layers share one cache, and windows are attention's alone. */
 cairn_status family_cache(model *m, const int32_t *window, cairn_diag *dg);
 /* The same where not every layer attends: layer i has keys iff keys[i], and n_state[i] floats of recurrent
    state. */
@@ -29,5 +32,8 @@ cairn_status family_cache_hybrid(model *m, const bool *keys, const int32_t *n_st
 cairn_status family_rope(model *m, const rope_params *p, rope_spec *out, cairn_diag *dg);
 /* Sets the dims that weight tables name, and starts m->w. */
 cairn_status family_weights(model *m, const base_config *b, cairn_diag *dg);
+
+/* Takes the pooling of the source, of a GGUF file's keys, or the reference's default; binds dense modules. */
+cairn_status family_pool(model *m, config *c, cairn_diag *dg);
 
 #endif

@@ -4,7 +4,10 @@
    Beside a Llama block: embeddings scaled by sqrt(hidden); gains stored less one in HF files; a norm
    after attention and after the MLP too; tanh-GELU; windowed layers between full ones (2: every
    other, 3: five of six).  Gemma 2 caps attention scores and logits; Gemma 3 norms the heads of q
-   and k and rotates its windowed layers at a base of their own. */
+   and k and rotates its windowed layers at a base of their own.
+
+   With use_bidirectional_attention, "gemma-embedding" in GGUF files, it is EmbeddingGemma (Vera et al. 2025,
+   "EmbeddingGemma", section 2): rows see both sides, windowed ones half a window each; no logits. */
 #include <math.h>
 
 #include "base/diag.h"
@@ -48,21 +51,24 @@ static const config_defaults gemma3_defaults = {
     .n_head = 8, .n_kv_head = 4, .head_dim = 256, .vocab = 262208, .ctx = 131072, .tied = true};
 
 /* A Gemma 3 GGUF without the key has no windows; everywhere else it means 4,096. */
-static int32_t window_of(config *c, bool third)
+static int32_t window_of(config *c, bool third, bool both)
 {
     if (config_null(c, "sliding_window")) return 0;
-    return config_int(c, "sliding_window", "attention.sliding_window", 1, 1 << 28,
-                      c->gguf && third ? 0 : 4096);
+    const int32_t n = config_int(c, "sliding_window", "attention.sliding_window", 1, 1 << 28,
+                                 c->gguf && third ? 0 : 4096);
+    return both && n ? n / 2 + 1 : n;
 }
 
 static cairn_status gemma_open(model *m, config *c, cairn_diag *dg)
 {
     static const char *const acts[] = {"gelu_pytorch_tanh", "gelu_new", NULL};
-    const bool third = str_starts(str_of(c->arch), STR_LIT("gemma3"));
+    const bool embeds = str_is(str_of(c->arch), "gemma-embedding");
+    const bool third = embeds || str_starts(str_of(c->arch), STR_LIT("gemma3"));
     base_config b = config_base(c, third ? &gemma3_defaults : &gemma2_defaults);
     rope_params full, windowed;
     gemma *g = arena_calloc(&m->a, 1, sizeof *g);
     if (!g) return diag_set(dg, CAIRN_E_NOMEM, "model");
+    m->both = embeds || (third && config_bool(c, "use_bidirectional_attention", false));
     TRY(decoder_begin(m, c, &b, &g->d, dg));
     config_only(c, "hidden_activation", acts);
     g->d->score_scale = score_scale(c, &b, third);
@@ -70,12 +76,12 @@ static cairn_status gemma_open(model *m, config *c, cairn_diag *dg)
     g->attn_cap = gemma_cap(c, "attn_logit_softcapping", third ? 0 : 50);
     g->out_cap = gemma_cap(c, "final_logit_softcapping", third ? 0 : 30);
     const int32_t period = config_int(c, "sliding_window_pattern", NULL, 1, 1 << 12, third ? 6 : 2);
-    g->d->window = config_windows(c, b.s.n_layer, window_of(c, third), period, &m->a);
+    g->d->window = config_windows(c, b.s.n_layer, window_of(c, third, m->both), period, &m->a);
     if (third)
         gemma_ropes(c, &b, &m->a, &full, &windowed);
     else
         full = windowed = config_rope(c, &b, NULL, 1e4, &m->a);
-    if (config_bool(c, "use_bidirectional_attention", false))
+    if (!third && config_bool(c, "use_bidirectional_attention", false))
         config_fail(c, "use_bidirectional_attention", "true", "a causal model");
     /* MLX's files have no head, but those of Gemma 3 may, whatever the config says. */
     const bool own = m->src->mlx && third && source_find(m->src, "lm_head.weight");
@@ -116,10 +122,11 @@ static val gemma_forward(fwd *f, const model *m)
     }
     f->layer = -1;
     x = rms_norm(f, x, d->out_norm, d->eps);
+    if (m->headless) return x;
     x = linear(f, x, d->lm_head);
     return g->out_cap > 0 ? softcap(f, x, g->out_cap) : x;
 }
 
 static const char *const hf_types[] = {"gemma2", "gemma3_text", "gemma3", NULL};
-static const char *const gguf_archs[] = {"gemma2", "gemma3", NULL};
+static const char *const gguf_archs[] = {"gemma2", "gemma3", "gemma-embedding", NULL};
 const family family_gemma = {"gemma", hf_types, gguf_archs, gemma_open, gemma_forward};

@@ -19,7 +19,7 @@ static const family *const families[] = {
     &family_granite,   &family_olmo,     &family_cohere,  &family_smollm,  &family_glm,
     &family_ernie,     &family_seed,     &family_hunyuan, &family_apertus, &family_qwen_moe,
     &family_qwen_next, &family_glm_moe,  &family_minimax, &family_gptoss,  &family_gemma3n,
-    &family_gemma4,    &family_deepseek, &family_lfm2};
+    &family_gemma4,    &family_deepseek, &family_lfm2,    &family_bert,    &family_modernbert};
 enum { N_FAMILY = sizeof families / sizeof families[0] };
 
 /* Tensors that may lie in a file and mean nothing to the forward pass: tables that are computed here,
@@ -79,8 +79,8 @@ cairn_status family_cache(model *m, const int32_t *window, cairn_diag *dg)
     if (!l || !window) return diag_set(dg, CAIRN_E_NOMEM, "cache layout");
     for (size_t i = 0; i < n; i++)
         l[i] = (cache_layer_spec){m->shape.n_kv_head, m->shape.head_dim, m->shape.head_dim,
-                                  window[i], 0};
-    m->cache = (cachespec){m->shape.n_layer, l};
+                                  m->both ? 0 : window[i], 0};
+    m->cache = (cachespec){m->both ? 1 : m->shape.n_layer, l};
     return CAIRN_OK;
 }
 
@@ -160,6 +160,7 @@ static cairn_status open_family(model *m, cairn_diag *dg)
     memcpy(arch, c.arch, sizeof c.arch);
     m->arch = arch;
     TRY(m->family->open(m, &c, dg));
+    TRY(family_pool(m, &c, dg));
     TRY(c.status);
     return weights_audit(&m->w, ignored, sizeof ignored / sizeof ignored[0], dg);
 }
@@ -182,6 +183,7 @@ cairn_status model_open(const char *path, const cairn_model_opts *o, model **out
     arena_init(&m->a, MEM_MODEL);
     m->be = &backend_cpu;
     m->compute = o->compute;
+    m->pad_id = -1;
     TRY_GOTO(source_open(path, &m->src, dg), out);
     TRY_GOTO(open_family(m, dg), out);
     TRY_GOTO(make_lock(m, dg), out);
@@ -206,19 +208,52 @@ void model_close(model *m)
     mem_free(m);
 }
 
-cairn_status model_record(const model *m, uint32_t fuse, bool taps, arena *a, prog *out,
-                          cairn_diag *dg)
+/* What the head reads, the rest of the program being cut off. */
+static val cut_head(prog *p)
+{
+    for (int32_t i = p->n_op - 1; i >= 0; i--) {
+        const op *o = &p->op[i];
+        if (o->kind != OP_LINEAR || o->w[0]->klass != WEIGHT_HEAD) continue;
+        p->n_op = i;
+        return o->in[0];
+    }
+    p->status = diag_set(&p->diag, CAIRN_E_UNSUPPORTED, "a forward pass without a head");
+    return VAL_NONE;
+}
+
+static cairn_status record(const model *m, bool hidden, uint32_t fuse, bool taps, arena *a,
+                           prog *out, cairn_diag *dg)
 {
     prog p;
     prog_init(&p, a);
     fwd f = {.p = &p, .layer = -1, .taps = taps};
     const val logits = m->family->forward(&f, m);
-    prog_set_output(&p, logits);
+    prog_set_output(&p, hidden && !m->headless && p.status == CAIRN_OK ? cut_head(&p) : logits);
     if (p.status == CAIRN_OK) p.status = fuse_prog(&p, fuse, a, out);
     if (p.status != CAIRN_OK)
         return diag_set(dg, p.status, "%s: %s", m->src->path,
                         p.diag.message[0] ? p.diag.message : "recording the forward pass");
     return CAIRN_OK;
+}
+
+cairn_status model_record(const model *m, uint32_t fuse, bool taps, arena *a, prog *out,
+                          cairn_diag *dg)
+{
+    return record(m, false, fuse, taps, a, out, dg);
+}
+
+cairn_status model_record_hidden(const model *m, uint32_t fuse, bool taps, arena *a, prog *out,
+                                 cairn_diag *dg)
+{
+    return record(m, true, fuse, taps, a, out, dg);
+}
+
+cairn_status model_check_head(const model *m, const char *what, cairn_diag *dg)
+{
+    if (!m->headless) return CAIRN_OK;
+    return diag_set(dg, CAIRN_E_ARG,
+                    "%s: found a model that only embeds (%s); expected one with logits %s",
+                    m->src->path, m->arch, what);
 }
 
 /* How often one token meets the matrix, out of how many it is made of. */

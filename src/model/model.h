@@ -8,6 +8,7 @@
 #include "nn/nn.h"
 #include "tensor/backend.h"
 #include "tensor/cachespec.h"
+#include "tensor/pool.h"
 #include "tensor/source.h"
 
 typedef struct model_shape {
@@ -23,8 +24,14 @@ typedef struct model {
     const char *arch; /* the file's word for it, in `a` */
     model_shape shape;
     cachespec cache;
-    weights w;  /* every weight that the family bound */
-    void *impl; /* the family's own struct, in `a` */
+    bool both;      /* a row sees those after it too: a sequence runs in one step */
+    bool headless;  /* no logits: the forward pass gives hidden states */
+    int32_t pad_id; /* takes no position, so that no text may hold it; -1: none */
+    bool embeds;    /* the file says how */
+    pool_spec pool; /* how hidden states become a vector */
+    const struct model_dense *dense; /* [pool.n_dense] */
+    weights w;                       /* every weight that the family bound */
+    void *impl;                      /* the family's own struct, in `a` */
     const backend *be;
     dev *dev;       /* NULL: opened for its headers only */
     mutex *running; /* held while a step runs on dev, which takes one at a time; NULL: one user */
@@ -44,6 +51,21 @@ void model_close(model *m);
    embedding and tap i+1 the output of layer i. */
 cairn_status model_record(const model *m, uint32_t fuse, bool taps, arena *a, prog *out,
                           cairn_diag *dg);
+/* The same up to what the head reads: the output is the hidden state of each wanted row. */
+cairn_status model_record_hidden(const model *m, uint32_t fuse, bool taps, arena *a, prog *out,
+                                 cairn_diag *dg);
+/* E_ARG: the model gives no logits, and `what` needs them. */
+cairn_status model_check_head(const model *m, const char *what, cairn_diag *dg);
+
+/* A dense module's matrices, its fields in the pool_spec. */
+typedef struct model_dense {
+    const weight *weight, *shortcut;
+} model_dense;
+/* Width of a pooled vector; of what the dense modules make of it. */
+int32_t model_pooled_dim(const model *m);
+int32_t model_embed_dim(const model *m);
+/* Records the dense modules: rows are pooled vectors (INPUT). */
+cairn_status model_record_dense(const model *m, arena *a, prog *out, cairn_diag *dg);
 /* Bytes that decoding one token reads from the file: every matrix that it meets, once. */
 uint64_t model_token_bytes(const model *m);
 /* Elements of every matrix that a token meets, and of the head among them. */
