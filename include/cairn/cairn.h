@@ -3,6 +3,7 @@
 #define CAIRN_CAIRN_H
 
 #include "cairn/doctor.h"
+#include "cairn/embed.h"
 #include "cairn/engine.h"
 #include "cairn/model.h"
 #include "cairn/reply.h"

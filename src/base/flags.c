@@ -94,6 +94,15 @@ static cairn_status set_word(const flag *f, const char *text, cairn_diag *dg)
                     (int)n, f->help);
 }
 
+static cairn_status add_item(const flag *f, const char *text, cairn_diag *dg)
+{
+    flag_list *l = f->out;
+    if (l->n == l->room)
+        return diag_set(dg, CAIRN_E_ARG, "%s: given more than %zu times", f->name, l->room);
+    l->item[l->n++] = text;
+    return CAIRN_OK;
+}
+
 static cairn_status set_value(const flag *f, const char *text, cairn_diag *dg)
 {
     switch (f->type) {
@@ -111,6 +120,8 @@ static cairn_status set_value(const flag *f, const char *text, cairn_diag *dg)
         return CAIRN_OK;
     case FLAG_WORD:
         return set_word(f, text, dg);
+    case FLAG_LIST:
+        return add_item(f, text, dg);
     }
     return CAIRN_E_INTERNAL;
 }

@@ -11,14 +11,21 @@ typedef enum flag_type {
     FLAG_NUM,
     FLAG_STR,
     FLAG_WORD, /* one of the words before the colon of `help`: "fast|f32: arithmetic" */
+    FLAG_LIST, /* may be given again: each adds to a flag_list */
     FLAG_SIZE  /* 512M, 8G, bytes */
 } flag_type;
+
+typedef struct flag_list {
+    const char **item; /* [room], the caller's */
+    size_t n, room;
+} flag_list;
 
 typedef struct flag {
     const char *name;  /* "--top-k"; "-k" alone is fine */
     const char *alias; /* "-t", or NULL */
     flag_type type;
-    void *out;        /* bool*, int64_t*, double*, const char** (STR, WORD), uint64_t* */
+    /* bool*, int64_t*, double*, const char** (STR, WORD), flag_list*, uint64_t* */
+    void *out;
     const char *help; /* "N: what it does" */
     double lo, hi;    /* range of INT, NUM and SIZE; both 0: any */
     bool *given;      /* set when the flag appears; may be NULL */

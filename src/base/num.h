@@ -23,6 +23,10 @@ static inline int32_t min_i32(int32_t a, int32_t b)
 {
     return a < b ? a : b;
 }
+static inline size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
 static inline int32_t max_i32(int32_t a, int32_t b)
 {
     return a > b ? a : b;

@@ -8,6 +8,8 @@
 
 #define CLI_DEFAULT_MODEL "smollm2"
 
+enum { CLI_MAX_WORDS = 1024 /* a folder's files, of embed */ };
+
 enum {
     EXIT_OK = 0,
     EXIT_FAILED = 1,
@@ -31,6 +33,7 @@ int cmd_render(const command *c, int argc, char **argv);
 int cmd_doctor(const command *c, int argc, char **argv);
 int cmd_logits(const command *c, int argc, char **argv);
 int cmd_bench(const command *c, int argc, char **argv);
+int cmd_embed(const command *c, int argc, char **argv);
 int cmd_score(const command *c, int argc, char **argv);
 int cmd_check_numerics(const command *c, int argc, char **argv);
 int cmd_pull(const command *c, int argc, char **argv);
@@ -42,7 +45,7 @@ int cli_usage(const command *c, const char *fmt, ...)
 
 /* Words that stand beside the flags. */
 typedef struct cli_words {
-    const char *word[16];
+    const char *word[CLI_MAX_WORDS];
     size_t n;
 } cli_words;
 

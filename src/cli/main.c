@@ -23,6 +23,8 @@ static const command commands[] = {
      cmd_bench},
     {"score", "MODEL -f TEXT [--json]", "Mean negative log-likelihood and perplexity of a text.",
      cmd_score},
+    {"embed", "MODEL -f FILE... [flags]", "Print the embedding of each file, a JSON array a line.",
+     cmd_embed},
     {"check-numerics", "MODEL [--ids IDS.json]",
      "Compare logits bit by bit across chunks, batches and threads.", cmd_check_numerics},
     {"pull", "NAME | ls [--json] | rm NAME | gc [--yes] [--force]",

@@ -41,6 +41,7 @@ static cairn_status check(const model *m, const int32_t *ids, size_t n, const ca
 
 static int32_t chunk_rows(const model *m, int32_t n, const cairn_score_opts *o)
 {
+    if (m->both) return n;
     if (o->chunk) return min_i32(o->chunk, n);
     const int32_t fits = LOGITS_BYTES / (int32_t)sizeof(float) / m->shape.vocab;
     return min_i32(n, max_i32(1, min_i32(STEP_ROWS, fits)));
@@ -87,6 +88,7 @@ static cairn_status run(job *j, const int32_t *ids, size_t n, const cairn_score_
     const model *m = j->m;
     seq_id q;
     TRY(check(m, ids, n, o, dg));
+    if (j->logits) TRY(model_check_head(m, "to score a text", dg));
     const int32_t chunk = chunk_rows(m, (int32_t)n, o);
     const stepper_opts so = {.max_rows = chunk,
                              .max_out = j->logits ? min_i32(chunk, (int32_t)n - o->first) : 1,

@@ -99,6 +99,7 @@ cairn_status measure_speed(const model *m, const cairn_bench_opts *o, double *pr
 {
     cairn_status st = CAIRN_OK;
     TRY(check(o, dg));
+    TRY(model_check_head(m, "to measure", dg));
     bench b = {.m = m, .o = *o};
     const int32_t len = max_i32(1, o->depth + max_i32(o->n_prompt, o->n_decode));
     const stepper_opts so = {.max_rows = max_i32(o->batch, min_i32(STEP_ROWS, len)),

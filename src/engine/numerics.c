@@ -14,6 +14,7 @@
 #include "base/num.h"
 #include "base/rng.h"
 #include "cairn/model.h"
+#include "engine/embed.h"
 #include "engine/step.h"
 #include "tensor/backend.h"
 
@@ -225,10 +226,11 @@ cairn_status numerics_check(const model *m, const int32_t *ids, size_t n, int32_
                             cairn_numerics_report *out, cairn_diag *dg)
 {
     cairn_status st = CAIRN_OK;
-    TRY(forward_check_ids(m, ids, n, dg));
+    if (!m->headless) TRY(forward_check_ids(m, ids, n, dg));
     if (max_threads < 1 || max_threads > CAIRN_MAX_THREADS)
         return diag_set(dg, CAIRN_E_ARG, "%d threads; expected 1 to %d", max_threads,
                         CAIRN_MAX_THREADS);
+    if (m->headless) return embed_check_numerics(m, ids, n, max_threads, say, ctx, out, dg);
     cairn_numerics_report report = {.struct_size = sizeof report};
     check c = {.m = m, .ids = ids, .n = (int32_t)n, .say = say, .ctx = ctx, .report = &report};
     TRY_GOTO(make_reference(&c, dg), out);

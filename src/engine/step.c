@@ -59,7 +59,8 @@ static cairn_status compile(stepper *s, int32_t max_rows, cairn_diag *dg)
 
 static cairn_status compile_all(stepper *s, cairn_diag *dg)
 {
-    TRY(model_record(s->m, FUSE_ALL, s->opts.taps, &s->a, &s->prog, dg));
+    TRY((s->opts.hidden ? model_record_hidden : model_record)(s->m, FUSE_ALL, s->opts.taps, &s->a,
+                                                              &s->prog, dg));
     assert(s->prog.logits != VAL_NONE);
     s->vocab = s->prog.value[s->prog.logits].cols;
     for (int32_t i = 0; i < s->prog.n_rope; i++) {
@@ -201,21 +202,28 @@ int32_t stepper_add(stepper *s, seq_id q, const int32_t *ids, int32_t n, int32_t
     return out0;
 }
 
-static void take_device(const stepper *s)
+static void take_device(const model *m)
 {
-    if (s->m->running) mutex_lock(s->m->running);
+    if (m->running) mutex_lock(m->running);
 }
 
-static void leave_device(const stepper *s)
+static void leave_device(const model *m)
 {
-    if (s->m->running) mutex_unlock(s->m->running);
+    if (m->running) mutex_unlock(m->running);
+}
+
+void step_run(const model *m, exec *x, const step *s)
+{
+    take_device(m);
+    m->be->run(x, s);
+    leave_device(m);
 }
 
 void stepper_busy(stepper *s, bool on)
 {
-    take_device(s);
+    take_device(s->m);
     s->m->be->busy(s->m->dev, on);
-    leave_device(s);
+    leave_device(s->m);
 }
 
 void stepper_run(stepper *s)
@@ -223,9 +231,7 @@ void stepper_run(stepper *s)
     assert(s->step.n_rows > 0);
     int32_t i = 0;
     while (s->bucket[i].max_rows < s->step.n_rows) i++;
-    take_device(s);
-    s->m->be->run(s->bucket[i].exec, &s->step);
-    leave_device(s);
+    step_run(s->m, s->bucket[i].exec, &s->step);
     for (int32_t k = 0; k < s->step.n_seg; k++) cache_commit(s->cache, s->seq[k], s->seg[k].n_rows);
 }
 

@@ -20,6 +20,7 @@ typedef struct stepper_opts {
     int32_t ctx_len; /* positions of one sequence at most */
     kv_codec codec;
     bool taps;
+    bool hidden; /* what the head reads takes the place of logits, in stepper_logits too */
 } stepper_opts;
 
 kv_codec stepper_codec(const model *m); /* the one that the model's compute mode asks for */
@@ -42,8 +43,10 @@ int32_t stepper_add(stepper *s, seq_id q, const int32_t *ids, int32_t n, int32_t
 /* And commits the rows to the cache.  Steppers of one model may run on several threads: their steps
    take turns. */
 void stepper_run(stepper *s);
+/* The same for a program that needs no cache. */
+void step_run(const model *m, exec *x, const step *s);
 void stepper_busy(stepper *s, bool on); /* hint: steps follow closely */
-/* [vocab] of the i-th wanted row, in the order of the adds; the caller may change them; valid until
+/* [vocab], or [hidden], of the i-th wanted row, in the order of the adds; the caller may change them; valid until
    the next run. */
 float *stepper_logits(stepper *s, int32_t i_out);
 /* [hidden] of row i of the step. */

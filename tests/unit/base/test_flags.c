@@ -9,6 +9,7 @@ static struct {
     double temp;
     const char *host, *mode;
     uint64_t memory;
+    flag_list files;
 } opt;
 
 static const flag table[] = {
@@ -16,6 +17,7 @@ static const flag table[] = {
     {"-n", NULL, FLAG_INT, &opt.n, "N: tokens at most", -1, 100, &opt.given},
     {"--temp", "-t", FLAG_NUM, &opt.temp, "T: temperature", 0, 2, NULL},
     {"--host", NULL, FLAG_STR, &opt.host, "H: address", 0, 0, NULL},
+    {"--file", "-f", FLAG_LIST, &opt.files, "FILE: one of several", 0, 0, NULL},
     {"--memory", NULL, FLAG_SIZE, &opt.memory, "BYTES: limit", 0, 0, NULL},
     {"--mode", NULL, FLAG_WORD, &opt.mode, "fast|f32: arithmetic", 0, 0, NULL},
 };
@@ -30,7 +32,9 @@ static cairn_status parse(const char *const *words)
 {
     char *argv[MAX_WORDS];
     int argc = 0;
+    static const char *files[2];
     memset(&opt, 0, sizeof opt);
+    opt.files = (flag_list){files, 0, 2};
     memset(&dg, 0, sizeof dg);
     for (; words[argc]; argc++) argv[argc] = (char *)(uintptr_t)words[argc];
     return flags_parse(table, N_FLAGS, argc, argv, rest, 2, &n_rest, &dg);
@@ -54,6 +58,12 @@ static void every_form(void **state)
     assert_true(opt.temp == 2);
     assert_string_equal(opt.host, "");
     assert_int_equal(opt.n, 7); /* the last one counts */
+    assert_ok(PARSE("-f", "a", "x", "--file=b"));
+    assert_int_equal(opt.files.n, 2);
+    assert_string_equal(opt.files.item[0], "a");
+    assert_string_equal(opt.files.item[1], "b");
+    assert_int_equal(PARSE("-f", "a", "-f", "b", "-f", "c"), CAIRN_E_ARG);
+    assert_says(&dg, "--file: given more than 2 times");
     assert_ok(PARSE("--host=a=b", "--mode", "fast", "--mode=f32"));
     assert_string_equal(opt.mode, "f32");
     assert_string_equal(opt.host, "a=b");
