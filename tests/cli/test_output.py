@@ -21,7 +21,7 @@ def model(tmp_path_factory):
 
 
 VERBS = ["run", "serve", "info", "tokenize", "detokenize", "render", "logits", "bench", "score",
-         "check-numerics", "pull"]
+         "check-numerics", "embed", "pull"]
 
 
 def commands(m):
@@ -38,6 +38,7 @@ def commands(m):
     yield ["detokenize", m, "-f", m + "/ids.json"]
     yield ["render", "--template", m + "/t.jinja", "--messages", m + "/messages.json"]
     yield ["bench", m, "-p", 4, "-n", 2, "-r", 1, "-t", 1]
+    yield ["embed", m, "-f", m + "/text", "-t", 1]
     yield ["score", m, "-f", m + "/text", "-t", 1]
     yield ["check-numerics", m, "--ids", m + "/ids.json", "-t", 1]
     yield ["pull", "ls"]

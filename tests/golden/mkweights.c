@@ -3,9 +3,11 @@
    prints it.  Used by tests only; a manifest is our own file, but is checked all the same. */
 #include "golden/mkweights.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -217,50 +219,75 @@ out:
     return st;
 }
 
-static cairn_status copy_config(const char *from_dir, const char *to_dir, cairn_diag *dg)
+static cairn_status copy_file(const char *from, const char *to, cairn_diag *dg)
 {
     cairn_status st;
-    buf text, path;
-
+    buf text;
     buf_init(&text, MEM_MISC);
-    buf_init(&path, MEM_MISC);
-    path_join(&path, from_dir, "config.json");
-    TRY_GOTO(buf_status(&path), out);
-    TRY_GOTO(file_read(path.ptr, MAX_MANIFEST, &text, dg), out);
-    buf_clear(&path);
-    path_join(&path, to_dir, "config.json");
-    TRY_GOTO(buf_status(&path), out);
-    st = file_replace(path.ptr, text.ptr, text.len, dg);
-out:
+    st = file_read(from, MAX_MANIFEST, &text, dg);
+    if (st == CAIRN_OK) st = file_replace(to, text.ptr, text.len, dg);
     buf_deinit(&text);
-    buf_deinit(&path);
     return st;
+}
+
+/* Calls fn for every entry of a folder, with its path. */
+static cairn_status each_entry(const char *dir, const char *other,
+                               cairn_status (*fn)(const char *path, const char *name,
+                                                  const char *other, cairn_diag *dg),
+                               cairn_diag *dg)
+{
+    cairn_status st = CAIRN_OK;
+    char path[2 * MKWEIGHTS_PATH];
+    DIR *d = opendir(dir);
+    if (!d) return diag_set(dg, CAIRN_E_IO, "%s: cannot be read", dir);
+    for (struct dirent *e; st == CAIRN_OK && (e = readdir(d));) {
+        if (e->d_name[0] == '.') continue;
+        (void)snprintf(path, sizeof path, "%s/%.200s", dir, e->d_name);
+        st = fn(path, e->d_name, other, dg);
+    }
+    (void)closedir(d);
+    return st;
+}
+
+/* What a checkpoint has, of what a golden has: JSON files, weights, folders with the same. */
+static cairn_status make_entry(const char *path, const char *name, const char *to_dir,
+                               cairn_diag *dg)
+{
+    char to[2 * MKWEIGHTS_PATH];
+    const bool weights = strcmp(name, "weights.json") == 0;
+    (void)snprintf(to, sizeof to, "%.255s/%.200s", to_dir, weights ? "model.safetensors" : name);
+    if (weights) return mkweights_write(path, to, dg);
+    if (str_ends(str_of(name), STR_LIT(".json"))) return copy_file(path, to, dg);
+    if (!file_is_dir(path)) return CAIRN_OK;
+    if (mkdir(to, 0700) != 0) return diag_set(dg, CAIRN_E_IO, "%s: cannot be made", to);
+    return each_entry(path, to, make_entry, dg);
 }
 
 cairn_status mkweights_temp(const char *golden_dir, char out_dir[MKWEIGHTS_PATH], cairn_diag *dg)
 {
     const char *tmp = getenv("TMPDIR");
-    char from[MKWEIGHTS_PATH + 32], to[MKWEIGHTS_PATH + 32];
-    cairn_status st;
-
     if (snprintf(out_dir, MKWEIGHTS_PATH, "%s/cairn-golden-XXXXXX", tmp ? tmp : "/tmp") >=
             MKWEIGHTS_PATH ||
         !mkdtemp(out_dir))
         return diag_set(dg, CAIRN_E_IO, "%s: cannot make a temporary directory", out_dir);
-    snprintf(from, sizeof from, "%.*s/weights.json", MKWEIGHTS_PATH, golden_dir);
-    snprintf(to, sizeof to, "%s/model.safetensors", out_dir);
-    st = copy_config(golden_dir, out_dir, dg);
-    if (st == CAIRN_OK) st = mkweights_write(from, to, dg);
+    const cairn_status st = each_entry(golden_dir, out_dir, make_entry, dg);
     if (st != CAIRN_OK) mkweights_remove(out_dir);
     return st;
 }
 
+static cairn_status remove_entry(const char *path, const char *name, const char *other,
+                                 cairn_diag *dg)
+{
+    (void)name;
+    if (unlink(path) == 0) return CAIRN_OK;
+    (void)each_entry(path, other, remove_entry, dg);
+    (void)rmdir(path);
+    return CAIRN_OK;
+}
+
 void mkweights_remove(const char *dir)
 {
-    char path[MKWEIGHTS_PATH + 32];
-    snprintf(path, sizeof path, "%.*s/config.json", MKWEIGHTS_PATH, dir);
-    (void)unlink(path);
-    snprintf(path, sizeof path, "%.*s/model.safetensors", MKWEIGHTS_PATH, dir);
-    (void)unlink(path);
+    cairn_diag dg = {0};
+    (void)each_entry(dir, NULL, remove_entry, &dg);
     (void)rmdir(dir);
 }

@@ -7,10 +7,10 @@
 
 enum { MKWEIGHTS_PATH = 256 };
 
-/* Makes a temporary directory with a copy of golden_dir/config.json and the model.safetensors that
-   golden_dir/weights.json stands for.  out_dir receives its path; mkweights_remove deletes it. */
+/* Makes a temporary directory with a copy of golden_dir's JSON files and folders, and the model.safetensors
+   that each weights.json among them stands for.  out_dir receives its path; mkweights_remove deletes it. */
 cairn_status mkweights_temp(const char *golden_dir, char out_dir[MKWEIGHTS_PATH], cairn_diag *dg);
-void mkweights_remove(const char *dir); /* the two files and the directory */
+void mkweights_remove(const char *dir); /* with all that is in it */
 
 /* Writes one file from one manifest. */
 cairn_status mkweights_write(const char *weights_json, const char *out_path, cairn_diag *dg);

@@ -105,6 +105,46 @@ static const refusal cases[] = {
      "no_rope_layers: found another list"},
 };
 
+/* GOLDEN, or GOLDEN:FILE for a file other than config.json. */
+static const refusal embedding_cases[] = {
+    {"bert", "hidden_act", "\"mish\"", "hidden_act: found \"mish\"; expected gelu"},
+    {"bert", "is_decoder", "true", "is_decoder: found true"},
+    {"bert", "position_embedding_type", "\"relative_key\"", "position_embedding_type: found"},
+    {"bert", "type_vocab_size", "3", "token_type_embeddings.weight: shape is [2, 48]"},
+    {"bert", "max_position_embeddings", "9", "position_embeddings.weight: shape is [320, 48]"},
+    {"bert", "num_hidden_layers", "2", "encoder.layer.2."},
+    {"bert_masked_cls", "num_hidden_layers", "4",
+     "bert.encoder.layer.3.attention.self.query.weight is missing"},
+    {"xlm_roberta", "pad_token_id", "200", "pad_token_id: found 200"},
+    {"modernbert", "hidden_activation", "\"tanh\"", "hidden_activation: found \"tanh\""},
+    {"modernbert", "norm_bias", "true", "embeddings.norm.bias is missing"},
+    {"modernbert", "attention_bias", "true", "attn.Wqkv.bias is missing"},
+    {"modernbert", "local_attention", "0", "local_attention: found 0"},
+    {"modernbert_masked", "mlp_bias", "false", "mlp.Wi.bias"},
+    {"bert:1_Pooling/config.json", "pooling_mode", "\"attention\"",
+     "pooling_mode: found attention; expected"},
+    {"bert:1_Pooling/config.json", "pooling_mode_gem_tokens", "true",
+     "pooling_mode_gem_tokens: found true"},
+    {"bert:1_Pooling/config.json", "embedding_dimension", "47",
+     "pooling of vectors of 47; expected 48"},
+    {"bert:1_Pooling/config.json", "include_prompt", "1",
+     "1_Pooling/config.json: `include_prompt` must be"},
+    {"bert:modules.json", "type", "\"x.LSTM\"", "0.type: found LSTM; expected a Transformer"},
+    {"bert:2_Normalize/config.json", "module_input_name", "\"token_embeddings\"",
+     "module_input_name: found token_embeddings"},
+    {"bert:sentence_bert_config.json", "do_lower_case", "true", "do_lower_case: found true"},
+    {"bert:sentence_bert_config.json", "max_seq_length", "0", "`max_seq_length` must be"},
+    {"bert:config_sentence_transformers.json", "default_prompt_name", "\"nope\"",
+     "default_prompt_name: found nope"},
+    {"bert_masked_cls:2_Dense/config.json", "activation_function", "\"my.Tanh\"",
+     "activation_function: found my.Tanh"},
+    {"bert_masked_cls:2_Dense/config.json", "in_features", "41",
+     "2_Dense.linear takes vectors of 41; expected 40"},
+    {"bert_masked_cls:2_Dense/config.json", "out_features", "25",
+     "2_Dense.linear.weight: shape is [24, 40]; expected [25, 40]"},
+    {"bert_masked_cls:2_Dense/config.json", "bias", "false", "does not use: 2_Dense.linear.bias"},
+};
+
 /* `text` with the line of "key" given another value, or with a first line of it. */
 static void with_field(cairn_str text, const char *key, const char *v, buf *out)
 {
@@ -127,7 +167,8 @@ static void rewrite(const char *dir, const refusal *r)
     char path[MKWEIGHTS_PATH + 32];
     static char text[1 << 16];
     buf b;
-    (void)snprintf(path, sizeof path, "%s/config.json", dir);
+    const char *file = strchr(r->golden, ':');
+    (void)snprintf(path, sizeof path, "%s/%s", dir, file ? file + 1 : "config.json");
     FILE *f = fopen(path, "rb");
     assert_non_null(f);
     const size_t len = fread(text, 1, sizeof text, f);
@@ -141,31 +182,45 @@ static void rewrite(const char *dir, const refusal *r)
     buf_deinit(&b);
 }
 
-static void fields_are_refused_by_name(void **state)
+static int count_bad(const char *root, const refusal *list, size_t n)
 {
     int bad = 0;
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < n; i++) {
         char golden[MKWEIGHTS_PATH], dir[MKWEIGHTS_PATH];
         cairn_diag dg = {0};
         const cairn_model_opts o = {.struct_size = sizeof o, .no_weights = true};
         cairn_model *m = NULL;
-        (void)snprintf(golden, sizeof golden, "tests/golden/hf/%s", cases[i].golden);
+        (void)snprintf(golden, sizeof golden, "tests/golden/%s/%.*s", root,
+                       (int)strcspn(list[i].golden, ":"), list[i].golden);
         assert_ok(mkweights_temp(golden, dir, &dg));
-        rewrite(dir, &cases[i]);
+        rewrite(dir, &list[i]);
         const cairn_status st = cairn_model_open(dir, &o, &m, &dg);
         mkweights_remove(dir);
-        if (st != CAIRN_OK && strstr(dg.message, cases[i].says)) continue;
-        print_error("%s with %s %s: \"%s\"; expected \"%s\"\n", cases[i].golden, cases[i].key,
-                    cases[i].value, st == CAIRN_OK ? "opens" : dg.message, cases[i].says);
+        if (st != CAIRN_OK && strstr(dg.message, list[i].says)) continue;
+        print_error("%s with %s %s: \"%s\"; expected \"%s\"\n", list[i].golden, list[i].key,
+                    list[i].value, st == CAIRN_OK ? "opens" : dg.message, list[i].says);
         cairn_model_close(m);
         bad++;
     }
-    assert_int_equal(bad, 0);
+    return bad;
+}
+
+static void fields_are_refused_by_name(void **state)
+{
+    (void)state;
+    assert_int_equal(count_bad("hf", cases, sizeof cases / sizeof cases[0]), 0);
+}
+
+static void fields_of_embeddings_are_too(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        count_bad("embed", embedding_cases, sizeof embedding_cases / sizeof embedding_cases[0]), 0);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(fields_are_refused_by_name)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(fields_are_refused_by_name),
+                                       cmocka_unit_test(fields_of_embeddings_are_too)};
     return cmocka_run_group_tests_name("refusals", tests, NULL, NULL);
 }

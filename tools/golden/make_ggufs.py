@@ -121,6 +121,12 @@ QUANTISED = {
 }
 
 
+def write_vocab(src, n):
+    """Some converters count it."""
+    vocab = {"model": {"vocab": {str(k): k for k in range(n)}}, "added_tokens": []}
+    json.dump(vocab, open(os.path.join(src, "tokenizer.json"), "w"))
+
+
 def blocks(x, kind, seed, gguf):
     """x in blocks of a type, and their values; K-quants, which gguf-py only reads, are random blocks as wide as x."""
     if not kind.name.endswith("_K"):
@@ -199,8 +205,7 @@ def main():
             cj = os.path.join(src, "config.json")
             merged = json.load(open(cj)) | more
             json.dump(merged, open(cj, "w"))
-            vocab = {"model": {"vocab": {str(k): k for k in range(merged["vocab_size"])}}, "added_tokens": []}
-            json.dump(vocab, open(os.path.join(src, "tokenizer.json"), "w"))  # some converters count it
+            write_vocab(src, merged["vocab_size"])
             os.makedirs(dst, exist_ok=True)
             convert(src, os.path.join(dst, "model.gguf"), gguf, get_model_class, name.endswith("_fused"),
                     QUANTISED.get(name), 3000 + i)
