@@ -15,6 +15,8 @@ typedef struct cairn_server cairn_server;
 typedef struct cairn_server_model {
     const char *id;       /* what requests name; copied */
     cairn_engine *engine; /* borrowed: must outlive the server */
+    /* Likewise, where there is no engine: a model that only embeds. */
+    const cairn_model *model;
 } cairn_server_model;
 
 typedef struct cairn_server_opts {

@@ -7,8 +7,6 @@
 #include "base/diag.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/num.h"
-#include "base/str.h"
 #include "cli/cli.h"
 
 enum { MAX_MODELS = 8, MAX_KEYS = 256, KEY_FILE_MAX = 1 << 20, ID_MAX = 256 };
@@ -93,6 +91,7 @@ static cairn_status open_one(const char *word, const serve_flags *f, served *s, 
 {
     cairn_model_opts o;
     cairn_engine_opts eo;
+    cairn_embed_info info;
     cairn_model_opts_init(&o);
     cairn_engine_opts_init(&eo);
     o.n_threads = (int32_t)f->threads;
@@ -103,7 +102,12 @@ static cairn_status open_one(const char *word, const serve_flags *f, served *s, 
     eo.max_queue = (int32_t)f->queue;
     eo.kv_codec = f->kv;
     TRY(cli_open_model(word, &o, &s->model[s->n], dg));
-    const cairn_status st = cairn_engine_open(s->model[s->n], &eo, &s->entry[s->n].engine, dg);
+    cairn_embed_info_init(&info);
+    cairn_embed_get_info(s->model[s->n], &info);
+    s->entry[s->n].model = s->model[s->n];
+    const cairn_status st =
+        info.only_embeds ? CAIRN_OK
+                         : cairn_engine_open(s->model[s->n], &eo, &s->entry[s->n].engine, dg);
     if (st != CAIRN_OK) {
         cairn_model_close(s->model[s->n]);
         return st;

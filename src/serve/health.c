@@ -57,7 +57,8 @@ void stats_serve(cairn_server *s, http_req *rq)
     json_w_end_obj(&w);
     json_w_key(&w, "models");
     json_w_arr(&w);
-    for (size_t i = 0; i < s->models.n; i++) write_engine(&w, &s->models.list[i]);
+    for (size_t i = 0; i < s->models.n; i++)
+        if (s->models.list[i].engine) write_engine(&w, &s->models.list[i]);
     json_w_end_arr(&w);
     json_w_end_obj(&w);
     openai_reply(rq, &b);

@@ -6,7 +6,8 @@
 
 typedef struct served_model {
     char *id;
-    cairn_engine *engine; /* borrowed */
+    cairn_engine *engine;     /* borrowed; NULL: the model only embeds */
+    const cairn_model *model; /* borrowed */
 } served_model;
 
 typedef struct models {

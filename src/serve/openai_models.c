@@ -12,7 +12,7 @@ static void write_model(json_writer *w, const cairn_server *s, const served_mode
     cairn_model_info info;
 
     cairn_model_info_init(&info);
-    cairn_model_get_info(cairn_engine_model(m->engine), &info);
+    cairn_model_get_info(m->model, &info);
     json_w_obj(w);
     json_w_kstr(w, "id", str_of(m->id));
     json_w_kstr(w, "object", STR_LIT("model"));

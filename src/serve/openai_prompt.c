@@ -77,6 +77,8 @@ static bool find_model(prompt *p, const models *m)
                      STR_ARG(name));
     if (!p->model)
         return fault(p, 400, "model", "invalid_value", "`model` is needed: there are several");
+    if (!p->model->engine)
+        return fault(p, 400, "model", "invalid_value", "the model `%s` only embeds", p->model->id);
     if (cairn_text_check_template(served_model_text(p->model), &dg) == CAIRN_OK) return true;
     return fault(p, 400, "messages", "no_chat_template", "the model `%s` cannot chat: %s",
                  p->model->id, without_folders(dg.message));
@@ -187,7 +189,7 @@ static bool make_readers(prompt *p, cairn_str text)
     cairn_status st;
 
     cairn_model_info_init(&info);
-    cairn_model_get_info(cairn_engine_model(p->model->engine), &info);
+    cairn_model_get_info(p->model->model, &info);
     cairn_reply_opts_init(&o);
     o.template_text = template_of(p);
     o.hint = str_of(info.family ? info.family : "");

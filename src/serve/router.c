@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "serve/health.h"
 #include "serve/openai_chat.h"
+#include "serve/openai_embed.h"
 #include "serve/openai_models.h"
 #include "serve/openai_wire.h"
 
@@ -24,6 +25,7 @@ static const route routes[] = {
     {"GET", "/v1/models", openai_models_list, false},
     {"GET", "/v1/models/*", openai_models_one, false},
     {"POST", "/v1/chat/completions", openai_chat_serve, false},
+    {"POST", "/v1/embeddings", openai_embed_serve, false},
     {"POST", "/apply-template", openai_chat_render, false},
 };
 enum { N_ROUTES = sizeof routes / sizeof routes[0] };

@@ -19,6 +19,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "cairn/embed.h"
 #include "cairn/engine.h"
 #include "serve/fake_engine.h"
 
@@ -205,6 +206,38 @@ void cairn_model_get_info(const cairn_model *m, cairn_model_info *info)
 
 /* Opaque to their users: any address will do. */
 static const char the_model, the_text;
+
+/* The double chats, and embeds nothing: tests/serve/test_embeddings.py asks the real program. */
+void cairn_embed_info_init(cairn_embed_info *info)
+{
+    *info = (cairn_embed_info){.struct_size = sizeof *info};
+}
+
+void cairn_embed_get_info(const cairn_model *m, cairn_embed_info *info)
+{
+    (void)m;
+    (void)info;
+}
+
+void cairn_embed_opts_init(cairn_embed_opts *o)
+{
+    *o = (cairn_embed_opts){.struct_size = sizeof *o};
+}
+
+cairn_status cairn_embed(const cairn_model *m, const cairn_str *texts, size_t n,
+                         const cairn_embed_opts *o, cairn_embed_fn fn, void *ctx, cairn_diag *dg)
+{
+    (void)m, (void)texts, (void)n, (void)o, (void)fn, (void)ctx;
+    return diag_set(dg, CAIRN_E_UNSUPPORTED, "no embeddings here");
+}
+
+cairn_status cairn_embed_ids(const cairn_model *m, const cairn_ids *texts, size_t n,
+                             const cairn_embed_opts *o, cairn_embed_fn fn, void *ctx,
+                             cairn_diag *dg)
+{
+    (void)m, (void)texts, (void)n, (void)o, (void)fn, (void)ctx;
+    return diag_set(dg, CAIRN_E_UNSUPPORTED, "no embeddings here");
+}
 
 const cairn_model *cairn_engine_model(const cairn_engine *e)
 {

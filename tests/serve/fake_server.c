@@ -66,7 +66,7 @@ int main(int argc, char **argv)
         {"--key", NULL, FLAG_STR, &key, "KEY", 0, 0, NULL},
         {"--template", NULL, FLAG_STR, &template, "TEXT", 0, 0, NULL},
     };
-    cairn_server_model list[2] = {{"fake-model", NULL}, {"org/other", NULL}};
+    cairn_server_model list[2] = {{.id = "fake-model"}, {.id = "org/other"}};
     cairn_server_opts o;
     cairn_diag dg = {0};
     cairn_status st;

@@ -1,0 +1,283 @@
+/* OpenAI's embeddings: texts or lists of tokens to vectors, as numbers or as base64 of their bytes.  All of it
+   runs as a job (jobs.h), in the lane of long ones whatever the body's size: steps take seconds, and no
+   short prompt waits for them.  A client that leaves drops the job; steps under way run to their end. */
+#include "serve/openai_embed.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "cairn/embed.h"
+#include "serve/openai_wire.h"
+
+enum { MOST_DIMENSIONS = 1 << 20 };
+
+typedef struct embed_job {
+    job j;
+    cairn_server *s;
+    http_req *rq; /* I/O thread; good until the job is dropped */
+    buf body;     /* the worker's, like what follows, until it is done */
+    const served_model *model;
+    cairn_embed_opts o;
+    bool base64;
+    size_t n;
+    cairn_str *texts; /* [n], or NULL: `lists` */
+    cairn_ids *lists; /* [n] */
+    int64_t n_tokens;
+    buf reply;
+    json_writer w;
+    int status; /* 200, or of the error */
+    const char *param, *code;
+    char message[600];
+} embed_job;
+
+static bool refuse_with(embed_job *e, int status, const char *param, const char *code,
+                        const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+static bool refuse_with(embed_job *e, int status, const char *param, const char *code,
+                        const char *fmt, ...)
+{
+    va_list ap;
+    e->status = status;
+    e->param = param;
+    e->code = code;
+    va_start(ap, fmt);
+    (void)vsnprintf(e->message, sizeof e->message, fmt, ap);
+    va_end(ap);
+    return false;
+}
+
+static bool find_model(embed_job *e, json_val root)
+{
+    const cairn_str name = json_str(json_get(root, "model"));
+    cairn_embed_info info;
+    e->model = models_find(&e->s->models, name);
+    if (!e->model && name.len)
+        return refuse_with(e, 404, "model", "model_not_found", "the model `%.*s` does not exist",
+                           STR_ARG(name));
+    if (!e->model)
+        return refuse_with(e, 400, "model", "invalid_value",
+                           "`model` is needed: there are several");
+    cairn_embed_info_init(&info);
+    cairn_embed_get_info(e->model->model, &info);
+    if (info.embeds) return true;
+    return refuse_with(e, 400, "model", "invalid_value", "the model `%s` is no embedding model",
+                       e->model->id);
+}
+
+static bool read_options(embed_job *e, json_val root)
+{
+    cairn_diag dg = {0};
+    cairn_str format = STR_LIT("float");
+    int64_t dimensions = 0;
+    cairn_status st = json_want_str(root, "encoding_format", &format, &dg);
+    cairn_embed_opts_init(&e->o);
+    if (st == CAIRN_OK)
+        st = json_want_int(root, "dimensions", 1, MOST_DIMENSIONS, &dimensions, &dg);
+    if (st == CAIRN_OK) st = json_want_str(root, "prompt_name", &e->o.prompt_name, &dg);
+    if (st == CAIRN_OK) st = json_want_str(root, "prompt", &e->o.prompt, &dg);
+    if (st == CAIRN_OK) st = json_want_bool(root, "truncate", &e->o.truncate, &dg);
+    if (st != CAIRN_OK) return refuse_with(e, 400, NULL, "invalid_value", "%s", dg.message);
+    e->o.dimensions = (int32_t)dimensions;
+    e->base64 = str_is(format, "base64");
+    return e->base64 || str_is(format, "float") ||
+           refuse_with(e, 400, "encoding_format", "invalid_value",
+                       "`encoding_format` is \"%.*s\"; expected float or base64", STR_ARG(format));
+}
+
+static bool bad_input(embed_job *e)
+{
+    return refuse_with(e, 400, "input", "invalid_value",
+                       "`input` must be a text, a list of tokens, or a list of 1 to %d of either",
+                       CAIRN_MAX_EMBED_TEXTS);
+}
+
+static bool read_tokens(embed_job *e, json_val list, cairn_ids *out)
+{
+    json_iter it = json_each(list);
+    json_val v;
+    const size_t n = json_typeof(list) == JSON_ARR ? json_size(list) : 0;
+    out->ptr = mem_calloc(n + 1, sizeof *out->ptr, MEM_SERVE);
+    if (!out->ptr) return refuse_with(e, 503, NULL, "out_of_memory", "no memory for the request");
+    while (json_next(&it, &v)) {
+        const int64_t id = json_int(v, -1);
+        if (id < 0 || id > INT32_MAX) return bad_input(e);
+        out->ptr[out->len++] = (int32_t)id;
+    }
+    return n > 0 || bad_input(e);
+}
+
+/* `list` holds texts, or lists of tokens. */
+static bool read_list(embed_job *e, json_val list)
+{
+    json_iter it = json_each(list);
+    json_val v;
+    const bool texts = json_typeof(json_at(list, 0)) == JSON_STR;
+    const size_t n = json_size(list);
+    if (n == 0 || n > CAIRN_MAX_EMBED_TEXTS) return bad_input(e);
+    if (texts)
+        e->texts = mem_calloc(n, sizeof *e->texts, MEM_SERVE);
+    else
+        e->lists = mem_calloc(n, sizeof *e->lists, MEM_SERVE);
+    if (!e->texts && !e->lists)
+        return refuse_with(e, 503, NULL, "out_of_memory", "no memory for the request");
+    for (; json_next(&it, &v); e->n++) {
+        if (texts && json_typeof(v) != JSON_STR) return bad_input(e);
+        if (texts)
+            e->texts[e->n] = json_str(v);
+        else if (!read_tokens(e, v, &e->lists[e->n]))
+            return false;
+    }
+    return true;
+}
+
+static bool read_input(embed_job *e, json_val v)
+{
+    const json_type first = json_typeof(json_at(v, 0));
+    if (json_typeof(v) == JSON_ARR && first != JSON_INT) return read_list(e, v);
+    if (json_typeof(v) == JSON_STR)
+        e->texts = mem_calloc(1, sizeof *e->texts, MEM_SERVE);
+    else
+        e->lists = mem_calloc(1, sizeof *e->lists, MEM_SERVE);
+    if (!e->texts && !e->lists)
+        return refuse_with(e, 503, NULL, "out_of_memory", "no memory for the request");
+    e->n = 1;
+    if (e->lists) return read_tokens(e, v, &e->lists[0]);
+    e->texts[0] = json_str(v);
+    return true;
+}
+
+/* Four characters for each three bytes. */
+static void put_base64(buf *out, const void *bytes, size_t n)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const uint8_t *p = bytes;
+    for (size_t i = 0; i < n; i += 3) {
+        const size_t left = n - i < 3 ? n - i : 3;
+        uint32_t w = 0;
+        char c[4];
+        for (size_t k = 0; k < 3; k++) w = w << 8 | (k < left ? p[i + k] : 0);
+        for (size_t k = 0; k < 4; k++) c[k] = k > left ? '=' : digits[w >> (18 - 6 * k) & 63];
+        buf_put(out, c, sizeof c);
+    }
+}
+
+static bool put_vector(void *ctx, const cairn_embedding *v)
+{
+    embed_job *e = ctx;
+    buf text;
+    buf_init(&text, MEM_SERVE);
+    json_w_obj(&e->w);
+    json_w_kstr(&e->w, "object", STR_LIT("embedding"));
+    json_w_kint(&e->w, "index", (int64_t)v->index);
+    json_w_key(&e->w, "embedding");
+    if (e->base64) put_base64(&text, v->values, (size_t)v->n_values * sizeof *v->values);
+    for (int32_t i = 0; !e->base64 && i < v->n_values; i++)
+        buf_printf(&text, "%s%.9g", i ? "," : "[", (double)v->values[i]);
+    if (e->base64)
+        json_w_str(&e->w, buf_view(&text));
+    else
+        json_w_raw(&e->w, (buf_byte(&text, ']'), buf_view(&text)));
+    json_w_end_obj(&e->w);
+    e->n_tokens += v->n_tokens;
+    const bool fine = buf_status(&text) == CAIRN_OK && buf_status(&e->reply) == CAIRN_OK;
+    buf_deinit(&text);
+    if (!fine) (void)refuse_with(e, 503, NULL, "out_of_memory", "no memory for the answer");
+    return fine;
+}
+
+static void embed(embed_job *e)
+{
+    cairn_diag dg = {0};
+    const cairn_model *m = e->model->model;
+    buf_init(&e->reply, MEM_SERVE);
+    e->w = json_write(&e->reply);
+    json_w_obj(&e->w);
+    json_w_kstr(&e->w, "object", STR_LIT("list"));
+    json_w_kstr(&e->w, "model", str_of(e->model->id));
+    json_w_key(&e->w, "data");
+    json_w_arr(&e->w);
+    const cairn_status st = e->texts
+                                ? cairn_embed(m, e->texts, e->n, &e->o, put_vector, e, &dg)
+                                : cairn_embed_ids(m, e->lists, e->n, &e->o, put_vector, e, &dg);
+    json_w_end_arr(&e->w);
+    json_w_key(&e->w, "usage");
+    json_w_obj(&e->w);
+    json_w_kint(&e->w, "prompt_tokens", e->n_tokens);
+    json_w_kint(&e->w, "total_tokens", e->n_tokens);
+    json_w_end_obj(&e->w);
+    json_w_end_obj(&e->w);
+    if (st != CAIRN_OK)
+        (void)refuse_with(e, openai_status(st), st == CAIRN_E_LIMIT ? "input" : NULL,
+                          st == CAIRN_E_LIMIT ? "context_length_exceeded" : "invalid_value", "%s",
+                          dg.message);
+}
+
+/* Worker. */
+static void work(job *j)
+{
+    embed_job *e = (embed_job *)j;
+    cairn_diag dg = {0};
+    json_doc *doc = NULL;
+    e->status = 200;
+    if (json_parse(buf_view(&e->body), &doc, &dg) != CAIRN_OK)
+        (void)refuse_with(e, 400, NULL, "invalid_json", "%s", dg.message);
+    else if (find_model(e, json_root(doc)) && read_options(e, json_root(doc)) &&
+             read_input(e, json_get(json_root(doc), "input")))
+        embed(e);
+    json_free(doc);
+}
+
+static void done(job *j)
+{
+    embed_job *e = (embed_job *)j;
+    http_on_gone(e->rq, NULL, NULL);
+    if (e->status == 200)
+        openai_reply(e->rq, &e->reply);
+    else
+        openai_error(e->rq, e->status, e->param, e->code, "%s", e->message);
+}
+
+static void refuse(job *j)
+{
+    openai_error(((embed_job *)j)->rq, 503, NULL, "server_shutdown", "the server is shutting down");
+}
+
+static void release(job *j)
+{
+    embed_job *e = (embed_job *)j;
+    for (size_t i = 0; e->lists && i < e->n; i++) cairn_ids_free(&e->lists[i]);
+    mem_free(e->lists);
+    mem_free(e->texts);
+    buf_deinit(&e->body);
+    buf_deinit(&e->reply);
+    mem_free(e);
+}
+
+static void on_gone(void *user)
+{
+    embed_job *e = user;
+    jobs_drop(&e->s->jobs, &e->j);
+}
+
+void openai_embed_serve(cairn_server *s, http_req *rq)
+{
+    static const job_kind kind = {work, done, refuse, release};
+    embed_job *e = mem_calloc(1, sizeof *e, MEM_SERVE);
+    if (!e) {
+        openai_error(rq, 503, NULL, "out_of_memory", "no memory for the request");
+        return;
+    }
+    e->j.kind = &kind;
+    e->s = s;
+    e->rq = rq;
+    http_take_body(rq, &e->body);
+    e->j.bytes = e->body.len > JOBS_SHORT_BYTES ? e->body.len : JOBS_SHORT_BYTES + 1;
+    http_on_gone(rq, on_gone, e);
+    if (jobs_put(&s->jobs, &e->j) == CAIRN_OK) return;
+    http_on_gone(rq, NULL, NULL);
+    release(&e->j);
+    http_set_header(rq, "Retry-After", "1");
+    openai_error(rq, 503, NULL, "prompts_full", "too many requests are waiting");
+}

@@ -1,0 +1,115 @@
+"""/v1/embeddings of the real program, by the official client and by hand."""
+import base64
+import json
+import os
+import re
+import signal
+import struct
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../cli"))
+import test_embed as bert  # noqa: E402
+from tiny import CAIRN, make, run  # noqa: E402
+
+openai = pytest.importorskip("openai")
+model = bert.model
+
+
+@pytest.fixture(scope="module")
+def url(model, tmp_path_factory):
+    """A model that only embeds beside one that only chats."""
+    llama = make(tmp_path_factory.mktemp("served") / "llama")
+    p = subprocess.Popen([CAIRN, "serve", model, llama, "--port", "0", "-t", "1", "--drain", "1"],
+                         stdout=subprocess.PIPE, text=True)
+    found = re.search(r"http://\S+", p.stdout.readline())
+    assert found
+    yield found.group(0)
+    p.send_signal(signal.SIGTERM)
+    assert p.wait(20) == 0
+
+
+@pytest.fixture(scope="module")
+def client(url):
+    with openai.OpenAI(base_url=url + "/v1", api_key="none", max_retries=0, timeout=30) as c:
+        yield c
+
+
+@pytest.fixture(scope="module")
+def name(model):
+    return os.path.basename(model)
+
+
+def line(model, file, *more):
+    return json.loads(bert.embed(model, "-f", model + "/" + file, *more)[0])
+
+
+def post(url, body):
+    rq = urllib.request.Request(url + "/v1/embeddings", json.dumps(body).encode())
+    try:
+        with urllib.request.urlopen(rq, timeout=30) as r:
+            return r.status, json.load(r)
+    except urllib.error.HTTPError as e:
+        return e.code, json.load(e)
+
+
+def close(a, b):
+    return len(a) == len(b) and all(abs(x - y) < 1e-7 for x, y in zip(a, b))
+
+
+def test_texts(client, model, name):
+    texts = [bert.TEXTS[k] for k in "abc"]
+    want = [line(model, k) for k in "abc"]
+    for how in ({}, {"encoding_format": "float"}, {"encoding_format": "base64"}):
+        r = client.embeddings.create(model=name, input=texts, **how)
+        assert (r.object, r.model) == ("list", name)
+        assert [(d.index, d.object) for d in r.data] == [(i, "embedding") for i in range(3)]
+        got = [d.embedding for d in r.data]
+        if how.get("encoding_format") == "base64":
+            got = [list(struct.unpack("<%df" % len(want[0]), base64.b64decode(g))) for g in got]
+        assert all(close(g, w) for g, w in zip(got, want))
+        assert r.usage.prompt_tokens == r.usage.total_tokens == 5 + 3 + 9
+    (d,) = client.embeddings.create(model=name, input=texts[0]).data
+    assert close(d.embedding, want[0])
+
+
+def test_tokens(client, model, name):
+    ids = [json.loads(run("tokenize", model, "-f", model + "/" + k).out) for k in "ab"]
+    r = client.embeddings.create(model=name, input=ids)
+    assert all(close(d.embedding, line(model, k)) for d, k in zip(r.data, "ab"))
+    (d,) = client.embeddings.create(model=name, input=ids[1]).data
+    assert close(d.embedding, line(model, "b"))
+
+
+def test_dimensions_and_prompts(client, model, name):
+    (d,) = client.embeddings.create(model=name, input=bert.TEXTS["a"], dimensions=7).data
+    assert close(d.embedding, line(model, "a", "--dimensions", 7))
+    (d,) = client.embeddings.create(model=name, input=bert.TEXTS["a"],
+                                    extra_body={"prompt_name": "query"}).data
+    assert close(d.embedding, line(model, "q"))
+
+
+@pytest.mark.parametrize("change, status, says", [
+    ({"input": None}, 400, "`input` must be"), ({"input": []}, 400, "`input` must be"),
+    ({"input": ["w1", 3]}, 400, "`input` must be"), ({"input": [3, "w1"]}, 400, "`input` must be"),
+    ({"input": [[]]}, 400, "`input` must be"), ({"input": {"a": 1}}, 400, "`input` must be"),
+    ({"input": ["w1"] * 2049}, 400, "`input` must be"), ({"input": [1 << 40]}, 400, "`input` must be"),
+    ({"input": [64]}, 400, "found id 64"), ({"input": bert.TEXTS["long"]}, 400, "20 tokens"),
+    ({"dimensions": 25}, 400, "25 dimensions"), ({"dimensions": 0}, 400, "`dimensions` must be"),
+    ({"encoding_format": "hex"}, 400, "`encoding_format` is"), ({"prompt_name": "nope"}, 400, "nope"),
+    ({"model": "nothing"}, 404, "does not exist"), ({"model": "llama"}, 400, "no embedding model"),
+    ({"model": None}, 400, "`model` is needed"),
+])
+def test_what_is_refused(url, name, change, status, says):
+    code, body = post(url, {"model": name, "input": "w1"} | change)
+    assert code == status and says in body["error"]["message"], (code, body)
+
+
+def test_it_does_not_chat(client, name):
+    with pytest.raises(openai.BadRequestError, match="only embeds"):
+        client.chat.completions.create(model=name, messages=[{"role": "user", "content": "w1"}])
+    assert sorted(m.id for m in client.models.list()) == sorted([name, "llama"])
