@@ -72,4 +72,39 @@ static inline val moe(fwd *f, val x, const moe_weights *w, const route_spec *s, 
     return add(f, y, z);
 }
 
+/* The mixer of Mamba-2 (Dao and Gu 2024, "Transformers are SSMs", section 7). */
+typedef struct mamba_weights {
+    const weight *w_in, *conv, *a, *d, *dt_bias, *w_out;
+    const weight *norm; /* of the gated result, by groups; NULL: none */
+} mamba_weights;
+
+typedef struct mamba_spec {
+    ssm_spec s;
+    bool norm_first; /* before the gate */
+    float eps;
+} mamba_spec;
+
+/* Wo norm(silu(z) · scan(silu(conv(x | B | C)), dt)) */
+static inline val mamba_mix(fwd *f, val z, val xbc, val dt, const mamba_weights *w,
+                            const mamba_spec *m)
+{
+    const int32_t inner = m->s.n_head * m->s.dim, group = inner / m->s.n_group;
+    xbc = conv(f, xbc, w->conv, true, inner * m->s.n_state);
+    val y = ssm(f, xbc, dt, w->a, w->d, w->dt_bias, &m->s, 0);
+    if (w->norm && m->norm_first) y = rms_norm_heads(f, y, w->norm, group, m->eps);
+    y = glu(f, GLU_SILU, z, y);
+    if (w->norm && !m->norm_first) y = rms_norm_heads(f, y, w->norm, group, m->eps);
+    return linear(f, y, w->w_out);
+}
+
+static inline val mamba(fwd *f, val u, const mamba_weights *w, const mamba_spec *m)
+{
+    const int32_t inner = m->s.n_head * m->s.dim, n_xbc = w->conv->cols;
+    const val zxbcdt = linear(f, u, w->w_in);
+    const val z = slice(f, zxbcdt, 1, 0, inner);
+    const val xbc = slice(f, zxbcdt, 1, inner, n_xbc);
+    const val dt = slice(f, zxbcdt, 1, inner + n_xbc, m->s.n_head);
+    return mamba_mix(f, z, xbc, dt, w, m);
+}
+
 #endif

@@ -286,6 +286,20 @@ static inline val cutoff(fwd *f, val x, float by)
     return nn_emit(f, &o, nn_cols(f, x));
 }
 
+/* Of x | B | C; a, d and dt_bias a number a head.  The layer's state holds n_head · dim · n_state floats from
+   `state` on. */
+static inline val ssm(fwd *f, val xbc, val dt, const weight *a, const weight *d,
+                      const weight *dt_bias, const ssm_spec *s, int32_t state)
+{
+    op o = nn_op(f, OP_SSM, xbc, dt, VAL_NONE);
+    o.w[0] = a;
+    o.w[1] = d;
+    o.w[2] = dt_bias;
+    o.u.ssm.s = *s;
+    o.u.ssm.state = state;
+    return nn_emit(f, &o, s->n_head * s->dim);
+}
+
 typedef struct routes {
     val id, weight;
 } routes;

@@ -7,7 +7,7 @@
 typedef struct cache_layer_spec {
     int32_t n_kv_head, dk, dv; /* n_kv_head 0: no keys and values */
     int32_t window;            /* 0: everything */
-    int32_t n_state;           /* f32 values of recurrent state, one set a sequence */
+    int32_t n_state;           /* f32 values of recurrent state, one set a sequence; 0: none */
 } cache_layer_spec;
 
 typedef struct cachespec {

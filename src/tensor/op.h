@@ -48,7 +48,11 @@
              weights: the scores without bias (of logits: their exponentials), over their sum (added
              by rank) + eps if normalised, · scale, · w1
    EXPERTS   out0[r] = Σ over ranks i of in2[r][i] · down_e(act(gate_e in0[r]) · up_e in0[r]) with
-             e = in1[r][i]; w0 … w2 are the stacks gate, up, down
+             e = in1[r][i]; w0 … w2 are the stacks gate, up, down; one stack may be gate and up
+   SSM       the scan of Mamba-2 (Dao and Gu 2024, "Transformers are SSMs"): in0 = x | B | C, x [head, dim], B
+             and C [group, n_state], in1 [head]; of each head, with dt = softplus(in1 + w2) cut to
+             [dt_min, dt_max]: h = exp(dt · w0) · h + dt · x ⊗ B, out0 = h · C + w1 · x; the state
+             from `state` on: h of each head, [dim, n_state]
    TAP       copies in0 to the step's tap buffer number `tap`; no output
 
    Recurrent ops go through all rows of a segment in their order and leave the sequence's state behind
@@ -82,6 +86,7 @@
     X(MIX)                                                                                         \
     X(MATCH)                                                                                       \
     X(CUTOFF)                                                                                      \
+    X(SSM)                                                                                         \
     X(ROUTE)                                                                                       \
     X(EXPERTS)                                                                                     \
     X(TAP)
@@ -142,6 +147,12 @@ typedef struct delta_spec {
 typedef struct xielu_params {
     float alpha_p, alpha_n, beta, eps;
 } xielu_params;
+
+/* Heads of a scan; groups of n_head / n_group neighbours share B and C. */
+typedef struct ssm_spec {
+    int32_t n_head, dim, n_state, n_group;
+    float dt_min, dt_max;
+} ssm_spec;
 
 /* One rotary table: angle of pair i at position p is p · inv_freq[i] (f32 product), cosine and sine
    then multiplied by mscale.  Longer sequences than switch_len (if > 0) use inv_freq_long.  With
@@ -209,6 +220,10 @@ typedef struct op {
         struct {
             float least;
         } match;
+        struct {
+            int32_t state;
+            ssm_spec s;
+        } ssm;
         struct {
             int32_t tap;
         } tap;

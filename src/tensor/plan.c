@@ -43,6 +43,7 @@ static bool elementwise(op_kind k)
     case OP_MIX:
     case OP_MATCH:
     case OP_CUTOFF:
+    case OP_SSM:
     case OP_ROUTE:
     case OP_EXPERTS:
     case OP_TAP:

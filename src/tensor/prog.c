@@ -23,7 +23,7 @@ const char *op_name(op_kind k)
 
 bool op_is_recurrent(op_kind k)
 {
-    return k == OP_CONV || k == OP_DELTA;
+    return k == OP_CONV || k == OP_DELTA || k == OP_SSM;
 }
 
 void prog_init(prog *p, arena *a)
@@ -176,6 +176,20 @@ static bool check_experts(prog *p, const op *o)
            want(p, o, "width of the weights", cols(p, o->in[2]), o->u.experts.k);
 }
 
+static bool check_ssm(prog *p, const op *o)
+{
+    const ssm_spec *s = &o->u.ssm.s;
+    const int32_t inner = s->n_head * s->dim;
+    return want(p, o, "heads over groups, remainder", s->n_head % s->n_group, 0) &&
+           want(p, o, "width of x, B and C", cols(p, o->in[0]),
+                inner + 2 * s->n_group * s->n_state) &&
+           want(p, o, "width of the time steps", cols(p, o->in[1]), s->n_head) &&
+           want(p, o, "number of decays", o->w[0]->cols, s->n_head) &&
+           want(p, o, "number of skips", o->w[1]->cols, s->n_head) &&
+           want(p, o, "number of biases of time steps", o->w[2]->cols, s->n_head) &&
+           want(p, o, "width of the output", cols(p, o->out[0]), inner);
+}
+
 static bool check(prog *p, const op *o)
 {
     switch (o->kind) {
@@ -230,6 +244,8 @@ static bool check(prog *p, const op *o)
                want(p, o, "width of the output", cols(p, o->out[0]), o->w[0]->cols);
     case OP_DELTA:
         return check_delta(p, o);
+    case OP_SSM:
+        return check_ssm(p, o);
     case OP_ROUTE:
         return check_route(p, o);
     case OP_EXPERTS:

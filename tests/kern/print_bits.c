@@ -112,6 +112,9 @@ static void print_vec(const kern_vec *v)
     memcpy(y, b, sizeof y);
     v->delta(&(kern_delta){y + 8 * 29, y, a, c, a + 8, 0.9f, 0.7f, 8, 29});
     say("delta", add_floats(0, y, 9 * 29));
+    memcpy(y, b, sizeof y);
+    s = v->scan(y, 0.7f, -1.3f, c, c, N);
+    say("scan", add_floats(add_floats(0, &s, 1), y, N));
 }
 
 static void print_attend(const kern_vec *v)

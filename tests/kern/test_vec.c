@@ -137,6 +137,11 @@ SLOT(delta)
     v->delta(&(kern_delta){y + 2 * n, y, a, a + 1, b, 0.9f, s, 2, (int32_t)n});
     return 0;
 }
+SLOT(scan)
+{
+    UNUSED;
+    return v->scan(y, s, 0.7f, b, c, n);
+}
 SLOT(xielu)
 {
     UNUSED;
@@ -181,7 +186,7 @@ static const slot slots[] = {
     SLOT(divide, 1, true, 3),      SLOT(sum, 1, false, 0),       SLOT(center, 1, true, 0.3f),
     SLOT(xielu, 1, true, -1e-6f),  SLOT(bilinear, 1, true, 0),   SLOT(sigmoid, 1, true, 0),
     SLOT(relu, 1, true, 0),        SLOT(conv, 2, false, 0),      SLOT(conv, 2, false, 1),
-    SLOT(delta, 3, false, 0.7f),
+    SLOT(delta, 3, false, 0.7f),   SLOT(scan, 1, true, 0.9f),
 };
 
 static void check_slot(const slot *t, const kern_vec *ref, const kern_vec *v, isa_level l, size_t n,

@@ -189,6 +189,7 @@ static void free_stack(stack *s)
 
 typedef struct mixture {
     glu_spec glu;
+    bool alone; /* the gate is the matrix up too */
     stack gate, up, down;
     float x[ROWS * HIDDEN], id[ROWS * K], w[ROWS * K];
 } mixture;
@@ -221,7 +222,7 @@ static void run_rows(mixture *m, const char *isa, int32_t threads, int32_t first
     const op o = {.kind = OP_EXPERTS,
                   .in = {0, 1, 2},
                   .out = {3, VAL_NONE, VAL_NONE},
-                  .w = {&m->gate.top, &m->up.top, &m->down.top},
+                  .w = {&m->gate.top, m->alone ? &m->gate.top : &m->up.top, &m->down.top},
                   .u.experts = {m->glu, K}};
     const value v[] = {{HIDDEN, ROWS_ALL, false},
                        {K, ROWS_ALL, false},
@@ -261,6 +262,7 @@ static void product(const stack *s, int32_t e, const double *x, double *y)
 static double activated(const glu_spec *s, double g, double u)
 {
     if (s->act == GLU_SILU) return u * g / (1 + exp(-g));
+    if (s->act == GLU_RELU) return u * fmax(g, 0);
     g = fmin(g, (double)s->limit);
     u = fmax(fmin(u, (double)s->limit), -(double)s->limit);
     return (u + 1) * g / (1 + exp(-(double)s->alpha * g));
@@ -274,14 +276,14 @@ static void want_row(const mixture *m, int32_t r, double *out)
     for (int32_t i = 0; i < K; i++) {
         const int32_t e = (int32_t)m->id[r * K + i];
         product(&m->gate, e, x, g);
-        product(&m->up, e, x, u);
+        product(m->alone ? &m->gate : &m->up, e, x, u);
         for (int32_t k = 0; k < FFN; k++) u[k] = activated(&m->glu, g[k], u[k]);
         product(&m->down, e, u, y);
         for (int32_t k = 0; k < HIDDEN; k++) out[k] += (double)m->w[r * K + i] * y[k];
     }
 }
 
-static void check_experts(dtype t, glu_spec glu, double tolerance)
+static void check_experts(dtype t, glu_spec glu, bool alone, double tolerance)
 {
     mixture *m = calloc(1, sizeof *m);
     float whole[ROWS * HIDDEN], again[ROWS * HIDDEN];
@@ -289,6 +291,7 @@ static void check_experts(dtype t, glu_spec glu, double tolerance)
     assert_non_null(m);
     make_mixture(m, t);
     m->glu = glu;
+    m->alone = alone;
     run_rows(m, "ref", 1, 0, ROWS, whole);
     for (int32_t r = 0; r < ROWS; r++) {
         want_row(m, r, want);
@@ -316,21 +319,28 @@ static void check_experts(dtype t, glu_spec glu, double tolerance)
 static void test_experts_bf16(void **state)
 {
     (void)state;
-    check_experts(DT_BF16, (glu_spec){.act = GLU_SILU}, 2e-5);
+    check_experts(DT_BF16, (glu_spec){.act = GLU_SILU}, false, 2e-5);
 }
 
 /* 8-bit activations: half a step of 1/127 an element, over 64 and 96 elements. */
 static void test_experts_q8_0(void **state)
 {
     (void)state;
-    check_experts(DT_Q8_0, (glu_spec){.act = GLU_SILU}, 0.05);
+    check_experts(DT_Q8_0, (glu_spec){.act = GLU_SILU}, false, 0.05);
 }
 
 /* Limits that cut about a third of the gates and half of the ups. */
 static void test_experts_clamped(void **state)
 {
     (void)state;
-    check_experts(DT_BF16, (glu_spec){GLU_CLAMPED, 1.702f, 0.5f}, 2e-5);
+    check_experts(DT_BF16, (glu_spec){GLU_CLAMPED, 1.702f, 0.5f}, false, 2e-5);
+}
+
+/* Experts of two matrices. */
+static void test_experts_relu2(void **state)
+{
+    (void)state;
+    check_experts(DT_BF16, (glu_spec){.act = GLU_RELU}, true, 2e-5);
 }
 
 static void test_gate(void **state)
@@ -354,9 +364,13 @@ static void test_gate(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_route),           cmocka_unit_test(test_route_ties),
-        cmocka_unit_test(test_experts_bf16),    cmocka_unit_test(test_experts_q8_0),
-        cmocka_unit_test(test_experts_clamped), cmocka_unit_test(test_gate),
+        cmocka_unit_test(test_route),
+        cmocka_unit_test(test_route_ties),
+        cmocka_unit_test(test_experts_bf16),
+        cmocka_unit_test(test_experts_q8_0),
+        cmocka_unit_test(test_experts_clamped),
+        cmocka_unit_test(test_experts_relu2),
+        cmocka_unit_test(test_gate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,10 +123,87 @@ static void test_conv(void **state)
     check_conv(7, 600, false, true);
 }
 
+typedef struct ssm_case {
+    ssm_spec s;
+    float a[32], d[32], bias[32];
+} ssm_case;
+
+/* One head in double, over all rows. */
+static void scan_in_double(const ssm_case *c, int32_t head, double *y)
+{
+    const ssm_spec *s = &c->s;
+    const int32_t inner = s->n_head * s->dim, at_x = head * s->dim;
+    const int32_t at_b = inner + head / (s->n_head / s->n_group) * s->n_state;
+    const int32_t at_c = at_b + s->n_group * s->n_state;
+    double *h = calloc((size_t)(s->dim * s->n_state), sizeof *h);
+    assert_non_null(h);
+    for (int32_t r = 0; r < ROWS; r++) {
+        const double raw = (double)(input(0, 1, r, head) + c->bias[head]);
+        const double dt = fmin(fmax(log1p(exp(raw)), (double)s->dt_min), (double)s->dt_max);
+        for (int32_t p = 0; p < s->dim; p++) {
+            const double x = (double)input(0, 0, r, at_x + p);
+            double sum = (double)c->d[head] * x;
+            for (int32_t n = 0; n < s->n_state; n++) {
+                double *e = &h[p * s->n_state + n];
+                *e = exp(dt * (double)c->a[head]) * *e + dt * x * (double)input(0, 0, r, at_b + n);
+                sum += *e * (double)input(0, 0, r, at_c + n);
+            }
+            y[r * inner + at_x + p] = sum;
+        }
+    }
+    free(h);
+}
+
+static void check_ssm(const ssm_spec *s)
+{
+    ssm_case c = {.s = *s};
+    const weight a = {.rows = 1, .cols = s->n_head, .f32 = c.a};
+    const weight d = {.rows = 1, .cols = s->n_head, .f32 = c.d};
+    const weight bias = {.rows = 1, .cols = s->n_head, .f32 = c.bias};
+    const int32_t inner = s->n_head * s->dim, bc = s->n_group * s->n_state;
+    const recur_case k = {.o = {.kind = OP_SSM,
+                                .layer = 1,
+                                .in = {0, 1, VAL_NONE},
+                                .out = {2, VAL_NONE, VAL_NONE},
+                                .w = {&a, &d, &bias},
+                                .u.ssm = {.state = 5, .s = *s}},
+                          .in_cols = {inner + 2 * bc, s->n_head},
+                          .cols = inner,
+                          .n_state = inner * s->n_state + 5};
+    float *y = calloc((size_t)(ROWS * inner), sizeof *y);
+    double *want = calloc((size_t)(ROWS * inner), sizeof *want);
+    assert_true(y && want);
+    for (uint64_t i = 0; i < (uint64_t)s->n_head; i++) {
+        c.a[i] = -1.0f - rig_rand(92, i);
+        c.d[i] = rig_rand(93, i);
+        c.bias[i] = 2 * rig_rand(94, i);
+        scan_in_double(&c, (int32_t)i, want);
+    }
+    run_case(&k, "ref", 1, ROWS, false, y);
+    for (int32_t i = 0; i < ROWS * inner; i++)
+        assert_true(fabs((double)y[i] - want[i]) <= 2e-5 * (1 + fabs(want[i])));
+    check_bits(&k, y);
+    free(y);
+    free(want);
+}
+
+static void test_ssm(void **state)
+{
+    static const ssm_spec specs[] = {
+        {8, 16, 16, 2, 0, INFINITY},
+        {6, 5, 37, 3, 0.3f, 0.8f},
+        {4, 64, 128, 1, 0.001f, INFINITY},
+        {1, 7, 9, 1, 0, INFINITY},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) check_ssm(&specs[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conv),
+        cmocka_unit_test(test_ssm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,12 +86,18 @@ static void group_rows(moe_job *j, const float *id)
     j->first[0] = 0;
 }
 
+/* One matrix for both: each value is its own gate. */
+static bool gated(const op *o)
+{
+    return o->w[0] != o->w[1];
+}
+
 static void glu_span(void *ctx, size_t begin, size_t end, int32_t i_thread)
 {
     const moe_job *j = ctx;
     const kern_vec *k = &j->r->x->d->k.vec;
     const glu_spec *s = &j->o->u.experts.glu;
-    float *y = j->gate + begin, *up = j->up + begin;
+    float *y = j->gate + begin, *up = (gated(j->o) ? j->up : j->gate) + begin;
     (void)i_thread;
     if (s->act == GLU_CLAMPED)
         k->glu_clamped(y, y, up, end - begin, s->alpha, s->limit);
@@ -109,7 +115,7 @@ static void run_expert(moe_job *j, int32_t e)
         memcpy(j->in + (size_t)i * hidden, j->x + (size_t)j->row[at + i] * hidden,
                hidden * sizeof *j->in);
     cpu_products_run(j->r, &(cpu_products){.w = in,
-                                           .n_w = 2,
+                                           .n_w = gated(j->o) ? 2 : 1,
                                            .n_rows = n,
                                            .x = j->in,
                                            .out = {j->gate, j->up},

@@ -98,6 +98,7 @@ void cpu_delta(cpu_run *r, const op *o);
 void cpu_mix(cpu_run *r, const op *o);
 void cpu_match(cpu_run *r, const op *o);
 void cpu_cutoff(cpu_run *r, const op *o);
+void cpu_ssm(cpu_run *r, const op *o);
 void cpu_route(cpu_run *r, const op *o);
 void cpu_experts(cpu_run *r, const op *o);
 

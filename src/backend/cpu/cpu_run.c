@@ -65,6 +65,7 @@ void cpu_row_spans(const cpu_run *r, int32_t n_rows, int32_t cols, size_t grain,
     X(MIX, mix)                                                                                    \
     X(MATCH, match)                                                                                \
     X(CUTOFF, cutoff)                                                                              \
+    X(SSM, ssm)                                                                                    \
     X(ROUTE, route)                                                                                \
     X(EXPERTS, experts)
 

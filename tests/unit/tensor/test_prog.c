@@ -140,6 +140,7 @@ static void run_row(machine *m, const op *o, int32_t r, const uint64_t *kv)
         case OP_MIX:
         case OP_MATCH:
         case OP_CUTOFF:
+        case OP_SSM:
         case OP_ROUTE:
         case OP_EXPERTS:
         case OP_TAP:

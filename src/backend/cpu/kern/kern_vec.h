@@ -71,6 +71,8 @@ typedef struct kern_vec {
     /* Of each column j: s[i][j] = RN(s[i][j]·decay), m = fma(s[i][j], k[i], m) from +0, by rising i;
        d = RN(RN(v[j] - m)·beta); s[i][j] = fma(k[i], d, s[i][j]), y[j] = fma(s[i][j], q[i], y[j]) */
     void (*delta)(const kern_delta *d);
+    /* h = fma(u, b, RN(h · decay)); then lane16 of h·c */
+    float (*scan)(float *h, float decay, float u, const float *b, const float *c, size_t n);
     /* n pairs (x1, x2): y1 = fma(x1, c, -RN(x2·s)), y2 = fma(x2, c, RN(x1·s)).
        Halves: x1 = x[i], x2 = x[n + i]; pairs: x1 = x[2i], x2 = x[2i + 1]. */
     void (*rope_halves)(float *y, const float *x, const float *c, const float *s, size_t n);

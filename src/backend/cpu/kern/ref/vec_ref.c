@@ -107,6 +107,16 @@ static void ref_conv(float *y, const kern_conv *c, size_t n)
     }
 }
 
+static float ref_scan(float *h, float decay, float u, const float *b, const float *c, size_t n)
+{
+    float l[16] = {0};
+    for (size_t i = 0; i < n; i++) {
+        h[i] = fmaf(u, b[i], h[i] * decay);
+        l[i % 16] = fmaf(h[i], c[i], l[i % 16]);
+    }
+    return lane_tree(l);
+}
+
 static void ref_xielu(float *y, const float *x, const xielu_params *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) y[i] = kern_xielu(x[i], p);
@@ -159,6 +169,7 @@ void kern_vec_ref(kern_vec *v)
     v->glu[GLU_RELU] = ref_glu_relu;
     v->xielu = ref_xielu;
     v->conv = ref_conv;
+    v->scan = ref_scan;
     v->rope_halves = ref_rope_halves;
     v->rope_pairs = ref_rope_pairs;
     v->axpy = ref_axpy;

@@ -134,6 +134,27 @@ static void vec_conv(float *y, const kern_conv *c, size_t n)
     if (i < n) store16_first(y + i, conv16(c, i, n - i), n - i);
 }
 
+static float vec_scan(float *h, float decay, float u, const float *b, const float *c, size_t n)
+{
+    static const float lane[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const v16 vd = set16(decay), vu = set16(u);
+    v16 l = set16(0.0f);
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        const v16 x = fma16(vu, loadf16(b + i), mul16(loadf16(h + i), vd));
+        store16(h + i, x);
+        l = fma16(x, loadf16(c + i), l);
+    }
+    if (i < n) { /* unlike sums of squares, these may be -0 */
+        const size_t left = n - i;
+        const v16 x = fma16(vu, loadf16_first(b + i, left), mul16(loadf16_first(h + i, left), vd));
+        store16_first(h + i, x, left);
+        const v16 more = fma16(x, loadf16_first(c + i, left), l);
+        l = pick16(less16(loadf16(lane), set16((float)left)), more, l);
+    }
+    return v16_tree(l);
+}
+
 static void vec_norm(float *y, const float *x, float inv, const float *g, size_t n)
 {
     const v16 s = set16(inv);
@@ -191,6 +212,7 @@ static void vec_install(kern_vec *v)
     v->glu[GLU_SIGMOID] = vec_glu_sigmoid;
     v->glu[GLU_RELU] = vec_glu_relu;
     v->conv = vec_conv;
+    v->scan = vec_scan;
     v->xielu = vec_xielu;
     v->rope_halves = vec_rope_halves;
     v->axpy = vec_axpy;
