@@ -213,7 +213,7 @@ static cairn_status check(const cachespec *s, const cache_opts *o, cairn_diag *d
         const cache_layer_spec *l = &s->layer[i];
         const bool keys = l->n_kv_head > 0 && l->dk > 0 && l->dv > 0 && l->window >= 0;
         const bool none = l->n_kv_head == 0 && l->dk == 0 && l->dv == 0 && l->window == 0;
-        if (l->n_state < 0 || !(keys || (none && l->n_state > 0)))
+        if (l->n_state < 0 || !(keys || none))
             return diag_set(dg, CAIRN_E_ARG,
                             "cache layer %d: %d heads of %d and %d, window %d, state of %d", i,
                             l->n_kv_head, l->dk, l->dv, l->window, l->n_state);

@@ -18,10 +18,31 @@ enum { N_CTX = sizeof ctx_steps / sizeof ctx_steps[0], MAX_SUMS = 128 };
 static const struct {
     const char *word, *class;
 } classes[] = {
-    {"norm", "norms"},      {"_exps", "experts"},          {".experts.", "experts"},
-    {"switch_", "experts"}, {"embed_tokens", "embedding"}, {"token_embd", "embedding"},
-    {"lm_head", "head"},    {"attn", "attention"},         {"mlp", "mlp"},
+    {"norm", "norms"},
+    {"_exps", "experts"},
+    {".experts.", "experts"},
+    {"switch_", "experts"},
+    {"block_sparse_moe", "experts"},
+    {"embed_tokens", "embedding"},
+    {"embeddings", "embedding"},
+    {"token_embd", "embedding"},
+    {"lm_head", "head"},
+    {"attn", "attention"},
+    {"mixer.q_proj", "attention"},
+    {"mixer.k_proj", "attention"},
+    {"mixer.v_proj", "attention"},
+    {"mixer.o_proj", "attention"},
+    {"mlp", "mlp"},
     {"ffn", "mlp"},
+    {"feed_forward", "mlp"},
+    {"shared_experts", "mlp"},
+    {"mixer.up_proj", "mlp"},
+    {"mixer.down_proj", "mlp"},
+    {".mixer.", "recurrent"},
+    {".mamba.", "recurrent"},
+    {".ssm_", "recurrent"},
+    {".conv.", "recurrent"},
+    {".shortconv.", "recurrent"},
 };
 
 static const char *class_of(const char *name)
@@ -125,9 +146,15 @@ static void text_info(const cairn_model *m, const cairn_model_info *i, buf *b)
     const size_t n = sum_types(m, true, sums);
     buf_printf(b, "%s\n", i->name);
     buf_printf(b, "  format      %s, family %s\n", i->format, i->family);
-    buf_printf(b, "  shape       %d layers, hidden %d, %d heads of %d, %d KV heads\n",
-               (int)i->n_layer, (int)i->hidden, (int)i->n_head, (int)i->head_dim,
-               (int)i->n_kv_head);
+    buf_printf(b, "  shape       %d layers, hidden %d, ", (int)i->n_layer, (int)i->hidden);
+    if (i->n_head)
+        buf_printf(b, "%d heads of %d, %d KV heads\n", (int)i->n_head, (int)i->head_dim,
+                   (int)i->n_kv_head);
+    else
+        buf_puts(b, "no attention\n");
+    if (i->cache_bytes_state)
+        buf_printf(b, "  state       %.1f MB a sequence, whatever its length\n",
+                   (double)i->cache_bytes_state / 1e6);
     buf_printf(b, "  vocabulary  %d\n  context     %d\n", (int)i->vocab, (int)i->ctx_train);
     buf_printf(b, "  parameters  %.1f M\n", (double)i->n_params / 1e6);
     buf_printf(b, "  weights     %.1f MB, of which a token reads %.1f MB\n",

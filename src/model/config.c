@@ -255,8 +255,7 @@ static void check_heads(config *c, const model_shape *s)
                       "a divisor of the %d heads", (int)s->n_head);
 }
 
-/* Of a list by layer in a GGUF file: layers without the thing have 0. */
-static int32_t first_above_0(config *c, const char *key, int32_t most, int32_t otherwise)
+int32_t config_first_above_0(config *c, const char *key, int32_t most, int32_t otherwise)
 {
     char b[CONFIG_KEY_LEN];
     meta list;
@@ -278,7 +277,7 @@ static void read_heads(config *c, const config_defaults *d, model_shape *s)
                                       : config_need_int(c, n, gguf_n, 1, MOST_HEADS);
     const int32_t n_kv = d->n_kv_head && defaults ? d->n_kv_head : s->n_head;
     s->n_kv_head = d->by_layer && c->gguf
-                       ? first_above_0(c, kv, MOST_HEADS, n_kv)
+                       ? config_first_above_0(c, kv, MOST_HEADS, n_kv)
                        : config_int(c, "num_key_value_heads", kv, 1, MOST_HEADS, n_kv);
     if (config_has(c, "head_dim", width))
         s->head_dim = config_need_int(c, "head_dim", width, 1, MOST_HEADS);
@@ -287,16 +286,29 @@ static void read_heads(config *c, const config_defaults *d, model_shape *s)
     if (!d->latent) check_heads(c, s);
 }
 
+/* As many as `key` has entries, else as the file says. */
+static int32_t count_layers(config *c, const char *key)
+{
+    enum { MOST = 1 << 12 };
+    meta m;
+    if (!c->gguf && key && meta_get(&c->src->meta, key, &m)) {
+        const size_t n = m.type == META_ARR ? m.u.n : m.type == META_STR ? m.u.s.len : 0;
+        if (n >= 1 && n <= MOST) return (int32_t)n;
+        fail_meta(c, key, &m, "one entry for each layer");
+    }
+    return config_need_int(c, "num_hidden_layers", "block_count", 1, MOST);
+}
+
 base_config config_base(config *c, const config_defaults *d)
 {
     base_config b = {0};
     const int32_t wide = 1 << 20;
     b.s.hidden = config_need_int(c, "hidden_size", "embedding_length", 1, wide);
-    b.s.n_layer = config_need_int(c, "num_hidden_layers", "block_count", 1, 1 << 12);
+    b.s.n_layer = count_layers(c, d->layers_key);
     if (!d->no_heads) read_heads(c, d, &b.s);
     b.s.ctx_train = config_int(c, "max_position_embeddings", "context_length", 1, 1 << 28, d->ctx);
     if (!d->no_mlp)
-        b.ffn = d->by_layer && c->gguf ? first_above_0(c, "feed_forward_length", wide, 1)
+        b.ffn = d->by_layer && c->gguf ? config_first_above_0(c, "feed_forward_length", wide, 1)
                 : d->by_layer && config_has(c, "intermediate_size.0", NULL)
                     ? config_int_at(c, "intermediate_size", NULL, 0, 1, wide, 1)
                 : d->ffn

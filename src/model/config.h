@@ -25,6 +25,8 @@ int32_t config_int(config *c, const char *hf, const char *gguf, int32_t lo, int3
 /* The same of a field that may be a list: its entry i. */
 int32_t config_int_at(config *c, const char *hf, const char *gguf, int32_t i, int32_t lo,
                       int32_t hi, int32_t otherwise);
+/* Of a list by layer in a GGUF file, in which layers without the thing have 0; or of one number for all. */
+int32_t config_first_above_0(config *c, const char *gguf, int32_t most, int32_t otherwise);
 int32_t config_need_int(config *c, const char *hf, const char *gguf, int32_t lo, int32_t hi);
 double config_num(config *c, const char *hf, const char *gguf, double lo, double hi,
                   double otherwise);
@@ -70,8 +72,10 @@ typedef struct config_defaults {
     bool
         by_layer; /* GGUF: KV heads and MLP widths may be lists, whose first entries above 0 are taken */
     const char *eps_key; /* of config.json; NULL: rms_norm_eps */
-    bool no_heads;       /* no layer attends: numbers of heads are 0 */
-    bool no_mlp;         /* no layer has one */
+    const char
+        *layers_key; /* of config.json: a list or a text of one entry a layer, if it is there */
+    bool no_heads;   /* no layer attends: numbers of heads are 0 */
+    bool no_mlp;     /* no layer has one */
 } config_defaults;
 base_config config_base(config *c, const config_defaults *d);
 

@@ -9,7 +9,7 @@
 
 #include "base/diag.h"
 #include "base/str.h"
-#include "model/decoder.h"
+#include "model/granite.h"
 
 static const config_defaults granite_defaults = {.n_head = 32, .vocab = 32000, .ctx = 2048};
 static const config_defaults minicpm_defaults = {
@@ -20,16 +20,21 @@ static double multiplier(config *c, const char *hf, const char *gguf, double oth
     return config_num(c, hf, gguf, 1e-9, 1e9, otherwise);
 }
 
-static void read_granite(config *c, decoder *d)
+void granite_multipliers(config *c, decoder *d)
 {
-    static const char finetuned[] =
-        "granite.rope.scaling.finetuned"; /* llama.cpp's switch of rotation */
     const double score = multiplier(c, "attention_multiplier", "attention.scale",
                                     c->gguf ? (double)d->score_scale : 1);
     d->score_scale = (float)score;
     d->embed_by = (float)multiplier(c, "embedding_multiplier", "embedding_scale", 1);
     d->residual_by = (float)multiplier(c, "residual_multiplier", "residual_scale", 1);
     d->logits_by = (float)(1 / multiplier(c, "logits_scaling", "logit_scale", 1));
+}
+
+static void read_granite(config *c, decoder *d)
+{
+    static const char finetuned[] =
+        "granite.rope.scaling.finetuned"; /* llama.cpp's switch of rotation */
+    granite_multipliers(c, d);
     if (c->gguf && !meta_bool(&c->src->meta, finetuned, true))
         config_fail(c, finetuned, "false", "layers that rotate");
 }

@@ -57,6 +57,12 @@ const tensor_desc *weights_find(const weights *w, const char *name, int32_t laye
         const tensor_desc *t = source_find(w->src, spelled);
         if (t) return t;
     }
+    if (n > 1 && strncmp(name, "backbone.", 9) == 0) {
+        char other[WEIGHT_NAME_LEN]; /* newer files' word for it */
+        (void)snprintf(other, sizeof other, "model.%s", name + 9);
+        const tensor_desc *t = weights_find(w, other, layer, expert, suffix, spelled);
+        if (t) return t;
+    }
     spell(spelled, front[0], inner ? name + 6 : name, layer, expert, suffix);
     return NULL;
 }

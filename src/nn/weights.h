@@ -33,8 +33,11 @@ typedef enum dim_name {
     DIM_UNIT,       /* 1, of a matrix: its file may leave the dimension out */
     DIM_EXPERTS,    /* routed experts */
     DIM_EXPERT_FFN, /* their width */
+    DIM_LATENT,     /* what experts read and write where it is not the hidden state */
     DIM_SHARED_FFN, /* width of the experts that every token meets */
     DIM_IN,         /* what a recurrent layer makes of its input, all parts */
+    DIM_INNER,      /* what it mixes over time */
+    DIM_SSM_HEADS,  /* heads of its state */
     DIM_CONV,       /* columns of a convolution over time */
     DIM_KERNEL,     /* its rows, at most CONV_MAX_ROWS */
     DIM_Q_GATE,     /* query heads and a gate as wide as each */
@@ -68,7 +71,9 @@ enum {
     W_CONV = 4096,
     W_BIAS_CONV = 8192,
     W_NEG_EXP = 16384, /* a vector of which HF files store the logarithm of minus it */
-    W_FLAT = 32768     /* a vector that files may store in two dimensions */
+    W_FLAT = 32768,    /* a vector that files may store in two dimensions */
+    W_BIAS_SSM_IN = 65536,
+    W_BIAS_SSM_OUT = 131072 /* of a mixer's first and last matrix; classes of biases as above */
 };
 
 enum { CONV_MAX_ROWS = 32 }; /* files hold 3 or 4 */

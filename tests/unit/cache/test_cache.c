@@ -260,7 +260,7 @@ static void no_memory(void **state)
 static void bad_spec(void **state)
 {
     (void)state;
-    static const cache_layer_spec bad[] = {{0, 8, 8, 0, 5}, {0, 0, 0, 0, 0}, {1, 8, 8, 0, -1}};
+    static const cache_layer_spec bad[] = {{0, 8, 8, 0, 5}, {0, 0, 0, 0, -1}, {1, 8, 8, 0, -1}};
     const cache_opts o = {KV_F16, SEQS, CTX, MAX_STEP, 1 << 24};
     cache *c;
     cairn_diag dg;

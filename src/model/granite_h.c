@@ -1,0 +1,219 @@
+/* Granite 4 (IBM 2025, "Granite 4.0"): a Granite block whose attention is Mamba-2's mixer in most layers, and
+   whose MLP is a shared one, beside which experts may stand.  Positions are told by rotation only where
+   position_embedding_type says "rope"; llama.cpp's switch for it is rope.scaling.finetuned. */
+#include <stdio.h>
+
+#include "base/diag.h"
+#include "base/str.h"
+#include "model/config_hybrid.h"
+#include "model/config_moe.h"
+#include "model/granite.h"
+#include "model/mamba.h"
+
+typedef struct granite_h {
+    decoder d; /* first: decoder_* see it as their own */
+    mamba_weights *mixer;
+    mamba_spec spec;
+} granite_h;
+
+#define L(f)  offsetof(decoder_layer, f)
+#define HF(n) "model.layers.%d." n
+#define GG(n) "blk.%d." n
+static const weight_split shared_split = {
+    HF("shared_mlp.input_linear"),
+    NULL,
+    DIM_HIDDEN,
+    0,
+    {{L(moe.shared.gate), DIM_SHARED_FFN}, {L(moe.shared.up), DIM_SHARED_FFN}}};
+static const weight_row shared_in_rows[] = {
+    {L(moe.shared.gate), NULL, GG("ffn_gate_shexp"), DIM_SHARED_FFN, DIM_HIDDEN, 0},
+    {L(moe.shared.up), NULL, GG("ffn_up_shexp"), DIM_SHARED_FFN, DIM_HIDDEN, 0},
+};
+static const weight_row shared_out_row = {L(moe.shared.down),   HF("shared_mlp.output_linear"),
+                                          GG("ffn_down_shexp"), DIM_HIDDEN,
+                                          DIM_SHARED_FFN,       W_FFN_DOWN};
+/* Without experts GGUF calls them the MLP. */
+static const weight_row dense_in_rows[] = {
+    {L(moe.shared.gate), NULL, GG("ffn_gate"), DIM_SHARED_FFN, DIM_HIDDEN, 0},
+    {L(moe.shared.up), NULL, GG("ffn_up"), DIM_SHARED_FFN, DIM_HIDDEN, 0},
+};
+static const weight_row dense_out_row = {L(moe.shared.down), HF("shared_mlp.output_linear"),
+                                         GG("ffn_down"),     DIM_HIDDEN,
+                                         DIM_SHARED_FFN,     W_FFN_DOWN};
+static const weight_row router_row = {L(moe.router),      HF("block_sparse_moe.router.layer"),
+                                      GG("ffn_gate_inp"), DIM_EXPERTS,
+                                      DIM_HIDDEN,         W_ROUTER};
+#define EX(n) HF("block_sparse_moe." n)
+static const expert_row expert_rows[] = {
+    {L(moe.gate),
+     {EXPERT_PART(EX("input_linear.weight"), 0, 2), EXPERT_PART(EX("experts.gate_up_proj"), 0, 2),
+      EXPERT_WHOLE(EX("switch_mlp.gate_proj.weight"))},
+     {EXPERT_WHOLE(GG("ffn_gate_exps.weight"))},
+     DIM_EXPERT_FFN,
+     DIM_HIDDEN,
+     0},
+    {L(moe.up),
+     {EXPERT_PART(EX("input_linear.weight"), 1, 2), EXPERT_PART(EX("experts.gate_up_proj"), 1, 2),
+      EXPERT_WHOLE(EX("switch_mlp.up_proj.weight"))},
+     {EXPERT_WHOLE(GG("ffn_up_exps.weight"))},
+     DIM_EXPERT_FFN,
+     DIM_HIDDEN,
+     0},
+    {L(moe.down),
+     {EXPERT_WHOLE(EX("output_linear.weight")), EXPERT_WHOLE(EX("experts.down_proj")),
+      EXPERT_WHOLE(EX("switch_mlp.down_proj.weight"))},
+     {EXPERT_WHOLE(GG("ffn_down_exps.weight"))},
+     DIM_HIDDEN,
+     DIM_EXPERT_FFN,
+     W_FFN_DOWN},
+};
+#undef EX
+#undef L
+#undef HF
+#undef GG
+#define N(a) (sizeof(a) / sizeof((a)[0]))
+
+static const config_defaults base = {.n_head = 32, .vocab = 32000, .ctx = 2048, .by_layer = true};
+static const moe_defaults experts_of = {
+    .score = ROUTE_CHOSEN, .n_expert = 8, .k = 2, .ffn = 11008, .ffn_key = "intermediate_size"};
+static const mamba_keys keys = {.n_head = "mamba_n_heads",
+                                .dim = "mamba_d_head",
+                                .n_state = "mamba_d_state",
+                                .n_group = "mamba_n_groups",
+                                .kernel = "mamba_d_conv",
+                                .expand = "mamba_expand",
+                                .conv_bias = "mamba_conv_bias",
+                                .in_bias = "mamba_proj_bias",
+                                .out_bias = "mamba_proj_bias",
+                                .n_head_otherwise = 128,
+                                .n_state_otherwise = 256,
+                                .n_group_otherwise = 1};
+
+/* All layers mix where config.json is silent. */
+static const bool *attending(model *m, config *c, int32_t n_layer)
+{
+    static const kind_word words[] = {
+        {"mamba", 0}, {"linear_attention", 0}, {"attention", 1}, {"full_attention", 1}, {NULL, 0}};
+    bool *at = arena_calloc(&m->a, (size_t)n_layer, sizeof *at);
+    const uint8_t *kind = c->gguf ? NULL : config_kinds(c, "layer_types", words, n_layer, &m->a);
+    for (int32_t i = 0; at && i < n_layer; i++)
+        at[i] = c->gguf ? !weights_has(&m->w, NULL, "blk.%d.ssm_in", i) : kind && kind[i];
+    return at;
+}
+
+static bool rotates(config *c)
+{
+    static const char *const types[] = {"rope", "nope", NULL};
+    char key[CONFIG_KEY_LEN];
+    if (c->gguf)
+        return meta_bool(&c->src->meta, config_key(c, NULL, "rope.scaling.finetuned", key), true);
+    if (!config_has(c, "position_embedding_type", NULL)) return false;
+    config_only(c, "position_embedding_type", types);
+    return str_is(config_str(c, "position_embedding_type", NULL), "rope");
+}
+
+static bool has_experts(config *c)
+{
+    return config_int(c, "num_local_experts", "expert_count", 0, 1 << 12, c->gguf ? 0 : 8) > 0;
+}
+
+static void read_mlp(config *c, weights *w, granite_h *s)
+{
+    if (has_experts(c)) config_moe(c, &experts_of, w, &s->d.route);
+    w->dim[DIM_SHARED_FFN] =
+        config_int(c, "shared_intermediate_size",
+                   has_experts(c) ? "expert_shared_feed_forward_length" : "feed_forward_length", 1,
+                   1 << 20, c->gguf ? 0 : 1024);
+}
+
+static cairn_status bind_mlp(model *m, config *c, decoder_layer *l, int32_t i, cairn_diag *dg)
+{
+    weights *w = &m->w;
+    const bool sparse = has_experts(c);
+    if (!c->gguf)
+        TRY(weights_bind_split(w, &shared_split, i, l, dg));
+    else
+        TRY(weights_bind(w, sparse ? shared_in_rows : dense_in_rows, N(shared_in_rows), i, l, dg));
+    TRY(weights_bind(w, sparse ? &shared_out_row : &dense_out_row, 1, i, l, dg));
+    if (!sparse) return CAIRN_OK;
+    TRY(weights_bind(w, &router_row, 1, i, l, dg));
+    return weights_bind_experts(w, expert_rows, N(expert_rows), i, l, dg);
+}
+
+static cairn_status bind_all(model *m, config *c, granite_h *s, bool tied, const bool *attends,
+                             cairn_diag *dg)
+{
+    const int32_t n = m->shape.n_layer;
+    int32_t *n_state = arena_calloc(&m->a, (size_t)n, sizeof *n_state);
+    if (!n_state || !attends) return diag_set(dg, CAIRN_E_NOMEM, "kinds of layers");
+    for (int32_t i = 0; i < n; i++) n_state[i] = attends[i] ? 0 : mamba_n_state(&s->spec, &m->w);
+    TRY(family_cache_hybrid(m, attends, n_state, dg));
+    TRY(decoder_bind_head(m, &s->d, tied, 0, dg));
+    for (int32_t i = 0; i < n; i++) {
+        decoder_layer *l = &s->d.layer[i];
+        TRY(weights_bind(&m->w, decoder_pre_norms, DECODER_PRE_NORMS, i, l, dg));
+        TRY(attends[i] ? decoder_bind_attn(m, l, i, dg)
+                       : mamba_bind(m, &s->mixer[i], i, MAMBA_MODEL_MAMBA, true, dg));
+        TRY(bind_mlp(m, c, l, i, dg));
+    }
+    return CAIRN_OK;
+}
+
+static cairn_status granite_h_open(model *m, config *c, cairn_diag *dg)
+{
+    static const char *const acts[] = {"silu", NULL};
+    const base_config b = config_base(c, &base);
+    rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
+    granite_h *s = arena_calloc(&m->a, 1, sizeof *s);
+    decoder *d;
+    if (!s) return diag_set(dg, CAIRN_E_NOMEM, "model");
+    TRY(decoder_begin(m, c, &b, &d, dg));
+    s->d = *d;
+    m->impl = s;
+    s->mixer = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *s->mixer);
+    if (!s->mixer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
+    config_only(c, "hidden_act", acts);
+    granite_multipliers(c, &s->d);
+    mamba_config(c, &keys, b.s.hidden, &m->w, &s->spec);
+    s->spec.eps = b.eps;
+    read_mlp(c, &m->w, s);
+    const bool *attends = attending(m, c, b.s.n_layer);
+    const bool turns = rotates(c);
+    TRY(c->status);
+    rope.interleaved = c->gguf;
+    if (turns) TRY(family_rope(m, &rope, &s->d.rope, dg));
+    for (int32_t i = 0; turns && i < b.s.n_layer; i++) s->d.layer[i].rope = &s->d.rope;
+    return bind_all(m, c, s, b.tied, attends, dg);
+}
+
+static val granite_h_forward(fwd *f, const model *m)
+{
+    const granite_h *s = m->impl;
+    const decoder *d = &s->d;
+    const attention a = decoder_attention(m, d);
+    val x = embed(f, d->tok_embed, d->embed_by);
+    tap(f, x, 0);
+    for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
+        const decoder_layer *L = &d->layer[f->layer];
+        val h = rms_norm(f, x, L->attn_norm, d->eps);
+        h = L->attn.wq ? gqa(f, h, &L->attn, &a, L->rope, d->eps)
+                       : mamba(f, h, &s->mixer[f->layer], &s->spec);
+        h = scale(f, h, d->residual_by);
+        x = add(f, x, h);
+        h = rms_norm(f, x, L->mlp_norm, d->eps);
+        h = L->moe.router ? moe(f, h, &L->moe, &d->route, &d->glu)
+                          : glu_mlp(f, h, &L->moe.shared, GLU_SILU);
+        h = scale(f, h, d->residual_by);
+        x = add(f, x, h);
+        tap(f, x, f->layer + 1);
+    }
+    f->layer = -1;
+    x = rms_norm(f, x, d->out_norm, d->eps);
+    x = linear(f, x, d->lm_head);
+    return scale(f, x, d->logits_by);
+}
+
+static const char *const hf_types[] = {"granitemoehybrid", NULL};
+static const char *const gguf_archs[] = {"granitehybrid", NULL};
+const family family_granite_h = {"granite_h", hf_types, gguf_archs, granite_h_open,
+                                 granite_h_forward};

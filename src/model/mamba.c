@@ -1,0 +1,118 @@
+/* Reads and binds Mamba-2's mixer.  HF's config classes have four spellings of each number; GGUF has one
+   (ssm.time_step_rank is the number of heads). */
+#include "model/mamba.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/diag.h"
+#include "base/str.h"
+
+enum { MOST_HEADS = 1 << 14, WIDE = 1 << 20 };
+
+#define M(f) offsetof(mamba_weights, f)
+#define MIXER(hf)                                                                                    \
+    {                                                                                                \
+        {M(w_in), hf "in_proj", "blk.%d.ssm_in", DIM_IN, DIM_HIDDEN, W_BIAS_SSM_IN},                 \
+            {M(conv), hf "conv1d", "blk.%d.ssm_conv1d", DIM_KERNEL, DIM_CONV, W_CONV | W_BIAS_CONV}, \
+            {M(a), hf "A_log", "blk.%d.ssm_a", DIM_ONE, DIM_SSM_HEADS, W_BARE | W_NEG_EXP | W_FLAT}, \
+            {M(d), hf "D", "blk.%d.ssm_d", DIM_ONE, DIM_SSM_HEADS, W_BARE | W_FLAT},                 \
+            {M(dt_bias), hf "dt_bias", "blk.%d.ssm_dt.bias", DIM_ONE, DIM_SSM_HEADS, W_BARE},        \
+            {M(w_out), hf "out_proj", "blk.%d.ssm_out", DIM_HIDDEN, DIM_INNER, W_BIAS_SSM_OUT},      \
+            {M(norm), hf "norm", "blk.%d.ssm_norm", DIM_ONE, DIM_INNER, W_FLAT},                     \
+    }
+enum { MIXER_ROWS = 7, NORM_ROW = 6 };
+static const weight_row rows[][MIXER_ROWS] = {
+    [MAMBA_BACKBONE_MIXER] = MIXER("backbone.layers.%d.mixer."),
+    [MAMBA_MODEL_MAMBA] = MIXER("model.layers.%d.mamba."),
+};
+#undef MIXER
+#undef M
+
+/* A number, or infinity as Python's json and transformers write it. */
+static float limit(config *c, int32_t i, float otherwise)
+{
+    char key[CONFIG_KEY_LEN], wrapped[CONFIG_KEY_LEN];
+    meta m;
+    (void)snprintf(key, sizeof key, "time_step_limit.%d", (int)i);
+    (void)snprintf(wrapped, sizeof wrapped, "time_step_limit.%d.__float__", (int)i);
+    if (c->gguf || config_null(c, "time_step_limit")) return otherwise;
+    if (str_is(meta_str(&c->src->meta, wrapped, STR_LIT("")), "Infinity")) return INFINITY;
+    if (meta_get(&c->src->meta, key, &m) && m.type == META_FLOAT && isinf(m.u.f) && m.u.f > 0)
+        return INFINITY;
+    return (float)config_num(c, key, NULL, 0, 1e30, (double)otherwise);
+}
+
+static int32_t width(config *c, const mamba_keys *k, int32_t hidden)
+{
+    if (c->gguf) return config_need_int(c, NULL, "ssm.inner_size", 1, WIDE);
+    if (k->inner && !config_null(c, k->inner) &&
+        (k->inner_otherwise || config_has(c, k->inner, NULL)))
+        return config_int(c, k->inner, NULL, 1, WIDE, k->inner_otherwise);
+    return k->expand ? hidden * config_int(c, k->expand, NULL, 1, 64, 2) : 0;
+}
+
+static void read_heads(config *c, const mamba_keys *k, int32_t hidden, ssm_spec *s)
+{
+    char found[48], expected[64];
+    int32_t inner = width(c, k, hidden);
+    meta m;
+    s->n_head = c->gguf ? config_need_int(c, NULL, "ssm.time_step_rank", 1, MOST_HEADS)
+                        : config_int(c, k->n_head, NULL, 1, MOST_HEADS, k->n_head_otherwise);
+    s->dim = k->dim_otherwise && !c->gguf ? k->dim_otherwise : inner / s->n_head;
+    const bool said = !c->gguf && meta_get(&c->src->meta, k->dim, &m) && m.type != META_STR;
+    if (said) s->dim = config_int(c, k->dim, NULL, 1, MOST_HEADS, s->dim);
+    if (!inner) inner = s->n_head * s->dim;
+    if (s->dim > 0 && inner <= WIDE && inner == (int64_t)s->n_head * s->dim) return;
+    (void)snprintf(found, sizeof found, "%d heads of %d", (int)s->n_head, (int)s->dim);
+    (void)snprintf(expected, sizeof expected, "heads that fill the width of %d", (int)inner);
+    config_fail(c, c->gguf ? "ssm.inner_size" : k->n_head, found, expected);
+}
+
+void mamba_config(config *c, const mamba_keys *k, int32_t hidden, weights *w, mamba_spec *out)
+{
+    ssm_spec *s = &out->s;
+    read_heads(c, k, hidden, s);
+    s->n_state =
+        config_int(c, k->n_state, "ssm.state_size", 1, 1 << 12, c->gguf ? 0 : k->n_state_otherwise);
+    s->n_group = config_int(c, k->n_group, "ssm.group_count", 1, MOST_HEADS,
+                            c->gguf ? 1 : k->n_group_otherwise);
+    s->dt_min = limit(c, 0, 0.0f);
+    s->dt_max = limit(c, 1, INFINITY);
+    w->dim[DIM_KERNEL] =
+        config_int(c, k->kernel, "ssm.conv_kernel", 2, CONV_MAX_ROWS, c->gguf ? 0 : 4);
+    if (c->status == CAIRN_OK && s->n_head % s->n_group)
+        config_fail(c, c->gguf ? "ssm.group_count" : k->n_group, "another number",
+                    "a divisor of the number of heads");
+    const int64_t inner = (int64_t)s->n_head * s->dim;
+    const int64_t conv = inner + 2LL * s->n_group * s->n_state;
+    if (c->status == CAIRN_OK && (inner * s->n_state > 1 << 28 || conv > 1 << 22))
+        config_fail(c, c->gguf ? "ssm.state_size" : k->n_state, "a huge state",
+                    "at most 2^28 floats a layer");
+    if (c->status != CAIRN_OK) return;
+    w->dim[DIM_SSM_HEADS] = s->n_head;
+    w->dim[DIM_INNER] = (int32_t)inner;
+    w->dim[DIM_CONV] = (int32_t)conv;
+    w->dim[DIM_IN] = (int32_t)(inner + conv + s->n_head);
+    const uint32_t all = W_BIAS_CONV | W_BIAS_SSM_IN | W_BIAS_SSM_OUT;
+    if (c->gguf) w->may_bias |= all;
+    if (config_bool(c, k->conv_bias, true)) w->need_bias |= W_BIAS_CONV;
+    if (config_bool(c, k->in_bias, false)) w->need_bias |= W_BIAS_SSM_IN;
+    if (config_bool(c, k->out_bias, false)) w->need_bias |= W_BIAS_SSM_OUT;
+    if (c->gguf) w->need_bias &= ~all;
+}
+
+int32_t mamba_n_state(const mamba_spec *m, const weights *w)
+{
+    return w->dim[DIM_INNER] * m->s.n_state + (w->dim[DIM_KERNEL] - 1) * w->dim[DIM_CONV];
+}
+
+cairn_status mamba_bind(model *m, mamba_weights *w, int32_t layer, mamba_names names, bool normed,
+                        cairn_diag *dg)
+{
+    const weight_row *r = rows[names];
+    TRY(weights_bind(&m->w, r, NORM_ROW, layer, w, dg));
+    const bool gguf = m->src->format == SOURCE_GGUF;
+    if (!normed && !(gguf && weights_has(&m->w, NULL, r[NORM_ROW].gguf, layer))) return CAIRN_OK;
+    return weights_bind(&m->w, &r[NORM_ROW], 1, layer, w, dg);
+}

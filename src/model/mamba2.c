@@ -1,0 +1,95 @@
+/* Mamba-2 (Dao and Gu 2024, "Transformers are SSMs"): nothing but its mixers, each behind a norm.  The
+   norm of a mixer's gated result goes by the groups of B and C, as the reference has it.  Nothing tells
+   positions, nothing limits them: where the config is silent a context of 2^20 is assumed. */
+#include "base/diag.h"
+#include "model/decoder.h"
+#include "model/mamba.h"
+
+typedef struct mamba2 {
+    decoder d; /* first: decoder_* see it as their own */
+    mamba_weights *mixer;
+    mamba_spec spec;
+} mamba2;
+
+#define TOP(f) offsetof(decoder, f)
+static const weight_row embed_row = {
+    TOP(tok_embed), "backbone.embeddings", "token_embd", DIM_VOCAB, DIM_HIDDEN, W_GATHER};
+static const weight_row out_norm_row = {TOP(out_norm), "backbone.norm_f", "output_norm",
+                                        DIM_ONE,       DIM_HIDDEN,        0};
+#undef TOP
+static const weight_row norm_row = {offsetof(decoder_layer, attn_norm),
+                                    "backbone.layers.%d.norm",
+                                    "blk.%d.attn_norm",
+                                    DIM_ONE,
+                                    DIM_HIDDEN,
+                                    0};
+
+static const config_defaults base = {.vocab = 32768,
+                                     .ctx = 1 << 20,
+                                     .eps = 1e-5f,
+                                     .eps_key = "layer_norm_epsilon",
+                                     .no_heads = true,
+                                     .no_mlp = true};
+static const mamba_keys keys = {.n_head = "num_heads",
+                                .dim = "head_dim",
+                                .n_state = "state_size",
+                                .n_group = "n_groups",
+                                .kernel = "conv_kernel",
+                                .expand = "expand",
+                                .conv_bias = "use_conv_bias",
+                                .in_bias = "use_bias",
+                                .out_bias = "use_bias",
+                                .n_head_otherwise = 128,
+                                .dim_otherwise = 64,
+                                .n_state_otherwise = 128,
+                                .n_group_otherwise = 8};
+
+static cairn_status mamba2_open(model *m, config *c, cairn_diag *dg)
+{
+    static const char *const acts[] = {"silu", NULL};
+    const base_config b = config_base(c, &base);
+    mamba2 *s = arena_calloc(&m->a, 1, sizeof *s);
+    decoder *d;
+    if (!s) return diag_set(dg, CAIRN_E_NOMEM, "model");
+    TRY(decoder_begin(m, c, &b, &d, dg));
+    s->d = *d;
+    m->impl = s;
+    const size_t n = (size_t)b.s.n_layer;
+    s->mixer = arena_calloc(&m->a, n, sizeof *s->mixer);
+    const bool *none = arena_calloc(&m->a, n, sizeof *none);
+    int32_t *n_state = arena_calloc(&m->a, n, sizeof *n_state);
+    if (!s->mixer || !none || !n_state) return diag_set(dg, CAIRN_E_NOMEM, "%zu layers", n);
+    config_only(c, "hidden_act", acts);
+    mamba_config(c, &keys, b.s.hidden, &m->w, &s->spec);
+    s->spec.eps = b.eps;
+    TRY(c->status);
+    for (size_t i = 0; i < n; i++) n_state[i] = mamba_n_state(&s->spec, &m->w);
+    TRY(family_cache_hybrid(m, none, n_state, dg));
+    TRY(decoder_bind_head_as(m, &s->d, b.tied, &embed_row, &out_norm_row, dg));
+    for (int32_t i = 0; i < b.s.n_layer; i++) {
+        TRY(weights_bind(&m->w, &norm_row, 1, i, &s->d.layer[i], dg));
+        TRY(mamba_bind(m, &s->mixer[i], i, MAMBA_BACKBONE_MIXER, true, dg));
+    }
+    return CAIRN_OK;
+}
+
+static val mamba2_forward(fwd *f, const model *m)
+{
+    const mamba2 *s = m->impl;
+    const decoder *d = &s->d;
+    val x = embed(f, d->tok_embed, 1.0f);
+    tap(f, x, 0);
+    for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
+        val h = rms_norm(f, x, d->layer[f->layer].attn_norm, d->eps);
+        h = mamba(f, h, &s->mixer[f->layer], &s->spec);
+        x = add(f, x, h);
+        tap(f, x, f->layer + 1);
+    }
+    f->layer = -1;
+    x = rms_norm(f, x, d->out_norm, d->eps);
+    return linear(f, x, d->lm_head);
+}
+
+static const char *const hf_types[] = {"mamba2", NULL};
+static const char *const gguf_archs[] = {"mamba2", NULL};
+const family family_mamba2 = {"mamba2", hf_types, gguf_archs, mamba2_open, mamba2_forward};

@@ -1,0 +1,308 @@
+/* Nemotron-H (NVIDIA 2025, "Nemotron-H: a family of accurate and efficient hybrid Mamba-Transformer models")
+   and Nemotron 3: each layer is one thing behind a norm, Mamba-2's mixer, attention without positions, an
+   MLP of two matrices with relu², or experts of that kind beside a shared one, which may work on a
+   latent narrower than the hidden state.
+
+   The reference cuts time steps at time_step_min and ignores time_step_limit and attention_bias. */
+#include <math.h>
+
+#include "base/diag.h"
+#include "base/str.h"
+#include "model/config_hybrid.h"
+#include "model/config_moe.h"
+#include "model/decoder.h"
+#include "model/mamba.h"
+
+typedef enum kind { MIXER, ATTENTION, MLP, MOE } kind;
+
+typedef struct nemotron_layer {
+    kind kind;
+    mamba_weights mixer;
+    const weight *to_latent, *from_latent; /* of experts, or NULL */
+} nemotron_layer;
+
+typedef struct nemotron_h {
+    decoder d; /* first: decoder_* see it as their own */
+    nemotron_layer *layer;
+    mamba_spec spec;
+} nemotron_h;
+
+#define TOP(f) offsetof(decoder, f)
+static const weight_row embed_row = {
+    TOP(tok_embed), "backbone.embeddings", "token_embd", DIM_VOCAB, DIM_HIDDEN, W_GATHER};
+static const weight_row out_norm_row = {TOP(out_norm), "backbone.norm_f", "output_norm",
+                                        DIM_ONE,       DIM_HIDDEN,        0};
+#undef TOP
+#define L(f)  offsetof(decoder_layer, f)
+#define HF(n) "backbone.layers.%d." n
+#define MX(n) HF("mixer." n)
+#define GG(n) "blk.%d." n
+static const weight_row norm_row = {L(attn_norm), HF("norm"), GG("attn_norm"),
+                                    DIM_ONE,      DIM_HIDDEN, 0};
+static const weight_row attn_rows[] = {
+    {L(attn.wq), MX("q_proj"), GG("attn_q"), DIM_Q, DIM_HIDDEN, 0},
+    {L(attn.wk), MX("k_proj"), GG("attn_k"), DIM_KV, DIM_HIDDEN, 0},
+    {L(attn.wv), MX("v_proj"), GG("attn_v"), DIM_KV, DIM_HIDDEN, 0},
+    {L(attn.wo), MX("o_proj"), GG("attn_output"), DIM_HIDDEN, DIM_Q, W_ATTN_OUT},
+};
+static const weight_row mlp_rows[] = {
+    {L(mlp.up), MX("up_proj"), GG("ffn_up"), DIM_FFN, DIM_HIDDEN, W_BIAS_MLP},
+    {L(mlp.down), MX("down_proj"), GG("ffn_down"), DIM_HIDDEN, DIM_FFN, W_BIAS_MLP | W_FFN_DOWN},
+};
+static const weight_row moe_rows[] = {
+    {L(moe.router), MX("gate"), GG("ffn_gate_inp"), DIM_EXPERTS, DIM_HIDDEN, W_ROUTER},
+    {L(moe.bias), MX("gate.e_score_correction_bias"), GG("exp_probs_b.bias"), DIM_ONE, DIM_EXPERTS,
+     W_BARE},
+    {L(moe.shared.up), MX("shared_experts.up_proj"), GG("ffn_up_shexp"), DIM_SHARED_FFN, DIM_HIDDEN,
+     W_BIAS_MLP},
+    {L(moe.shared.down), MX("shared_experts.down_proj"), GG("ffn_down_shexp"), DIM_HIDDEN,
+     DIM_SHARED_FFN, W_BIAS_MLP | W_FFN_DOWN},
+};
+static const expert_row expert_rows[] = {
+    {L(moe.up),
+     {EXPERT_WHOLE(MX("experts.%d.up_proj.weight")), EXPERT_WHOLE(MX("experts.up_proj")),
+      EXPERT_WHOLE(MX("switch_mlp.fc1.weight"))},
+     {EXPERT_WHOLE(GG("ffn_up_exps.weight"))},
+     DIM_EXPERT_FFN,
+     DIM_LATENT,
+     0},
+    {L(moe.down),
+     {EXPERT_WHOLE(MX("experts.%d.down_proj.weight")), EXPERT_WHOLE(MX("experts.down_proj")),
+      EXPERT_WHOLE(MX("switch_mlp.fc2.weight"))},
+     {EXPERT_WHOLE(GG("ffn_down_exps.weight"))},
+     DIM_LATENT,
+     DIM_EXPERT_FFN,
+     W_FFN_DOWN},
+};
+#undef L
+#define L(f) offsetof(nemotron_layer, f)
+static const weight_row latent_rows[] = {
+    {L(to_latent), MX("fc1_latent_proj"), GG("ffn_latent_down"), DIM_LATENT, DIM_HIDDEN,
+     W_BIAS_MLP},
+    {L(from_latent), MX("fc2_latent_proj"), GG("ffn_latent_up"), DIM_HIDDEN, DIM_LATENT,
+     W_BIAS_MLP},
+};
+#undef L
+#undef HF
+#undef MX
+#undef GG
+#define N(a) (sizeof(a) / sizeof((a)[0]))
+
+static const config_defaults base = {.n_head = 32,
+                                     .n_kv_head = 8,
+                                     .head_dim = 128,
+                                     .vocab = 131072,
+                                     .ctx = 4096,
+                                     .eps = 1e-5f,
+                                     .by_layer = true,
+                                     .eps_key = "layer_norm_epsilon",
+                                     .no_mlp = true};
+static const moe_defaults experts_of = {.score = ROUTE_SIGMOID,
+                                        .n_expert = 8,
+                                        .k = 2,
+                                        .ffn = 7688,
+                                        .normalise = true,
+                                        .eps = 1e-20f,
+                                        .normalise_key = "norm_topk_prob",
+                                        .gguf_normalises = true};
+static const mamba_keys keys = {.n_head = "mamba_num_heads",
+                                .dim = "mamba_head_dim",
+                                .n_state = "ssm_state_size",
+                                .n_group = "n_groups",
+                                .kernel = "conv_kernel",
+                                .conv_bias = "use_conv_bias",
+                                .in_bias = "use_bias",
+                                .out_bias = "use_bias",
+                                .n_head_otherwise = 128,
+                                .dim_otherwise = 64,
+                                .n_state_otherwise = 128,
+                                .n_group_otherwise = 8};
+
+static const char *layers_key(config *c)
+{
+    if (config_has(c, "layers_block_type", NULL)) return "layers_block_type";
+    return "hybrid_override_pattern";
+}
+
+/* A letter a layer. */
+static void read_pattern(config *c, cairn_str pattern, nemotron_layer *l)
+{
+    static const char letters[] = "M*-E";
+    for (size_t i = 0; i < pattern.len; i++) {
+        size_t k = 0;
+        while (letters[k] && letters[k] != pattern.ptr[i]) k++;
+        if (letters[k])
+            l[i].kind = (kind)k;
+        else
+            config_fail(c, "hybrid_override_pattern", "another letter", "M, *, - or E");
+    }
+}
+
+/* GGUF files have the tensors of a layer's kind. */
+static kind kind_by_tensors(const weights *w, int32_t i)
+{
+    if (weights_has(w, NULL, "blk.%d.ssm_in", i)) return MIXER;
+    if (weights_has(w, NULL, "blk.%d.attn_q", i)) return ATTENTION;
+    return weights_has(w, NULL, "blk.%d.ffn_gate_inp", i) ? MOE : MLP;
+}
+
+static void read_kinds(model *m, config *c, nemotron_h *s)
+{
+    static const kind_word words[] = {{"mamba", MIXER},
+                                      {"linear_attention", MIXER},
+                                      {"attention", ATTENTION},
+                                      {"full_attention", ATTENTION},
+                                      {"mlp", MLP},
+                                      {"moe", MOE},
+                                      {NULL, 0}};
+    const char *key = layers_key(c);
+    const cairn_str pattern = meta_str(&c->src->meta, key, STR_LIT(""));
+    if (!c->gguf && pattern.len == (size_t)m->shape.n_layer) {
+        read_pattern(c, pattern, s->layer);
+        return;
+    }
+    const uint8_t *k = c->gguf ? NULL : config_kinds(c, key, words, m->shape.n_layer, &m->a);
+    if (!c->gguf && !k) config_fail(c, key, "nothing", "the kind of each layer");
+    for (int32_t i = 0; i < m->shape.n_layer && (k || c->gguf); i++)
+        s->layer[i].kind = k ? (kind)k[i] : kind_by_tensors(&m->w, i);
+}
+
+static void read_experts(config *c, weights *w, nemotron_h *s)
+{
+    const int32_t wide = 1 << 20;
+    const int32_t latent = config_null(c, "moe_latent_size")
+                               ? 0
+                               : config_int(c, "moe_latent_size", "moe_latent_size", 1, wide, 0);
+    config_moe(c, &experts_of, w, &s->d.route);
+    w->dim[DIM_SHARED_FFN] =
+        config_int(c, "moe_shared_expert_intermediate_size", "expert_shared_feed_forward_length", 1,
+                   wide, c->gguf ? 0 : 7688);
+    w->dim[DIM_LATENT] = latent ? latent : w->dim[DIM_HIDDEN];
+    s->d.glu.act = GLU_RELU;
+}
+
+static cairn_status bind_layer(model *m, nemotron_h *s, int32_t i, cairn_diag *dg)
+{
+    weights *w = &m->w;
+    decoder_layer *l = &s->d.layer[i];
+    TRY(weights_bind(w, &norm_row, 1, i, l, dg));
+    switch (s->layer[i].kind) {
+    case MIXER:
+        return mamba_bind(m, &s->layer[i].mixer, i, MAMBA_BACKBONE_MIXER, true, dg);
+    case ATTENTION:
+        return weights_bind(w, attn_rows, N(attn_rows), i, l, dg);
+    case MLP:
+        return weights_bind(w, mlp_rows, N(mlp_rows), i, l, dg);
+    case MOE:
+        TRY(weights_bind(w, moe_rows, N(moe_rows), i, l, dg));
+        TRY(weights_bind_experts(w, expert_rows, N(expert_rows), i, l, dg));
+        l->moe.gate = l->moe.up;
+        if (w->dim[DIM_LATENT] == w->dim[DIM_HIDDEN]) return CAIRN_OK;
+        return weights_bind(w, latent_rows, N(latent_rows), i, &s->layer[i], dg);
+    }
+    return CAIRN_OK;
+}
+
+static cairn_status bind_all(model *m, nemotron_h *s, bool tied, cairn_diag *dg)
+{
+    const int32_t n = m->shape.n_layer;
+    bool *attends = arena_calloc(&m->a, (size_t)n, sizeof *attends);
+    int32_t *n_state = arena_calloc(&m->a, (size_t)n, sizeof *n_state);
+    if (!n_state || !attends) return diag_set(dg, CAIRN_E_NOMEM, "kinds of layers");
+    for (int32_t i = 0; i < n; i++) {
+        attends[i] = s->layer[i].kind == ATTENTION;
+        n_state[i] = s->layer[i].kind == MIXER ? mamba_n_state(&s->spec, &m->w) : 0;
+    }
+    TRY(family_cache_hybrid(m, attends, n_state, dg));
+    TRY(decoder_bind_head_as(m, &s->d, tied, &embed_row, &out_norm_row, dg));
+    for (int32_t i = 0; i < n; i++) TRY(bind_layer(m, s, i, dg));
+    weights_skip(&m->w, "mtp."); /* layers of multi-token prediction are not part of the model */
+    return CAIRN_OK;
+}
+
+static cairn_status nemotron_h_open(model *m, config *c, cairn_diag *dg)
+{
+    static const char *const mlp_acts[] = {"relu2", NULL}, *const acts[] = {"silu", NULL};
+    config_defaults defaults = base;
+    defaults.layers_key = layers_key(c);
+    base_config b = config_base(c, &defaults);
+    nemotron_h *s = arena_calloc(&m->a, 1, sizeof *s);
+    decoder *d;
+    if (!s) return diag_set(dg, CAIRN_E_NOMEM, "model");
+    b.ffn = c->gguf ? config_first_above_0(c, "feed_forward_length", 1 << 20, 1)
+                    : config_int(c, "intermediate_size", NULL, 1, 1 << 20, 21504);
+    TRY(decoder_begin(m, c, &b, &d, dg));
+    s->d = *d;
+    m->impl = s;
+    s->layer = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *s->layer);
+    if (!s->layer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
+    config_only(c, "mlp_hidden_act", mlp_acts);
+    config_only(c, "mamba_hidden_act", acts);
+    mamba_config(c, &keys, b.s.hidden, &m->w, &s->spec);
+    s->spec.eps = b.eps;
+    s->spec.s.dt_min = (float)config_num(c, "time_step_min", NULL, 0, 1e30, 0.001);
+    s->spec.s.dt_max = INFINITY;
+    read_kinds(m, c, s);
+    bool moe = false;
+    for (int32_t i = 0; i < b.s.n_layer; i++) moe = moe || s->layer[i].kind == MOE;
+    if (moe) read_experts(c, &m->w, s);
+    TRY(c->status);
+    return bind_all(m, s, b.tied, dg);
+}
+
+static val relu2_mlp(fwd *f, val x, const glu_weights *w)
+{
+    const val u = linear(f, x, w->up);
+    const val h = glu(f, GLU_RELU, u, u);
+    return linear(f, h, w->down);
+}
+
+static val latent_moe(fwd *f, val x, const decoder *d, const moe_weights *w,
+                      const nemotron_layer *l)
+{
+    const val logits = linear(f, x, w->router);
+    const routes to = route(f, logits, w->bias, NULL, &d->route);
+    val h = l->to_latent ? linear(f, x, l->to_latent) : x;
+    h = experts(f, h, to, w->gate, w->up, w->down, &d->glu);
+    if (l->from_latent) h = linear(f, h, l->from_latent);
+    const val y = relu2_mlp(f, x, &w->shared);
+    return add(f, h, y);
+}
+
+static val nemotron_h_forward(fwd *f, const model *m)
+{
+    const nemotron_h *s = m->impl;
+    const decoder *d = &s->d;
+    const attention a = decoder_attention(m, d);
+    val x = embed(f, d->tok_embed, 1.0f);
+    tap(f, x, 0);
+    for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
+        const decoder_layer *L = &d->layer[f->layer];
+        const nemotron_layer *l = &s->layer[f->layer];
+        val h = rms_norm(f, x, L->attn_norm, d->eps);
+        switch (l->kind) {
+        case MIXER:
+            h = mamba(f, h, &l->mixer, &s->spec);
+            break;
+        case ATTENTION:
+            h = gqa(f, h, &L->attn, &a, NULL, d->eps);
+            break;
+        case MLP:
+            h = relu2_mlp(f, h, &L->mlp);
+            break;
+        case MOE:
+            h = latent_moe(f, h, d, &L->moe, l);
+            break;
+        }
+        x = add(f, x, h);
+        tap(f, x, f->layer + 1);
+    }
+    f->layer = -1;
+    x = rms_norm(f, x, d->out_norm, d->eps);
+    return linear(f, x, d->lm_head);
+}
+
+static const char *const hf_types[] = {"nemotron_h", NULL};
+static const char *const gguf_archs[] = {"nemotron_h", "nemotron_h_moe", NULL};
+const family family_nemotron_h = {"nemotron_h", hf_types, gguf_archs, nemotron_h_open,
+                                  nemotron_h_forward};
