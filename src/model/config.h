@@ -69,13 +69,13 @@ typedef struct config_defaults {
     float eps;   /* 0: 1e-6 */
     int32_t ffn; /* the width of dense MLPs; 0: it must be there */
     bool latent; /* latent attention: widths of heads are the family's to read */
-    bool
-        by_layer; /* GGUF: KV heads and MLP widths may be lists, whose first entries above 0 are taken */
+    /* GGUF: KV heads and MLP widths may be lists, whose first entries above 0 are taken. */
+    bool by_layer;
     const char *eps_key; /* of config.json; NULL: rms_norm_eps */
-    const char
-        *layers_key; /* of config.json: a list or a text of one entry a layer, if it is there */
-    bool no_heads;   /* no layer attends: numbers of heads are 0 */
-    bool no_mlp;     /* no layer has one */
+    /* Of config.json: a list or a text of one entry a layer, if it is there. */
+    const char *layers_key;
+    bool no_heads; /* no layer attends: numbers of heads are 0 */
+    bool no_mlp;   /* no layer has one */
 } config_defaults;
 base_config config_base(config *c, const config_defaults *d);
 

@@ -2,15 +2,17 @@
 #include "model/config_hybrid.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/diag.h"
 #include "base/str.h"
 
-static void *per_layer(config *c, int32_t n_layer, size_t each, arena *a)
+static uint8_t *new_kinds(config *c, int32_t n_layer, arena *a)
 {
-    void *p = arena_calloc(a, (size_t)n_layer, each);
-    if (!p && c->status == CAIRN_OK) c->status = diag_set(c->dg, CAIRN_E_NOMEM, "kinds of layers");
-    return p;
+    uint8_t *kind = arena_calloc(a, (size_t)n_layer, sizeof *kind);
+    if (!kind && c->status == CAIRN_OK)
+        c->status = diag_set(c->dg, CAIRN_E_NOMEM, "kinds of layers");
+    return kind;
 }
 
 static void fail_at(config *c, const char *key, int32_t i, const meta *m, const kind_word *words)
@@ -38,7 +40,7 @@ const uint8_t *config_kinds(config *c, const char *key, const kind_word *words, 
         config_fail(c, key, found, expected);
         return NULL;
     }
-    uint8_t *kind = per_layer(c, n_layer, sizeof *kind, a);
+    uint8_t *kind = new_kinds(c, n_layer, a);
     for (int32_t i = 0; kind && i < n_layer; i++) {
         size_t k = 0;
         if (!meta_at(&c->src->meta, &list, (size_t)i, &m)) m = (meta){.type = META_NULL};
@@ -53,10 +55,19 @@ const uint8_t *config_kinds(config *c, const char *key, const kind_word *words, 
     return c->status == CAIRN_OK ? kind : NULL;
 }
 
-const bool *config_attends(config *c, int32_t n_layer, arena *a)
+const uint8_t *config_kinds_by_heads(config *c, int32_t n_layer, arena *a)
 {
-    bool *attends = per_layer(c, n_layer, sizeof *attends, a);
-    for (int32_t i = 0; attends && i < n_layer; i++)
-        attends[i] = config_int_at(c, NULL, "attention.head_count_kv", i, 0, 1 << 14, 1) > 0;
-    return attends;
+    uint8_t *kind = new_kinds(c, n_layer, a);
+    for (int32_t i = 0; kind && i < n_layer; i++) {
+        const int32_t n = config_int_at(c, NULL, "attention.head_count_kv", i, 0, 1 << 14, 1);
+        kind[i] = n > 0 ? LAYER_KEYS : LAYER_STATE;
+    }
+    return kind;
+}
+
+const uint8_t *config_kinds_all(config *c, uint8_t kind, int32_t n_layer, arena *a)
+{
+    uint8_t *all = new_kinds(c, n_layer, a);
+    if (all) memset(all, kind, (size_t)n_layer);
+    return all;
 }

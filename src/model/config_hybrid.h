@@ -2,7 +2,7 @@
 #ifndef MODEL_CONFIG_HYBRID_H
 #define MODEL_CONFIG_HYBRID_H
 
-#include "model/config.h"
+#include "model/family.h" /* IWYU pragma: export */
 
 typedef struct kind_word {
     const char *word; /* of config.json; NULL ends a list */
@@ -14,7 +14,9 @@ typedef struct kind_word {
    which c->status tells. */
 const uint8_t *config_kinds(config *c, const char *key, const kind_word *words, int32_t n_layer,
                             arena *a);
-/* Whether each layer attends: GGUF files have a number of KV heads a layer, 0 where it does not. */
-const bool *config_attends(config *c, int32_t n_layer, arena *a);
+/* LAYER_KEYS where a layer has KV heads, of which GGUF files have a number a layer; else LAYER_STATE. */
+const uint8_t *config_kinds_by_heads(config *c, int32_t n_layer, arena *a);
+/* All of one kind.  NULL: out of memory, as c->status tells. */
+const uint8_t *config_kinds_all(config *c, uint8_t kind, int32_t n_layer, arena *a);
 
 #endif

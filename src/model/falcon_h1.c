@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/diag.h"
+#include "model/config_hybrid.h"
 #include "model/decoder.h"
 #include "model/mamba.h"
 
@@ -87,17 +88,8 @@ static void read_multipliers(config *c, falcon_h1 *s)
 
 static cairn_status bind_all(model *m, falcon_h1 *s, bool tied, bool normed, cairn_diag *dg)
 {
-    const int32_t n = m->shape.n_layer;
-    bool *attends = arena_calloc(&m->a, (size_t)n, sizeof *attends);
-    int32_t *n_state = arena_calloc(&m->a, (size_t)n, sizeof *n_state);
-    if (!n_state || !attends) return diag_set(dg, CAIRN_E_NOMEM, "kinds of layers");
-    for (int32_t i = 0; i < n; i++) {
-        attends[i] = true;
-        n_state[i] = mamba_n_state(&s->spec, &m->w);
-    }
-    TRY(family_cache_hybrid(m, attends, n_state, dg));
     TRY(decoder_bind_head_as(m, &s->d, tied, &embed_row, &out_norm_row, dg));
-    for (int32_t i = 0; i < n; i++) {
+    for (int32_t i = 0; i < m->shape.n_layer; i++) {
         TRY(weights_bind(&m->w, layer_rows, N(layer_rows), i, &s->d.layer[i], dg));
         TRY(decoder_bind_attn(m, &s->d.layer[i], i, dg));
         TRY(mamba_bind(m, &s->mixer[i], i, MAMBA_MODEL_MAMBA, normed, dg));
@@ -123,8 +115,10 @@ static cairn_status falcon_h1_open(model *m, config *c, cairn_diag *dg)
     mamba_config(c, &keys, b.s.hidden, &m->w, &s->spec);
     s->spec.eps = b.eps;
     s->spec.norm_first = !c->gguf && config_bool(c, "mamba_norm_before_gate", true);
+    const uint8_t *kind = config_kinds_all(c, LAYER_KEYS | LAYER_STATE, b.s.n_layer, &m->a);
     TRY(c->status);
     TRY(family_rope(m, &rope, &s->d.rope, dg));
+    TRY(family_cache_hybrid(m, kind, mamba_n_state(&s->spec, &m->w), dg));
     return bind_all(m, s, b.tied, config_bool(c, "mamba_rms_norm", false), dg);
 }
 

@@ -25,10 +25,10 @@ extern const family family_deepseek, family_gemma3n, family_gemma4, family_glm_m
 /* Every layer of the same heads, layer i seeing `window[i]` positions (0: all).  Where rows see both sides the
    layers share one cache, and windows are attention's alone. */
 cairn_status family_cache(model *m, const int32_t *window, cairn_diag *dg);
-/* The same where not every layer attends: layer i has keys iff keys[i], and n_state[i] floats of recurrent
-   state. */
-cairn_status family_cache_hybrid(model *m, const bool *keys, const int32_t *n_state,
-                                 cairn_diag *dg);
+/* What a layer of a hybrid leaves behind, as bits of its kind; other bits are the family's. */
+enum { LAYER_KEYS = 1, LAYER_STATE = 2 };
+/* The same by the kinds of layers, [n_layer]; a recurrent state has n_state floats. */
+cairn_status family_cache_hybrid(model *m, const uint8_t *kind, int32_t n_state, cairn_diag *dg);
 /* rope_make in the model's arena; messages name the file. */
 cairn_status family_rope(model *m, const rope_params *p, rope_spec *out, cairn_diag *dg);
 /* Sets the dims that weight tables name, and starts m->w. */

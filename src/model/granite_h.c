@@ -90,15 +90,16 @@ static const mamba_keys keys = {.n_head = "mamba_n_heads",
                                 .n_group_otherwise = 1};
 
 /* All layers mix where config.json is silent. */
-static const bool *attending(model *m, config *c, int32_t n_layer)
+static const uint8_t *kinds(config *c, int32_t n_layer, arena *a)
 {
-    static const kind_word words[] = {
-        {"mamba", 0}, {"linear_attention", 0}, {"attention", 1}, {"full_attention", 1}, {NULL, 0}};
-    bool *at = arena_calloc(&m->a, (size_t)n_layer, sizeof *at);
-    const uint8_t *kind = c->gguf ? NULL : config_kinds(c, "layer_types", words, n_layer, &m->a);
-    for (int32_t i = 0; at && i < n_layer; i++)
-        at[i] = c->gguf ? !weights_has(&m->w, NULL, "blk.%d.ssm_in", i) : kind && kind[i];
-    return at;
+    static const kind_word words[] = {{"mamba", LAYER_STATE},
+                                      {"linear_attention", LAYER_STATE},
+                                      {"attention", LAYER_KEYS},
+                                      {"full_attention", LAYER_KEYS},
+                                      {NULL, 0}};
+    if (c->gguf) return config_kinds_by_heads(c, n_layer, a);
+    const uint8_t *kind = config_kinds(c, "layer_types", words, n_layer, a);
+    return kind ? kind : config_kinds_all(c, LAYER_STATE, n_layer, a);
 }
 
 static bool rotates(config *c)
@@ -140,20 +141,16 @@ static cairn_status bind_mlp(model *m, config *c, decoder_layer *l, int32_t i, c
     return weights_bind_experts(w, expert_rows, N(expert_rows), i, l, dg);
 }
 
-static cairn_status bind_all(model *m, config *c, granite_h *s, bool tied, const bool *attends,
+static cairn_status bind_all(model *m, config *c, granite_h *s, bool tied, const uint8_t *kind,
                              cairn_diag *dg)
 {
-    const int32_t n = m->shape.n_layer;
-    int32_t *n_state = arena_calloc(&m->a, (size_t)n, sizeof *n_state);
-    if (!n_state || !attends) return diag_set(dg, CAIRN_E_NOMEM, "kinds of layers");
-    for (int32_t i = 0; i < n; i++) n_state[i] = attends[i] ? 0 : mamba_n_state(&s->spec, &m->w);
-    TRY(family_cache_hybrid(m, attends, n_state, dg));
+    TRY(family_cache_hybrid(m, kind, mamba_n_state(&s->spec, &m->w), dg));
     TRY(decoder_bind_head(m, &s->d, tied, 0, dg));
-    for (int32_t i = 0; i < n; i++) {
+    for (int32_t i = 0; i < m->shape.n_layer; i++) {
         decoder_layer *l = &s->d.layer[i];
         TRY(weights_bind(&m->w, decoder_pre_norms, DECODER_PRE_NORMS, i, l, dg));
-        TRY(attends[i] ? decoder_bind_attn(m, l, i, dg)
-                       : mamba_bind(m, &s->mixer[i], i, MAMBA_MODEL_MAMBA, true, dg));
+        TRY(kind[i] & LAYER_KEYS ? decoder_bind_attn(m, l, i, dg)
+                                 : mamba_bind(m, &s->mixer[i], i, MAMBA_MODEL_MAMBA, true, dg));
         TRY(bind_mlp(m, c, l, i, dg));
     }
     return CAIRN_OK;
@@ -177,13 +174,13 @@ static cairn_status granite_h_open(model *m, config *c, cairn_diag *dg)
     mamba_config(c, &keys, b.s.hidden, &m->w, &s->spec);
     s->spec.eps = b.eps;
     read_mlp(c, &m->w, s);
-    const bool *attends = attending(m, c, b.s.n_layer);
+    const uint8_t *kind = kinds(c, b.s.n_layer, &m->a);
     const bool turns = rotates(c);
     TRY(c->status);
     rope.interleaved = c->gguf;
     if (turns) TRY(family_rope(m, &rope, &s->d.rope, dg));
     for (int32_t i = 0; turns && i < b.s.n_layer; i++) s->d.layer[i].rope = &s->d.rope;
-    return bind_all(m, c, s, b.tied, attends, dg);
+    return bind_all(m, c, s, b.tied, kind, dg);
 }
 
 static val granite_h_forward(fwd *f, const model *m)

@@ -3,6 +3,8 @@
    and k; the MLP is gated, or a mixture of experts with DeepSeek-V3's bias of choosing.
 
    Files of MLX have no head of their own, whatever their config says of ties. */
+#include <string.h>
+
 #include "base/diag.h"
 #include "base/str.h"
 #include "model/config_hybrid.h"
@@ -100,23 +102,26 @@ static const moe_defaults experts_of = {.score = ROUTE_SIGMOID,
                                         .normalise_key = "norm_topk_prob"};
 
 /* By layer_types, else by full_attn_idxs, else all attend. */
-static const bool *attending(config *c, int32_t n_layer, arena *a)
+static const uint8_t *kinds(config *c, int32_t n_layer, arena *a)
 {
-    static const kind_word words[] = {{"conv", 0}, {"full_attention", 1}, {NULL, 0}};
+    static const kind_word words[] = {
+        {"conv", LAYER_STATE}, {"full_attention", LAYER_KEYS}, {NULL, 0}};
     meta list, m;
-    if (c->gguf) return config_attends(c, n_layer, a);
-    bool *at = arena_calloc(a, (size_t)n_layer, sizeof *at);
-    const uint8_t *kind = config_kinds(c, "layer_types", words, n_layer, a);
-    const bool listed = !kind && meta_get(&c->src->meta, "full_attn_idxs", &list);
-    for (int32_t i = 0; at && i < n_layer; i++) at[i] = kind ? kind[i] : !listed;
-    for (size_t i = 0; at && listed && i < list.u.n; i++) {
+    if (c->gguf) return config_kinds_by_heads(c, n_layer, a);
+    const uint8_t *said = config_kinds(c, "layer_types", words, n_layer, a);
+    if (said || c->status != CAIRN_OK) return said;
+    if (!meta_get(&c->src->meta, "full_attn_idxs", &list))
+        return config_kinds_all(c, LAYER_KEYS, n_layer, a);
+    uint8_t *kind = arena_alloc(a, (size_t)n_layer);
+    if (kind) memset(kind, LAYER_STATE, (size_t)n_layer);
+    for (size_t i = 0; kind && i < list.u.n; i++) {
         if (list.type != META_ARR || !meta_at(&c->src->meta, &list, i, &m) || m.type != META_INT ||
             m.u.i < 0 || m.u.i >= n_layer)
             config_fail(c, "full_attn_idxs", "another thing", "a list of layer numbers");
         else
-            at[m.u.i] = true;
+            kind[m.u.i] = LAYER_KEYS;
     }
-    return at;
+    return kind;
 }
 
 /* The width that block_auto_adjust_ff_dim makes of the config's. */
@@ -146,21 +151,17 @@ static cairn_status bind_layer(model *m, lfm2 *s, int32_t i, bool attends, bool 
     return weights_bind_experts(w, expert_rows, N_ROWS(expert_rows), i, l, dg);
 }
 
-static cairn_status bind_all(model *m, config *c, lfm2 *s, const bool *attends, bool moe, bool tied,
+static cairn_status bind_all(model *m, config *c, lfm2 *s, const uint8_t *kind, bool moe, bool tied,
                              cairn_diag *dg)
 {
     const int32_t n = m->shape.n_layer;
-    const bool *sparse = moe ? config_sparse_from(c, n, "num_dense_layers", 2, &m->a)
-                             : arena_calloc(&m->a, (size_t)n, sizeof *sparse);
-    int32_t *n_state = arena_calloc(&m->a, (size_t)n, sizeof *n_state);
+    const bool *sparse = moe ? config_sparse_from(c, n, "num_dense_layers", 2, &m->a) : NULL;
     const bool biased = moe && config_bool(c, "use_expert_bias", true);
     TRY(c->status);
-    if (!sparse || !n_state || !attends) return diag_set(dg, CAIRN_E_NOMEM, "kinds of layers");
-    for (int32_t i = 0; i < n; i++)
-        n_state[i] = attends[i] ? 0 : (m->w.dim[DIM_KERNEL] - 1) * m->w.dim[DIM_CONV];
-    TRY(family_cache_hybrid(m, attends, n_state, dg));
+    TRY(family_cache_hybrid(m, kind, (m->w.dim[DIM_KERNEL] - 1) * m->w.dim[DIM_CONV], dg));
     TRY(decoder_bind_head_as(m, &s->d, tied, &embed_row, &norm_row, dg));
-    for (int32_t i = 0; i < n; i++) TRY(bind_layer(m, s, i, attends[i], sparse[i], biased, dg));
+    for (int32_t i = 0; i < n; i++)
+        TRY(bind_layer(m, s, i, kind[i] & LAYER_KEYS, moe && sparse[i], biased, dg));
     return CAIRN_OK;
 }
 
@@ -183,14 +184,15 @@ static cairn_status lfm2_open(model *m, config *c, cairn_diag *dg)
         config_int(c, "conv_L_cache", "shortconv.l_cache", 2, CONV_MAX_ROWS, c->gguf ? 0 : 3);
     *(c->gguf ? &m->w.may_bias : &m->w.need_bias) =
         c->gguf || config_bool(c, "conv_bias", false) ? W_BIAS_CONV : 0;
-    const bool *attends = attending(c, b.s.n_layer, &m->a);
+    const uint8_t *kind = kinds(c, b.s.n_layer, &m->a);
     const rope_params rope = config_rope(c, &b, NULL, 1000000.0, &m->a);
     if (moe) config_moe(c, &experts_of, &m->w, &s->d.route);
     TRY(c->status);
+    if (!kind) return diag_set(dg, CAIRN_E_NOMEM, "kinds of layers");
     TRY(family_rope(m, &rope, &s->d.rope, dg));
     const bool tied =
         config_bool(c, "tie_embedding", b.tied) || !weights_has(&m->w, "lm_head", "output", -1);
-    return bind_all(m, c, s, attends, moe, tied, dg);
+    return bind_all(m, c, s, kind, moe, tied, dg);
 }
 
 /* Wo (C · conv(B · x)) */

@@ -54,7 +54,6 @@ static int32_t width(config *c, const mamba_keys *k, int32_t hidden)
 
 static void read_heads(config *c, const mamba_keys *k, int32_t hidden, ssm_spec *s)
 {
-    char found[48], expected[64];
     int32_t inner = width(c, k, hidden);
     meta m;
     s->n_head = c->gguf ? config_need_int(c, NULL, "ssm.time_step_rank", 1, MOST_HEADS)
@@ -62,11 +61,10 @@ static void read_heads(config *c, const mamba_keys *k, int32_t hidden, ssm_spec 
     s->dim = k->dim_otherwise && !c->gguf ? k->dim_otherwise : inner / s->n_head;
     const bool said = !c->gguf && meta_get(&c->src->meta, k->dim, &m) && m.type != META_STR;
     if (said) s->dim = config_int(c, k->dim, NULL, 1, MOST_HEADS, s->dim);
-    if (!inner) inner = s->n_head * s->dim;
-    if (s->dim > 0 && inner <= WIDE && inner == (int64_t)s->n_head * s->dim) return;
-    (void)snprintf(found, sizeof found, "%d heads of %d", (int)s->n_head, (int)s->dim);
-    (void)snprintf(expected, sizeof expected, "heads that fill the width of %d", (int)inner);
-    config_fail(c, c->gguf ? "ssm.inner_size" : k->n_head, found, expected);
+    if (!inner) inner = (int32_t)((int64_t)s->n_head * s->dim & INT32_MAX);
+    if (s->dim < 1 || inner > WIDE || inner != (int64_t)s->n_head * s->dim)
+        config_misfit(c, k->n_head, "ssm.time_step_rank", s->n_head,
+                      "as many heads of %d as fill the width of %d", (int)s->dim, (int)inner);
 }
 
 void mamba_config(config *c, const mamba_keys *k, int32_t hidden, weights *w, mamba_spec *out)
@@ -82,13 +80,13 @@ void mamba_config(config *c, const mamba_keys *k, int32_t hidden, weights *w, ma
     w->dim[DIM_KERNEL] =
         config_int(c, k->kernel, "ssm.conv_kernel", 2, CONV_MAX_ROWS, c->gguf ? 0 : 4);
     if (c->status == CAIRN_OK && s->n_head % s->n_group)
-        config_fail(c, c->gguf ? "ssm.group_count" : k->n_group, "another number",
-                    "a divisor of the number of heads");
+        config_misfit(c, k->n_group, "ssm.group_count", s->n_group, "a divisor of the %d heads",
+                      (int)s->n_head);
     const int64_t inner = (int64_t)s->n_head * s->dim;
     const int64_t conv = inner + 2LL * s->n_group * s->n_state;
     if (c->status == CAIRN_OK && (inner * s->n_state > 1 << 28 || conv > 1 << 22))
-        config_fail(c, c->gguf ? "ssm.state_size" : k->n_state, "a huge state",
-                    "at most 2^28 floats a layer");
+        config_misfit(c, k->n_state, "ssm.state_size", s->n_state,
+                      "a state of at most 2^28 floats a layer");
     if (c->status != CAIRN_OK) return;
     w->dim[DIM_SSM_HEADS] = s->n_head;
     w->dim[DIM_INNER] = (int32_t)inner;

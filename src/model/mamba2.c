@@ -2,6 +2,7 @@
    norm of a mixer's gated result goes by the groups of B and C, as the reference has it.  Nothing tells
    positions, nothing limits them: where the config is silent a context of 2^20 is assumed. */
 #include "base/diag.h"
+#include "model/config_hybrid.h"
 #include "model/decoder.h"
 #include "model/mamba.h"
 
@@ -54,17 +55,14 @@ static cairn_status mamba2_open(model *m, config *c, cairn_diag *dg)
     TRY(decoder_begin(m, c, &b, &d, dg));
     s->d = *d;
     m->impl = s;
-    const size_t n = (size_t)b.s.n_layer;
-    s->mixer = arena_calloc(&m->a, n, sizeof *s->mixer);
-    const bool *none = arena_calloc(&m->a, n, sizeof *none);
-    int32_t *n_state = arena_calloc(&m->a, n, sizeof *n_state);
-    if (!s->mixer || !none || !n_state) return diag_set(dg, CAIRN_E_NOMEM, "%zu layers", n);
+    s->mixer = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *s->mixer);
+    if (!s->mixer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
     config_only(c, "hidden_act", acts);
     mamba_config(c, &keys, b.s.hidden, &m->w, &s->spec);
     s->spec.eps = b.eps;
+    const uint8_t *kind = config_kinds_all(c, LAYER_STATE, b.s.n_layer, &m->a);
     TRY(c->status);
-    for (size_t i = 0; i < n; i++) n_state[i] = mamba_n_state(&s->spec, &m->w);
-    TRY(family_cache_hybrid(m, none, n_state, dg));
+    TRY(family_cache_hybrid(m, kind, mamba_n_state(&s->spec, &m->w), dg));
     TRY(decoder_bind_head_as(m, &s->d, b.tied, &embed_row, &out_norm_row, dg));
     for (int32_t i = 0; i < b.s.n_layer; i++) {
         TRY(weights_bind(&m->w, &norm_row, 1, i, &s->d.layer[i], dg));

@@ -85,14 +85,15 @@ cairn_status family_cache(model *m, const int32_t *window, cairn_diag *dg)
     return CAIRN_OK;
 }
 
-cairn_status family_cache_hybrid(model *m, const bool *keys, const int32_t *n_state, cairn_diag *dg)
+cairn_status family_cache_hybrid(model *m, const uint8_t *kind, int32_t n_state, cairn_diag *dg)
 {
     const model_shape *s = &m->shape;
     cache_layer_spec *l = arena_calloc(&m->a, (size_t)s->n_layer, sizeof *l);
     if (!l) return diag_set(dg, CAIRN_E_NOMEM, "cache layout");
     for (int32_t i = 0; i < s->n_layer; i++) {
-        if (keys[i]) l[i] = (cache_layer_spec){s->n_kv_head, s->head_dim, s->head_dim, 0, 0};
-        l[i].n_state = n_state[i];
+        if (kind[i] & LAYER_KEYS)
+            l[i] = (cache_layer_spec){s->n_kv_head, s->head_dim, s->head_dim, 0, 0};
+        if (kind[i] & LAYER_STATE) l[i].n_state = n_state;
     }
     m->cache = (cachespec){s->n_layer, l};
     return CAIRN_OK;

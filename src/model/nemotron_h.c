@@ -3,8 +3,10 @@
    MLP of two matrices with relu², or experts of that kind beside a shared one, which may work on a
    latent narrower than the hidden state.
 
-   The reference cuts time steps at time_step_min and ignores time_step_limit and attention_bias. */
+   The reference cuts time steps at time_step_min, and ignores time_step_limit, attention_bias and
+   tie_word_embeddings: a head that is there is used. */
 #include <math.h>
+#include <string.h>
 
 #include "base/diag.h"
 #include "base/str.h"
@@ -13,10 +15,9 @@
 #include "model/decoder.h"
 #include "model/mamba.h"
 
-typedef enum kind { MIXER, ATTENTION, MLP, MOE } kind;
+enum { MIXER = LAYER_STATE, ATTENTION = LAYER_KEYS, MLP = 4, MOE = 8 };
 
 typedef struct nemotron_layer {
-    kind kind;
     mamba_weights mixer;
     const weight *to_latent, *from_latent; /* of experts, or NULL */
 } nemotron_layer;
@@ -24,6 +25,7 @@ typedef struct nemotron_layer {
 typedef struct nemotron_h {
     decoder d; /* first: decoder_* see it as their own */
     nemotron_layer *layer;
+    const uint8_t *kind; /* [n_layer] */
     mamba_spec spec;
 } nemotron_h;
 
@@ -125,28 +127,28 @@ static const char *layers_key(config *c)
 }
 
 /* A letter a layer. */
-static void read_pattern(config *c, cairn_str pattern, nemotron_layer *l)
+static void read_pattern(config *c, cairn_str pattern, uint8_t *kind)
 {
-    static const char letters[] = "M*-E";
+    static const struct {
+        char letter;
+        uint8_t kind;
+    } all[] = {{'M', MIXER}, {'*', ATTENTION}, {'-', MLP}, {'E', MOE}};
     for (size_t i = 0; i < pattern.len; i++) {
-        size_t k = 0;
-        while (letters[k] && letters[k] != pattern.ptr[i]) k++;
-        if (letters[k])
-            l[i].kind = (kind)k;
-        else
-            config_fail(c, "hybrid_override_pattern", "another letter", "M, *, - or E");
+        for (size_t k = 0; k < N(all); k++)
+            if (pattern.ptr[i] == all[k].letter) kind[i] = all[k].kind;
+        if (!kind[i]) config_fail(c, "hybrid_override_pattern", "another letter", "M, *, - or E");
     }
 }
 
 /* GGUF files have the tensors of a layer's kind. */
-static kind kind_by_tensors(const weights *w, int32_t i)
+static uint8_t kind_by_tensors(const weights *w, int32_t i)
 {
     if (weights_has(w, NULL, "blk.%d.ssm_in", i)) return MIXER;
     if (weights_has(w, NULL, "blk.%d.attn_q", i)) return ATTENTION;
     return weights_has(w, NULL, "blk.%d.ffn_gate_inp", i) ? MOE : MLP;
 }
 
-static void read_kinds(model *m, config *c, nemotron_h *s)
+static const uint8_t *kinds(model *m, config *c)
 {
     static const kind_word words[] = {{"mamba", MIXER},
                                       {"linear_attention", MIXER},
@@ -155,16 +157,18 @@ static void read_kinds(model *m, config *c, nemotron_h *s)
                                       {"mlp", MLP},
                                       {"moe", MOE},
                                       {NULL, 0}};
+    const int32_t n = m->shape.n_layer;
     const char *key = layers_key(c);
     const cairn_str pattern = meta_str(&c->src->meta, key, STR_LIT(""));
-    if (!c->gguf && pattern.len == (size_t)m->shape.n_layer) {
-        read_pattern(c, pattern, s->layer);
-        return;
+    if (!c->gguf && pattern.len != (size_t)n) {
+        const uint8_t *said = config_kinds(c, key, words, n, &m->a);
+        if (!said) config_fail(c, key, "nothing", "the kind of each layer");
+        return said;
     }
-    const uint8_t *k = c->gguf ? NULL : config_kinds(c, key, words, m->shape.n_layer, &m->a);
-    if (!c->gguf && !k) config_fail(c, key, "nothing", "the kind of each layer");
-    for (int32_t i = 0; i < m->shape.n_layer && (k || c->gguf); i++)
-        s->layer[i].kind = k ? (kind)k[i] : kind_by_tensors(&m->w, i);
+    uint8_t *kind = arena_calloc(&m->a, (size_t)n, sizeof *kind);
+    if (kind && !c->gguf) read_pattern(c, pattern, kind);
+    for (int32_t i = 0; kind && c->gguf && i < n; i++) kind[i] = kind_by_tensors(&m->w, i);
+    return kind;
 }
 
 static void read_experts(config *c, weights *w, nemotron_h *s)
@@ -186,7 +190,7 @@ static cairn_status bind_layer(model *m, nemotron_h *s, int32_t i, cairn_diag *d
     weights *w = &m->w;
     decoder_layer *l = &s->d.layer[i];
     TRY(weights_bind(w, &norm_row, 1, i, l, dg));
-    switch (s->layer[i].kind) {
+    switch (s->kind[i]) {
     case MIXER:
         return mamba_bind(m, &s->layer[i].mixer, i, MAMBA_BACKBONE_MIXER, true, dg);
     case ATTENTION:
@@ -205,17 +209,9 @@ static cairn_status bind_layer(model *m, nemotron_h *s, int32_t i, cairn_diag *d
 
 static cairn_status bind_all(model *m, nemotron_h *s, bool tied, cairn_diag *dg)
 {
-    const int32_t n = m->shape.n_layer;
-    bool *attends = arena_calloc(&m->a, (size_t)n, sizeof *attends);
-    int32_t *n_state = arena_calloc(&m->a, (size_t)n, sizeof *n_state);
-    if (!n_state || !attends) return diag_set(dg, CAIRN_E_NOMEM, "kinds of layers");
-    for (int32_t i = 0; i < n; i++) {
-        attends[i] = s->layer[i].kind == ATTENTION;
-        n_state[i] = s->layer[i].kind == MIXER ? mamba_n_state(&s->spec, &m->w) : 0;
-    }
-    TRY(family_cache_hybrid(m, attends, n_state, dg));
+    TRY(family_cache_hybrid(m, s->kind, mamba_n_state(&s->spec, &m->w), dg));
     TRY(decoder_bind_head_as(m, &s->d, tied, &embed_row, &out_norm_row, dg));
-    for (int32_t i = 0; i < n; i++) TRY(bind_layer(m, s, i, dg));
+    for (int32_t i = 0; i < m->shape.n_layer; i++) TRY(bind_layer(m, s, i, dg));
     weights_skip(&m->w, "mtp."); /* layers of multi-token prediction are not part of the model */
     return CAIRN_OK;
 }
@@ -242,12 +238,12 @@ static cairn_status nemotron_h_open(model *m, config *c, cairn_diag *dg)
     s->spec.eps = b.eps;
     s->spec.s.dt_min = (float)config_num(c, "time_step_min", NULL, 0, 1e30, 0.001);
     s->spec.s.dt_max = INFINITY;
-    read_kinds(m, c, s);
-    bool moe = false;
-    for (int32_t i = 0; i < b.s.n_layer; i++) moe = moe || s->layer[i].kind == MOE;
-    if (moe) read_experts(c, &m->w, s);
+    s->kind = kinds(m, c);
     TRY(c->status);
-    return bind_all(m, s, b.tied, dg);
+    if (!s->kind) return diag_set(dg, CAIRN_E_NOMEM, "kinds of layers");
+    if (memchr(s->kind, MOE, (size_t)b.s.n_layer)) read_experts(c, &m->w, s);
+    TRY(c->status);
+    return bind_all(m, s, !weights_has(&m->w, "lm_head", "output", -1), dg);
 }
 
 static val relu2_mlp(fwd *f, val x, const glu_weights *w)
@@ -280,7 +276,7 @@ static val nemotron_h_forward(fwd *f, const model *m)
         const decoder_layer *L = &d->layer[f->layer];
         const nemotron_layer *l = &s->layer[f->layer];
         val h = rms_norm(f, x, L->attn_norm, d->eps);
-        switch (l->kind) {
+        switch (s->kind[f->layer]) {
         case MIXER:
             h = mamba(f, h, &l->mixer, &s->spec);
             break;

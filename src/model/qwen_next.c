@@ -145,18 +145,14 @@ static cairn_status lay_out_cache(model *m, const qwen_next *q, cairn_diag *dg)
     const int32_t n = m->shape.n_layer;
     const delta_spec *r = &q->rule;
     const int64_t state = r->state + (int64_t)r->n_value * r->key_dim * r->value_dim;
-    bool *keys = arena_calloc(&m->a, (size_t)n, sizeof *keys);
-    int32_t *n_state = arena_calloc(&m->a, (size_t)n, sizeof *n_state);
-    if (!keys || !n_state) return diag_set(dg, CAIRN_E_NOMEM, "cache layout");
+    uint8_t *kind = arena_calloc(&m->a, (size_t)n, sizeof *kind);
+    if (!kind) return diag_set(dg, CAIRN_E_NOMEM, "cache layout");
     if (state > INT32_MAX)
         return diag_set(dg, CAIRN_E_LIMIT,
                         "%s: the state of a linear layer has %lld numbers; expected at most %d",
                         m->src->path, (long long)state, INT32_MAX);
-    for (int32_t i = 0; i < n; i++) {
-        keys[i] = !q->linear[i];
-        n_state[i] = q->linear[i] ? (int32_t)state : 0;
-    }
-    return family_cache_hybrid(m, keys, n_state, dg);
+    for (int32_t i = 0; i < n; i++) kind[i] = q->linear[i] ? LAYER_STATE : LAYER_KEYS;
+    return family_cache_hybrid(m, kind, (int32_t)state, dg);
 }
 
 /* HF stores convolutions as [columns, 1, rows], MLX as [columns, rows, 1]. */
