@@ -32,7 +32,7 @@ static const weight_row out_norm_row = {
 #define GG(n) "blk.%d." n
 static const weight_row layer_rows[] = {
     {L(attn_norm), HF("input_layernorm"), GG("attn_norm"), DIM_ONE, DIM_HIDDEN, 0},
-    {L(mlp_norm), HF("pre_ff_layernorm"), GG("ffn_norm"), DIM_ONE, DIM_HIDDEN, 0},
+    {L(mlp_norm), HF("pre_ff_layernorm.weight"), GG("ffn_norm"), DIM_ONE, DIM_HIDDEN, W_BARE},
     {L(mlp.gate), HF("feed_forward.gate_proj"), GG("ffn_gate"), DIM_FFN, DIM_HIDDEN, W_BIAS_MLP},
     {L(mlp.up), HF("feed_forward.up_proj"), GG("ffn_up"), DIM_FFN, DIM_HIDDEN, W_BIAS_MLP},
     {L(mlp.down), HF("feed_forward.down_proj"), GG("ffn_down"), DIM_HIDDEN, DIM_FFN,

@@ -120,7 +120,9 @@ static bool has_experts(config *c)
 
 static void read_mlp(config *c, weights *w, granite_h *s)
 {
-    if (has_experts(c)) config_moe(c, &experts_of, w, &s->d.route);
+    moe_defaults e = experts_of;
+    if (c->gguf) e.ffn = w->dim[DIM_FFN]; /* has no name of its own */
+    if (has_experts(c)) config_moe(c, &e, w, &s->d.route);
     w->dim[DIM_SHARED_FFN] =
         config_int(c, "shared_intermediate_size",
                    has_experts(c) ? "expert_shared_feed_forward_length" : "feed_forward_length", 1,

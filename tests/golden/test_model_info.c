@@ -18,6 +18,9 @@ static const case_ cases[] = {
     {"tests/golden/hf/qwen2", "qwen2", true, false},
     {"tests/golden/hf/mistral", "mistral", false, true},
     {"tests/golden/hf/gemma3", "gemma3_text", true, true},
+    {"tests/golden/hf/mamba2", "mamba2", false, false}, /* states alone */
+    {"tests/golden/hf/falcon_h1", "falcon_h1", false, false},
+    {"tests/golden/hf/nemotron_h", "nemotron_h", false, false},
 };
 
 /* Elements of all matrices. */
