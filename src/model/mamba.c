@@ -43,6 +43,14 @@ static float limit(config *c, int32_t i, float otherwise)
     return (float)config_num(c, key, NULL, 0, 1e30, (double)otherwise);
 }
 
+/* GGUF files must have it. */
+static int32_t number(config *c, const char *hf, const char *gguf, int32_t lo, int32_t hi,
+                      int32_t otherwise)
+{
+    return c->gguf ? config_need_int(c, NULL, gguf, lo, hi)
+                   : config_int(c, hf, NULL, lo, hi, otherwise);
+}
+
 static int32_t width(config *c, const mamba_keys *k, int32_t hidden)
 {
     if (c->gguf) return config_need_int(c, NULL, "ssm.inner_size", 1, WIDE);
@@ -56,8 +64,7 @@ static void read_heads(config *c, const mamba_keys *k, int32_t hidden, ssm_spec 
 {
     int32_t inner = width(c, k, hidden);
     meta m;
-    s->n_head = c->gguf ? config_need_int(c, NULL, "ssm.time_step_rank", 1, MOST_HEADS)
-                        : config_int(c, k->n_head, NULL, 1, MOST_HEADS, k->n_head_otherwise);
+    s->n_head = number(c, k->n_head, "ssm.time_step_rank", 1, MOST_HEADS, k->n_head_otherwise);
     s->dim = k->dim_otherwise && !c->gguf ? k->dim_otherwise : inner / s->n_head;
     const bool said = !c->gguf && meta_get(&c->src->meta, k->dim, &m) && m.type != META_STR;
     if (said) s->dim = config_int(c, k->dim, NULL, 1, MOST_HEADS, s->dim);
@@ -67,18 +74,27 @@ static void read_heads(config *c, const mamba_keys *k, int32_t hidden, ssm_spec 
                       "as many heads of %d as fill the width of %d", (int)s->dim, (int)inner);
 }
 
+/* GGUF's are used where they lie. */
+static void read_biases(config *c, const mamba_keys *k, weights *w)
+{
+    if (c->gguf) {
+        w->may_bias |= W_BIAS_CONV | W_BIAS_SSM_IN | W_BIAS_SSM_OUT;
+        return;
+    }
+    if (config_bool(c, k->conv_bias, true)) w->need_bias |= W_BIAS_CONV;
+    if (config_bool(c, k->in_bias, false)) w->need_bias |= W_BIAS_SSM_IN;
+    if (config_bool(c, k->out_bias, false)) w->need_bias |= W_BIAS_SSM_OUT;
+}
+
 void mamba_config(config *c, const mamba_keys *k, int32_t hidden, weights *w, mamba_spec *out)
 {
     ssm_spec *s = &out->s;
     read_heads(c, k, hidden, s);
-    s->n_state =
-        config_int(c, k->n_state, "ssm.state_size", 1, 1 << 12, c->gguf ? 0 : k->n_state_otherwise);
-    s->n_group = config_int(c, k->n_group, "ssm.group_count", 1, MOST_HEADS,
-                            c->gguf ? 1 : k->n_group_otherwise);
+    s->n_state = number(c, k->n_state, "ssm.state_size", 1, 1 << 12, k->n_state_otherwise);
+    s->n_group = number(c, k->n_group, "ssm.group_count", 1, MOST_HEADS, k->n_group_otherwise);
     s->dt_min = limit(c, 0, 0.0f);
     s->dt_max = limit(c, 1, INFINITY);
-    w->dim[DIM_KERNEL] =
-        config_int(c, k->kernel, "ssm.conv_kernel", 2, CONV_MAX_ROWS, c->gguf ? 0 : 4);
+    w->dim[DIM_KERNEL] = number(c, k->kernel, "ssm.conv_kernel", 2, CONV_MAX_ROWS, 4);
     if (c->status == CAIRN_OK && s->n_head % s->n_group)
         config_misfit(c, k->n_group, "ssm.group_count", s->n_group, "a divisor of the %d heads",
                       (int)s->n_head);
@@ -92,12 +108,7 @@ void mamba_config(config *c, const mamba_keys *k, int32_t hidden, weights *w, ma
     w->dim[DIM_INNER] = (int32_t)inner;
     w->dim[DIM_CONV] = (int32_t)conv;
     w->dim[DIM_IN] = (int32_t)(inner + conv + s->n_head);
-    const uint32_t all = W_BIAS_CONV | W_BIAS_SSM_IN | W_BIAS_SSM_OUT;
-    if (c->gguf) w->may_bias |= all;
-    if (config_bool(c, k->conv_bias, true)) w->need_bias |= W_BIAS_CONV;
-    if (config_bool(c, k->in_bias, false)) w->need_bias |= W_BIAS_SSM_IN;
-    if (config_bool(c, k->out_bias, false)) w->need_bias |= W_BIAS_SSM_OUT;
-    if (c->gguf) w->need_bias &= ~all;
+    read_biases(c, k, w);
 }
 
 int32_t mamba_n_state(const mamba_spec *m, const weights *w)
