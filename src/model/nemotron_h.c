@@ -171,6 +171,15 @@ static const uint8_t *kinds(model *m, config *c)
     return kind;
 }
 
+/* llama.cpp's converter writes a width of 0 for the MLPs of what it takes for a mixture of experts. */
+static void mlp_width_by_tensor(const uint8_t *kind, int32_t n_layer, weights *w)
+{
+    const uint8_t *mlp = memchr(kind, MLP, (size_t)n_layer);
+    if (!mlp || w->dim[DIM_FFN]) return;
+    const tensor_desc *t = weights_tensor(w, NULL, "blk.%d.ffn_up", (int32_t)(mlp - kind));
+    if (t && t->n_dim == 2 && t->dim[0] <= 1 << 20) w->dim[DIM_FFN] = (int32_t)t->dim[0];
+}
+
 static void read_experts(config *c, weights *w, nemotron_h *s)
 {
     const int32_t wide = 1 << 20;
@@ -225,8 +234,9 @@ static cairn_status nemotron_h_open(model *m, config *c, cairn_diag *dg)
     nemotron_h *s = arena_calloc(&m->a, 1, sizeof *s);
     decoder *d;
     if (!s) return diag_set(dg, CAIRN_E_NOMEM, "model");
-    b.ffn = c->gguf ? config_first_above_0(c, "feed_forward_length", 1 << 20, 1)
+    b.ffn = c->gguf ? config_first_above_0(c, "feed_forward_length", 1 << 20, 0)
                     : config_int(c, "intermediate_size", NULL, 1, 1 << 20, 21504);
+    b.eps = (float)config_num(c, NULL, "attention.layer_norm_epsilon", 0, 1, (double)b.eps);
     TRY(decoder_begin(m, c, &b, &d, dg));
     s->d = *d;
     m->impl = s;
@@ -242,6 +252,7 @@ static cairn_status nemotron_h_open(model *m, config *c, cairn_diag *dg)
     TRY(c->status);
     if (!s->kind) return diag_set(dg, CAIRN_E_NOMEM, "kinds of layers");
     if (memchr(s->kind, MOE, (size_t)b.s.n_layer)) read_experts(c, &m->w, s);
+    mlp_width_by_tensor(s->kind, b.s.n_layer, &m->w);
     TRY(c->status);
     return bind_all(m, s, !weights_has(&m->w, "lm_head", "output", -1), dg);
 }
