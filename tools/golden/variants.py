@@ -136,4 +136,31 @@ FAMILIES = {
         intermediate_size=None, head_dim=16, num_hidden_layers=3, layer_types=None, full_attention_interval=2, num_experts=6,
         num_experts_per_tok=3, moe_intermediate_size=32, shared_expert_intermediate_size=40, linear_num_key_heads=1,
         linear_num_value_heads=4, linear_key_head_dim=12, linear_value_head_dim=20)),
+    # Chunks of the reference's scan that divide nothing, and are shorter than the prompt.
+    "mamba2_limited": ("mamba2", c(hidden_size=48, num_heads=6, head_dim=16, state_size=24, n_groups=3, expand=2, chunk_size=7, conv_kernel=3,
+                                   use_bias=True, use_conv_bias=False, tie_word_embeddings=True, time_step_limit=(0.01, 0.04), num_hidden_layers=3,
+                                   num_attention_heads=None, num_key_value_heads=None, intermediate_size=None)),
+    "mamba2_own_group": ("mamba2", c(num_heads=16, head_dim=8, state_size=20, n_groups=16, expand=2, chunk_size=64, conv_kernel=2, num_hidden_layers=2,
+                                     num_attention_heads=None, num_key_value_heads=None, intermediate_size=None)),
+    "falcon_h1_scaled": ("falcon_h1", c(
+        mamba_d_ssm=72, mamba_n_heads=9, mamba_d_head=8, mamba_n_groups=3, mamba_d_state=12, mamba_d_conv=2, mamba_chunk_size=16, num_hidden_layers=3,
+        mamba_rms_norm=True, mamba_norm_before_gate=True, mamba_conv_bias=False, mamba_proj_bias=True, projectors_bias=True, attention_bias=True,
+        mlp_bias=True, num_key_value_heads=1, tie_word_embeddings=True, embedding_multiplier=2.0, lm_head_multiplier=0.5, key_multiplier=0.7,
+        attention_in_multiplier=1.3, attention_out_multiplier=0.8, ssm_in_multiplier=1.2, ssm_out_multiplier=0.6, mlp_multipliers=[1.5, 0.7],
+        ssm_multipliers=[0.9, 1.1, 0.8, 1.2, 0.7])),
+    "falcon_h1_gate_first": ("falcon_h1", c(mamba_d_ssm=None, mamba_expand=1, mamba_n_heads=4, mamba_d_head="auto", mamba_d_state=16, mamba_chunk_size=16,
+                                            mamba_rms_norm=True, mamba_norm_before_gate=False, num_hidden_layers=2)),
+    "granite_h_dense": ("granitemoehybrid", c(
+        hidden_size=72, num_attention_heads=6, num_key_value_heads=1, layer_types=[L4, "mamba", "mamba"], num_hidden_layers=3, mamba_n_heads=12,
+        mamba_d_head="auto", mamba_n_groups=3, mamba_d_state=20, mamba_d_conv=3, mamba_chunk_size=9, mamba_proj_bias=True, mamba_conv_bias=False,
+        num_local_experts=0, shared_intermediate_size=100, attention_bias=True, tie_word_embeddings=True, position_embedding_type="rope",
+        attention_multiplier=0.3, residual_multiplier=0.7)),
+    "nemotron_h_latent": ("nemotron_h", c(
+        head_dim=20, num_attention_heads=6, num_key_value_heads=3, hybrid_override_pattern="ME*-E", mamba_num_heads=6, mamba_head_dim=12, n_groups=3,
+        ssm_state_size=20, chunk_size=11, conv_kernel=3, n_routed_experts=8, num_experts_per_tok=3, n_group=4, topk_group=2, moe_intermediate_size=40,
+        moe_shared_expert_intermediate_size=56, moe_latent_size=24, routed_scaling_factor=2.5, norm_topk_prob=False, mlp_bias=True, use_bias=True,
+        use_conv_bias=False, time_step_min=0.7, tie_word_embeddings=True)),
+    "nemotron_h_moe": ("nemotron_h", c(head_dim=16, hybrid_override_pattern="EM*E", mamba_num_heads=8, mamba_head_dim=8, n_groups=1, ssm_state_size=16,
+                                       chunk_size=16, n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=48,
+                                       moe_shared_expert_intermediate_size=64)),
 }
