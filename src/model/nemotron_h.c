@@ -120,6 +120,25 @@ static const mamba_keys keys = {.n_head = "mamba_num_heads",
                                 .n_state_otherwise = 128,
                                 .n_group_otherwise = 8};
 
+static const char *either(config *c, const char *old, const char *key)
+{
+    return config_has(c, old, NULL) ? old : key;
+}
+
+/* Older files' words win, as in the reference. */
+static void read_mixer(config *c, const base_config *b, weights *w, mamba_spec *out)
+{
+    mamba_keys k = keys;
+    k.n_group = either(c, "mamba_n_groups", k.n_group);
+    k.kernel = either(c, "mamba_d_conv", k.kernel);
+    k.conv_bias = either(c, "mamba_conv_bias", k.conv_bias);
+    mamba_config(c, &k, b->s.hidden, w, out);
+    out->eps = b->eps;
+    out->s.dt_min =
+        (float)config_num(c, either(c, "mamba_dt_min", "time_step_min"), NULL, 0, 1e30, 0.001);
+    out->s.dt_max = INFINITY;
+}
+
 static const char *layers_key(config *c)
 {
     if (config_has(c, "layers_block_type", NULL)) return "layers_block_type";
@@ -244,10 +263,7 @@ static cairn_status nemotron_h_open(model *m, config *c, cairn_diag *dg)
     if (!s->layer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
     config_only(c, "mlp_hidden_act", mlp_acts);
     config_only(c, "mamba_hidden_act", acts);
-    mamba_config(c, &keys, b.s.hidden, &m->w, &s->spec);
-    s->spec.eps = b.eps;
-    s->spec.s.dt_min = (float)config_num(c, "time_step_min", NULL, 0, 1e30, 0.001);
-    s->spec.s.dt_max = INFINITY;
+    read_mixer(c, &b, &m->w, &s->spec);
     s->kind = kinds(m, c);
     TRY(c->status);
     if (!s->kind) return diag_set(dg, CAIRN_E_NOMEM, "kinds of layers");
