@@ -52,6 +52,7 @@ static const refusal cases[] = {
      "num_heads: found 7; expected as many heads of 16 as fill the width of 128"},
     {"mamba2", "n_groups", "3", "n_groups: found 3; expected a divisor of the 8 heads"},
     {"mamba2", "state_size", "8", "mixer.in_proj.weight: shape is [328, 64]; expected [296, 64]"},
+    {"mamba2", "time_step_limit", "[0.0, -1.0],\n\"unread\": [", "time_step_limit.1: found -1"},
     {"mamba2", "use_bias", "true", "mixer.in_proj.bias is missing"},
     {"mamba2", "use_conv_bias", "false", "mixer.conv1d.bias"},
     {"falcon_h1", "mamba_rms_norm", "true", "mamba.norm.weight is missing"},
