@@ -117,7 +117,7 @@ static cairn_status falcon_h1_open(model *m, config *c, cairn_diag *dg)
     s->spec.norm_first = !c->gguf && config_bool(c, "mamba_norm_before_gate", true);
     const uint8_t *kind = config_kinds_all(c, LAYER_KEYS | LAYER_STATE, b.s.n_layer, &m->a);
     TRY(c->status);
-    TRY(family_rope(m, &rope, &s->d.rope, dg));
+    TRY(decoder_rope(m, &s->d, &rope, dg));
     TRY(family_cache_hybrid(m, kind, mamba_n_state(&s->spec, &m->w), dg));
     return bind_all(m, s, b.tied, config_bool(c, "mamba_rms_norm", false), dg);
 }
@@ -177,7 +177,7 @@ static val falcon_h1_forward(fwd *f, const model *m)
         const val u = rms_norm(f, x, L->attn_norm, d->eps);
         const val y = mixer(f, u, s, &s->mixer[f->layer]);
         val h = times(f, u, s->attn_in);
-        h = gqa(f, h, &L->attn, &a, &d->rope, d->eps);
+        h = gqa(f, h, &L->attn, &a, L->rope, d->eps);
         h = times(f, h, s->attn_out);
         h = add(f, y, h);
         x = add(f, x, h);

@@ -138,6 +138,7 @@ static cairn_status bind_mlp(model *m, config *c, decoder_layer *l, int32_t i, c
     else
         TRY(weights_bind(w, sparse ? shared_in_rows : dense_in_rows, N(shared_in_rows), i, l, dg));
     TRY(weights_bind(w, sparse ? &shared_out_row : &dense_out_row, 1, i, l, dg));
+    l->mlp = l->moe.shared; /* all of it, without experts */
     if (!sparse) return CAIRN_OK;
     TRY(weights_bind(w, &router_row, 1, i, l, dg));
     return weights_bind_experts(w, expert_rows, N(expert_rows), i, l, dg);
@@ -180,36 +181,23 @@ static cairn_status granite_h_open(model *m, config *c, cairn_diag *dg)
     const bool turns = rotates(c);
     TRY(c->status);
     rope.interleaved = c->gguf;
-    if (turns) TRY(family_rope(m, &rope, &s->d.rope, dg));
-    for (int32_t i = 0; turns && i < b.s.n_layer; i++) s->d.layer[i].rope = &s->d.rope;
+    if (turns) TRY(decoder_rope(m, &s->d, &rope, dg));
     return bind_all(m, c, s, b.tied, kind, dg);
+}
+
+static val sublayer(fwd *f, val x, const model *m)
+{
+    const granite_h *s = m->impl;
+    const decoder_layer *L = &s->d.layer[f->layer];
+    const attention a = decoder_attention(m, &s->d);
+    return L->attn.wq ? gqa(f, x, &L->attn, &a, L->rope, s->d.eps)
+                      : mamba(f, x, &s->mixer[f->layer], &s->spec);
 }
 
 static val granite_h_forward(fwd *f, const model *m)
 {
     const granite_h *s = m->impl;
-    const decoder *d = &s->d;
-    const attention a = decoder_attention(m, d);
-    val x = embed(f, d->tok_embed, d->embed_by);
-    tap(f, x, 0);
-    for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
-        const decoder_layer *L = &d->layer[f->layer];
-        val h = rms_norm(f, x, L->attn_norm, d->eps);
-        h = L->attn.wq ? gqa(f, h, &L->attn, &a, L->rope, d->eps)
-                       : mamba(f, h, &s->mixer[f->layer], &s->spec);
-        h = scale(f, h, d->residual_by);
-        x = add(f, x, h);
-        h = rms_norm(f, x, L->mlp_norm, d->eps);
-        h = L->moe.router ? moe(f, h, &L->moe, &d->route, &d->glu)
-                          : glu_mlp(f, h, &L->moe.shared, GLU_SILU);
-        h = scale(f, h, d->residual_by);
-        x = add(f, x, h);
-        tap(f, x, f->layer + 1);
-    }
-    f->layer = -1;
-    x = rms_norm(f, x, d->out_norm, d->eps);
-    x = linear(f, x, d->lm_head);
-    return scale(f, x, d->logits_by);
+    return decoder_forward_by(f, m, &s->d, sublayer);
 }
 
 static const char *const hf_types[] = {"granitemoehybrid", NULL};

@@ -189,7 +189,7 @@ static cairn_status lfm2_open(model *m, config *c, cairn_diag *dg)
     if (moe) config_moe(c, &experts_of, &m->w, &s->d.route);
     TRY(c->status);
     if (!kind) return diag_set(dg, CAIRN_E_NOMEM, "kinds of layers");
-    TRY(family_rope(m, &rope, &s->d.rope, dg));
+    TRY(decoder_rope(m, &s->d, &rope, dg));
     const bool tied =
         config_bool(c, "tie_embedding", b.tied) || !weights_has(&m->w, "lm_head", "output", -1);
     return bind_all(m, c, s, kind, moe, tied, dg);
@@ -209,27 +209,19 @@ static val short_conv(fwd *f, val h, const conv_layer *w)
     return linear(f, x, w->w_out);
 }
 
+static val sublayer(fwd *f, val x, const model *m)
+{
+    const lfm2 *s = m->impl;
+    const decoder_layer *L = &s->d.layer[f->layer];
+    const attention a = decoder_attention(m, &s->d);
+    return L->attn.wq ? gqa(f, x, &L->attn, &a, L->rope, s->d.eps)
+                      : short_conv(f, x, &s->conv[f->layer]);
+}
+
 static val lfm2_forward(fwd *f, const model *m)
 {
     const lfm2 *s = m->impl;
-    const decoder *d = &s->d;
-    const attention a = decoder_attention(m, d);
-    val x = embed(f, d->tok_embed, 1.0f);
-    tap(f, x, 0);
-    for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
-        const decoder_layer *L = &d->layer[f->layer];
-        val h = rms_norm(f, x, L->attn_norm, d->eps);
-        h = L->attn.wq ? gqa(f, h, &L->attn, &a, &d->rope, d->eps)
-                       : short_conv(f, h, &s->conv[f->layer]);
-        x = add(f, x, h);
-        h = rms_norm(f, x, L->mlp_norm, d->eps);
-        h = decoder_mlp(f, h, d, L);
-        x = add(f, x, h);
-        tap(f, x, f->layer + 1);
-    }
-    f->layer = -1;
-    x = rms_norm(f, x, d->out_norm, d->eps);
-    return linear(f, x, d->lm_head);
+    return decoder_forward_by(f, m, &s->d, sublayer);
 }
 
 static const char *const hf_types[] = {"lfm2", "lfm2_moe", NULL};
