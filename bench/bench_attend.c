@@ -13,14 +13,19 @@ enum { REPEATS = 7, READ_MB = 256, MAX_LAYERS = 28 };
 
 typedef struct shape {
     const char *name;
-    int32_t n_head, n_kv, dim, window;
+    int32_t n_head, n_kv, dim, dv, window;
     kv_codec codec;
+    bool latent;
 } shape;
 
-static const shape shapes[] = {
-    {"12/2 x 128 f16", 12, 2, 128, 0, KV_F16}, {"12/2 x 128 bf16", 12, 2, 128, 0, KV_BF16},
-    {"14/2 x 64 f16", 14, 2, 64, 0, KV_F16},   {"9/3 x 64 f16", 9, 3, 64, 0, KV_F16},
-    {"4/1 x 256 f16", 4, 1, 256, 0, KV_F16},   {"8/8 x 64 f16", 8, 8, 64, 0, KV_F16}};
+static const shape shapes[] = {{"12/2 x 128 f16", 12, 2, 128, 128, 0, KV_F16, false},
+                               {"12/2 x 128 bf16", 12, 2, 128, 128, 0, KV_BF16, false},
+                               {"14/2 x 64 f16", 14, 2, 64, 64, 0, KV_F16, false},
+                               {"9/3 x 64 f16", 9, 3, 64, 64, 0, KV_F16, false},
+                               {"4/1 x 256 f16", 4, 1, 256, 256, 0, KV_F16, false},
+                               {"8/8 x 64 f16", 8, 8, 64, 64, 0, KV_F16, false},
+                               {"latent 16 f16", 16, 1, 576, 512, 0, KV_F16, true},
+                               {"latent 128 f16", 128, 1, 576, 512, 0, KV_F16, true}};
 
 typedef struct limits {
     uint8_t *mem;
@@ -83,13 +88,16 @@ typedef struct bench {
 static void bench_open(bench *b, const shape *sh, int32_t threads, const char *isa, int32_t rows,
                        int32_t depth, int32_t n_layer)
 {
-    const int32_t q = sh->n_head * sh->dim, k = sh->n_kv * sh->dim;
-    const value v[] = {
-        {q, ROWS_ALL, false}, {k, ROWS_ALL, false}, {k, ROWS_ALL, false}, {q, ROWS_ALL, false}};
-    op o = {.kind = OP_ATTEND, .in = {0, 1, 2}, .out = {3, -1, -1}};
+    const int32_t k = sh->n_kv * sh->dim, val_cols = sh->n_kv * sh->dv;
+    const value v[] = {{sh->n_head * sh->dim, ROWS_ALL, false},
+                       {k, ROWS_ALL, false},
+                       {val_cols, ROWS_ALL, false},
+                       {sh->n_head * sh->dv, ROWS_ALL, false}};
+    op o = {.kind = OP_ATTEND, .in = {0, 1, sh->latent ? VAL_NONE : 2}, .out = {3, -1, -1}};
     o.u.attend.n_head = sh->n_head;
     o.u.attend.n_kv_head = sh->n_kv;
-    o.u.attend.dk = o.u.attend.dv = sh->dim;
+    o.u.attend.dk = sh->dim;
+    o.u.attend.dv = sh->dv;
     o.u.attend.window = sh->window;
     o.u.attend.scale = 0.08f;
     memset(b, 0, sizeof *b);
@@ -97,7 +105,8 @@ static void bench_open(bench *b, const shape *sh, int32_t threads, const char *i
     for (val i = 0; i < 3; i++)
         for (int32_t j = 0; j < rows * v[i].cols; j++)
             rig_val(&b->g, i)[j] = rig_rand(7, (uint64_t)j);
-    const size_t half = (size_t)k * KV_BLOCK * kv_codec_bytes(sh->codec), layer = 2 * half;
+    const size_t e = kv_codec_bytes(sh->codec), half = (size_t)k * KV_BLOCK * e;
+    const size_t layer = half + (sh->latent ? 0 : (size_t)val_cols * KV_BLOCK * e);
     b->n_layer = n_layer;
     b->n_block = (depth + rows) / KV_BLOCK + 1;
     b->cache_size = layer * (size_t)n_layer * (size_t)b->n_block;
@@ -111,9 +120,13 @@ static void bench_open(bench *b, const shape *sh, int32_t threads, const char *i
     for (int32_t i = 0; i < b->n_block; i++)
         b->blocks[i] = b->cache + (size_t)i * layer * (size_t)n_layer;
     for (int32_t i = 0; i < n_layer; i++)
-        b->kv[i] = (kv_layer){
-            0, sh->codec, sh->n_kv, sh->dim, sh->dim, (size_t)i * layer, (size_t)i * layer + half,
-            0};
+        b->kv[i] = (kv_layer){.codec = sh->codec,
+                              .n_kv_head = sh->n_kv,
+                              .dk = sh->dim,
+                              .dv = sh->dv,
+                              .k_off = (size_t)i * layer,
+                              .v_off = (size_t)i * layer + (sh->latent ? 0 : half),
+                              .latent = sh->latent};
     b->group = b->blocks;
     b->pos = calloc((size_t)rows, sizeof *b->pos);
     for (int32_t i = 0; i < rows; i++) b->pos[i] = depth + i;
@@ -146,9 +159,9 @@ static void point(const shape *sh, int32_t threads, const char *isa, int32_t row
     bench_open(&b, sh, threads, isa, rows, depth, n_layer);
     double pairs = 0;
     for (int32_t i = 0; i < rows; i++) pairs += depth + i + 1;
-    const double flops = pairs * sh->n_head * sh->dim * 4;
-    const double bytes =
-        (double)(depth + rows) * sh->n_kv * sh->dim * 2 * (double)kv_codec_bytes(sh->codec);
+    const double flops = pairs * sh->n_head * (sh->dim + sh->dv) * 2;
+    const double bytes = (double)(depth + rows) * sh->n_kv * (sh->dim + (sh->latent ? 0 : sh->dv)) *
+                         (double)kv_codec_bytes(sh->codec);
     workers_begin(b.g.d->pool);
     for (int32_t r = 0; r < REPEATS; r++) {
         measure(&m, b.g.d);

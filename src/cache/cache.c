@@ -51,7 +51,8 @@ struct cache {
 
 static size_t layer_bytes(const cache_layer_spec *l, kv_codec codec)
 {
-    return (size_t)l->n_kv_head * KV_BLOCK * (size_t)(l->dk + l->dv) * kv_codec_bytes(codec);
+    const int32_t width = l->latent ? l->dk : l->dk + l->dv;
+    return (size_t)l->n_kv_head * KV_BLOCK * (size_t)width * kv_codec_bytes(codec);
 }
 
 static bool has_keys(const cache_layer_spec *l)
@@ -119,8 +120,15 @@ static void lay_out(cache *c, const cachespec *s)
         const size_t at = c->group[g].block_bytes;
         const size_t k =
             (size_t)l->n_kv_head * KV_BLOCK * (size_t)l->dk * kv_codec_bytes(c->opts.codec);
-        c->layer[i] = (kv_layer){g,  c->opts.codec, l->n_kv_head,         l->dk, l->dv,
-                                 at, at + k,        c->layer[i].state_off};
+        c->layer[i] = (kv_layer){.group = g,
+                                 .codec = c->opts.codec,
+                                 .n_kv_head = l->n_kv_head,
+                                 .dk = l->dk,
+                                 .dv = l->dv,
+                                 .k_off = at,
+                                 .v_off = l->latent ? at : at + k,
+                                 .state_off = c->layer[i].state_off,
+                                 .latent = l->latent};
         c->group[g].block_bytes = at + layer_bytes(l, c->opts.codec);
     }
 }
@@ -211,9 +219,9 @@ static cairn_status check(const cachespec *s, const cache_opts *o, cairn_diag *d
     if (s->n_layer < 1) return diag_set(dg, CAIRN_E_ARG, "a cache of %d layers", s->n_layer);
     for (int32_t i = 0; i < s->n_layer; i++) {
         const cache_layer_spec *l = &s->layer[i];
-        const bool keys = l->n_kv_head > 0 && l->dk > 0 && l->dv > 0 && l->window >= 0;
+        const bool keys = l->n_kv_head > 0 && l->dk > 0 && l->dv >= 0 && l->window >= 0;
         const bool none = l->n_kv_head == 0 && l->dk == 0 && l->dv == 0 && l->window == 0;
-        if (l->n_state < 0 || !(keys || none))
+        if (l->n_state < 0 || !(keys || none) || (l->latent && l->dv > l->dk))
             return diag_set(dg, CAIRN_E_ARG,
                             "cache layer %d: %d heads of %d and %d, window %d, state of %d", i,
                             l->n_kv_head, l->dk, l->dv, l->window, l->n_state);

@@ -48,7 +48,8 @@ static cairn_status lay_out(model *m, int32_t n_own, const gemma_attn *a, cairn_
     cache_layer_spec *l = arena_calloc(&m->a, (size_t)n_own, sizeof *l);
     if (!l) return diag_set(dg, CAIRN_E_NOMEM, "cache layout");
     for (int32_t i = 0; i < n_own; i++)
-        l[i] = (cache_layer_spec){a[i].n_kv_head, a[i].head_dim, a[i].head_dim, a[i].window, 0};
+        l[i] =
+            (cache_layer_spec){a[i].n_kv_head, a[i].head_dim, a[i].head_dim, .window = a[i].window};
     m->cache = (cachespec){n_own, l};
     return CAIRN_OK;
 }

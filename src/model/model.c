@@ -80,7 +80,7 @@ cairn_status family_cache(model *m, const int32_t *window, cairn_diag *dg)
     if (!l || !window) return diag_set(dg, CAIRN_E_NOMEM, "cache layout");
     for (size_t i = 0; i < n; i++)
         l[i] = (cache_layer_spec){m->shape.n_kv_head, m->shape.head_dim, m->shape.head_dim,
-                                  m->both ? 0 : window[i], 0};
+                                  .window = m->both ? 0 : window[i]};
     m->cache = (cachespec){m->both ? 1 : m->shape.n_layer, l};
     return CAIRN_OK;
 }
@@ -92,7 +92,8 @@ cairn_status family_cache_hybrid(model *m, const uint8_t *kind, int32_t n_state,
     if (!l) return diag_set(dg, CAIRN_E_NOMEM, "cache layout");
     for (int32_t i = 0; i < s->n_layer; i++) {
         if (kind[i] & LAYER_KEYS)
-            l[i] = (cache_layer_spec){s->n_kv_head, s->head_dim, s->head_dim, 0, 0};
+            l[i] =
+                (cache_layer_spec){.n_kv_head = s->n_kv_head, .dk = s->head_dim, .dv = s->head_dim};
         if (kind[i] & LAYER_STATE) l[i].n_state = n_state;
     }
     m->cache = (cachespec){s->n_layer, l};

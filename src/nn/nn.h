@@ -135,10 +135,8 @@ static inline val rope(fwd *f, val x, int32_t head_dim, const rope_spec *r)
     return nn_emit(f, &o, nn_cols(f, x));
 }
 
-/* k and v VAL_NONE: those that layer `from` wrote. */
-static inline val attend_cache(fwd *f, val q, val k, val v, const attention *a, int32_t from)
+static inline val nn_attend(fwd *f, op o, const attention *a, int32_t from)
 {
-    op o = nn_op(f, OP_ATTEND, q, k, v);
     o.u.attend.n_head = a->h.n;
     o.u.attend.n_kv_head = a->h.n_kv;
     o.u.attend.dk = a->h.dim;
@@ -152,10 +150,41 @@ static inline val attend_cache(fwd *f, val q, val k, val v, const attention *a, 
     return nn_emit(f, &o, a->h.n * o.u.attend.dv);
 }
 
+/* k and v VAL_NONE: those that layer `from` wrote. */
+static inline val attend_cache(fwd *f, val q, val k, val v, const attention *a, int32_t from)
+{
+    return nn_attend(f, nn_op(f, OP_ATTEND, q, k, v), a, from);
+}
+
 /* A sequence that is seen on both sides runs as a whole: its layers take turns with one cache. */
 static inline val attend(fwd *f, val q, val k, val v, const attention *a)
 {
     return attend_cache(f, q, k, v, a, a->both ? 0 : f->layer);
+}
+
+/* Values are the first dv elements of the keys; `at`: positions that pick() chose, or VAL_NONE: all. */
+static inline val attend_latent(fwd *f, val q, val k, val at, const attention *a)
+{
+    const op_kind kind = at == VAL_NONE ? OP_ATTEND : OP_ATTEND_AT;
+    return nn_attend(f, nn_op(f, kind, q, k, at), a, f->layer);
+}
+
+typedef struct pick_spec {
+    int32_t n_head, dim, k;
+    float scale;
+} pick_spec;
+
+/* The k positions that an indexer's heads q and their weights w score highest; its keys k_new go
+   into cache layer `into`. */
+static inline val pick(fwd *f, val q, val k_new, val w, const pick_spec *s, int32_t into)
+{
+    op o = nn_op(f, OP_PICK, q, k_new, w);
+    o.u.pick.n_head = s->n_head;
+    o.u.pick.dim = s->dim;
+    o.u.pick.k = s->k;
+    o.u.pick.scale = s->scale;
+    o.u.pick.cache = into;
+    return nn_emit(f, &o, s->k);
 }
 
 static inline val glu(fwd *f, glu_act act, val gate, val up)

@@ -48,6 +48,13 @@ static cairn_status begin(const prog *in, arena *a, prog *out)
     return CAIRN_OK;
 }
 
+/* Operand k goes into a cache: every row of it, whoever is asked for. */
+static bool is_cached(const op *o, int k)
+{
+    if (o->kind == OP_ATTEND) return k > 0;
+    return (o->kind == OP_PICK || o->kind == OP_ATTEND_AT) && k == 1;
+}
+
 /* Walks backwards: a value is wanted whole iff an op that needs all rows of it reads it. */
 static void mark_rows(const prog *p, bool *all)
 {
@@ -57,8 +64,7 @@ static void mark_rows(const prog *p, bool *all)
         for (int k = 0; k < OP_MAX_OUT; k++)
             if (o->out[k] != VAL_NONE && all[o->out[k]]) whole = true;
         for (int k = 0; k < OP_MAX_IN; k++) {
-            const bool cached = o->kind == OP_ATTEND && k > 0; /* keys and values of every row */
-            if (o->in[k] != VAL_NONE && (whole || cached)) all[o->in[k]] = true;
+            if (o->in[k] != VAL_NONE && (whole || is_cached(o, k))) all[o->in[k]] = true;
         }
     }
 }
@@ -110,8 +116,8 @@ static cairn_status fuse_rows(const prog *in, arena *a, prog *out)
         if (o.kind == OP_EMBED || op_is_recurrent(o.kind)) out->value[o.out[0]].rows = ROWS_ALL;
         if (has_rows_out(out, &o))
             for (int k = 0; k < OP_MAX_IN; k++) {
-                const bool cached = o.kind == OP_ATTEND && k > 0;
-                if (o.in[k] != VAL_NONE && !cached && out->value[o.in[k]].rows == ROWS_ALL)
+                if (o.in[k] != VAL_NONE && !is_cached(&o, k) &&
+                    out->value[o.in[k]].rows == ROWS_ALL)
                     o.in[k] = selected(out, twin, o.in[k], o.layer);
             }
         prog_emit(out, &o);

@@ -14,10 +14,17 @@
    ATTEND    writes in1 (keys) and in2 (values) of all rows into the cache, then
              out0[r] = softmax(cap(scale · q·k)) · v over the window of row r; reads only the cache,
              that of layer `cache`, which without in1 and in2 an op before has written this step;
+             with in1 alone the layer is latent: a value is the first part of its key;
              w0, if given, has a score a head, of a position without a value (a sink).
              Row p sees p - window + 1 … p (window 0: all before); with `both`, the same number of
              positions after it too, for which its sequence must lie in the step as a whole
-   GLU       out0 = act(in0) · in1
+   PICK      writes in1 (an indexer's keys) of all rows into the cache of layer `cache`; of row r and
+             the positions j up to its own, score(j) = Σ over heads h of
+             scale · in2[r][h] · max(0, in0[r] head h · key j);
+             out0[r] = the `k` positions of the highest score, of equal ones the earlier, in rising
+             order; where there are no more than k: all of them, then -1
+   ATTEND_AT as ATTEND of a latent layer, in1 given, over the positions of in2[r] alone (a row of
+             GLU       out0 = act(in0) · in1
    ACT       out0 = act(in0), that of GLU
    XIELU     x = in0 > 0: out0 = alpha_p·x² + beta·x;
              else out0 = alpha_n·(exp(min(x, eps)) - 1 - x) + beta·x
@@ -70,6 +77,8 @@
     X(LAYER_NORM)                                                                                  \
     X(ROPE)                                                                                        \
     X(ATTEND)                                                                                      \
+    X(PICK)                                                                                        \
+    X(ATTEND_AT)                                                                                   \
     X(GLU)                                                                                         \
     X(ACT)                                                                                         \
     X(XIELU)                                                                                       \
@@ -193,6 +202,11 @@ typedef struct op {
             float scale, softcap;                      /* softcap 0: none */
             bool both;
         } attend;
+        struct {
+            int32_t n_head, dim, k; /* heads of the indexer, their width */
+            int32_t cache;
+            float scale;
+        } pick;
         struct {
             glu_act act;
         } glu;

@@ -33,6 +33,8 @@ static bool elementwise(op_kind k)
     case OP_RMS_NORM:
     case OP_LAYER_NORM:
     case OP_ATTEND:
+    case OP_PICK:
+    case OP_ATTEND_AT:
     case OP_SELECT:
     case OP_SLICE:
     case OP_JOIN:

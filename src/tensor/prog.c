@@ -90,12 +90,23 @@ static bool check_attend(prog *p, const op *o)
 {
     const int32_t n = o->u.attend.n_head, kv = o->u.attend.n_kv_head;
     return (!o->w[0] || want(p, o, "number of sinks", o->w[0]->cols, n)) &&
+           (o->kind == OP_ATTEND || want(p, o, "window", o->u.attend.window, 0)) &&
            want(p, o, "heads over KV heads, remainder", n % kv, 0) &&
            want(p, o, "width of the queries", cols(p, o->in[0]), n * o->u.attend.dk) &&
            (o->in[1] == VAL_NONE ||
-            (want(p, o, "width of the keys", cols(p, o->in[1]), kv * o->u.attend.dk) &&
-             want(p, o, "width of the values", cols(p, o->in[2]), kv * o->u.attend.dv))) &&
+            want(p, o, "width of the keys", cols(p, o->in[1]), kv * o->u.attend.dk)) &&
+           (o->kind == OP_ATTEND_AT || o->in[2] == VAL_NONE ||
+            want(p, o, "width of the values", cols(p, o->in[2]), kv * o->u.attend.dv)) &&
            want(p, o, "width of the output", cols(p, o->out[0]), n * o->u.attend.dv);
+}
+
+static bool check_pick(prog *p, const op *o)
+{
+    const int32_t n = o->u.pick.n_head;
+    return want(p, o, "width of the queries", cols(p, o->in[0]), n * o->u.pick.dim) &&
+           want(p, o, "width of the keys", cols(p, o->in[1]), o->u.pick.dim) &&
+           want(p, o, "width of the weights", cols(p, o->in[2]), n) &&
+           want(p, o, "width of the choice", cols(p, o->out[0]), o->u.pick.k);
 }
 
 static bool check_norm(prog *p, const op *o)
@@ -203,7 +214,10 @@ static bool check(prog *p, const op *o)
     case OP_ROPE:
         return check_rope(p, o);
     case OP_ATTEND:
+    case OP_ATTEND_AT:
         return check_attend(p, o);
+    case OP_PICK:
+        return check_pick(p, o);
     case OP_GLU:
         return want(p, o, "activation, of experts only", o->u.glu.act == GLU_CLAMPED, false) &&
                want(p, o, "width of the second operand", cols(p, o->in[1]), cols(p, o->in[0]));

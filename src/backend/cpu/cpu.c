@@ -50,7 +50,8 @@ static cpu_need scratch_need(const dev *d, const plan *pl, int32_t max_ctx)
         if (o->kind == OP_DELTA) n = cpu_delta_need(o);
         if (o->kind == OP_ROUTE) n = cpu_route_need(pl->p->value[o->in[0]].cols);
         if (o->kind == OP_EXPERTS) n = cpu_experts_need(d, o, pl->max_rows);
-        if (o->kind == OP_ATTEND) n = cpu_attend_need(d, o, pl->max_rows, max_ctx);
+        if (o->kind == OP_ATTEND || o->kind == OP_ATTEND_AT) n = cpu_attend_need(d, pl, o, max_ctx);
+        if (o->kind == OP_PICK) n = cpu_pick_need(d, o, pl->max_rows, max_ctx);
         if (n.shared > most.shared) most.shared = n.shared;
         if (n.thread > most.thread) most.thread = n.thread;
     }

@@ -1,4 +1,4 @@
-/* ATTEND.  First the step's keys and values go into the cache through its codec; then each query row
+/* ATTEND and ATTEND_AT.  First the step's keys and values go into the cache through its codec; then each query row
    attends to the positions [lo, hi] of its window, reading only the cache.
 
    With `both`, hi lies after the row, which therefore needs its whole sequence in the step.
@@ -7,7 +7,10 @@
    maximum m, the sum l of p = exp(s - m) and o = Σ p·v; splits merge from left to right under the
    maximum of all.  So a row's bits depend on its own positions alone, and how work is cut is
    free: a unit is (segment, KV head, a few query rows), whose rows × query heads share each key and
-   value; with few rows its splits are tasks of their own. */
+   value; with few rows its splits are tasks of their own.
+
+   ATTEND_AT: the picked positions of a row are numbered from 0 and take the place of a sequence's; a
+   unit is one row. */
 #include <assert.h>
 #include <string.h>
 
@@ -23,9 +26,19 @@ static int32_t vecs_max(const op *o)
 {
     return max_i32(TILE_VECS, o->u.attend.n_head / o->u.attend.n_kv_head);
 }
-static int32_t split_room(const op *o, int32_t max_ctx)
+/* Values are parts of the keys. */
+static bool is_latent(const op *o)
 {
-    int32_t all = ceil_div(max_ctx, ATTEND_SPLIT);
+    return o->kind == OP_ATTEND_AT || (o->in[1] != VAL_NONE && o->in[2] == VAL_NONE);
+}
+static int32_t n_picked(const plan *pl, const op *o)
+{
+    return o->kind == OP_ATTEND_AT ? pl->p->value[o->in[2]].cols : INT32_MAX;
+}
+/* Splits of a row at most, of max_ctx positions. */
+static int32_t split_room(const plan *pl, const op *o, int32_t max_ctx)
+{
+    int32_t all = ceil_div(min_i32(max_ctx, n_picked(pl, o)), ATTEND_SPLIT);
     if (o->u.attend.window == 0) return all;
     const int32_t seen = min_i32(o->u.attend.window, max_ctx) * (o->u.attend.both ? 2 : 1);
     return min_i32(all, (seen + TILE_VECS) / ATTEND_SPLIT + 2);
@@ -39,16 +52,20 @@ static size_t scratch_floats(const op *o, int32_t n_split, float *base, attend_s
 {
     const int32_t dk = o->u.attend.dk, dv = o->u.attend.dv, n_vec = vecs_max(o);
     const size_t v = (size_t)n_vec;
+    const bool latent = is_latent(o);
     size_t n_q = round_up(v * (size_t)dk, LANES), n_s = v * ATTEND_SPLIT;
-    size_t n_panel = LANES * (size_t)dk, n_values = KV_BLOCK * pad16(dv);
+    size_t n_panel = latent ? KV_BLOCK * pad16(dk) : LANES * (size_t)dk;
+    size_t n_values = KV_BLOCK * pad16(dv);
     if (n_panel < n_values) n_panel = n_values;
-    size_t n_encode = round_up((size_t)o->u.attend.n_kv_head * (size_t)max_i32(dk, dv), LANES);
-    size_t part = n_q + n_s + n_panel + n_encode;
+    size_t n_turned = latent ? pad16(n_vec) * (size_t)dk : 0;
+    size_t n_lanes = latent ? KV_BLOCK * (pad16(n_vec) + LANES) : 0;
+    size_t part = n_q + n_s + n_panel + n_turned + n_lanes;
     if (out) {
         out->q = base;
         out->s = out->q + n_q;
         out->panel = out->s + n_s;
-        out->encode = out->panel + n_panel;
+        out->turned = out->panel + n_panel;
+        out->lanes = out->turned + n_turned;
         out->part.m = base + part;
         out->part.l = out->part.m + v * pad16(n_split);
         out->part.o = out->part.l + v * pad16(n_split);
@@ -56,14 +73,16 @@ static size_t scratch_floats(const op *o, int32_t n_split, float *base, attend_s
     return part + partial_floats(o, n_vec, n_split);
 }
 
-cpu_need cpu_attend_need(const dev *d, const op *o, int32_t max_rows, int32_t max_ctx)
+cpu_need cpu_attend_need(const dev *d, const plan *pl, const op *o, int32_t max_ctx)
 {
-    const int32_t n_split = split_room(o, max_ctx);
-    const int32_t rows = min_i32(max_rows, SPLIT_ROWS);
+    const int32_t n_split = split_room(pl, o, max_ctx);
+    const int32_t rows = min_i32(pl->max_rows, SPLIT_ROWS);
+    const size_t n_encode = (size_t)o->u.attend.n_kv_head * (size_t)o->u.attend.dk;
+    const size_t n = scratch_floats(o, n_split, NULL, NULL);
     (void)d;
     return (cpu_need){.shared =
                           partial_floats(o, rows * o->u.attend.n_head, n_split) * sizeof(float),
-                      .thread = scratch_floats(o, n_split, NULL, NULL) * sizeof(float)};
+                      .thread = (n > n_encode ? n : n_encode) * sizeof(float)};
 }
 
 attend_scratch attend_thread_scratch(const attend_job *j, int32_t i_thread)
@@ -109,6 +128,8 @@ static void unit_bounds(const attend_job *j, unit *u)
         u->hi[i] = pos;
         if (j->o->u.attend.both) u->hi[i] = last_seen(u->seg, pos, window);
     }
+    u->at = j->at ? j->at + (size_t)u->row0 * (size_t)j->n_at : NULL;
+    if (u->at) u->hi[0] = min_i32(u->hi[0], j->n_at - 1);
     u->c0 = u->lo[0] / ATTEND_SPLIT;
     u->c1 = u->hi[u->n_rows - 1] / ATTEND_SPLIT;
     assert(u->c1 - u->c0 < j->n_split);
@@ -146,16 +167,18 @@ static partial shared_partial(const attend_job *j, const unit *u)
     return (partial){.m = base, .l = base + vecs * room, .o = base + 2 * vecs * room};
 }
 
-/* Queries as [vector][dk], vector = row · heads + head; in place when the row is one. */
-static const float *unit_queries(const attend_job *j, const unit *u, float *pack)
+/* Queries as [vector][dk], vector = row · heads + head; in place when the row is one.  Latent: turned. */
+static const float *unit_queries(const attend_job *j, const unit *u, const attend_scratch *sc)
 {
     const size_t dk = (size_t)j->kv->dk, n = (size_t)j->heads * dk;
     const size_t cols = (size_t)j->o->u.attend.n_head * dk;
     const float *q = cpu_val(j->r, j->o->in[0]) + (size_t)u->row0 * cols + (size_t)u->kvh * n;
-    if (u->n_rows == 1) return q;
-    for (int32_t i = 0; i < u->n_rows; i++)
-        memcpy(pack + (size_t)i * n, q + (size_t)i * cols, n * sizeof *q);
-    return pack;
+    for (int32_t i = 0; u->n_rows > 1 && i < u->n_rows; i++)
+        memcpy(sc->q + (size_t)i * n, q + (size_t)i * cols, n * sizeof *q);
+    if (u->n_rows > 1) q = sc->q;
+    if (!j->kv->latent) return q;
+    latent_turn(j, u, q, sc->turned);
+    return sc->turned;
 }
 
 /* w = exp(m_c - M); L = fma(w, l_c, L); o = fma(w, o_c, o), c rising; a sink s: L + exp(s - M); then
@@ -195,7 +218,7 @@ static void unit_task(void *ctx, int32_t i_task, int32_t i_thread)
     attend_scratch sc = attend_thread_scratch(j, i_thread);
     unit u;
     unit_get(j, i_task, &u);
-    const float *q = unit_queries(j, &u, sc.q);
+    const float *q = unit_queries(j, &u, &sc);
     for (int32_t c = u.c0; c <= u.c1; c++) attend_split(j, &u, c, c + 1, q, &sc, &sc.part);
     merge_unit(j, &u, &sc.part);
 }
@@ -213,7 +236,7 @@ static void split_task(void *ctx, int32_t i_task, int32_t i_thread)
     }
     partial part = shared_partial(j, &u);
     const int32_t c = u.c0 + i_task, next = c + workers_active(j->r->x->d->pool);
-    attend_split(j, &u, c, next, unit_queries(j, &u, sc.q), &sc, &part);
+    attend_split(j, &u, c, next, unit_queries(j, &u, &sc), &sc, &part);
 }
 
 static void merge_task(void *ctx, int32_t i_task, int32_t i_thread)
@@ -252,7 +275,7 @@ static void run_tasks(attend_job *j, int32_t n, bool alone, worker_fn fn)
 /* Smaller units when there are fewer than threads want. */
 static void choose_tiles(attend_job *j, int32_t threads)
 {
-    j->tile_rows = max_i32(1, TILE_VECS / j->heads);
+    j->tile_rows = j->at ? 1 : max_i32(1, TILE_VECS / j->heads);
     while (j->tile_rows > 1 && unit_count(j) < 2 * threads) j->tile_rows = (j->tile_rows + 1) / 2;
 }
 
@@ -261,10 +284,15 @@ void cpu_attend(cpu_run *r, const op *o)
     const int32_t threads = workers_active(r->x->d->pool), rows = cpu_rows(r, o->in[0]);
     attend_job j = {.r = r, .o = o, .kv = &r->s->kv[o->u.attend.cache], .k = &r->x->d->k.vec};
     assert(j.kv->dk == o->u.attend.dk && j.kv->dv == o->u.attend.dv &&
-           j.kv->n_kv_head == o->u.attend.n_kv_head);
+           j.kv->n_kv_head == o->u.attend.n_kv_head && j.kv->latent == is_latent(o));
     j.heads = o->u.attend.n_head / o->u.attend.n_kv_head;
-    j.n_split = split_room(o, r->x->max_ctx);
-    if (o->in[1] != VAL_NONE) attend_encode(&j);
+    j.n_split = split_room(r->x->pl, o, r->x->max_ctx);
+    if (o->kind == OP_ATTEND_AT) {
+        j.at = cpu_val(r, o->in[2]);
+        j.n_at = n_picked(r->x->pl, o);
+    }
+    if (o->in[1] != VAL_NONE)
+        kv_encode(r, j.kv, o->in[1], o->kind == OP_ATTEND_AT ? VAL_NONE : o->in[2]);
     if (rows == 0) return;
     choose_tiles(&j, threads);
     const int32_t n_units = unit_count(&j);

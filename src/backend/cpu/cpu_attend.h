@@ -1,9 +1,11 @@
-/* What the files of ATTEND share: cpu_attend.c cuts the work, cpu_attend_split.c does one split of one
-   unit, cpu_encode.c writes the cache. */
+/* What the files of ATTEND, ATTEND_AT and PICK share: cpu_attend.c cuts the work, cpu_attend_split.c does
+   one split of one unit, cpu_attend_latent.c reads latent layers, cpu_pick.c chooses positions,
+   cpu_encode.c writes the cache. */
 #ifndef CPU_ATTEND_H
 #define CPU_ATTEND_H
 
 #include "backend/cpu/cpu_priv.h"
+#include "backend/cpu/kern/kern_vec.h"
 #include "base/num.h"
 
 enum {
@@ -19,6 +21,8 @@ typedef struct attend_job {
     int32_t heads;     /* query heads a KV head */
     int32_t tile_rows; /* query rows a unit, at most */
     int32_t n_split;   /* splits that partial results have room for */
+    const float *at;   /* ATTEND_AT: [query row][n_at] positions; or NULL */
+    int32_t n_at;
 } attend_job;
 
 /* Where a unit's partial results lie: o[split][vector][dv_pad], m and l [vector][split_pad]. */
@@ -28,14 +32,17 @@ typedef struct partial {
 
 typedef struct unit {
     const segment *seg;
-    int32_t kvh, row0, n_rows; /* rows of the query value */
-    int32_t c0, c1;            /* first and last split */
-    int32_t lo[TILE_VECS], hi[TILE_VECS];
+    int32_t kvh, row0, n_rows;            /* rows of the query value */
+    int32_t c0, c1;                       /* first and last split */
+    int32_t lo[TILE_VECS], hi[TILE_VECS]; /* of `at`: numbers of its entries */
+    const float *at; /* positions of the one row; NULL: every number is its own */
 } unit;
 
 /* A thread's scratch, in this order. */
 typedef struct attend_scratch {
-    float *q, *s, *panel, *encode;
+    float *q, *s, *panel;
+    float *turned,
+        *lanes; /* latent: queries lane by lane, scores of a block position by position */
     partial part;
 } attend_scratch;
 
@@ -60,15 +67,33 @@ static inline uint8_t *values_at(const attend_job *j, const segment *g, int32_t 
     const kv_layer *kv = j->kv;
     size_t row = (size_t)kvh * KV_BLOCK + (size_t)(pos % KV_BLOCK);
     return g->blocks[kv->group][pos / KV_BLOCK] + kv->v_off +
-           row * (size_t)kv->dv * kv_codec_bytes(kv->codec);
+           row * (size_t)(kv->latent ? kv->dk : kv->dv) * kv_codec_bytes(kv->codec);
+}
+static inline int32_t unit_pos(const unit *u, int32_t i)
+{
+    return u->at ? (int32_t)u->at[i] : i;
 }
 
-/* Writes the step's keys and values into the cache; scratch: one row of keys a thread. */
-void attend_encode(attend_job *j);
+/* Writes the step's rows of `keys` and `values` (or VAL_NONE: latent, or keys alone) into the cache; the
+   thread's scratch holds one row of keys. */
+void kv_encode(const cpu_run *r, const kv_layer *kv, val keys, val values);
+/* m over m->n_strip tiles of keys of dk elements, at m->b: in the codec, or widened to f32 in `panel`
+   [dk][KV_TILE] when many vectors share them. */
+void kv_scores(const kern_vec *k, kv_codec codec, kern_mm *m, float *panel);
 attend_scratch attend_thread_scratch(const attend_job *j, int32_t i_thread);
 /* Split c of a unit with queries q [vector][dk] into part; `next` is the split that this thread
    likely works on next (fetched ahead). */
 void attend_split(const attend_job *j, const unit *u, int32_t c, int32_t next, const float *q,
                   const attend_scratch *sc, const partial *part);
+
+/* cpu_attend_latent.c.  Queries [vector][dk] of a unit to strips of 16 vectors, [strip][dk][16]. */
+void latent_turn(const attend_job *j, const unit *u, const float *q, float *turned);
+/* Scores of the unit's rows [a, b) and positions number p0 … p1 (of one split, KV_BLOCK at most) go
+   to sc->s; q: turned. */
+void latent_scores(const attend_job *j, const unit *u, int32_t a, int32_t b, int32_t p0, int32_t p1,
+                   const float *q, const attend_scratch *sc);
+/* The latents of positions number p0 … p1 - 1 to rows of f32, [p1 - p0][pad16(n_cols)]. */
+void latent_rows(const attend_job *j, const unit *u, int32_t p0, int32_t p1, int32_t n_cols,
+                 float *rows);
 
 #endif

@@ -9,6 +9,23 @@
 
 enum { DIRECT_VECS = 12 }; /* up to here keys are widened in registers */
 
+void kv_scores(const kern_vec *k, kv_codec codec, kern_mm *m, float *panel)
+{
+    if (codec == KV_F32 || m->n_a <= DIRECT_VECS) {
+        k->mm[codec](m);
+        return;
+    }
+    const uint8_t *tile = m->b;
+    const int32_t n = m->n_strip;
+    m->b = panel;
+    m->n_strip = 1;
+    for (int32_t t = 0; t < n; t++, m->c += KV_TILE) {
+        k->widen[codec](panel, tile, m->n, KV_TILE);
+        k->mm[KV_F32](m);
+        tile += m->strip * kv_codec_bytes(codec);
+    }
+}
+
 typedef struct split {
     const attend_job *j;
     const unit *u;
@@ -16,12 +33,17 @@ typedef struct split {
     int32_t next;    /* the split that this thread likely works on next, or -1 */
     const float *q;
     float *s, *panel, *o;
+    const attend_scratch *sc;
 } split;
 
 static void score_block(const split *x, int32_t p0, int32_t p1)
 {
     const attend_job *j = x->j;
     const kv_layer *kv = j->kv;
+    if (kv->latent) {
+        latent_scores(j, x->u, x->a, x->b, p0, p1, x->q, x->sc);
+        return;
+    }
     const size_t first = (size_t)(x->a * j->heads), dk = (size_t)kv->dk;
     const int32_t t0 = p0 / KV_TILE, t1 = p1 / KV_TILE + 1;
     kern_mm m = {.c = x->s + first * ATTEND_SPLIT + (size_t)(t0 * KV_TILE % ATTEND_SPLIT),
@@ -38,18 +60,7 @@ static void score_block(const split *x, int32_t p0, int32_t p1)
     m.ahead[0] = values_at(j, x->u->seg, x->u->kvh, p0);
     if (after % ATTEND_SPLIT != 0 && after <= x->u->hi[x->b - 1])
         m.ahead[1] = keys_at(j, x->u->seg, x->u->kvh, after);
-    if (kv->codec == KV_F32 || m.n_a <= DIRECT_VECS) {
-        j->k->mm[kv->codec](&m);
-        return;
-    }
-    const uint8_t *tile = m.b;
-    m.b = x->panel;
-    m.n_strip = 1;
-    for (int32_t t = t0; t < t1; t++, m.c += KV_TILE) {
-        j->k->widen[kv->codec](x->panel, tile, kv->dk, KV_TILE);
-        j->k->mm[KV_F32](&m);
-        tile += m.strip * kv_codec_bytes(kv->codec);
-    }
+    kv_scores(j->k, kv->codec, &m, x->panel);
 }
 
 /* Values of positions p0 … in the form that mm reads. */
@@ -64,13 +75,18 @@ static value_block value_open(const split *x, int32_t p0, int32_t p1)
 {
     const attend_job *j = x->j;
     const kv_layer *kv = j->kv;
-    const uint8_t *v = values_at(j, x->u->seg, x->u->kvh, p0);
+    const uint8_t *v = values_at(j, x->u->seg, x->u->kvh, unit_pos(x->u, p0));
     const int32_t n = p1 - p0;
     bool direct = kv->codec == KV_F32 || (x->b - x->a) * j->heads <= DIRECT_VECS;
-    if (direct && kv->dv % LANES == 0)
-        return (value_block){v, kv->codec, (size_t)kv->dv, LANES, p0};
+    if (direct && kv->dv % LANES == 0 && !x->u->at)
+        return (value_block){v, kv->codec, (size_t)(kv->latent ? kv->dk : kv->dv), LANES, p0};
+    const uint8_t *wide = (const uint8_t *)x->panel;
+    if (kv->latent) {
+        latent_rows(j, x->u, p0, p1, kv->dv, x->panel);
+        return (value_block){wide, KV_F32, pad16(kv->dv), LANES, p0};
+    }
     j->k->widen[kv->codec](x->panel, v, n, kv->dv);
-    return (value_block){(const uint8_t *)x->panel, KV_F32, LANES, LANES * (size_t)n, p0};
+    return (value_block){wide, KV_F32, LANES, LANES * (size_t)n, p0};
 }
 
 static void add_values(const split *x, const value_block *v, int32_t a, int32_t b, int32_t p0,
@@ -91,7 +107,7 @@ static void add_values(const split *x, const value_block *v, int32_t a, int32_t 
                  .n = p1 - p0,
                  .add = true};
     const int32_t later = p0 + (x->next - x->c) * ATTEND_SPLIT;
-    if (x->next > x->c && later <= x->u->hi[x->u->n_rows - 1])
+    if (!j->kv->latent && x->next > x->c && later <= x->u->hi[x->u->n_rows - 1])
         m.ahead[0] = keys_at(j, x->u->seg, x->u->kvh, later);
     j->k->mm[v->codec](&m);
 }
@@ -143,6 +159,7 @@ void attend_split(const attend_job *j, const unit *u, int32_t c, int32_t next, c
     const int32_t base = c * ATTEND_SPLIT;
     split x = {.j = j, .u = u, .c = c, .b = u->n_rows, .next = next, .q = q, .s = sc->s};
     x.panel = sc->panel;
+    x.sc = sc;
     x.o = part->o + (size_t)(c - u->c0) * vecs * dvp;
     while (u->hi[x.a] < base) x.a++;
     while (u->lo[x.b - 1] >= base + ATTEND_SPLIT) x.b--;

@@ -81,6 +81,7 @@ void cpu_rms_norm(cpu_run *r, const op *o);
 void cpu_layer_norm(cpu_run *r, const op *o);
 void cpu_rope(cpu_run *r, const op *o);
 void cpu_attend(cpu_run *r, const op *o);
+void cpu_pick(cpu_run *r, const op *o);
 void cpu_glu(cpu_run *r, const op *o);
 void cpu_act(cpu_run *r, const op *o);
 void cpu_xielu(cpu_run *r, const op *o);
@@ -127,7 +128,8 @@ cpu_need cpu_delta_need(const op *o);
 cpu_need cpu_route_need(int32_t n_expert);
 cpu_need cpu_experts_need(const dev *d, const op *o, int32_t max_rows);
 cpu_need cpu_linear_need(const dev *d, const op *o, int32_t max_rows);
-cpu_need cpu_attend_need(const dev *d, const op *o, int32_t max_rows, int32_t max_ctx);
+cpu_need cpu_attend_need(const dev *d, const plan *pl, const op *o, int32_t max_ctx);
+cpu_need cpu_pick_need(const dev *d, const op *o, int32_t max_rows, int32_t max_ctx);
 
 /* cpu_run.c, cpu_measure.c: backend.run and backend.measure. */
 void cpu_run_step(exec *x, const step *s);

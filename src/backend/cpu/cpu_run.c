@@ -48,6 +48,8 @@ void cpu_row_spans(const cpu_run *r, int32_t n_rows, int32_t cols, size_t grain,
     X(LAYER_NORM, layer_norm)                                                                      \
     X(ROPE, rope)                                                                                  \
     X(ATTEND, attend)                                                                              \
+    X(PICK, pick)                                                                                  \
+    X(ATTEND_AT, attend)                                                                           \
     X(GLU, glu)                                                                                    \
     X(ACT, act)                                                                                    \
     X(XIELU, xielu)                                                                                \

@@ -7,8 +7,11 @@
 
 enum { MAX_STEP = 40, CTX = 700, SEQS = 5, N_LAYER = 5 };
 
-static const cache_layer_spec layers[N_LAYER] = {
-    {2, 8, 8, 0, 0}, {2, 8, 8, 100, 0}, {1, 16, 8, 0, 0}, {4, 4, 4, 100, 0}, {1, 8, 8, 1, 0}};
+static const cache_layer_spec layers[N_LAYER] = {{2, 8, 8, .window = 0},
+                                                 {2, 8, 8, .window = 100},
+                                                 {1, 16, 8, .window = 0},
+                                                 {4, 4, 4, .window = 100},
+                                                 {1, 8, 8, .window = 1}};
 static const cachespec spec = {N_LAYER, layers};
 
 static cache *make(uint64_t max_bytes)
@@ -42,6 +45,26 @@ static void layout(void **state)
     assert_int_equal(kv[2].k_off, 2 * 64 * 16 * 2);
     assert_int_equal(kv[3].k_off, 2 * 64 * 16 * 2);
     assert_int_equal(kv[4].k_off, 0);
+    cache_free(c);
+}
+
+/* A latent layer has its keys alone; so has one without values. */
+static void latent_layout(void **state)
+{
+    (void)state;
+    static const cache_layer_spec l[3] = {
+        {1, 24, 16, .latent = true}, {1, 8, 0, .window = 0}, {1, 8, 8, .window = 0}};
+    const cachespec s = {3, l};
+    const cache_opts o = {KV_F16, SEQS, CTX, MAX_STEP, 1 << 24};
+    cache *c = NULL;
+    assert_int_equal(cache_bytes(&s, KV_F16, MAX_STEP, 64), (24 + 8 + 16) * 64 * 2);
+    assert_ok(cache_new(&s, &o, &c, NULL));
+    const kv_layer *kv = cache_layers(c);
+    assert_true(kv[0].latent && !kv[1].latent);
+    assert_int_equal(kv[0].v_off, kv[0].k_off);
+    assert_int_equal(kv[1].k_off, 24 * 64 * 2);
+    assert_int_equal(kv[2].k_off, (24 + 8) * 64 * 2);
+    assert_int_equal(kv[2].v_off, (24 + 8 + 8) * 64 * 2);
     cache_free(c);
 }
 
@@ -184,7 +207,7 @@ static void bound_is_tight(void **state)
 
 /* Two recurrent layers beside one of attention and one that is both. */
 static const cache_layer_spec mixed[4] = {
-    {0, 0, 0, 0, 100}, {2, 8, 8, 0, 0}, {0, 0, 0, 0, 30}, {1, 8, 8, 0, 7}};
+    {.n_state = 100}, {2, 8, 8, .window = 0}, {.n_state = 30}, {1, 8, 8, .n_state = 7}};
 static const cachespec hybrid = {4, mixed};
 enum { STATE = 137, STATE_BYTES = 576 }; /* 137 values of 4 bytes, to the next 64 */
 
@@ -221,7 +244,7 @@ static void states(void **state)
 static void few_states(void **state)
 {
     (void)state;
-    static const cache_layer_spec wide = {0, 0, 0, 0, 1000};
+    static const cache_layer_spec wide = {.n_state = 1000};
     static const cachespec only = {1, &wide};
     const uint64_t one = cache_bytes(&only, KV_F16, MAX_STEP, CTX);
     assert_int_equal(one, 4032);
@@ -260,11 +283,14 @@ static void no_memory(void **state)
 static void bad_spec(void **state)
 {
     (void)state;
-    static const cache_layer_spec bad[] = {{0, 8, 8, 0, 5}, {0, 0, 0, 0, -1}, {1, 8, 8, 0, -1}};
+    static const cache_layer_spec bad[] = {{0, 8, 8, .n_state = 5},
+                                           {.n_state = -1},
+                                           {1, 8, 8, .n_state = -1},
+                                           {1, 8, 9, .latent = true}};
     const cache_opts o = {KV_F16, SEQS, CTX, MAX_STEP, 1 << 24};
     cache *c;
     cairn_diag dg;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         const cachespec s = {1, &bad[i]};
         assert_int_equal(cache_new(&s, &o, &c, &dg), CAIRN_E_ARG);
         assert_says(&dg, "layer 0");
@@ -274,10 +300,11 @@ static void bad_spec(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layout),       cmocka_unit_test(exact_bytes),
-        cmocka_unit_test(random_order), cmocka_unit_test(bound_is_tight),
-        cmocka_unit_test(no_memory),    cmocka_unit_test(bad_spec),
-        cmocka_unit_test(states),       cmocka_unit_test(few_states),
+        cmocka_unit_test(layout),         cmocka_unit_test(latent_layout),
+        cmocka_unit_test(exact_bytes),    cmocka_unit_test(random_order),
+        cmocka_unit_test(bound_is_tight), cmocka_unit_test(no_memory),
+        cmocka_unit_test(bad_spec),       cmocka_unit_test(states),
+        cmocka_unit_test(few_states),
     };
     return cmocka_run_group_tests_name("cache", tests, NULL, NULL);
 }

@@ -7,8 +7,10 @@
 #include "engine/step.h"
 #include "model/family.h"
 
-static const cache_layer_spec layers[] = {
-    {1, 4, 4, 0, 4}, {1, 4, 4, SIM_WINDOW, 0}, {1, 4, 4, SIM_WINDOW, 0}, {1, 4, 4, 0, 0}};
+static const cache_layer_spec layers[] = {{1, 4, 4, .n_state = 4},
+                                          {1, 4, 4, .window = SIM_WINDOW},
+                                          {1, 4, 4, .window = SIM_WINDOW},
+                                          {1, 4, 4, .window = 0}};
 
 static val forward(fwd *f, const model *m)
 {

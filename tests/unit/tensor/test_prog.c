@@ -124,6 +124,8 @@ static void run_row(machine *m, const op *o, int32_t r, const uint64_t *kv)
             break;
         case OP_INPUT:
         case OP_EMBED:
+        case OP_PICK:
+        case OP_ATTEND_AT:
         case OP_LAYER_NORM:
         case OP_ROPE:
         case OP_ACT:
@@ -202,6 +204,41 @@ static void rewrites_keep_the_result(void **state)
         interpret(&f, &a, got);
         assert_memory_equal(got, want, sizeof want);
     }
+    arena_deinit(&a);
+}
+
+/* What goes into a cache stays whole where one row is wanted; what chooses and asks does not. */
+static void cached_operands_stay_whole(void **state)
+{
+    static weight one = {.name = "one", .rows = 1, .cols = COLS};
+    (void)state;
+    arena a;
+    prog p, f;
+    arena_init(&a, MEM_MODEL);
+    prog_init(&p, &a);
+    op e = make_op(OP_EMBED, VAL_NONE, VAL_NONE, VAL_NONE, -1);
+    e.w[0] = &wide;
+    const val x = put(&p, e), q = put_linear(&p, x, 0), k = put_linear(&p, x, 0);
+    op w = make_op(OP_LINEAR, x, VAL_NONE, VAL_NONE, 0);
+    w.w[0] = &one;
+    w.n_w = 1;
+    w.out[0] = prog_value(&p, 1);
+    prog_emit(&p, &w);
+    op pick = make_op(OP_PICK, q, k, w.out[0], 0);
+    pick.u.pick.n_head = 1;
+    pick.u.pick.dim = pick.u.pick.k = COLS;
+    const val chosen = put(&p, pick), q2 = put_linear(&p, x, 0), k2 = put_linear(&p, x, 0);
+    op at = make_op(OP_ATTEND_AT, q2, k2, chosen, 0);
+    memset(&at.u, 0, sizeof at.u);
+    at.u.attend.n_head = at.u.attend.n_kv_head = 1;
+    at.u.attend.dk = at.u.attend.dv = COLS;
+    prog_set_output(&p, put(&p, at));
+    assert_ok(p.status);
+    assert_ok(fuse_prog(&p, FUSE_ROWS, &a, &f));
+    assert_int_equal(f.value[k].rows, ROWS_ALL);
+    assert_int_equal(f.value[k2].rows, ROWS_ALL);
+    const val asked[] = {q, q2, w.out[0], chosen};
+    for (size_t i = 0; i < 4; i++) assert_int_equal(f.value[asked[i]].rows, ROWS_OUT);
     arena_deinit(&a);
 }
 
@@ -287,9 +324,9 @@ static void wrong_shapes_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rewrites_keep_the_result),  cmocka_unit_test(rewrites_do_something),
-        cmocka_unit_test(recurrences_see_every_row), cmocka_unit_test(a_tapped_output_is_selected),
-        cmocka_unit_test(wrong_shapes_are_named),
+        cmocka_unit_test(rewrites_keep_the_result),   cmocka_unit_test(rewrites_do_something),
+        cmocka_unit_test(recurrences_see_every_row),  cmocka_unit_test(a_tapped_output_is_selected),
+        cmocka_unit_test(cached_operands_stay_whole), cmocka_unit_test(wrong_shapes_are_named),
     };
     return cmocka_run_group_tests_name("prog", tests, NULL, NULL);
 }
