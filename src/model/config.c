@@ -380,3 +380,25 @@ const int32_t *config_windows(config *c, int32_t n_layer, int32_t window, int32_
     }
     return w;
 }
+
+bool config_words(config *c, const char *hf, const char *gguf, const char *yes, const char *no,
+                  int32_t n_layer, bool *is_yes)
+{
+    char b[CONFIG_KEY_LEN], at[CONFIG_KEY_LEN + 16], expected[META_TEXT_LEN];
+    meta list = {0}, m;
+    const char *key = config_key(c, hf, gguf, b);
+    if (!key || !meta_get(&c->src->meta, key, &list)) return false;
+    (void)snprintf(expected, sizeof expected, "%s or %s", yes, no);
+    if (list.type != META_ARR || list.u.n < (size_t)n_layer)
+        fail_meta(c, key, &list, "an entry for each layer");
+    for (int32_t i = 0; i < n_layer && c->status == CAIRN_OK; i++) {
+        if (!meta_at(&c->src->meta, &list, (size_t)i, &m)) m.type = META_NULL;
+        const bool truth = c->gguf && (m.type == META_BOOL || m.type == META_INT);
+        is_yes[i] = truth ? (m.type == META_BOOL ? m.u.b : m.u.i != 0)
+                          : m.type == META_STR && str_is(m.u.s, yes);
+        (void)snprintf(at, sizeof at, "%s.%d", key, (int)i);
+        if (!truth && !is_yes[i] && !(m.type == META_STR && str_is(m.u.s, no)))
+            fail_meta(c, at, &m, expected);
+    }
+    return true;
+}

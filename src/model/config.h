@@ -92,4 +92,10 @@ void config_temper(config *c, const rope_params *p, rope_spec *q);
    attention.sliding_window_pattern when present (a period, or one truth a layer).  Else layer i is
    full iff `period` > 0 and (i + 1) % period == 0; period 0: all are windowed. */
 const int32_t *config_windows(config *c, int32_t n_layer, int32_t window, int32_t period, arena *a);
+
+/* A list with one of two words for each layer: yes[i] whether it is `yes`; GGUF: truths.  False: the file
+   has no such list.  Longer lists are fine. */
+bool config_words(config *c, const char *hf, const char *gguf, const char *yes, const char *no,
+                  int32_t n_layer, bool *is_yes);
+
 #endif

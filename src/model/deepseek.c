@@ -1,5 +1,6 @@
 /* DeepSeek-V3 and models of its shape (DeepSeek-AI 2024, "DeepSeek-V3 technical report", section 2.1);
-   Mistral 4 is one (Mistral AI 2026, model card).
+   Mistral 4 is one (Mistral AI 2026, model card), and with an indexer that chooses what attention reads
+   DeepSeek-V3.2 and GLM-5 (indexer.c).
 
    Latent attention: a position leaves one latent c and one rotated key in the cache, which all heads
    share.  Instead of raising c to keys and values for every head, the query is lowered to the latent
@@ -15,6 +16,7 @@
 #include "base/diag.h"
 #include "model/config_moe.h"
 #include "model/decoder.h"
+#include "model/indexer.h"
 
 typedef struct mla_layer {
     const weight *wq; /* or through a latent of its own: */
@@ -27,17 +29,19 @@ typedef struct deepseek {
     decoder d; /* first: decoder_* see it as their own */
     mla_layer *mla;
     int32_t nope, rot, lora, dv;
+    const indexer *index; /* NULL: attention reads everything */
     rope_spec q_rope,
         q_still;   /* of the queries: what rotates, and what only gains by its position */
     bool tempered; /* they do gain */
 } deepseek;
 
-/* What the classes of the two families assume where a file is silent. */
+/* What the classes of the families assume where a file is silent. */
 typedef struct mla_defaults {
     config_defaults base;
-    moe_defaults experts;
+    const moe_defaults *experts;
     int32_t q_lora, kv_lora, nope, dv, n_dense;
     bool mistral;
+    indexer_defaults index; /* n_head 0: none */
 } mla_defaults;
 
 #define L(f)  offsetof(mla_layer, f)
@@ -78,47 +82,78 @@ static const weight_row out_rows[] = {
 #undef HF
 #undef GG
 
-static const mla_defaults deepseek_v3 = {.base = {.n_head = 128,
-                                                  .n_kv_head = 128,
-                                                  .head_dim = 64,
-                                                  .vocab = 129280,
-                                                  .ctx = 4096,
-                                                  .latent = true},
-                                         .experts = {.score = ROUTE_SIGMOID,
-                                                     .n_expert = 256,
-                                                     .k = 8,
-                                                     .ffn = 2048,
-                                                     .normalise = true,
-                                                     .eps = 1e-20f,
-                                                     .n_group = 8,
-                                                     .n_group_used = 4,
-                                                     .scale = 2.5f,
-                                                     .normalise_key = "norm_topk_prob",
-                                                     .gguf_normalises = true},
-                                         .q_lora = 1536,
-                                         .kv_lora = 512,
-                                         .nope = 128,
-                                         .dv = 128,
-                                         .n_dense = 3};
-static const mla_defaults mistral4 = {.base = {.n_head = 32,
-                                               .n_kv_head = 32,
-                                               .head_dim = 128,
-                                               .vocab = 131072,
-                                               .ctx = 1048576,
-                                               .latent = true},
-                                      .experts = {.score = ROUTE_SOFTMAX,
-                                                  .n_expert = 128,
-                                                  .k = 4,
-                                                  .ffn = 2048,
-                                                  .normalise = true,
-                                                  .eps = 1e-20f,
-                                                  .normalise_key = "norm_topk_prob",
-                                                  .gguf_normalises = true},
-                                      .q_lora = 1024,
-                                      .kv_lora = 256,
-                                      .nope = 64,
-                                      .dv = 128,
-                                      .mistral = true};
+static const moe_defaults deepseek_experts = {.score = ROUTE_SIGMOID,
+                                              .n_expert = 256,
+                                              .k = 8,
+                                              .ffn = 2048,
+                                              .normalise = true,
+                                              .eps = 1e-20f,
+                                              .n_group = 8,
+                                              .n_group_used = 4,
+                                              .scale = 2.5f,
+                                              .normalise_key = "norm_topk_prob",
+                                              .gguf_normalises = true};
+static const moe_defaults glm_experts = {.score = ROUTE_SIGMOID,
+                                         .n_expert = 256,
+                                         .k = 8,
+                                         .ffn = 2048,
+                                         .normalise = true,
+                                         .eps = 1e-20f,
+                                         .scale = 2.5f,
+                                         .normalise_key = "norm_topk_prob",
+                                         .gguf_normalises = true};
+static const moe_defaults mistral_experts = {.score = ROUTE_SOFTMAX,
+                                             .n_expert = 128,
+                                             .k = 4,
+                                             .ffn = 2048,
+                                             .normalise = true,
+                                             .eps = 1e-20f,
+                                             .normalise_key = "norm_topk_prob",
+                                             .gguf_normalises = true};
+/* n_head, n_kv_head, head_dim, vocab, ctx */
+static const struct {
+    const char *hf, *gguf;
+    mla_defaults as;
+} kinds[] = {
+    {"deepseek_v3",
+     "deepseek2",
+     {.base = {128, 128, 64, 129280, 4096, .latent = true},
+      .experts = &deepseek_experts,
+      .q_lora = 1536,
+      .kv_lora = 512,
+      .nope = 128,
+      .dv = 128,
+      .n_dense = 3}},
+    {"deepseek_v32",
+     "deepseek32",
+     {.base = {128, 128, 64, 129280, 163840, .latent = true},
+      .experts = &deepseek_experts,
+      .q_lora = 1536,
+      .kv_lora = 512,
+      .nope = 128,
+      .dv = 128,
+      .n_dense = 3,
+      .index = {.n_head = 64}}},
+    {"glm_moe_dsa",
+     "glm-dsa",
+     {.base = {64, 64, 64, 154880, 202752, .eps = 1e-5f, .latent = true},
+      .experts = &glm_experts,
+      .q_lora = 2048,
+      .kv_lora = 512,
+      .nope = 192,
+      .dv = 256,
+      .n_dense = 3,
+      .index = {.n_head = 32, .interleaved = true, .shared = true}}},
+    {"mistral4",
+     "mistral4",
+     {.base = {32, 32, 128, 131072, 1048576, .latent = true},
+      .experts = &mistral_experts,
+      .q_lora = 1024,
+      .kv_lora = 256,
+      .nope = 64,
+      .dv = 128,
+      .mistral = true}},
+};
 
 static cairn_status read_dims(model *m, config *c, const mla_defaults *as, deepseek *s)
 {
@@ -136,6 +171,9 @@ static cairn_status read_dims(model *m, config *c, const mla_defaults *as, deeps
     d[DIM_Q_LORA] = direct ? 0
                            : config_int(c, "q_lora_rank", "attention.q_lora_rank", 1, WIDE,
                                         c->gguf ? 0 : as->q_lora);
+    if (as->index.n_head && !d[DIM_Q_LORA])
+        config_fail(c, "q_lora_rank", "nothing",
+                    "a rank: the indexer's queries come from the latent");
     d[DIM_NOPE] = s->nope;
     d[DIM_KV_LORA] = s->lora;
     d[DIM_KV_A] = s->lora + s->rot;
@@ -172,14 +210,18 @@ static cairn_status read_temper(model *m, config *c, const rope_params *r, deeps
     return c->status;
 }
 
+/* A latent a layer; behind them the keys of the indexers. */
 static cairn_status one_latent(model *m, const deepseek *s, cairn_diag *dg)
 {
-    const size_t n = (size_t)m->shape.n_layer;
-    cache_layer_spec *l = arena_calloc(&m->a, n, sizeof *l);
+    const size_t n = (size_t)m->shape.n_layer, n_index = s->index ? (size_t)s->index->n_own : 0;
+    cache_layer_spec *l = arena_calloc(&m->a, n + n_index, sizeof *l);
     if (!l) return diag_set(dg, CAIRN_E_NOMEM, "cache layout");
     for (size_t i = 0; i < n; i++)
-        l[i] = (cache_layer_spec){.n_kv_head = 1, .dk = s->lora + s->rot, .dv = s->lora};
-    m->cache = (cachespec){m->shape.n_layer, l};
+        l[i] = (cache_layer_spec){
+            .n_kv_head = 1, .dk = s->lora + s->rot, .dv = s->lora, .latent = true};
+    for (size_t i = n; i < n + n_index; i++)
+        l[i] = (cache_layer_spec){.n_kv_head = 1, .dk = s->index->spec.dim};
+    m->cache = (cachespec){(int32_t)(n + n_index), l};
     return CAIRN_OK;
 }
 
@@ -208,7 +250,17 @@ static cairn_status bind_mlp(model *m, deepseek *s, int32_t i, bool sparse, bool
     return weights_bind_experts(&m->w, decoder_expert_rows, DECODER_EXPERT_ROWS, i, l, dg);
 }
 
-/* Rotation, its scale of scores, and what queries gain. */
+static cairn_status bind_index(model *m, config *c, const mla_defaults *as, const rope_params *r,
+                               deepseek *s, cairn_diag *dg)
+{
+    indexer *ix = arena_calloc(&m->a, 1, sizeof *ix);
+    if (!ix) return diag_set(dg, CAIRN_E_NOMEM, "indexer");
+    TRY(indexer_open(m, c, &as->index, r, ix, dg));
+    s->index = ix;
+    return CAIRN_OK;
+}
+
+/* Rotation, its scale of scores, what queries gain, and the indexer, which rotates too. */
 static cairn_status read_rope(model *m, config *c, base_config *b, const mla_defaults *as,
                               deepseek *s, cairn_diag *dg)
 {
@@ -217,11 +269,12 @@ static cairn_status read_rope(model *m, config *c, base_config *b, const mla_def
         config_fail(c, "rope_parameters", "nothing", "the parameters of the rotation");
     rope_params rope = config_rope(c, b, NULL, 10000.0, &m->a);
     rope.dim = s->rot;
-    rope.interleaved = c->gguf || config_bool(c, "rope_interleave", true);
+    rope.interleaved = c->gguf || as->index.n_head || config_bool(c, "rope_interleave", true);
     TRY(c->status);
     s->d.score_scale = score_scale(s, &rope);
     TRY(family_rope(m, &rope, &s->d.rope, dg));
     s->q_rope = s->d.rope;
+    if (as->index.n_head) return bind_index(m, c, as, &rope, s, dg);
     return as->mistral ? read_temper(m, c, &rope, s, dg) : CAIRN_OK;
 }
 
@@ -242,11 +295,12 @@ static cairn_status mla_open(model *m, config *c, const mla_defaults *as, cairn_
     config_only(c, "hidden_act", acts);
     TRY(read_dims(m, c, as, s));
     TRY(read_rope(m, c, &b, as, s, dg));
-    config_moe(c, &as->experts, &m->w, &s->d.route);
+    config_moe(c, as->experts, &m->w, &s->d.route);
     m->w.dim[DIM_SHARED_FFN] = m->w.dim[DIM_EXPERT_FFN] *
                                config_int(c, "n_shared_experts", "expert_shared_count", 1, 256, 1);
-    const bool *sparse =
-        config_sparse_from(c, b.s.n_layer, "first_k_dense_replace", as->n_dense, &m->a);
+    bool *sparse = config_sparse_from(c, b.s.n_layer, "first_k_dense_replace", as->n_dense, &m->a);
+    if (sparse && as->index.n_head)
+        (void)config_words(c, "mlp_layer_types", NULL, "sparse", "dense", b.s.n_layer, sparse);
     TRY(c->status);
     TRY(one_latent(m, s, dg));
     TRY(decoder_bind_head(m, &s->d, b.tied, 0, dg));
@@ -259,17 +313,21 @@ static cairn_status mla_open(model *m, config *c, const mla_defaults *as, cairn_
 
 static cairn_status deepseek_open(model *m, config *c, cairn_diag *dg)
 {
-    return mla_open(m, c, strcmp(c->arch, "mistral4") == 0 ? &mistral4 : &deepseek_v3, dg);
+    size_t k = 0;
+    while (strcmp(c->arch, c->gguf ? kinds[k].gguf : kinds[k].hf) != 0) k++;
+    return mla_open(m, c, &kinds[k].as, dg);
 }
 
+/* *at: the positions that the layer before read, then those of this one; VAL_NONE: all. */
 static val latent_attention(fwd *f, val x, const deepseek *s, const mla_layer *l, const weight *wo,
-                            int32_t n_head)
+                            int32_t n_head, val *at)
 {
     const attention a = {
         .h = {n_head, 1, s->lora + s->rot}, .dv = s->lora, .scale = s->d.score_scale};
     val q = linear(f, x, l->wq_a ? l->wq_a : l->wq);
     if (l->wq_a) {
         q = rms_norm(f, q, l->q_norm, 1e-6f);
+        if (s->index) *at = indexer_choose(f, s->index, x, q, *at);
         q = linear(f, q, l->wq_b);
     }
     const val kv = linear(f, x, l->wkv_a);
@@ -284,7 +342,7 @@ static val latent_attention(fwd *f, val x, const deepseek *s, const mla_layer *l
     q = linear_heads(f, q, l->k_b);
     q_rot = rope(f, q_rot, s->rot, &s->q_rope);
     q = join(f, q, q_rot, n_head);
-    val o = attend(f, q, k, c, &a);
+    val o = attend_latent(f, q, k, *at, &a);
     o = linear_heads(f, o, l->v_b);
     return linear(f, o, wo);
 }
@@ -293,12 +351,12 @@ static val deepseek_forward(fwd *f, const model *m)
 {
     const deepseek *s = m->impl;
     const decoder *d = &s->d;
-    val x = embed(f, d->tok_embed, 1.0f);
+    val x = embed(f, d->tok_embed, 1.0f), at = VAL_NONE;
     tap(f, x, 0);
     for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
         const decoder_layer *L = &d->layer[f->layer];
         val h = rms_norm(f, x, L->attn_norm, d->eps);
-        h = latent_attention(f, h, s, &s->mla[f->layer], L->attn.wo, m->shape.n_head);
+        h = latent_attention(f, h, s, &s->mla[f->layer], L->attn.wo, m->shape.n_head, &at);
         x = add(f, x, h);
         h = rms_norm(f, x, L->mlp_norm, d->eps);
         h = decoder_mlp(f, h, d, L);
@@ -310,6 +368,7 @@ static val deepseek_forward(fwd *f, const model *m)
     return linear(f, x, d->lm_head);
 }
 
-static const char *const hf_types[] = {"deepseek_v3", "mistral4", NULL};
-static const char *const gguf_archs[] = {"deepseek2", "mistral4", NULL};
+static const char *const hf_types[] = {"deepseek_v3", "deepseek_v32", "glm_moe_dsa", "mistral4",
+                                       NULL};
+static const char *const gguf_archs[] = {"deepseek2", "deepseek32", "glm-dsa", "mistral4", NULL};
 const family family_deepseek = {"deepseek", hf_types, gguf_archs, deepseek_open, deepseek_forward};

@@ -49,6 +49,9 @@ typedef enum dim_name {
     DIM_TYPES,     /* of one of token types */
     DIM_DENSE_IN,  /* of a matrix behind the pooling */
     DIM_DENSE_OUT,
+    DIM_INDEX, /* width of an indexer's head */
+    DIM_INDEX_HEADS,
+    DIM_INDEX_Q, /* its heads · their width */
     DIM_COUNT
 } dim_name;
 

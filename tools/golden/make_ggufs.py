@@ -142,6 +142,14 @@ QUANTISED = {
                                        ssm_state_size=16, chunk_size=16, num_hidden_layers=4, n_routed_experts=8, num_experts_per_tok=3,
                                        moe_intermediate_size=32, moe_shared_expert_intermediate_size=48, moe_latent_size=24,
                                        routed_scaling_factor=2.5), {"hybrid_override_pattern": "ME*E"}),
+    "deepseek_v32": ("deepseek_v32", t(num_attention_heads=3, num_key_value_heads=3, num_hidden_layers=3, n_routed_experts=8, num_experts_per_tok=2,
+                                       moe_intermediate_size=32, first_k_dense_replace=1, n_group=2, topk_group=1, q_lora_rank=24, kv_lora_rank=32,
+                                       qk_rope_head_dim=8, qk_nope_head_dim=16, v_head_dim=24, index_n_heads=5, index_head_dim=16, index_topk=9,
+                                       num_nextn_predict_layers=0), {}),
+    "glm_moe_dsa": ("glm_moe_dsa", t(num_attention_heads=4, num_key_value_heads=4, num_hidden_layers=4, n_routed_experts=6, num_experts_per_tok=2,
+                                     moe_intermediate_size=32, first_k_dense_replace=1, q_lora_rank=24, kv_lora_rank=32, qk_rope_head_dim=8,
+                                     qk_nope_head_dim=16, v_head_dim=24, index_n_heads=6, index_head_dim=24, index_topk=12,
+                                     indexer_types=["full", "shared", "full", "shared"], num_nextn_predict_layers=0), {}),
 }
 
 

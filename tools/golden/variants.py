@@ -163,4 +163,25 @@ FAMILIES = {
     "nemotron_h_moe": ("nemotron_h", c(head_dim=16, hybrid_override_pattern="EM*E", mamba_num_heads=8, mamba_head_dim=8, n_groups=1, ssm_state_size=16,
                                        chunk_size=16, n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=48,
                                        moe_shared_expert_intermediate_size=64)),
+    "deepseek_v32_odd": ("deepseek_v32", c(
+        num_attention_heads=3, num_key_value_heads=3, num_hidden_layers=3, q_lora_rank=24, kv_lora_rank=40, qk_nope_head_dim=12, qk_rope_head_dim=8,
+        v_head_dim=20, n_routed_experts=6, num_experts_per_tok=3, n_shared_experts=2, moe_intermediate_size=24, n_group=1, topk_group=1,
+        first_k_dense_replace=0, index_topk=3, index_head_dim=20, index_n_heads=7, norm_topk_prob=False, attention_bias=True,
+        rope_parameters=rope("yarn", factor=4.0, original_max_position_embeddings=64, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=0.7))),
+    "deepseek_v32_dense": ("deepseek_v32", c(  # nothing is left out
+        num_key_value_heads=4, num_hidden_layers=3, q_lora_rank=32, kv_lora_rank=32, qk_nope_head_dim=16, qk_rope_head_dim=16, v_head_dim=16,
+        n_routed_experts=8, num_experts_per_tok=2, moe_intermediate_size=48, n_group=4, topk_group=2, first_k_dense_replace=1, index_topk=64,
+        index_head_dim=32, index_n_heads=4)),
+    "glm_moe_dsa_shared": ("glm_moe_dsa", c(
+        num_attention_heads=6, num_key_value_heads=6, num_hidden_layers=5, q_lora_rank=32, kv_lora_rank=24, qk_nope_head_dim=24, qk_rope_head_dim=8,
+        v_head_dim=16, n_routed_experts=8, num_experts_per_tok=2, moe_intermediate_size=48, index_topk=10, index_head_dim=8, index_n_heads=9,
+        mlp_layer_types=["sparse", "dense", "sparse", "dense", "sparse"], indexer_types=["full", "shared", "shared", "full", "shared"])),
+    "glm_moe_dsa_pattern": ("glm_moe_dsa", c(
+        num_key_value_heads=4, q_lora_rank=32, kv_lora_rank=32, qk_nope_head_dim=16, qk_rope_head_dim=16, v_head_dim=16, n_routed_experts=4,
+        num_experts_per_tok=2, moe_intermediate_size=48, first_k_dense_replace=2, index_topk=5, index_head_dim=32, index_n_heads=1,
+        tie_word_embeddings=True, index_topk_pattern="FSFS"), {"indexer_types": None, "mlp_layer_types": None}),
+    "glm_moe_dsa_every": ("glm_moe_dsa", c(
+        num_key_value_heads=4, q_lora_rank=32, kv_lora_rank=32, qk_nope_head_dim=16, qk_rope_head_dim=16, v_head_dim=16, n_routed_experts=4,
+        num_experts_per_tok=2, moe_intermediate_size=48, first_k_dense_replace=1, index_topk=8, index_head_dim=32, index_n_heads=6,
+        index_topk_freq=3, index_skip_topk_offset=1), {"indexer_types": None}),
 }
