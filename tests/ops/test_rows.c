@@ -70,10 +70,6 @@ static float want_layer_norm_wide(const float *a, const float *b, int32_t row, i
 {
     return i / GROUP % 2 ? want_layer_norm_by(a, i, gain + GROUP) : want_layer_norm(a, b, row, i);
 }
-static float want_layer_norm_bias(const float *a, const float *b, int32_t row, int32_t i)
-{
-    return want_layer_norm(a, b, row, i) + gain[i % GROUP];
-}
 static float want_add(const float *a, const float *b, int32_t row, int32_t i)
 {
     (void)row;
