@@ -188,6 +188,46 @@ static cairn_status tokenize(call *c, size_t i, cairn_str prompt, cairn_str text
     return set_text(c, i, c->own[i], dg);
 }
 
+/* Whether the tokenizer makes the same of a piece in ASCII capitals. */
+static cairn_status lowers_piece(const cairn_text *t, cairn_str piece, bool *lowers, cairn_diag *dg)
+{
+    enum { LONGEST = 64 };
+    char capitals[LONGEST];
+    cairn_ids ids[2] = {{0}, {0}};
+    cairn_status st = CAIRN_OK;
+    if (piece.len > LONGEST) return CAIRN_OK;
+    for (size_t i = 0; i < piece.len; i++) {
+        const char c = piece.ptr[i];
+        capitals[i] = c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+    }
+    TRY_GOTO(cairn_text_tokenize(t, piece, 0, &ids[0], dg), out);
+    TRY_GOTO(cairn_text_tokenize(t, (cairn_str){capitals, piece.len}, 0, &ids[1], dg), out);
+    *lowers =
+        ids[0].len == ids[1].len &&
+        (ids[0].len == 0 || memcmp(ids[0].ptr, ids[1].ptr, ids[0].len * sizeof *ids[0].ptr) == 0);
+out:
+    cairn_ids_free(&ids[0]);
+    cairn_ids_free(&ids[1]);
+    return st;
+}
+
+/* Where do_lower_case is true, sentence-transformers puts a step before a tokenizer that does not lower
+   by itself; we have none.  Some pieces with letters tell which it is. */
+static cairn_status check_case(const call *c, cairn_diag *dg)
+{
+    enum { PIECES = 2000 };
+    const cairn_text *t = c->m->text;
+    const int32_t n = min_i32(PIECES, cairn_text_vocab(t));
+    bool lowers = true;
+    for (int32_t i = 0; c->m->m->pool.lowered && lowers && i < n; i++)
+        TRY(lowers_piece(t, cairn_text_piece(t, i), &lowers, dg));
+    if (lowers) return CAIRN_OK;
+    return diag_set(dg, CAIRN_E_UNSUPPORTED,
+                    "%s: do_lower_case: found true beside a tokenizer that tells cases apart; "
+                    "expected one that lowers by itself",
+                    c->m->m->src->path);
+}
+
 static cairn_status tokenize_all(call *c, const cairn_str *texts, cairn_diag *dg)
 {
     cairn_str prompt;
@@ -195,6 +235,7 @@ static cairn_status tokenize_all(call *c, const cairn_str *texts, cairn_diag *dg
     cairn_status st = CAIRN_OK;
     buf joined;
     if (!c->m->text) return diag_set(dg, CAIRN_E_NOTFOUND, "the model has no tokenizer");
+    TRY(check_case(c, dg));
     TRY(choose_prompt(c, &prompt, dg));
     TRY(prompt_len(c, prompt, &skip, dg));
     c->own = mem_calloc(c->n + 1, sizeof *c->own, MEM_ENGINE);

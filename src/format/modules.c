@@ -303,7 +303,7 @@ static cairn_status read_length(reader *r)
 {
     static const struct {
         const char *file, *key;
-        bool lowers; /* do_lower_case means this library's own step */
+        bool lowers; /* do_lower_case is this library's */
     } places[] = {{"sentence_bert_config.json", "max_seq_length", true},
                   {"sentence_roberta_config.json", "max_seq_length", true},
                   {"sentence_xlm-roberta_config.json", "max_seq_length", true},
@@ -320,9 +320,7 @@ static cairn_status read_length(reader *r)
             st = in_file(r, json_want_bool(v, "do_lower_case", &lower, r->dg));
         json_free(doc);
         TRY(st);
-        if (lower)
-            return wrong(r, "do_lower_case", STR_LIT("true"),
-                         "false: tokenizers lower by themselves");
+        r->p->lowered |= lower;
         if (n < NO_LENGTH) r->p->max_ids = n < LONGEST ? (int32_t)n : LONGEST;
     }
     return CAIRN_OK;

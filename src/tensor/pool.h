@@ -38,8 +38,9 @@ typedef struct pool_spec {
     int32_t n_dense;
     pool_dense dense[POOL_DENSE_MAX];
     bool normalise;
-    int32_t max_ids;                  /* of a text; 0: as many as the model has positions */
-    int32_t n_dim;                    /* elements kept, the first ones; 0: all */
+    bool lowered;    /* texts are meant in lower case, which the tokenizer must see to */
+    int32_t max_ids; /* of a text; 0: as many as the model has positions */
+    int32_t n_dim;   /* elements kept, the first ones; 0: all */
     int32_t n_prompt, default_prompt; /* -1: none */
     const pool_prompt *prompt;
 } pool_spec;

@@ -2,6 +2,7 @@
 import json
 import math
 import os
+import shutil
 import sys
 
 import pytest
@@ -137,3 +138,16 @@ def test_a_model_that_generates_embeds_too(tmp_path):
     put(m, "text", "w1 w2")
     (line,) = embed(m, "-f", m + "/text")
     assert len(json.loads(line)) == 64
+
+
+def test_lower_case_is_the_tokenizers_matter(model, tmp_path):
+    """do_lower_case is nothing to do where the tokenizer lowers, and refused where it does not."""
+    m = str(tmp_path / "m")
+    shutil.copytree(model, m)
+    for name in ("w1", "W1"):
+        put(m, name, name)
+    put(m, "sentence_bert_config.json", {"max_seq_length": 12, "do_lower_case": True})
+    refused(run("embed", m, "-f", m + "/w1"), "do_lower_case: found true", "expected")
+    put(m, "tokenizer.json", {**TOKENIZER, "normalizer": {"type": "Lowercase"}})
+    a, b = (run("embed", m, "-f", m + "/" + name) for name in ("w1", "W1"))
+    assert a.code == 0 and a.out == b.out, (a.err, b.err)

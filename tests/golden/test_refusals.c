@@ -172,7 +172,6 @@ static const refusal embedding_cases[] = {
     {"bert:modules.json", "type", "\"x.LSTM\"", "0.type: found LSTM; expected a Transformer"},
     {"bert:2_Normalize/config.json", "module_input_name", "\"token_embeddings\"",
      "module_input_name: found token_embeddings"},
-    {"bert:sentence_bert_config.json", "do_lower_case", "true", "do_lower_case: found true"},
     {"bert:sentence_bert_config.json", "max_seq_length", "0", "`max_seq_length` must be"},
     {"bert:config_sentence_transformers.json", "default_prompt_name", "\"nope\"",
      "default_prompt_name: found nope"},

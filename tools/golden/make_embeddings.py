@@ -179,7 +179,7 @@ def make_texts(d, settings, most, texts):
     tok.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
     transformers.PreTrainedTokenizerFast(tokenizer_object=tok, unk_token="[UNK]", pad_token="[PAD]", cls_token="[CLS]", sep_token="[SEP]",
                                          mask_token="[MASK]", model_max_length=320).save_pretrained(d)
-    json.dump(dict(max_seq_length=most, do_lower_case=False), open(os.path.join(d, "sentence_bert_config.json"), "w"), indent=2)
+    json.dump(dict(max_seq_length=most, do_lower_case=True), open(os.path.join(d, "sentence_bert_config.json"), "w"), indent=2)
     json.dump(settings, open(os.path.join(d, "config_sentence_transformers.json"), "w"), indent=2)
     json.dump([dict(text=t, prompt_name=p) for t, p in texts], open(os.path.join(d, "texts.json"), "w"), indent=2)
     model = SentenceTransformer(d, device="cpu", model_kwargs=dict(dtype=torch.float32, attn_implementation="eager"))
