@@ -189,6 +189,27 @@ bool config_bool(config *c, const char *hf, bool otherwise)
     return otherwise;
 }
 
+bool config_named(config *c, const char *hf, int32_t n, bool *mark)
+{
+    char key[CONFIG_KEY_LEN];
+    meta list, m = {0};
+    if (c->status != CAIRN_OK || c->gguf || !meta_get(&c->src->meta, hf, &list)) return false;
+    if (list.type == META_NULL) return false;
+    if (list.type != META_ARR) {
+        fail_meta(c, hf, &list, "a list of numbers");
+        return false;
+    }
+    for (size_t i = 0; i < list.u.n; i++) {
+        if (!meta_at(&c->src->meta, &list, i, &m) || m.type != META_INT) {
+            (void)snprintf(key, sizeof key, "%s.%zu", hf, i);
+            fail_meta(c, key, &m, "a number");
+            return false;
+        }
+        if (m.u.i >= 0 && m.u.i < n) mark[m.u.i] = true;
+    }
+    return true;
+}
+
 cairn_str config_str(config *c, const char *hf, const char *gguf)
 {
     char b[CONFIG_KEY_LEN];

@@ -35,6 +35,8 @@ double config_num_at(config *c, const char *hf, const char *gguf, int32_t i, int
                      double hi, double otherwise);
 double config_need_num(config *c, const char *hf, const char *gguf, double lo, double hi);
 bool config_bool(config *c, const char *hf, bool otherwise);
+/* Marks those of [0, n) that the list of numbers `hf` of config.json names; false: there is no list. */
+bool config_named(config *c, const char *hf, int32_t n, bool *mark);
 /* Found string, or "" . */
 cairn_str config_str(config *c, const char *hf, const char *gguf);
 bool config_has(config *c, const char *hf, const char *gguf);

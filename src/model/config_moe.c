@@ -97,18 +97,14 @@ bool *config_sparse_step(config *c, int32_t n_layer, arena *a)
 {
     const int32_t every = config_int(c, "decoder_sparse_step", NULL, 1, 1 << 12, 1);
     bool *sparse = arena_calloc(a, (size_t)n_layer, sizeof *sparse);
-    meta list, m;
-    if (!sparse && c->status == CAIRN_OK) c->status = diag_set(c->dg, CAIRN_E_NOMEM, "layers");
-    for (int32_t i = 0; sparse && i < n_layer; i++) sparse[i] = c->gguf || (i + 1) % every == 0;
-    if (c->gguf || !sparse || !meta_get(&c->src->meta, "mlp_only_layers", &list)) return sparse;
-    if (list.type == META_NULL) return sparse;
-    for (size_t i = 0; list.type == META_ARR && i < list.u.n; i++) {
-        if (!meta_at(&c->src->meta, &list, i, &m) || m.type != META_INT) break;
-        if (m.u.i >= 0 && m.u.i < n_layer) sparse[m.u.i] = false;
-        if (i + 1 == list.u.n) return sparse;
+    bool *dense = arena_calloc(a, (size_t)n_layer, sizeof *dense);
+    if (!sparse || !dense) {
+        if (c->status == CAIRN_OK) c->status = diag_set(c->dg, CAIRN_E_NOMEM, "layers");
+        return NULL;
     }
-    if (list.type != META_ARR || list.u.n)
-        config_fail(c, "mlp_only_layers", "another thing", "a list of layer numbers");
+    (void)config_named(c, "mlp_only_layers", n_layer, dense);
+    for (int32_t i = 0; i < n_layer; i++)
+        sparse[i] = c->gguf || ((i + 1) % every == 0 && !dense[i]);
     return sparse;
 }
 

@@ -85,14 +85,15 @@ static const weight_row conv_rows[] = {
 #undef AT
 #undef FF
 
-static const config_defaults base = {.n_head = 32,
-                                     .n_kv_head = 8,
-                                     .vocab = 65536,
-                                     .ctx = 128000,
-                                     .tied = true,
-                                     .eps = 1e-5f,
-                                     .eps_key = "norm_eps",
-                                     .by_layer = true};
+static const config_defaults dense_base = {.n_head = 32,
+                                           .n_kv_head = 8,
+                                           .vocab = 65536,
+                                           .ctx = 128000,
+                                           .tied = true,
+                                           .eps = 1e-5f,
+                                           .eps_key = "norm_eps",
+                                           .ffn = 12288,
+                                           .by_layer = true};
 static const moe_defaults experts_of = {.score = ROUTE_SIGMOID,
                                         .n_expert = 32,
                                         .k = 4,
@@ -106,25 +107,20 @@ static const uint8_t *kinds(config *c, int32_t n_layer, arena *a)
 {
     static const kind_word words[] = {
         {"conv", LAYER_STATE}, {"full_attention", LAYER_KEYS}, {NULL, 0}};
-    meta list, m;
     if (c->gguf) return config_kinds_by_heads(c, n_layer, a);
     const uint8_t *said = config_kinds(c, "layer_types", words, n_layer, a);
     if (said || c->status != CAIRN_OK) return said;
-    if (!meta_get(&c->src->meta, "full_attn_idxs", &list))
-        return config_kinds_all(c, LAYER_KEYS, n_layer, a);
+    bool *attends = arena_calloc(a, (size_t)n_layer, sizeof *attends);
     uint8_t *kind = arena_alloc(a, (size_t)n_layer);
-    if (kind) memset(kind, LAYER_STATE, (size_t)n_layer);
-    for (size_t i = 0; kind && i < list.u.n; i++) {
-        if (list.type != META_ARR || !meta_at(&c->src->meta, &list, i, &m) || m.type != META_INT ||
-            m.u.i < 0 || m.u.i >= n_layer)
-            config_fail(c, "full_attn_idxs", "another thing", "a list of layer numbers");
-        else
-            kind[m.u.i] = LAYER_KEYS;
-    }
+    if (!attends || !kind) return NULL;
+    const bool listed = config_named(c, "full_attn_idxs", n_layer, attends);
+    for (int32_t i = 0; i < n_layer; i++)
+        kind[i] = !listed || attends[i] ? LAYER_KEYS : LAYER_STATE;
     return kind;
 }
 
-/* The width that block_auto_adjust_ff_dim makes of the config's. */
+/* The width that block_auto_adjust_ff_dim makes of the config's; a multiplier of null leaves two thirds
+   as they are, as transformers does (llama.cpp's converter rounds them too). */
 static int32_t mlp_width(config *c, const base_config *b)
 {
     const int32_t wide = 1 << 20;
@@ -133,8 +129,11 @@ static int32_t mlp_width(config *c, const base_config *b)
     const double by = config_num(c, "block_ffn_dim_multiplier", NULL, 1e-3, 1e3, 1.0);
     const int32_t of = config_int(c, "block_multiple_of", NULL, 1, wide, 256);
     n = 2 * n / 3;
-    if (config_null(c, "block_ffn_dim_multiplier") || c->status != CAIRN_OK) return n;
-    return ((int32_t)(by * n) + of - 1) / of * of;
+    if (!config_null(c, "block_ffn_dim_multiplier") && c->status == CAIRN_OK)
+        n = ((int32_t)(by * n) + of - 1) / of * of;
+    if (n < 1 || n > wide)
+        config_misfit(c, "block_ff_dim", NULL, n, "1 to %d once it is adjusted", (int)wide);
+    return n;
 }
 
 static cairn_status bind_layer(model *m, lfm2 *s, int32_t i, bool attends, bool sparse, bool biased,
@@ -168,6 +167,8 @@ static cairn_status bind_all(model *m, config *c, lfm2 *s, const uint8_t *kind, 
 static cairn_status lfm2_open(model *m, config *c, cairn_diag *dg)
 {
     const bool moe = str_is(str_of(c->arch), "lfm2_moe") || str_is(str_of(c->arch), "lfm2moe");
+    config_defaults base = dense_base;
+    if (moe) base.ffn = 7168;
     base_config b = config_base(c, &base);
     lfm2 *s = arena_calloc(&m->a, 1, sizeof *s);
     decoder *d;
@@ -182,8 +183,10 @@ static cairn_status lfm2_open(model *m, config *c, cairn_diag *dg)
     m->w.dim[DIM_IN] = 3 * b.s.hidden;
     m->w.dim[DIM_KERNEL] = c->gguf ? config_need_int(c, NULL, "shortconv.l_cache", 2, CONV_MAX_ROWS)
                                    : config_int(c, "conv_L_cache", NULL, 2, CONV_MAX_ROWS, 3);
-    *(c->gguf ? &m->w.may_bias : &m->w.need_bias) =
-        c->gguf || config_bool(c, "conv_bias", false) ? W_BIAS_CONV : 0;
+    if (c->gguf)
+        m->w.may_bias = W_BIAS_CONV;
+    else
+        m->w.need_bias = config_bool(c, "conv_bias", false) ? W_BIAS_CONV : 0;
     const uint8_t *kind = kinds(c, b.s.n_layer, &m->a);
     const rope_params rope = config_rope(c, &b, NULL, 1000000.0, &m->a);
     if (moe) config_moe(c, &experts_of, &m->w, &s->d.route);

@@ -184,4 +184,7 @@ FAMILIES = {
         num_key_value_heads=4, q_lora_rank=32, kv_lora_rank=32, qk_nope_head_dim=16, qk_rope_head_dim=16, v_head_dim=16, n_routed_experts=4,
         num_experts_per_tok=2, moe_intermediate_size=48, first_k_dense_replace=1, index_topk=8, index_head_dim=32, index_n_heads=6,
         index_topk_freq=3, index_skip_topk_offset=1), {"indexer_types": None}),
+    # As the first LFM2 configs are spelled.
+    "lfm2_first": ("lfm2", c(num_hidden_layers=3, layer_types=["conv", L4, "conv"], intermediate_size=192, block_multiple_of=32),
+                   dict(block_ff_dim=192, intermediate_size=None, layer_types=None, full_attn_idxs=[1])),
 }
