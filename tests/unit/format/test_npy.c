@@ -85,10 +85,10 @@ static void errors(void **state)
     cairn_diag dg = {0};
 
     (void)state;
-    assert_int_equal(npy_write_f32("/nonexistent/x.npy", &x, &one, 1, &dg), CAIRN_E_IO);
-    assert_says(&dg, "/nonexistent/x.npy: opening for writing");
-    assert_int_equal(npy_write_f32("/nonexistent/x.npy", &x, big, 2, &dg), CAIRN_E_ARG);
-    assert_int_equal(npz_write_top("/nonexistent/x.npz", NULL, &x, &x, 1 << 20, 1 << 20, &dg),
+    assert_int_equal(npy_write_f32("/dev/null/x.npy", &x, &one, 1, &dg), CAIRN_E_IO);
+    assert_says(&dg, "/dev/null/x.npy: opening for writing");
+    assert_int_equal(npy_write_f32("/dev/null/x.npy", &x, big, 2, &dg), CAIRN_E_ARG);
+    assert_int_equal(npz_write_top("/dev/null/x.npz", NULL, &x, &x, 1 << 20, 1 << 20, &dg),
                      CAIRN_E_LIMIT);
     if (access("/dev/full", W_OK) == 0) {
         /* the header alone fits the stream's buffer: the error comes when it is closed */
