@@ -60,15 +60,29 @@ static void keep_best(const float *x, sink *s, int32_t *ids, float *best)
     }
 }
 
+static bool all_finite(const float *x, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++)
+        if (!isfinite(x[i])) return false;
+    return true;
+}
+
+static cairn_status not_finite(const char *model, int64_t pos, cairn_diag *dg)
+{
+    return diag_set(dg, CAIRN_E_CORRUPT,
+                    "%s: logits of position %lld are not finite; expected finite weights and "
+                    "parameters",
+                    model, (long long)pos);
+}
+
 static bool take_row(void *ctx, int32_t pos, const float *logits)
 {
     sink *s = ctx;
     const size_t p = (size_t)pos, k = (size_t)s->top;
-    for (int32_t i = 0; i < s->vocab; i++)
-        if (!isfinite(logits[i])) {
-            s->bad_pos = pos;
-            return false;
-        }
+    if (!all_finite(logits, s->vocab)) {
+        s->bad_pos = pos;
+        return false;
+    }
     if (s->top) {
         keep_best(logits, s, s->ids + p * k, s->logits + p * k);
         s->lse[p] = (float)log_sum_exp(logits, s->vocab);
@@ -159,10 +173,7 @@ int cmd_logits(const command *c, int argc, char **argv)
     TRY_GOTO(sink_init(&s, ids.len, vocab_of(m), (int32_t)top, &dg), out);
     TRY_GOTO(cairn_score(m, ids.ptr, ids.len, &so, take_row, &s, &dg), out);
     st = s.bad_pos < 0 ? write_logits(&s, ids.len, out_path, &dg)
-                       : diag_set(&dg, CAIRN_E_CORRUPT,
-                                  "%s: logits of position %d are not finite; expected finite "
-                                  "weights and parameters",
-                                  words.word[0], (int)s.bad_pos);
+                       : not_finite(words.word[0], s.bad_pos, &dg);
 out:
     sink_deinit(&s);
     cairn_ids_free(&ids);
@@ -174,13 +185,18 @@ typedef struct tally {
     const int32_t *ids; /* of the window */
     size_t n;
     int32_t vocab;
-    double nll; /* sum */
+    int32_t bad_pos; /* of the window: its logits are not finite; -1: none */
+    double nll;      /* sum */
     uint64_t scored;
 } tally;
 
 static bool add_row(void *ctx, int32_t pos, const float *logits)
 {
     tally *t = ctx;
+    if (!all_finite(logits, t->vocab)) {
+        t->bad_pos = pos;
+        return false;
+    }
     if ((size_t)pos + 1 >= t->n) return true;
     t->nll += log_sum_exp(logits, t->vocab) - (double)logits[t->ids[pos + 1]];
     t->scored++;
@@ -189,8 +205,8 @@ static bool add_row(void *ctx, int32_t pos, const float *logits)
 
 /* Windows of the context, half of each overlapping: every token but the first is scored once, with at
    least half a window before it where there is as much. */
-static cairn_status score_windows(cairn_model *m, const cairn_ids *ids, size_t window, tally *t,
-                                  cairn_diag *dg)
+static cairn_status score_windows(const char *name, cairn_model *m, const cairn_ids *ids,
+                                  size_t window, tally *t, cairn_diag *dg)
 {
     cairn_score_opts o;
     size_t scored_to = 1; /* tokens before this index are done */
@@ -201,6 +217,7 @@ static cairn_status score_windows(cairn_model *m, const cairn_ids *ids, size_t w
         t->n = n;
         o.first = (int32_t)(scored_to - 1 - at);
         TRY(cairn_score(m, t->ids, n, &o, add_row, t, dg));
+        if (t->bad_pos >= 0) return not_finite(name, (int64_t)at + t->bad_pos, dg);
         scored_to = at + n;
     }
     return CAIRN_OK;
@@ -271,7 +288,7 @@ int cmd_score(const command *c, int argc, char **argv)
     cairn_ids ids = {0};
     cairn_model_info info;
     cairn_model_opts o;
-    tally t = {0};
+    tally t = {.bad_pos = -1};
     cairn_model_opts_init(&o);
     cairn_model_info_init(&info);
     o.n_threads = (int32_t)threads;
@@ -281,7 +298,7 @@ int cmd_score(const command *c, int argc, char **argv)
     cairn_model_get_info(m, &info);
     t.vocab = info.vocab;
     const int32_t window = ctx && ctx < info.ctx_train ? (int32_t)ctx : info.ctx_train;
-    TRY_GOTO(score_windows(m, &ids, (size_t)window, &t, &dg), out);
+    TRY_GOTO(score_windows(words.word[0], m, &ids, (size_t)window, &t, &dg), out);
     st = print_score(&t, json, &dg);
 out:
     cairn_ids_free(&ids);

@@ -2,12 +2,15 @@
    that the figures are those of the model and the machine. */
 #include "engine/forward.h"
 
+#include <math.h>
+
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/diag.h"
 #include "base/num.h"
 #include "base/rng.h"
 #include "cairn/engine.h"
+#include "engine/guard.h"
 #include "engine/step.h"
 
 typedef struct bench {
@@ -18,15 +21,29 @@ typedef struct bench {
     seq_id *seq; /* [batch] */
 } bench;
 
-static cairn_status check(const cairn_bench_opts *o, cairn_diag *dg)
+static cairn_status check(const model *m, const cairn_bench_opts *o, cairn_diag *dg)
 {
+    const int32_t ctx = guard_model_ctx(m);
     if (o->batch < 1 || o->batch > CAIRN_MAX_SEQS)
         return diag_set(dg, CAIRN_E_ARG, "batch of %d; expected 1 to %d", o->batch, CAIRN_MAX_SEQS);
-    if (o->n_prompt < 0 || o->n_decode < 0 || o->depth < 0 || o->depth > CAIRN_MAX_CTX ||
-        max_i32(o->n_prompt, o->n_decode) > CAIRN_MAX_CTX - o->depth)
+    if (o->n_prompt < 0 || o->n_decode < 0 || o->depth < 0 || o->depth > ctx ||
+        max_i32(o->n_prompt, o->n_decode) > ctx - o->depth)
         return diag_set(dg, CAIRN_E_ARG,
-                        "prompt %d, decode %d, depth %d; expected 0 to %d positions in all",
-                        o->n_prompt, o->n_decode, o->depth, CAIRN_MAX_CTX);
+                        "%s: found prompt %d, decode %d, depth %d; expected the depth and either "
+                        "of them within the context of %d",
+                        m->src->path, o->n_prompt, o->n_decode, o->depth, ctx);
+    return CAIRN_OK;
+}
+
+/* Arithmetic on NaN has another speed, and no use. */
+static cairn_status check_logits(const bench *b, cairn_diag *dg)
+{
+    const float *logits = stepper_logits(b->s, 0);
+    for (int32_t i = 0; i < b->m->shape.vocab; i++)
+        if (!isfinite(logits[i]))
+            return diag_set(dg, CAIRN_E_CORRUPT,
+                            "%s: logits are not finite; expected finite weights and parameters",
+                            b->m->src->path);
     return CAIRN_OK;
 }
 
@@ -75,7 +92,7 @@ static cairn_status warm_up(bench *b, cairn_diag *dg)
     TRY(open_all(b, 1, dg));
     decode(b, 0, 1);
     close_all(b);
-    return CAIRN_OK;
+    return check_logits(b, dg);
 }
 
 static cairn_status time_phase(bench *b, int32_t n, void (*phase)(bench *, int32_t, int32_t),
@@ -91,15 +108,15 @@ static cairn_status time_phase(bench *b, int32_t n, void (*phase)(bench *, int32
     phase(b, b->o.depth, n);
     *tps = (double)n * b->o.batch / (clock_s() - t0);
     close_all(b);
-    return CAIRN_OK;
+    return check_logits(b, dg);
 }
 
 cairn_status measure_speed(const model *m, const cairn_bench_opts *o, double *prefill_tps,
                            double *decode_tps, cairn_diag *dg)
 {
     cairn_status st = CAIRN_OK;
-    TRY(check(o, dg));
     TRY(model_check_head(m, "to measure", dg));
+    TRY(check(m, o, dg));
     bench b = {.m = m, .o = *o};
     const int32_t len = max_i32(1, o->depth + max_i32(o->n_prompt, o->n_decode));
     const stepper_opts so = {.max_rows = max_i32(o->batch, min_i32(STEP_ROWS, len)),

@@ -204,8 +204,10 @@ static cairn_status make_reference(check *c, cairn_diag *dg)
     TRY(forward_score(c->m, c->ids, (size_t)c->n, &o, keep, c, dg));
     for (size_t i = 0; i < c->ref_bytes / sizeof(float); i++)
         if (!isfinite(c->ref[i]))
-            return diag_set(dg, CAIRN_E_INTERNAL, "logit %zu of position %zu is not finite",
-                            i % vocab, i / vocab + (size_t)c->first);
+            return diag_set(dg, CAIRN_E_CORRUPT,
+                            "%s: logit %zu of position %zu is not finite; expected finite weights "
+                            "and parameters",
+                            c->m->src->path, i % vocab, i / vocab + (size_t)c->first);
     return CAIRN_OK;
 }
 

@@ -231,6 +231,16 @@ def test_messages_name_the_model(model):
     nan[-4:] = struct.pack("<f", float("nan"))
     put(model, "model.safetensors", bytes(nan))
     refused(run("run", model, "--raw", "-p", "w1"), "m: logits of position 1 are not finite")
+    put(model, "ids.json", "[1, 2]")
+    text = put(model, "text", "w1 w2 w3")
+    for words in (["score", model, "-f", text], ["bench", model, "-p", 8, "-n", 2, "-r", 1],
+                  ["check-numerics", model, "--ids", ids], ["logits", model, "--ids", ids, "--out", model / "x.npy"]):
+        refused(run(*words, "-t", 1), "m: logit", "not finite; expected finite weights")
+
+
+def test_a_bench_beyond_the_context(model):
+    refused(run("bench", model, "-p", 100000, "-t", 1),
+            "m: found prompt 100000, decode 128, depth 0; expected", "the context of 128")
 
 
 def test_a_bench_of_nothing(model):

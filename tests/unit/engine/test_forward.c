@@ -126,8 +126,8 @@ static void numerics(void **state)
     sim_model_close(&sim);
 
     open_sim(5, SIM_NAN);
-    assert_int_equal(numerics_check(&sim.m, ids, N, 1, NULL, NULL, &r, &dg), CAIRN_E_INTERNAL);
-    assert_says(&dg, "not finite");
+    assert_int_equal(numerics_check(&sim.m, ids, N, 1, NULL, NULL, &r, &dg), CAIRN_E_CORRUPT);
+    assert_says(&dg, "sim: logit 0 of position");
     sim_model_close(&sim);
 }
 
@@ -144,6 +144,17 @@ static void speed(void **state)
     assert_true(p == 0 && d > 0);
     o.batch = 0;
     assert_int_equal(measure_speed(&sim.m, &o, &p, &d, NULL), CAIRN_E_ARG);
+    const int32_t ctx = sim.m.shape.ctx_train;
+    cairn_diag dg;
+    o = (cairn_bench_opts){sizeof o, 1, ctx - 6, 7, 1};
+    assert_int_equal(measure_speed(&sim.m, &o, &p, &d, &dg), CAIRN_E_ARG);
+    assert_says(&dg, "sim: found prompt 1, decode");
+    sim_model_close(&sim);
+
+    open_sim(6, SIM_NAN);
+    o = (cairn_bench_opts){sizeof o, 700, 5, 33, 3};
+    assert_int_equal(measure_speed(&sim.m, &o, &p, &d, &dg), CAIRN_E_CORRUPT);
+    assert_says(&dg, "sim: logits are not finite");
     sim_model_close(&sim);
 }
 
