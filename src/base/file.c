@@ -266,7 +266,9 @@ static cairn_status make_dirs(char *path, cairn_diag *dg)
         if (*p != '/' && *p != '\0') continue;
         const char c = *p;
         *p = '\0';
-        const bool ok = mkdir(path, 0700) == 0 || file_is_dir(path);
+        const int e = mkdir(path, 0700) == 0 ? 0 : errno;
+        const bool ok = e == 0 || file_is_dir(path); /* which sets errno anew */
+        errno = e;
         const cairn_status st = ok ? CAIRN_OK : io_error(dg, path, "create");
         *p = c;
         if (!ok || c == '\0') return st;

@@ -196,6 +196,16 @@ static void odd_files_are_refused(void **state)
     buf_deinit(&b);
 }
 
+/* Nobody may make a folder in /sys, not even root. */
+static void says_why_no_folder_was_made(void **state)
+{
+    (void)state;
+    cairn_diag dg;
+    assert_int_equal(path_make_dirs("/sys/cairn-none/deeper", &dg), CAIRN_E_IO);
+    assert_says(&dg, "/sys/cairn-none: cannot create: ");
+    assert_null(strstr(dg.message, "No such file"));
+}
+
 static void joins_paths(void **state)
 {
     (void)state;
@@ -279,6 +289,7 @@ int main(void)
         IN_FOLDER(makes_the_cache_folder),
         IN_FOLDER(memory_may_fail),
         IN_FOLDER(odd_files_are_refused),
+        cmocka_unit_test(says_why_no_folder_was_made),
         cmocka_unit_test(joins_paths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
