@@ -77,3 +77,12 @@ def test_a_device_stays_one(model):
                     *more), "/dev/full: ")
     assert run("logits", model, "--ids", model + "/ids.json", "--out", "/dev/null").code == 0
     assert os.path.exists("/dev/full") and not os.path.isfile("/dev/null")
+
+
+def test_a_file_that_may_not_grow(model, tmp_path):
+    """`ulimit -f`: its signal must not end the program without a word."""
+    out = tmp_path / "x.npy"
+    p = subprocess.run("ulimit -f 0; exec '%s' logits '%s' --ids '%s/ids.json' --out '%s' -t 1" % (CAIRN, model, model, out),
+                       shell=True, capture_output=True, text=True, timeout=60, check=False)
+    assert p.returncode == 1 and "x.npy: writing: File too large" in p.stderr, p
+    assert not out.exists()
