@@ -87,6 +87,20 @@ static void warn_of_text(const char *word, const cairn_model *m)
                   "model=%s why=\"%s\" chats=refused", word, dg.message);
 }
 
+/* An id that two of the words give. */
+static bool same_name(const cli_words *words, char id[ID_MAX])
+{
+    char other[ID_MAX];
+    for (size_t i = 1; i < words->n; i++) {
+        name_model(words->word[i], id);
+        for (size_t k = 0; k < i; k++) {
+            name_model(words->word[k], other);
+            if (strcmp(id, other) == 0) return true;
+        }
+    }
+    return false;
+}
+
 static cairn_status open_one(const char *word, const serve_flags *f, served *s, cairn_diag *dg)
 {
     cairn_model_opts o;
@@ -133,6 +147,9 @@ static cairn_status listen_and_serve(const serve_flags *f, const served *s, cair
     TRY(cairn_server_open(&o, &running, dg));
     (void)sigaction(SIGTERM, &stop, NULL);
     (void)sigaction(SIGINT, &stop, NULL);
+    struct sigaction hup;
+    if (sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler != SIG_IGN) /* nohup's wish */
+        (void)sigaction(SIGHUP, &stop, NULL);
     buf line;
     buf_init(&line, MEM_SERVE);
     buf_printf(&line, "listening on http://%s:%d\n", f->host, (int)cairn_server_port(running));
@@ -148,7 +165,8 @@ int cmd_serve(const command *c, int argc, char **argv)
     const flag table[] = {
         {"--host", NULL, FLAG_STR, &f.host, "H: address (127.0.0.1)", 0, 0, NULL},
         {"--port", NULL, FLAG_INT, &f.port, "P: port, 0: any free one (8080)", 0, 65535, NULL},
-        {"--api-key-file", NULL, FLAG_STR, &f.key_file, "F: accepted keys, one a line", 0, 0, NULL},
+        {"--api-key-file", NULL, FLAG_STR, &f.key_file,
+         "F: accepted keys, one a line; # begins a comment line", 0, 0, NULL},
         {"--ctx", NULL, FLAG_INT, &f.ctx, "N: context of a request (default: what fits)", 1,
          CAIRN_MAX_CTX, NULL},
         {"--memory", NULL, FLAG_SIZE, &f.memory, "BYTES: for weights and caches", 1, 0x1p62, NULL},
@@ -157,8 +175,8 @@ int cmd_serve(const command *c, int argc, char **argv)
          CAIRN_MAX_SEQS, NULL},
         {"--queue", NULL, FLAG_INT, &f.queue, "N: requests waiting beyond those (64)", 1,
          CAIRN_MAX_QUEUE, NULL},
-        {"--drain", NULL, FLAG_INT, &f.drain_s, "S: seconds for running requests at the end (20)",
-         0, 86400, NULL},
+        {"--drain", NULL, FLAG_INT, &f.drain_s,
+         "S: seconds for running requests after SIGTERM, SIGINT or SIGHUP (20)", 0, 86400, NULL},
         {"--verbose", "-v", FLAG_BOOL, &f.verbose,
          "events too, not only warnings, on standard error", 0, 0, NULL},
         {"--threads", "-t", FLAG_INT, &f.threads, "N: threads", 1, CAIRN_MAX_THREADS, NULL},
@@ -168,6 +186,10 @@ int cmd_serve(const command *c, int argc, char **argv)
     if (!cli_flags(c, table, sizeof table / sizeof table[0], argc, argv, 0, MAX_MODELS, &words,
                    &code))
         return code;
+    if (!words.n) words.word[words.n++] = CLI_DEFAULT_MODEL;
+    char twice[ID_MAX];
+    if (same_name(&words, twice))
+        return cli_usage(c, "serve: two models are called %s; expected a name for each", twice);
 
     cairn_diag dg = {0};
     cairn_status st;
@@ -175,7 +197,6 @@ int cmd_serve(const command *c, int argc, char **argv)
     buf_init(&s.keys, MEM_SERVE);
     log_set(f.verbose ? LOG_INFO : LOG_WARN, on_event, NULL);
     TRY_GOTO(read_keys(f.key_file, &s, &dg), out);
-    if (!words.n) words.word[words.n++] = CLI_DEFAULT_MODEL;
     for (size_t i = 0; i < words.n; i++) TRY_GOTO(open_one(words.word[i], &f, &s, &dg), out);
     st = listen_and_serve(&f, &s, &dg);
 out:

@@ -25,11 +25,12 @@
 #include "serve/http_priv.h"
 
 enum {
-    ACCEPT_BURST = 64,  /* a turn of the loop, so that a flood does not starve streams */
-    REFUSED_EXTRA = 64, /* connections over the limit that are still told 503 properly */
-    REFUSED_MS = 2000,  /* for these to ask */
-    OWN_FDS = 64,       /* descriptors that are not connections */
-    STALL_MS = 30000,   /* nothing acknowledged of what waits for so long: the reader is cut */
+    ACCEPT_BURST = 64,     /* a turn of the loop, so that a flood does not starve streams */
+    REFUSED_EXTRA = 64,    /* connections over the limit that are still told 503 properly */
+    REFUSED_MS = 2000,     /* for these to ask */
+    OWN_FDS = 64,          /* descriptors that are not connections */
+    LEAST_CONNECTIONS = 8, /* with room for fewer, a client and a check of health shut others out */
+    STALL_MS = 30000,      /* nothing acknowledged of what waits for so long: the reader is cut */
     /* What the kernel holds for a client that does not read; left alone it grows to megabytes and hides
        that nobody reads.  The kernel doubles the figure, for its own bookkeeping. */
     SEND_BUFFER = 128 << 10
@@ -317,16 +318,38 @@ int32_t http_port(const http_server *h)
     return h->port;
 }
 
+static rlim_t wanted_fds(const http_server *h)
+{
+    return (rlim_t)h->lim.max_connections + REFUSED_EXTRA + OWN_FDS;
+}
+
 /* The usual soft limit of 1,024 is less than the connections we promise. */
-static void raise_fd_limit(int32_t max_connections)
+static void raise_fd_limit(const http_server *h)
 {
     struct rlimit r;
-    rlim_t want = (rlim_t)max_connections + REFUSED_EXTRA + OWN_FDS;
+    const rlim_t want = wanted_fds(h);
 
     if (getrlimit(RLIMIT_NOFILE, &r) != 0 || r.rlim_cur >= want) return;
     r.rlim_cur = r.rlim_max == RLIM_INFINITY || r.rlim_max > want ? want : r.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &r) != 0 || r.rlim_cur < want)
-        log_event(LOG_WARN, "http_fd_limit", "wanted=%llu", (unsigned long long)want);
+    (void)setrlimit(RLIMIT_NOFILE, &r);
+}
+
+/* The kernel gives the lowest number that is free: what the last descriptor of our own got counts those
+   in use. */
+static cairn_status check_fd_limit(const http_server *h, int last_fd, cairn_diag *dg)
+{
+    struct rlimit r;
+    const rlim_t least = (rlim_t)last_fd + 1 + LEAST_CONNECTIONS;
+
+    if (getrlimit(RLIMIT_NOFILE, &r) != 0) return CAIRN_OK;
+    if (r.rlim_cur < least)
+        return diag_set(dg, CAIRN_E_LIMIT,
+                        "open files: found a limit of %llu (ulimit -n); expected at least %llu",
+                        (unsigned long long)r.rlim_cur, (unsigned long long)least);
+    if (r.rlim_cur < wanted_fds(h))
+        log_event(LOG_WARN, "http_fd_limit", "found=%llu wanted=%llu",
+                  (unsigned long long)r.rlim_cur, (unsigned long long)wanted_fds(h));
+    return CAIRN_OK;
 }
 
 static int bind_one(const struct addrinfo *ai)
@@ -383,7 +406,7 @@ cairn_status http_open(const char *host, int32_t port, const http_limits *lim, c
     h->app = *app;
     h->lim = *lim;
     h->epoll = h->listener = h->wake.fd = -1;
-    raise_fd_limit(lim->max_connections);
+    raise_fd_limit(h);
     TRY_GOTO(listener_open(h, host, port, dg), out);
     TRY_GOTO(wake_init(&h->wake), out);
     h->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -391,6 +414,7 @@ cairn_status http_open(const char *host, int32_t port, const http_limits *lim, c
         st = diag_set(dg, CAIRN_E_IO, "cannot start the HTTP loop: %s", strerrordesc_np(errno));
         goto out;
     }
+    TRY_GOTO(check_fd_limit(h, h->epoll, dg), out);
     listen_set(h, true);
     *out = h;
     h = NULL;

@@ -1,0 +1,80 @@
+"""`serve` as a process: what it refuses to start with, and the signals that end it."""
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from tiny import CAIRN, make, put, refused, run  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    m = make(tmp_path_factory.mktemp("m") / "served")
+    put(m, "tokenizer_config.json", {"chat_template": "{{ messages[0].content }}"})
+    return m
+
+
+def start(*words, **more):
+    p = subprocess.Popen([CAIRN, "serve", *map(str, words), "--port", "0", "-t", "1"], stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, text=True, **more)
+    line = p.stdout.readline()
+    assert line.startswith("listening on "), p.communicate()
+    return p, line.split()[-1]
+
+
+def stop(p, sig=signal.SIGTERM):
+    p.send_signal(sig)
+    p.communicate(timeout=20)
+    return p.returncode
+
+
+def test_too_few_files(model):
+    def few():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8))
+
+    p = subprocess.run([CAIRN, "serve", model, "--port", "0", "-t", "1"], capture_output=True, text=True, timeout=60,
+                       check=False, preexec_fn=few)
+    assert p.returncode == 1 and not p.stdout, p
+    assert p.stderr.startswith("cairn: open files: found a limit of 8 (ulimit -n); expected at least ") and \
+        p.stderr.count("\n") == 1, p.stderr
+
+
+def test_each_model_has_a_name(model, tmp_path):
+    refused(run("serve", model, model), "two models are called served; expected a name for each", code=2)
+    make(tmp_path / "served")
+    refused(run("serve", model, tmp_path / "served"), "two models are called served; expected", code=2)
+
+
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signals_that_drain(model, sig):
+    p, _ = start(model)
+    assert stop(p, sig) == 0
+
+
+def test_nohup(model):
+    p, url = start(model, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    p.send_signal(signal.SIGHUP)
+    assert json.load(urllib.request.urlopen(url + "/health", timeout=20)) == {"status": "ok"}
+    assert stop(p) == 0
+
+
+def test_keys(model, tmp_path):
+    keys = put(tmp_path, "keys", "# of the front door\nsesame\r\n\n#shut\nother\n")
+    p, url = start(model, "--api-key-file", keys)
+    try:
+        for key, status in ("sesame", 200), ("other", 200), ("#shut", 401), ("shut", 401):
+            rq = urllib.request.Request(url + "/v1/models", headers={"x-api-key": key})
+            try:
+                found = urllib.request.urlopen(rq, timeout=20).status
+            except urllib.error.HTTPError as e:
+                found = e.code
+            assert found == status, key
+    finally:
+        assert stop(p) == 0
