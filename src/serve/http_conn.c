@@ -102,6 +102,17 @@ static void drop_body(http_conn *c)
     buf_deinit(&c->rq.body);
 }
 
+/* The body is too long, of which at least `rest` is to come: told at once.  One that is not far too
+   long is then still read, as most clients read no reply before they have sent all. */
+static void refuse_body(http_conn *c, uint64_t rest)
+{
+    const bool far = rest / DROP_FACTOR > c->h->lim.max_body_bytes;
+
+    drop_body(c);
+    c->linger_ms = far ? LINGER_MS : (uint64_t)c->h->lim.body_timeout_ms;
+    conn_refuse(c, 413, NULL);
+}
+
 /* The head is in. */
 static void request_begin(http_conn *c)
 {
@@ -112,17 +123,17 @@ static void request_begin(http_conn *c)
     rq->begun_ms = http_now_ms();
     c->state = CONN_BODY;
     c->close = d->close;
-    /* A client that waits for leave has sent nothing; one that means to send far too much is not worth
-       the wait. */
-    c->hasty = d->expects || d->length / DROP_FACTOR > max;
+    /* A client that waits for leave has sent nothing; one that means to send too much is not worth the
+       wait. */
+    c->hasty = d->expects || d->length > max;
     conn_set_deadline(c, (uint64_t)c->h->lim.body_timeout_ms);
     if (c->over_limit || c->h->draining)
         c->h->app.refuse(c->h->app.ctx, rq, 503, NULL);
     else if (d->length > max)
-        c->h->app.refuse(c->h->app.ctx, rq, 413, NULL);
+        refuse_body(c, d->length);
     else
         c->h->app.head(c->h->app.ctx, rq);
-    if (c->gone) return;
+    if (c->gone || c->state != CONN_BODY) return;
     if (rq->replied) {
         rq->drop_body = true;
         if (c->hasty) conn_refuse(c, 413, NULL);
@@ -176,8 +187,7 @@ static void body_add(http_conn *c, cairn_str data)
     } else if (rq->drop_body) {
         return;
     } else if (rq->n_received > max) {
-        drop_body(c);
-        c->h->app.refuse(c->h->app.ctx, rq, 413, NULL);
+        refuse_body(c, 0);
     } else if (c->h->body_bytes + data.len > bodies_limit(c->h)) {
         drop_body(c);
         c->h->app.refuse(c->h->app.ctx, rq, 503, NULL);
@@ -207,12 +217,7 @@ static void check_chunk(http_conn *c)
     http_req *rq = &c->rq;
     const uint64_t max = c->h->lim.max_body_bytes;
     if (rq->chunks.state != CHUNK_DATA || rq->chunks.left <= max - rq->n_received) return;
-    c->hasty = rq->chunks.left / DROP_FACTOR > max;
-    if (!rq->replied) {
-        drop_body(c);
-        c->h->app.refuse(c->h->app.ctx, rq, 413, NULL);
-    }
-    if (!c->gone && c->hasty) conn_refuse(c, 413, NULL);
+    refuse_body(c, rq->chunks.left);
 }
 
 /* As use_head. */
@@ -329,7 +334,7 @@ static void request_end(http_conn *c)
         shutdown(c->fd, SHUT_WR);
         buf_deinit(&c->in);
         c->state = CONN_LINGER;
-        conn_set_deadline(c, LINGER_MS);
+        conn_set_deadline(c, c->linger_ms ? c->linger_ms : LINGER_MS);
     } else if (c->close) {
         conn_cut(c);
     } else {

@@ -214,7 +214,8 @@ static void watch_taking(http_conn *c, uint64_t now)
 
 static void conn_tick(http_conn *c, uint64_t now)
 {
-    bool waits = c->state == CONN_IDLE || c->state == CONN_HEADERS;
+    bool waits = c->state == CONN_IDLE || c->state == CONN_HEADERS ||
+                 (c->state == CONN_LINGER && c->linger_ms);
     bool streams = c->state == CONN_STREAM;
 
     if (c->gone) return;

@@ -55,12 +55,13 @@ typedef struct http_conn { /* I/O thread */
     conn_state state;
     uint64_t deadline_ms; /* 0: none */
     bool dirty;
-    bool gone;        /* cut: freed at the end of the loop's turn */
-    bool half_closed; /* its FIN has come */
-    bool over_limit;  /* accepted only to be told 503 */
-    bool close;       /* after the reply */
-    bool hasty;       /* a reply made before the body is in is sent at once, and closes */
-    bool unread;      /* closing: input may still be on its way */
+    bool gone;          /* cut: freed at the end of the loop's turn */
+    bool half_closed;   /* its FIN has come */
+    bool over_limit;    /* accepted only to be told 503 */
+    bool close;         /* after the reply */
+    bool hasty;         /* a reply made before the body is in is sent at once, and closes */
+    bool unread;        /* closing: input may still be on its way, */
+    uint64_t linger_ms; /* read for so long; 0: the usual time */
     http_req rq;
     buf in; /* bytes not used yet, from in_at */
     size_t in_at;

@@ -207,7 +207,7 @@ def test_body_limit():
         assert util.parse(raw)[0] == 413
         raw = talk(s, b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n"
                    b"Transfer-Encoding: chunked\r\n\r\n" + chunk * 50)
-        assert raw == b""  # an endless body is cut
+        assert raw.startswith(b"HTTP/1.1 413")  # of an endless body too
         raw = talk(s, b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
                    b"Content-Length: 20000\r\n\r\n", timeout=1)
         assert raw.startswith(b"HTTP/1.1 413")
@@ -216,6 +216,31 @@ def test_body_limit():
         assert raw.startswith(b"HTTP/1.1 100")
         assert s.chat("y" * 9000)[0] == 200
         alive(s)
+
+
+def test_too_long_is_told_at_the_head():
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 34000000\r\n\r\n"
+    with util.serving() as s:
+        with s.connect() as c:
+            start = time.monotonic()
+            c.sendall(head)
+            status, reply, _, left = util.read_one(c)
+            assert status == 413 and b"\r\nConnection: close\r\n" in reply and not left
+            assert c.recv(1) == b"" and time.monotonic() - start < 0.5 * util.SLOW
+            time.sleep(1.5)
+            for _ in range(8):  # no reset while the body comes late
+                c.sendall(b"x" * 100000)
+                time.sleep(0.01)
+        with s.connect() as c:  # as do clients that read no reply before all is sent
+            c.sendall(head + b"x" * 34000000)
+            assert util.parse(util.read_all(c))[0] == 413
+        start = time.monotonic()
+        with s.connect() as c:
+            c.sendall(head)
+            util.read_one(c)
+            s.term()  # a drain does not wait for the rest
+            s.proc.wait(5 * util.SLOW)
+        assert time.monotonic() - start < 1.5 * util.SLOW
 
 
 def test_refused_after_its_body(server):
