@@ -218,6 +218,7 @@ check-text: $(B)/tests/text/test_jinja $(tok_driver)
 	$(TEXT_PY) tests/text/compare_templates.py $< --generated 40 tests/text/templates $(TEXT_TEMPLATES) $(TEXT_CONFIGS)
 	$(TEXT_PY) tests/text/fuzz_templates.py $< --seed 100000 --count $(TEXT_SEEDS)000
 
+# A small model may loop until its context is full: hence -n.
 # The first half of the recipe is what a new machine lacks; it ends at once where nothing is missing.
 MAKE_MORE = +@$(MAKE) --no-print-directory
 run:
@@ -225,7 +226,7 @@ run:
 	$(MAKE_MORE) all
 	@model=$$(tools/get-models smollm2) || exit 1; \
 	if [ -z "$$PROMPT" ] && [ -t 0 ] && [ -t 1 ]; then exec $(B)/cairn run "$$model"; fi; \
-	exec $(B)/cairn run "$$model" -p "$${PROMPT:-Why is the sky blue? Answer in two sentences.}"
+	exec $(B)/cairn run "$$model" -n 512 -p "$${PROMPT:-Why is the sky blue? Answer in two sentences.}"
 
 # The program and Python tests belong to the whole run, not to a chosen part.
 is_part := $(filter-out $(TESTS),$(test_main))

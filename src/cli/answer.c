@@ -32,6 +32,11 @@ bool answer_interrupted(void)
     return was;
 }
 
+bool answer_filled_context(const answer_result *r, int32_t max_tokens)
+{
+    return r->finish == CAIRN_FINISH_LENGTH && !(max_tokens && r->n_generated >= max_tokens);
+}
+
 typedef struct inbox {
     mutex mu;
     cond ready;
@@ -93,13 +98,18 @@ static cairn_status pump(cairn_engine *e, cairn_request_id id, inbox *in, answer
                          cairn_diag *dg)
 {
     cairn_status st = CAIRN_OK;
+    bool stopped = false; /* whoever stops an answer has seen enough of it */
     buf piece;
     buf_init(&piece, MEM_MISC);
     for (bool done = false; !done;) {
         bool lost;
         buf_clear(&piece);
         done = take_text(in, &piece, &lost);
-        if (answer_interrupted()) cairn_engine_cancel(e, id);
+        if (answer_interrupted()) {
+            stopped = true;
+            cairn_engine_cancel(e, id);
+        }
+        if (stopped) buf_clear(&piece);
         if (st != CAIRN_OK) continue;
         st = put(&piece, show, done, dg);
         if (st == CAIRN_OK && lost)

@@ -12,6 +12,9 @@ typedef struct answer_result {
     double prefill_seconds, decode_seconds;
 } answer_result;
 
+/* The answer ended as the context holds no more, not by the max_tokens of its request. */
+bool answer_filled_context(const answer_result *r, int32_t max_tokens);
+
 void answer_catch_interrupt(void); /* Ctrl-C sets a flag from here on */
 bool answer_interrupted(void);     /* and this reads and clears it */
 

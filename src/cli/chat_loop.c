@@ -79,6 +79,13 @@ void chat_loop_speeds(const answer_result *r)
                   (int)r->n_prompt, pre, (int)r->n_generated, dec);
 }
 
+static void say_end(const answer_result *r, const cairn_request *q, const char *full)
+{
+    if (r->finish != CAIRN_FINISH_LENGTH) return;
+    (void)fputs(answer_filled_context(r, q->max_tokens) ? full : "[cut at the tokens of -n]\n",
+                stderr);
+}
+
 /* One question and its answer; the conversation keeps what was said, even if cut short. */
 static cairn_status turn(cairn_engine *e, const cairn_text *t, const cairn_request *r,
                          buf *conversation, bool verbose, const char *line, cairn_diag *dg)
@@ -101,11 +108,7 @@ static cairn_status turn(cairn_engine *e, const cairn_text *t, const cairn_reque
     TRY_GOTO(answer_stream(e, &q, &show, &res, dg), out);
     TRY_GOTO(cli_write_out("\n\n", 2, dg), out);
     say_reply(conversation, &show);
-    const bool cut = q.max_tokens > 0 && res.n_generated >= q.max_tokens;
-    if (res.finish == CAIRN_FINISH_LENGTH)
-        (void)fputs(cut ? "[cut at the tokens of -n]\n"
-                        : "[the context is full; /clear starts anew]\n",
-                    stderr);
+    say_end(&res, &q, "[the context is full; /clear starts anew]\n");
     if (verbose) chat_loop_speeds(&res);
 out:
     if (st != CAIRN_OK) buf_cut(conversation, before);
@@ -128,6 +131,7 @@ static cairn_status plain_turn(cairn_engine *e, const cairn_text *t, const cairn
     cairn_status st = answer_stream(e, &q, NULL, &res, dg);
     cairn_ids_free(&ids);
     if (st == CAIRN_OK) st = cli_write_out("\n\n", 2, dg);
+    if (st == CAIRN_OK) say_end(&res, &q, "[the context is full]\n");
     if (st == CAIRN_OK && verbose) chat_loop_speeds(&res);
     return st;
 }
@@ -142,16 +146,51 @@ static const char *history_path(buf *b)
     return path;
 }
 
-/* False: the chat ends. */
-static bool command_line(const char *line, buf *conversation, const char *system)
+static const char help[] =
+    "/clear starts anew, /exit, /quit or Ctrl-D leaves, Ctrl-C stops an answer\n";
+
+typedef enum chat_command { CHAT_NONE, CHAT_CLEAR, CHAT_EXIT, CHAT_HELP } chat_command;
+
+/* What else begins with a slash (a path, say), and all that has several lines, is for the model. */
+static chat_command command_of(const char *line)
 {
-    if (strcmp(line, "/exit") == 0 || strcmp(line, "/quit") == 0) return false;
-    if (strcmp(line, "/clear") == 0) {
+    static const struct {
+        const char *word;
+        chat_command what;
+    } commands[] = {
+        {"/clear", CHAT_CLEAR}, {"/exit", CHAT_EXIT}, {"/quit", CHAT_EXIT}, {"/help", CHAT_HELP}};
+    const char *from = line + strspn(line, " \t");
+    const cairn_str word = {from, strcspn(from, " \t")};
+    for (size_t i = 0; !strchr(line, '\n') && i < sizeof commands / sizeof commands[0]; i++)
+        if (str_is(word, commands[i].word)) return commands[i].what;
+    return CHAT_NONE;
+}
+
+/* False: the chat ends. */
+static bool do_command(chat_command what, buf *conversation, const char *system)
+{
+    switch (what) {
+    case CHAT_CLEAR:
         chat_loop_begin(conversation, system);
         (void)fputs("[a new conversation]\n", stderr);
-    } else
-        (void)fputs("commands: /clear, /exit; Ctrl-C stops an answer, Ctrl-D ends\n", stderr);
+        break;
+    case CHAT_HELP:
+        (void)fputs(help, stderr);
+        break;
+    case CHAT_EXIT:
+        return false;
+    case CHAT_NONE:
+        break;
+    }
     return true;
+}
+
+/* A failure is said, and the chat goes on. */
+static void say_failure(cairn_status st, const buf *conversation, const cairn_diag *dg)
+{
+    if (st == CAIRN_OK || st == CAIRN_E_IO) return;
+    (void)cli_failed(dg);
+    if (st == CAIRN_E_LIMIT && conversation->len > 1) (void)fputs("[/clear starts anew]\n", stderr);
 }
 
 /* The line editor drops what the locale's characters do not hold: UTF-8, whatever the user's language.
@@ -176,7 +215,7 @@ cairn_status chat_loop(cairn_engine *e, const cairn_text *t, const cairn_request
     const char *history = history_path(&path);
     edit_utf8();
     chat_loop_begin(&conversation, system);
-    (void)fputs("/clear starts anew, /exit or Ctrl-D leaves, Ctrl-C stops an answer\n", stderr);
+    (void)fputs(help, stderr);
     paste_begin();
     using_history();
     if (history) (void)read_history(history);
@@ -188,14 +227,18 @@ cairn_status chat_loop(cairn_engine *e, const cairn_text *t, const cairn_request
             (void)cli_write_out("\n", 1, NULL);
             continue;
         }
-        if (!line) break;
+        if (!line) {
+            (void)cli_write_out("\n", 1, NULL); /* the shell's prompt begins a line of its own */
+            break;
+        }
         if (line[0]) (void)add_history(line);
-        if (line[0] == '/' && !strchr(line, '\n')) {
-            go = command_line(line, &conversation, system);
+        const chat_command what = command_of(line);
+        if (what != CHAT_NONE) {
+            go = do_command(what, &conversation, system);
         } else if (line[0]) {
             st = templated ? turn(e, t, r, &conversation, verbose, line, dg)
                            : plain_turn(e, t, r, verbose, line, dg);
-            if (st != CAIRN_OK && st != CAIRN_E_IO) (void)cli_failed(dg); /* and go on */
+            say_failure(st, &conversation, dg);
         }
         free(line); /* readline's own allocation */
     }

@@ -77,8 +77,6 @@ static cairn_status answer_once(cairn_engine *e, const cairn_text *t, const run_
     answer_show show = {0};
     cairn_request_init(&r);
     read_sampling(f, &r);
-    if (!f->raw && !cairn_text_has_template(t))
-        fputs("cairn: the model has no chat template: completing the text as it is\n", stderr);
     TRY_GOTO(make_prompt(t, f, text, &prompt, &ids, dg), out);
     if (prompt.len && isatty(STDOUT_FILENO))
         TRY_GOTO(answer_show_init(&show, e, (cairn_str){prompt.ptr, prompt.len}, dg), out);
@@ -90,6 +88,8 @@ static cairn_status answer_once(cairn_engine *e, const cairn_text *t, const run_
     if (f->n != 0) TRY_GOTO(answer_stream(e, &r, show.reply ? &show : NULL, &res, dg), out);
     *finish = res.finish;
     TRY_GOTO(cli_write_out("\n", 1, dg), out);
+    if (answer_filled_context(&res, r.max_tokens))
+        (void)fputs("cairn: the context is full: the answer is cut\n", stderr);
     if (f->verbose) chat_loop_speeds(&res);
 out:
     cairn_bytes_free(&prompt);
@@ -138,6 +138,9 @@ static cairn_status run_model(const run_flags *f, const buf *text, cairn_finish 
         }
     }
     TRY_GOTO(cairn_engine_open(m, &eo, &e, dg), out);
+    if (!f->raw && !cairn_text_has_template(t))
+        (void)fputs("cairn: the model has no chat template: completing the text as it is\n",
+                    stderr);
     if (text) {
         st = say_model(answer_once(e, t, f, text, finish, dg), f->model, dg);
     } else {

@@ -46,8 +46,11 @@ static bool more(int wait_ms)
         const ssize_t n = read(STDIN_FILENO, in.byte + in.end, sizeof in.byte - in.end);
         if (n > 0) in.end += (size_t)n;
         if (n >= 0 || errno != EINTR) return n > 0;
-        in.interrupted = answer_interrupted(); /* else the window's size, or a way back */
+        in.interrupted = answer_interrupted();
         if (in.interrupted) return false;
+        /* The window's size, a way back, or a Ctrl-Z that nobody above us could obey: before that one
+           the editor gave the terminal back. */
+        rl_prep_terminal(1);
     }
 }
 
@@ -115,6 +118,7 @@ static void ask(const char *words)
 void paste_begin(void)
 {
     rl_getc_function = get_char;
+    rl_inhibit_completion = 1; /* what is typed is prose: no file names */
     (void)rl_initialize();
     ask(PASTE_ON);
 }

@@ -1,13 +1,17 @@
 """`run` on a terminal: thoughts are dim, markup is not shown; elsewhere the text is what was written."""
 import os
 import pty
+import re
+import select
+import signal
 import sys
 import termios
+import time
 
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from tiny import CAIRN, TOKENIZER, make, put, run  # noqa: E402
+from tiny import CAIRN, CONFIG, TOKENIZER, make, put, run  # noqa: E402
 
 DIM, PLAIN = "\x1b[2m", "\x1b[22m"
 
@@ -70,12 +74,25 @@ def test_raw(model):
 
 def conversation(lines, *words, env=None):
     """What a user of a terminal sees who types these lines, and the exit status."""
+    return talk([lines], *words, env=env)
+
+
+def talk(turns, *words, env=None):
+    """The same, who types each turn when there is one prompt more, and the first at once."""
     pid, fd = pty.fork()
     if pid == 0:
         os.execve(CAIRN, [CAIRN, *map(str, words)], env or {})
-    os.write(fd, lines.encode())
-    out = b""
+    out, typed = b"", 0
     while True:
+        if typed < len(turns) and out.count(b"\n> ") >= typed:
+            if typed:
+                time.sleep(0.3)  # the editor shows its prompt before it takes the terminal over
+            os.write(fd, turns[typed].encode())
+            typed += 1
+            continue
+        if not select.select([fd], [], [], 60)[0]:
+            os.kill(pid, signal.SIGKILL)
+            raise AssertionError("hangs: %r" % out)
         try:
             got = os.read(fd, 65536)
         except OSError:
@@ -103,13 +120,65 @@ def test_a_paste_is_one_message(model, tmp_path, term):
     words = ("run", args[1], "-n", 1, "-t", 1, "-v")
     shown, code = conversation("\x1b[200~/w1\tw2\r\nw3\u00fc\nw4\x1b[201~\n/exit\n", *words, env=env)
     assert code == 0 and shown.count("[prompt ") == 1, shown
-    assert "commands:" not in shown and "\u00fc" in shown, shown
+    assert "\u00fc" in shown, shown
     assert ("\x1b[?2004h" in shown, "\x1b[?2004l" in shown) == ((term != "dumb",) * 2)
-    typed, _ = conversation("/w1\nw3\nw4\n/exit\n", *words, env=env)
-    assert typed.count("[prompt ") == 2 and "commands:" in typed, typed
+    typed, _ = conversation("/help\nw3\nw4\n/exit\n", *words, env=env)
+    assert typed.count("[prompt ") == 2 and typed.count("Ctrl-D leaves") == 2, typed
 
 
 def test_raw_is_no_conversation(model, tmp_path):
     args, _, _ = model
     shown, code = conversation("", "run", args[1], "--raw", env={"HOME": str(tmp_path)})
     assert code == 2 and "--raw" in shown
+
+
+def chat(lines, model, tmp_path, *more):
+    shown, code = talk(["", *lines], "run", model, "-t", 1, "-v", *more,
+                               env={"HOME": str(tmp_path), "TERM": "dumb"})
+    assert code == 0, shown
+    return shown
+
+
+def test_commands(model, tmp_path):
+    """Known words alone: a path is something to ask about."""
+    m = model[0][1]
+    shown = chat(["/etc/passwd what is it?\n", "/exits\n", "  /exit  \n"], m, tmp_path, "-n", 1)
+    assert shown.count("[prompt ") == 2, shown
+    shown = chat(["/clear\n", "/help\n", " /quit\n"], m, tmp_path, "-n", 1)
+    assert "[prompt " not in shown and shown.count("/exit, /quit or Ctrl-D") == 2, shown
+    assert "[a new conversation]" in shown
+
+
+def test_end_of_input_and_tab(model, tmp_path):
+    m = model[0][1]
+    (tmp_path / "only-one").write_text("")
+    shown = chat(["%s/on\t\n/exit\n" % tmp_path], m, tmp_path, "-n", 1)
+    assert "only-one" not in shown and shown.count("[prompt ") == 1, shown
+    shown = chat(["\x04"], m, tmp_path)
+    assert re.search(r"> (\^D)?\r\n$", shown), shown
+
+
+def test_a_suspension_that_cannot_be(model, tmp_path):
+    """Ctrl-Z where no shell controls jobs."""
+    shown = chat(["w1 \x1aw2\n", "/exit\n"], model[0][1], tmp_path, "-n", 1)
+    assert shown.count("[prompt ") == 1, shown
+
+
+def test_a_full_context(model, tmp_path):
+    m = model[0][1]
+    says = "cairn: the context is full: the answer is cut"
+    words = ("run", m, "-p", "w1", "--temp", 0, "--repetition-penalty", 1, "-t", 1, "--raw")
+    put(m, "config.json", dict(CONFIG, eos_token_id=[]))
+    assert says in run(*words).err
+    assert says not in run(*words, "-n", 5).err
+    put(m, "tokenizer_config.json", {"chat_template": "{% for m in messages %}{{ m.content }} {% endfor %}"})
+    long = " ".join(["w1"] * 200)
+    shown = chat(["w1\n", long + "\n", "/exit\n"], m, tmp_path)
+    assert "[the context is full; /clear starts anew]" in shown, shown
+    assert "leaves room for 127\r\n[/clear starts anew]" in shown, shown
+
+
+def test_a_model_without_a_template(tmp_path):
+    m = make(tmp_path / "m")
+    shown = chat(["w1\n", "/exit\n"], m, tmp_path, "-n", 1)
+    assert "no chat template: completing the text" in shown and shown.count("[prompt ") == 1, shown
