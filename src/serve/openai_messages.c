@@ -55,16 +55,43 @@ static cairn_status check_part(json_val part, const char *param, chat_fault *f)
                           STR_ARG(type));
 }
 
-static cairn_status check_content(json_val v, size_t i, chat_fault *f)
+static cairn_status check_parts(json_val v, const char *param, chat_fault *f)
 {
     json_iter it = json_each(v);
     json_val part;
-    char param[64];
 
-    if (json_typeof(v) != JSON_ARR) return CAIRN_OK;
-    (void)snprintf(param, sizeof param, "messages[%zu].content", i);
+    if (json_size(v) == 0)
+        return chat_fault_set(f, CAIRN_E_ARG, param,
+                              "`%s` must hold at least one part, found an empty array", param);
     while (json_next(&it, &part)) TRY(check_part(part, param, f));
     return CAIRN_OK;
+}
+
+/* What a message says was found: a short value as it is, else its type. */
+typedef struct found {
+    char text[48];
+} found;
+
+static found found_of(json_val v)
+{
+    found s;
+    const cairn_str str = json_str(v);
+
+    if (json_typeof(v) == JSON_STR && str.len < sizeof s.text - 2)
+        (void)snprintf(s.text, sizeof s.text, "`%.*s`", STR_ARG(str));
+    else if (json_typeof(v) == JSON_INT)
+        (void)snprintf(s.text, sizeof s.text, "%lld", (long long)json_int(v, 0));
+    else if (json_typeof(v) == JSON_BOOL)
+        (void)snprintf(s.text, sizeof s.text, "%s", json_bool(v, false) ? "true" : "false");
+    else
+        (void)snprintf(s.text, sizeof s.text, "%s", json_type_name(json_typeof(v)));
+    return s;
+}
+
+static cairn_status want(chat_fault *f, const char *param, const char *what, json_val v)
+{
+    return chat_fault_set(f, CAIRN_E_ARG, param, "`%s` must be %s, found %s", param, what,
+                          found_of(v).text);
 }
 
 static const char *const roles[] = {"system", "developer", "user", "assistant", "tool", "function"};
@@ -76,26 +103,45 @@ static bool role_known(cairn_str role)
     return false;
 }
 
+/* As OpenAI has it, null or nothing is the content of a message that calls or refuses; here of one that
+   only thinks too, as such replies are sent back. */
+static bool says_nothing(json_val m)
+{
+    static const char *const others[] = {"refusal", "reasoning_content", "reasoning"};
+
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (json_str(json_get(m, others[i])).len) return true;
+    return json_size(json_get(m, "tool_calls")) ||
+           json_typeof(json_get(m, "function_call")) == JSON_OBJ;
+}
+
+static cairn_status check_content(json_val m, size_t i, chat_fault *f)
+{
+    const json_val v = json_get(m, "content");
+    const json_type t = json_typeof(v);
+    const bool assistant = str_is(json_str(json_get(m, "role")), "assistant");
+    char param[64];
+
+    (void)snprintf(param, sizeof param, "messages[%zu].content", i);
+    if (t == JSON_STR || (assistant && t <= JSON_NULL && says_nothing(m))) return CAIRN_OK;
+    if (t == JSON_ARR) return check_parts(v, param, f);
+    return want(f, param,
+                assistant ? "a string or an array of parts where there are no `tool_calls`"
+                          : "a string or an array of parts",
+                v);
+}
+
 static cairn_status check_message(json_val m, size_t i, chat_fault *f)
 {
-    json_val content = json_get(m, "content");
-    cairn_str role = json_str(json_get(m, "role"));
-    json_type t = json_typeof(content);
+    const json_val role = json_get(m, "role");
     char param[64];
 
     (void)snprintf(param, sizeof param, "messages[%zu]", i);
-    if (json_typeof(m) != JSON_OBJ)
-        return chat_fault_set(f, CAIRN_E_ARG, param, "`%s` must be an object", param);
-    if (!role_known(role))
-        return chat_fault_set(f, CAIRN_E_ARG, param,
-                              "`%s.role` must be system, developer, user, assistant, tool or "
-                              "function, found `%.*s`",
-                              param, STR_ARG(role));
-    if (t == JSON_STR || t == JSON_ARR || (t <= JSON_NULL && str_is(role, "assistant")))
-        return CAIRN_OK;
-    return chat_fault_set(f, CAIRN_E_ARG, param,
-                          "`%s.content` must be a string or an array of parts, found %s", param,
-                          json_type_name(t));
+    if (json_typeof(m) != JSON_OBJ) return want(f, param, "an object", m);
+    (void)snprintf(param, sizeof param, "messages[%zu].role", i);
+    if (!role_known(json_str(role)))
+        return want(f, param, "system, developer, user, assistant, tool or function", role);
+    return check_content(m, i, f);
 }
 
 cairn_status chat_messages_read(json_val messages, buf *out, chat_fault *f)
@@ -106,32 +152,40 @@ cairn_status chat_messages_read(json_val messages, buf *out, chat_fault *f)
     if (json_typeof(messages) != JSON_ARR || json_size(messages) == 0)
         return chat_fault_set(f, CAIRN_E_ARG, "messages",
                               "messages required: `messages` must be an array and not empty");
-    for (size_t i = 0; json_next(&it, &m); i++) {
-        TRY(check_message(m, i, f));
-        TRY(check_content(json_get(m, "content"), i, f));
-    }
+    for (size_t i = 0; json_next(&it, &m); i++) TRY(check_message(m, i, f));
     return normalise(messages, cairn_normalise_messages, "messages", out, f);
+}
+
+static cairn_status check_tool(json_val tool, size_t i, chat_fault *f)
+{
+    const json_val type = json_get(tool, "type"), function = json_get(tool, "function");
+    const json_val name = json_get(function, "name"), args = json_get(function, "parameters");
+    char param[64];
+
+    (void)snprintf(param, sizeof param, "tools[%zu]", i);
+    if (json_typeof(tool) != JSON_OBJ) return want(f, param, "an object", tool);
+    (void)snprintf(param, sizeof param, "tools[%zu].type", i);
+    if (!str_is(json_str(type), "function"))
+        return chat_fault_set(f, CAIRN_E_UNSUPPORTED, param, "`%s` must be function, found %s",
+                              param, found_of(type).text);
+    (void)snprintf(param, sizeof param, "tools[%zu].function", i);
+    if (json_typeof(function) != JSON_OBJ) return want(f, param, "an object", function);
+    (void)snprintf(param, sizeof param, "tools[%zu].function.name", i);
+    if (json_str(name).len == 0) return want(f, param, "a name", name);
+    (void)snprintf(param, sizeof param, "tools[%zu].function.parameters", i);
+    if (json_typeof(args) > JSON_NULL && json_typeof(args) != JSON_OBJ)
+        return want(f, param, "an object", args);
+    return CAIRN_OK;
 }
 
 cairn_status chat_tools_read(json_val root, buf *out, chat_fault *f)
 {
     json_val tools = json_get(root, "tools"), tool;
     json_iter it = json_each(tools);
-    json_type t = json_typeof(tools);
 
-    if (t <= JSON_NULL) return CAIRN_OK;
-    if (t != JSON_ARR)
-        return chat_fault_set(f, CAIRN_E_ARG, "tools", "`tools` must be an array, found %s",
-                              json_type_name(t));
-    for (size_t i = 0; json_next(&it, &tool); i++) {
-        cairn_str type = json_str(json_get(tool, "type"));
-        if (!str_is(type, "function"))
-            return chat_fault_set(f, CAIRN_E_UNSUPPORTED, "tools",
-                                  "`tools[%zu].type` must be function, found `%.*s`", i,
-                                  STR_ARG(type));
-        if (json_str(json_path(tool, "function.name")).len == 0)
-            return chat_fault_set(f, CAIRN_E_ARG, "tools", "`tools[%zu].function` has no name", i);
-    }
+    if (json_typeof(tools) <= JSON_NULL) return CAIRN_OK;
+    if (json_typeof(tools) != JSON_ARR) return want(f, "tools", "an array", tools);
+    for (size_t i = 0; json_next(&it, &tool); i++) TRY(check_tool(tool, i, f));
     if (json_size(tools) == 0 || str_is(json_str(json_get(root, "tool_choice")), "none"))
         return CAIRN_OK;
     return normalise(tools, cairn_normalise_tools, "tools", out, f);

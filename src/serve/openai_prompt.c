@@ -84,6 +84,22 @@ static bool find_model(prompt *p, const models *m)
                  p->model->id, without_folders(dg.message));
 }
 
+/* Of the model's vocabulary, which the body's reader does not know. */
+static bool check_bias(prompt *p)
+{
+    const cairn_sampling *s = &p->ask.rq.sampling;
+    cairn_model_info info;
+
+    cairn_model_info_init(&info);
+    cairn_model_get_info(cairn_engine_model(p->model->engine), &info);
+    for (size_t i = 0; i < s->n_bias; i++)
+        if (s->bias[i].id >= info.vocab)
+            return fault(p, 400, "logit_bias", "invalid_value",
+                         "`logit_bias` takes token ids from 0 to %d, found %d", info.vocab - 1,
+                         s->bias[i].id);
+    return true;
+}
+
 static cairn_str template_of(const prompt *p)
 {
     return cairn_text_template(served_model_text(p->model), p->ask.tools.len > 0);
@@ -244,7 +260,8 @@ static void make(prompt *p, const models *m, cairn_str body,
     cairn_bytes text = {0};
 
     *p = (prompt){0};
-    if (read_body(p, body) && find_model(p, m) && make_kwargs(p) && render(p, &text))
+    if (read_body(p, body) && find_model(p, m) && check_bias(p) && make_kwargs(p) &&
+        render(p, &text))
         (void)finish(p, (cairn_str){text.ptr, text.len});
     cairn_bytes_free(&text);
     if (p->fault.status) prompt_deinit(p); /* here, as freeing much takes long too */

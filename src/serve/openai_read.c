@@ -316,6 +316,36 @@ static cairn_status read_root(chat_ask *a, json_val root, chat_fault *f)
     return chat_kwargs_read(root, a, f);
 }
 
+/* The quote that ends a string, or the end: the first at or after `at` behind an even number of
+   backslashes. */
+static size_t string_end(cairn_str s, size_t at)
+{
+    for (size_t i = at; i < s.len; i++) {
+        const char *quote = memchr(s.ptr + i, '"', s.len - i);
+        size_t n = 0;
+
+        if (!quote) return s.len;
+        i = (size_t)(quote - s.ptr);
+        while (n < i - at && s.ptr[i - 1 - n] == '\\') n++;
+        if (n % 2 == 0) return i;
+    }
+    return s.len;
+}
+
+/* Objects are walked for each field that may be in them, so their size is limited before they are
+   parsed.  A comma stands before each value but the first of its array or object. */
+static bool too_many_values(cairn_str body)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < body.len && n <= CHAT_MAX_VALUES; i++)
+        if (body.ptr[i] == '"')
+            i = string_end(body, i + 1);
+        else
+            n += body.ptr[i] == ',';
+    return n > CHAT_MAX_VALUES;
+}
+
 cairn_status chat_ask_read(chat_ask *a, cairn_str body, chat_fault *f)
 {
     cairn_status st;
@@ -327,6 +357,9 @@ cairn_status chat_ask_read(chat_ask *a, cairn_str body, chat_fault *f)
     buf_init(&a->tools, MEM_SERVE);
     cairn_request_init(&a->rq);
     a->rq.sampling.temperature = 1; /* OpenAI's default */
+    if (too_many_values(body))
+        return chat_fault_set(f, CAIRN_E_LIMIT, "", "the body holds more than %d values",
+                              CHAT_MAX_VALUES);
     st = json_parse(body, &a->doc, &f->dg);
     if (st != CAIRN_OK) return diag_prefix(&f->dg, st, "invalid JSON body");
     return read_root(a, json_root(a->doc), f);

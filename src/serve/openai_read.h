@@ -30,7 +30,10 @@ typedef struct chat_ask {
     bool stream, include_usage;
 } chat_ask;
 
-enum { CHAT_MAX_CHOICES = 128 }; /* each takes a place in the engine or its queue */
+enum {
+    CHAT_MAX_CHOICES = 128,  /* each takes a place in the engine or its queue */
+    CHAT_MAX_VALUES = 100000 /* of a body: thousands of messages, or hundreds of large tools */
+};
 
 /* Always followed by chat_ask_deinit, also after a failure. */
 cairn_status chat_ask_read(chat_ask *a, cairn_str body, chat_fault *fault);

@@ -1,13 +1,18 @@
 """Fields of the chat request: what is normalised, what is refused and how."""
 import json
+import time
 
 import pytest
 import util
 
 BAD = [
     ("messages", None), ("messages", []), ("messages", "hi"), ("messages[0]", ["hi"]),
-    ("messages[0]", [{"role": "boss", "content": "x"}]), ("messages[0]", [{"content": "x"}]),
-    ("messages[0]", [{"role": "user"}]), ("messages[0]", [{"role": "user", "content": 3}]),
+    ("messages[0].role", [{"role": "boss", "content": "x"}]), ("messages[0].role", [{"content": "x"}]),
+    ("messages[0].role", [{"role": 1, "content": "x"}]),
+    ("messages[0].content", [{"role": "user"}]), ("messages[0].content", [{"role": "user", "content": 3}]),
+    ("messages[0].content", [{"role": "user", "content": []}]),
+    ("messages[0].content", [{"role": "assistant", "content": None}]), ("messages[0].content", [{"role": "assistant"}]),
+    ("messages[0].content", [{"role": "assistant", "tool_calls": []}]),
     ("messages[0].content", [{"role": "user", "content": [
         {"type": "image_url", "image_url": {"url": "data:"}}]}]),
     ("messages[0].content", [{"role": "user", "content": [{"type": "text"}]}]),
@@ -26,7 +31,10 @@ BAD = [
     ("functions", [{"name": "f"}]), ("modalities", ["text", "audio"]), ("audio", {"voice": "x"}),
     ("guided_json", {}), ("guided_regex", "a"), ("web_search_options", {}), ("best_of", 3),
     ("echo", True), ("store", True), ("xtc_probability", 0.5), ("tools", {"a": 1}),
-    ("tools", [{"type": "web_search"}]), ("tools", [{"type": "function", "function": {}}]),
+    ("tools[0].type", [{"type": "web_search"}]), ("tools[0].function.name", [{"type": "function", "function": {}}]),
+    ("tools[0]", [1]), ("tools[0].function", [{"type": "function", "function": "f"}]),
+    ("tools[0].function.parameters", [{"type": "function", "function": {"name": "f", "parameters": 1}}]),
+    ("logit_bias", {"999999": 1}),
     ("chat_template_kwargs", 3), ("reasoning_effort", 3),
 ]
 
@@ -41,12 +49,41 @@ def test_refused_by_name(server, param, value):
     assert e["type"] == "invalid_request_error" and e["code"]
 
 
+@pytest.mark.parametrize("fields,says", [
+    ({"messages": [{"role": 1, "content": "x"}]}, "`messages[0].role` must be system, developer, user, "
+     "assistant, tool or function, found 1"),
+    ({"messages": [{"content": "x"}]}, "function, found nothing"),
+    ({"messages": [{"role": "boss", "content": "x"}]}, "function, found `boss`"),
+    ({"messages": [{"role": "x" * 1000, "content": "x"}]}, "function, found a string"),
+    ({"messages": [{"role": "user", "content": []}]}, "must hold at least one part, found an empty array"),
+    ({"messages": [{"role": "assistant", "content": None}]}, "where there are no `tool_calls`, found null"),
+    ({"tools": [1]}, "`tools[0]` must be an object, found 1"),
+    ({"logit_bias": {"999999": 1}}, "`logit_bias` takes token ids from 0 to 255, found 999999"),
+])
+def test_says_what_was_found(server, fields, says):
+    assert says in json.loads(server.chat(**fields)[2])["error"]["message"]
+
+
+def test_too_many_values(server):
+    """Objects are walked for each field: a body of millions of members would take seconds."""
+    body = b'{"messages": [{"role": "user", "content": "x"}], %s}'
+    for members in [b'"a%d": 1' % i for i in range(2000000)], [b'"": [%s]' % b",".join([b"1"] * 100001)]:
+        whole = body % b",".join(members)
+        start = time.monotonic()
+        status, _, out = server.request("POST", "/v1/chat/completions", whole)
+        assert time.monotonic() - start < 1.5 * util.SLOW
+        assert status == 400 and b"the body holds more than 100000 values" in out
+    for value in [[1] * 99990, ",\\" * 200000, ',"\\",' * 200000]:
+        assert server.chat(unheard_of=value)[0] == 200
+
+
 FINE = [
     {"user": "u", "metadata": {"a": "b"}, "service_tier": "auto", "unheard_of": [1]},
     {"response_format": {"type": "text"}, "tool_choice": "auto", "modalities": ["text"]},
     {"temperature": None, "stop": None, "n": None, "seed": None, "logit_bias": None, "tools": None},
     {"stop": [], "logit_bias": {}, "tools": [], "best_of": 1, "top_k": -1, "store": False},
     {"seed": -5}, {"seed": 2**63 + 5}, {"temperature": 0}, {"temperature": 2},
+    {"messages": [{"role": "assistant", "content": None, "reasoning_content": "hm"}]},
     {"model": None}, {"model": ""}, {"parallel_tool_calls": True, "echo": False},
 ]
 
@@ -72,7 +109,7 @@ def test_normalised(server):
         {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
         {"role": "assistant", "content": None, "tool_calls": [call, odd]},
         {"role": "tool", "tool_call_id": "c1", "content": "3"},
-        {"role": "user", "content": []},
+        {"role": "user", "content": ""},
     ]).split("\n")
     assert got[0] == "system: be good"
     assert got[1] == "user: ab"
