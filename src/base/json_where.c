@@ -199,6 +199,8 @@ json_place json_locate(cairn_str text)
 {
     scan s = {.p = text.ptr, .n = text.len};
     bool more = true, opened;
+    if (str_starts(text, STR_LIT("\xef\xbb\xbf"))) /* which Python's json refuses too */
+        return (json_place){0, "byte order mark; expected a value"};
     while (more) {
         if (!scan_value(&s, &opened)) break;
         more = opened || scan_after(&s);

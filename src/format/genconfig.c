@@ -29,11 +29,27 @@ static cairn_status wrong(const reader *r, const char *key, const meta *m, const
                     expected);
 }
 
+static bool is_id(const meta *m, int64_t least)
+{
+    return m->type == META_INT && m->u.i >= least && m->u.i < MOST_ID;
+}
+
+static cairn_status check_eos(const reader *r)
+{
+    static const char expected[] = "a token id or a list of them";
+    meta m, one;
+
+    if (!meta_get(&r->v, "eos_token_id", &m) || is_id(&m, 0)) return CAIRN_OK;
+    if (m.type != META_ARR) return wrong(r, "eos_token_id", &m, expected);
+    json_iter it = hfconfig_each(&m);
+    while (hfconfig_next(&it, &one))
+        if (!is_id(&one, 0)) return wrong(r, "eos_token_id", &one, expected);
+    return CAIRN_OK;
+}
+
 /* Ids beyond the tokenizer's vocabulary have no text to end: configs of cut-down models keep some. */
 static cairn_status add_eos(reader *r, const meta *m)
 {
-    if (m->type != META_INT || m->u.i < 0 || m->u.i >= MOST_ID)
-        return wrong(r, "eos_token_id", m, "a token id or a list of them");
     const int32_t id = (int32_t)m->u.i;
     if (id >= tok_vocab(r->t) || tok_is_eos(r->t, id)) return CAIRN_OK;
     if (r->n_eos++ == GENCONFIG_MAX_EOS)
@@ -43,6 +59,7 @@ static cairn_status add_eos(reader *r, const meta *m)
     return tok_add_eos(r->t, id);
 }
 
+/* After check_eos. */
 static cairn_status read_eos(reader *r)
 {
     meta m, one;
@@ -56,13 +73,13 @@ static cairn_status read_eos(reader *r)
 
 /* Read for nothing but this check.  -1 stands for no padding in old checkpoints, and the reference
    takes it. */
-static cairn_status check_id(reader *r, const char *key, int64_t least)
+static cairn_status check_id(const reader *r, const char *key, int64_t least)
 {
     char expected[META_TEXT_LEN];
     meta m;
 
     if (!meta_get(&r->v, key, &m)) return CAIRN_OK;
-    if (m.type == META_INT && m.u.i >= least && m.u.i < MOST_ID) return CAIRN_OK;
+    if (is_id(&m, least)) return CAIRN_OK;
     (void)snprintf(expected, sizeof expected, "a token id (%d to %d)", (int)least, MOST_ID - 1);
     return wrong(r, key, &m, expected);
 }
@@ -96,6 +113,18 @@ static cairn_status check_sampling(reader *r)
     return CAIRN_OK;
 }
 
+static cairn_status check_ids(const reader *r)
+{
+    TRY(check_eos(r));
+    TRY(check_id(r, "bos_token_id", 0));
+    return check_id(r, "pad_token_id", -1);
+}
+
+cairn_status genconfig_check_ids(const char *path, const hfconfig *c, cairn_diag *dg)
+{
+    return check_ids(&(reader){.path = path, .v = hfconfig_meta(c), .dg = dg});
+}
+
 cairn_status genconfig_read(const char *dir, const char *name, tok *t, cairn_diag *dg)
 {
     cairn_status st = CAIRN_OK;
@@ -110,9 +139,8 @@ cairn_status genconfig_read(const char *dir, const char *name, tok *t, cairn_dia
     if (!file_exists(path.ptr)) goto out;
     TRY_GOTO(hfconfig_open(path.ptr, &c, dg), out);
     reader r = {.path = path.ptr, .v = hfconfig_meta(c), .t = t, .dg = dg};
+    TRY_GOTO(check_ids(&r), out);
     TRY_GOTO(read_eos(&r), out);
-    TRY_GOTO(check_id(&r, "bos_token_id", 0), out);
-    TRY_GOTO(check_id(&r, "pad_token_id", -1), out);
     st = check_sampling(&r);
 out:
     hfconfig_close(c);

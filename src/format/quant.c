@@ -96,6 +96,7 @@ cairn_status quant_put(quant_job *j, tensor_desc *t, const char *name, const qua
     if (!p) return diag_set(j->dg, CAIRN_E_NOMEM, "%s: %s", t->file, t->name.ptr);
     *p = m->p;
     if (!p->block_rows) p->block_rows = 1;
+    j->n_joined++;
     p->rows = (int32_t)(m->n_stack ? m->n_stack * m->rows : m->rows);
     p->cols = (int32_t)m->cols;
     p->code = m->code->data;
@@ -201,6 +202,23 @@ static cairn_status find_method(quant_job *j, cairn_str *method)
         j->b->src.path, STR_ARG(*method));
 }
 
+/* compressed-tensors may speak of caches alone. */
+static bool says_weights(const quant_job *j, cairn_str method)
+{
+    meta m;
+    return !str_is(method, "compressed-tensors") ||
+           meta_get(j->meta, "quantization_config.config_groups.group_0", &m);
+}
+
+static cairn_status check_joined(const quant_job *j, cairn_str method)
+{
+    if (j->n_joined || !says_weights(j, method)) return CAIRN_OK;
+    return diag_set(j->dg, CAIRN_E_CORRUPT,
+                    "%s/config.json: %s: says %.*s, but no tensor is quantised so; expected its "
+                    "tensors, or a config without it",
+                    j->b->src.path, j->root, STR_ARG(method.ptr ? method : STR_LIT("MLX")));
+}
+
 cairn_status quant_join(source_build *b, const meta_view *config, cairn_diag *dg)
 {
     quant_job j = {.b = b, .meta = config, .dg = dg};
@@ -217,6 +235,7 @@ cairn_status quant_join(source_build *b, const meta_view *config, cairn_diag *dg
         if (m ? !method.ptr || !str_is(method, m) : method.ptr != NULL) continue;
         TRY_GOTO(walk(&j, &schemes[i]), out);
     }
+    TRY_GOTO(check_joined(&j, method), out);
     st = compact(&j);
 out:
     mem_free(j.gone);

@@ -11,6 +11,7 @@ typedef struct quant_job {
     const meta_view *meta; /* config.json */
     const char *root;      /* the object of config.json that speaks of quantisation */
     uint8_t *gone;         /* [n_tensor]: part of another's matrix, or of no use to us */
+    size_t n_joined;       /* matrices */
     cairn_diag *dg;
 } quant_job;
 

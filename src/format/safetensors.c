@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "format/format.h"
 #include "format/format_priv.h"
+#include "format/genconfig.h"
 #include "format/hfconfig.h"
 #include "format/modules.h"
 #include "format/quant.h"
@@ -236,6 +237,7 @@ cairn_status safetensors_open_dir(const char *dir, source **out, cairn_diag *dg)
         goto out;
     }
     TRY_GOTO(hfconfig_open(path.ptr, &d->config, dg), out);
+    TRY_GOTO(genconfig_check_ids(path.ptr, d->config, dg), out);
     TRY_GOTO(add_weights(d->build, dir, dg), out);
     d->build->src.meta = hfconfig_meta(d->config);
     TRY_GOTO(quant_join(d->build, &d->build->src.meta, dg), out);

@@ -98,7 +98,8 @@ static void read_llama3(config *c, const char *block, rope_params *p)
     p->ctx_orig = config_need_int(c, in_block(block, orig, k), NULL, 2, 1 << 28);
 }
 
-/* A yarn or longrope block without a factor means the ratio of the two contexts. */
+/* A yarn block with a null for its factor, or a longrope block without one, means the ratio of the two
+   contexts. */
 static double ratio(config *c, const char *block, const rope_params *p)
 {
     const double otherwise = (double)p->ctx / (p->ctx_orig > 0 ? p->ctx_orig : 1);
@@ -108,6 +109,9 @@ static double ratio(config *c, const char *block, const rope_params *p)
 static void read_yarn(config *c, const char *block, rope_params *p)
 {
     char k[CONFIG_KEY_LEN];
+    meta m = {0};
+    if (!meta_get(&c->src->meta, in_block(block, "factor", k), &m) && m.type == META_NONE)
+        config_fail(c, k, "nothing", "a number, or null for the ratio of the contexts");
     p->ctx_orig = original_context(c, block, p->ctx);
     p->factor = ratio(c, block, p);
     p->beta_fast = block_num(c, block, "beta_fast", least, most, 32);

@@ -47,6 +47,24 @@ CONFIGS = [
 ]
 
 
+@pytest.mark.parametrize("change,says", [
+    ({"eos_token_id": {}}, "eos_token_id: found an object; expected a token id or a list of them"),
+    ({"eos_token_id": True}, "eos_token_id: found true; expected"),
+    ({"eos_token_id": [1, -1]}, "eos_token_id: found -1; expected"),
+    ({"bos_token_id": "x"}, 'bos_token_id: found "x"; expected a token id'),
+    ({"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 0}}, "says gptq, but no tensor"),
+    ({"rope_scaling": {"rope_type": "yarn"}}, "rope_scaling.factor: found nothing; expected a number"),
+])
+def test_config_without_text(model, change, says):
+    put(model, "config.json", {**CONFIG, **change})
+    refused(run("info", model), "m/config.json: ", says)
+
+
+def test_a_byte_order_mark(model):
+    put(model, "config.json", b"\xef\xbb\xbf" + json.dumps(CONFIG).encode())
+    refused(answer(model), "m/config.json: JSON, byte 0 (line 1, column 1): byte order mark; expected a value")
+
+
 @pytest.mark.parametrize("change,says", CONFIGS)
 def test_config(model, change, says):
     put(model, "config.json", {**CONFIG, **change})

@@ -83,7 +83,7 @@ static const refusal cases[] = {
     {"ministral3", "llama_4_scaling_beta", "-1", "llama_4_scaling_beta: found -1"},
     {"olmo2", "num_key_value_heads", "4", "k_norm.weight: shape is [32]; expected [64]"},
     {"olmo3", "sliding_window", "null", "sliding_window: found nothing"},
-    {"phi3", "rope_type", "\"yarn\"", "rope_scaling.type: found \"yarn\""},
+    {"phi3", "rope_type", "\"yarn\", \"factor\": 2", "rope_scaling.type: found \"yarn\""},
     {"phi3", "num_attention_heads", "2", "qkv_proj.weight: shape is [128, 64]; expected [192, 64]"},
     {"phi3", "intermediate_size", "64", "gate_up_proj.weight: shape is [256, 64]"},
     {"phi3", "attention_bias", "true", "qkv_proj.bias is missing"},

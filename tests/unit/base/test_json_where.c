@@ -51,6 +51,7 @@ static void mistakes(void **state)
         {"NaN", 0, "unexpected character"},
         {"[Infinity]", 1, "unexpected character"},
         {"+1", 0, "unexpected character"},
+        {"\xef\xbb\xbf{}", 0, "byte order mark"},
         {"[01]", 1, "leading zero"},
         {"[1.]", 1, "digits after its point"},
         {"[.5]", 1, "unexpected character"},

@@ -14,6 +14,7 @@
 #define CT     HF("\"compressed-tensors\"")
 #define GPTQ   HF("\"gptq\", \"bits\": 4, \"group_size\": 64")
 #define AWQ    HF("\"awq\", \"bits\": 4, \"group_size\": 64")
+#define PLAIN  "a.weight BF16 64 192\n"
 #define GPTQ_W "a.qweight I32 16 8\na.scales F16 2 8\n"
 
 static const struct {
@@ -82,6 +83,15 @@ static const struct {
     {HF("\"mxfp4\"") "a_blocks U8 2 4 3 16\na_scales U8 2 4 3", NULL},
     {HF("\"mxfp4\"") "a_blocks U8 2 4 3 16\na_scales U8 2 4 2", "[2, 4, 2]; expected [2, 4, 3]"},
     {HF("\"mxfp4\"") "a_blocks U8 2 4 3 15\na_scales U8 2 4 3", "[.., rows, groups, 16]"},
+    {GPTQ PLAIN, "quantization_config: says gptq, but no tensor is quantised so; expected"},
+    {HF("\"awq\", \"bits\": \"x\"") PLAIN, "says awq, but no tensor"},
+    {FP8 PLAIN, "says fp8, but no tensor"},
+    {HF("\"mxfp4\"") PLAIN, "says mxfp4, but no tensor"},
+    {"{\"quantization\": {\"bits\": 3, \"group_size\": 64}}\n" PLAIN,
+     "quantization: says MLX, but no tensor"},
+    {CT PLAIN, NULL},
+    {HF("\"compressed-tensors\", \"config_groups\": {\"group_0\": {}}") PLAIN,
+     "says compressed-tensors, but no tensor"},
     {GPTQ GPTQ_W "a.qzeros I32 2 1\na.weight BF16 8 128", "quantised and plain"},
 };
 static const int64_t shape[2] = {64, 192};

@@ -128,6 +128,8 @@ static const bad llama_cases[] = {
     {ROPE("dynamic", ",\"factor\":NaN"), IN("factor"), "a finite number"},
     {ROPE("dynamic", ",\"factor\":0"), IN("factor"), "0.001 to"},
     {YARN(""), NULL, NULL},
+    {ROPE("yarn", ""), IN("factor"), "null for the ratio"},
+    {ROPE("yarn", ",\"factor\":null"), NULL, NULL},
     {YARN(",\"factor\":0"), IN("factor"), "0.001 to"},
     {YARN(",\"factor\":NaN"), IN("factor"), "a finite number"},
     {YARN(",\"factor\":-4"), IN("factor"), "0.001 to"},
