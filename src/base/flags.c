@@ -24,9 +24,14 @@ static cairn_status bad_range(const flag *f, const char *text, cairn_diag *dg)
                     f->hi);
 }
 
+static bool any_range(const flag *f)
+{
+    return f->lo == 0 && f->hi == 0;
+}
+
 static bool in_range(const flag *f, double v)
 {
-    return (f->lo == 0 && f->hi == 0) || (v >= f->lo && v <= f->hi);
+    return any_range(f) || (v >= f->lo && v <= f->hi);
 }
 
 /* Decimal digits from the first character on: the library's readers also take white space, hexadecimal
@@ -42,9 +47,12 @@ static cairn_status set_int(const flag *f, const char *text, cairn_diag *dg)
     char *end;
     errno = 0;
     const long long v = strtoll(text, &end, 10);
-    if (end == text || *end || errno || !plain_number(text))
+    if (end == text || *end || !plain_number(text))
         return diag_set(dg, CAIRN_E_ARG, "%s: found \"%s\"; expected an integer", f->name, text);
-    if (!in_range(f, (double)v)) return bad_range(f, text, dg);
+    if (errno && any_range(f))
+        return diag_set(dg, CAIRN_E_ARG, "%s: found \"%s\"; expected an integer of 64 bits",
+                        f->name, text);
+    if (errno || !in_range(f, (double)v)) return bad_range(f, text, dg);
     *(int64_t *)f->out = v;
     return CAIRN_OK;
 }

@@ -243,7 +243,8 @@ static cairn_status read_alignment(parser *p)
 static cairn_status read_dims(parser *p, tensor_desc *t, uint64_t *n_elem)
 {
     const uint32_t n_dim = reader_u32(&p->r);
-    uint64_t n = 1;
+    uint64_t n = 1, most = 0;
+    uint32_t i_most = 0; /* the one to blame for a product that is too large */
 
     if (p->r.bad) return cut(p, t->name.ptr);
     if (n_dim > 4)
@@ -254,11 +255,15 @@ static cairn_status read_dims(parser *p, tensor_desc *t, uint64_t *n_elem)
     for (uint32_t i = 0; i < n_dim; i++) {
         const uint64_t d = reader_u64(&p->r);
         if (p->r.bad) return cut(p, t->name.ptr);
+        if (d < 1 || d > most) {
+            most = d;
+            i_most = i;
+        }
         if (d < 1 || d > INT64_MAX || __builtin_mul_overflow(n, d, &n) || n > INT64_MAX)
             return diag_set(p->dg, CAIRN_E_CORRUPT,
                             "%s: tensor %s: dimension %" PRIu32 " is %" PRIu64
                             "; expected at least 1 and a product under 2^63",
-                            p->f->path, t->name.ptr, i, d);
+                            p->f->path, t->name.ptr, i_most, most);
         t->dim[n_dim - 1 - i] = (int64_t)d;
     }
     *n_elem = n;

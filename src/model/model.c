@@ -128,9 +128,11 @@ static cairn_status check_fits(const model *m, uint64_t limit, cairn_diag *dg)
     for (size_t i = 0; i < m->src->n_tensor; i++) bytes += m->src->tensor[i].size;
     bytes += m->w.turn_bytes;
     if (bytes <= available) return CAIRN_OK;
+    const char *unit = bytes < 1000000000 ? "MB" : "GB";
+    const double size = bytes < 1000000000 ? 1e6 : 1e9;
     return diag_set(dg, CAIRN_E_LIMIT,
-                    "%s: weights take %.2f GB; expected at most the %.2f GB of memory available",
-                    m->src->path, (double)bytes / 1e9, (double)available / 1e9);
+                    "%s: weights take %.2f %s; expected at most the %.2f %s of memory available",
+                    m->src->path, (double)bytes / size, unit, (double)available / size, unit);
 }
 
 cairn_status model_load(model *m, const cairn_model_opts *o, cairn_diag *dg)

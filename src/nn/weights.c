@@ -16,7 +16,7 @@
 #include "base/fmath.h"
 #include "base/str.h"
 
-enum { AUDIT_NAMES = 12 };
+enum { AUDIT_BYTES = 160 }; /* of names in a message: its end must fit behind them */
 
 cairn_status weights_init(weights *w, arena *a, const source *src, cairn_diag *dg)
 {
@@ -369,16 +369,21 @@ cairn_status weights_audit(const weights *w, const char *const *ignored, size_t 
                            cairn_diag *dg)
 {
     buf names = {0};
-    size_t n = 0;
+    size_t n = 0, n_shown = 0;
     buf_init(&names, MEM_MODEL);
     for (size_t i = 0; i < w->src->n_tensor; i++) {
         bool fine = w->used[i];
         for (size_t k = 0; !fine && k < n_ignored; k++)
             fine = str_find(w->src->tensor[i].name, str_of(ignored[k]), 0) != SIZE_MAX;
         if (fine) continue;
-        if (n++ < AUDIT_NAMES)
-            buf_printf(&names, "%s%.*s", n > 1 ? ", " : "", STR_ARG(w->src->tensor[i].name));
+        const cairn_str name = w->src->tensor[i].name;
+        if (n_shown == n && (n == 0 || names.len + name.len < AUDIT_BYTES)) {
+            buf_printf(&names, "%s%.*s", n ? ", " : "", STR_ARG(name));
+            n_shown++;
+        }
+        n++;
     }
+    if (n > n_shown) buf_printf(&names, " and %zu more", n - n_shown);
     if (n)
         (void)diag_set(dg, CAIRN_E_UNSUPPORTED,
                        "%s: %zu tensors that this family does not use: %s; expected none",

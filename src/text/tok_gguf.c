@@ -3,6 +3,7 @@
    turn) is decided as llama.cpp decides it.  An unknown name is an error: a nearly right split is
    wrong. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "text/tok_gguf.h"
@@ -340,6 +341,18 @@ static cairn_status read_specials(loader *l, const kind_info *k)
     return put_one(l, s->add_eos ? s->eos : -1, &t->after, &t->n_after);
 }
 
+static cairn_status unknown_kind(const loader *l, cairn_str model)
+{
+    char known[128];
+    size_t n = 0;
+
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0] && n < sizeof known; i++)
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", kinds[i].model);
+    return diag_set(l->dg, CAIRN_E_UNSUPPORTED,
+                    "%s: `tokenizer.ggml.model` is \"%.*s\"; expected one of %s", l->where,
+                    STR_ARG(model), known);
+}
+
 static cairn_status find_kind(loader *l, const kind_info **out)
 {
     cairn_str model = meta_str(l->v, "tokenizer.ggml.model", (cairn_str){0});
@@ -351,11 +364,7 @@ static cairn_status find_kind(loader *l, const kind_info **out)
     *out = NULL;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (str_is(model, kinds[i].model)) *out = &kinds[i];
-    if (!*out)
-        return diag_set(
-            l->dg, CAIRN_E_UNSUPPORTED,
-            "%s: `tokenizer.ggml.model` is \"%.*s\"; expected gpt2, llama or another that is known",
-            l->where, STR_ARG(model));
+    if (!*out) return unknown_kind(l, model);
     l->kind = (*out)->kind;
     if (l->kind != GGUF_BPE) return CAIRN_OK;
     cairn_str name = (*out)->pre ? str_of((*out)->pre)

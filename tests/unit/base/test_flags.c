@@ -122,7 +122,7 @@ static void mistakes_are_named(void **state)
         {"--memory", "0x10", "expected a size"},
         {"-n", "1.5", "found \"1.5\""},
         {"-n", "12x", "found \"12x\""},
-        {"-n", "99999999999999999999", "expected an integer"},
+        {"-n", "99999999999999999999", "999\"; expected -1 to 100"},
         {"-n", "101", "expected -1 to 100"},
         {"-n", "-2", "expected -1 to 100"},
         {"--temp", "hot", "--temp: found \"hot\"; expected a number"},

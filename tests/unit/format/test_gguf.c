@@ -338,6 +338,12 @@ static void bad_tensors(void **state)
     refuses(&b, CAIRN_E_CORRUPT, "dimension 0 is 0");
     with_tensor(&b, "t", 0, UINT64_C(1) << 62, 0, 32);
     refuses(&b, CAIRN_E_CORRUPT, "size overflows");
+    head(&b, 3, 1, 0);
+    str(&b, "t");
+    le(&b, 2, 4);
+    le(&b, UINT64_C(1) << 62, 8);
+    le(&b, 64, 8);
+    refuses(&b, CAIRN_E_CORRUPT, "t: dimension 0 is 4611686018427387904; expected at least 1 and");
     with_tensor(&b, "", 0, 8, 0, 32);
     refuses(&b, CAIRN_E_CORRUPT, "name has 0 bytes");
     head(&b, 3, 1, 0);

@@ -157,7 +157,8 @@ static void refuses(void **state)
     memcpy(e, bpe_keys, sizeof e);
     e[0].s = "runes";
     assert_int_equal(open_table(e, LEN(e), &t, &dg), CAIRN_E_UNSUPPORTED);
-    assert_says(&dg, "\"runes\"");
+    assert_says(
+        &dg, "\"runes\"; expected one of gpt2, whitespace, gemma4, llama, bert, t5, rwkv, plamo2");
     memcpy(e, bpe_keys, sizeof e);
     e[4].n = 3; /* "1 2": no 2 */
     assert_int_equal(open_table(e, LEN(e), &t, &dg), CAIRN_E_CORRUPT);
