@@ -4,6 +4,7 @@
 #include "base/diag.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "cli/cli.h"
 
@@ -64,6 +65,35 @@ out:
     return st == CAIRN_OK ? EXIT_OK : cli_failed(&dg);
 }
 
+/* A model may have more rows than its tokenizer has pieces: such ids have no text.  Without a model
+   beside the text files the pieces are all. */
+static int32_t vocab_of(const char *word, const cairn_text *t)
+{
+    const cairn_model_opts o = {.struct_size = sizeof o, .no_weights = true, .no_text = true};
+    cairn_model_info info;
+    cairn_model *m = NULL;
+    cairn_model_info_init(&info);
+    if (cli_open_model(word, &o, &m, NULL) == CAIRN_OK) cairn_model_get_info(m, &info);
+    cairn_model_close(m);
+    return max_i32(info.vocab, cairn_text_vocab(t));
+}
+
+/* To the library ids that nobody knows have no text either; here they are a mistake. */
+static cairn_status check_known(const char *word, const cairn_text *t, const cairn_ids *ids,
+                                const char *path, cairn_diag *dg)
+{
+    int32_t vocab = cairn_text_vocab(t);
+    for (size_t i = 0; i < ids->len; i++) {
+        if (ids->ptr[i] < vocab) continue;
+        vocab = vocab_of(word, t);
+        if (ids->ptr[i] >= vocab)
+            return diag_set(dg, CAIRN_E_ARG,
+                            "%s: element %zu is %d; expected ids of the vocabulary, 0 to %d", path,
+                            i, ids->ptr[i], vocab - 1);
+    }
+    return CAIRN_OK;
+}
+
 int cmd_detokenize(const command *c, int argc, char **argv)
 {
     const char *file = NULL;
@@ -84,6 +114,7 @@ int cmd_detokenize(const command *c, int argc, char **argv)
     cairn_bytes text = {0};
     TRY_GOTO(cli_open_text(words.word[0], &t, &dg), out);
     TRY_GOTO(cli_read_ids(file, &ids, &dg), out);
+    TRY_GOTO(check_known(words.word[0], t, &ids, file, &dg), out);
     TRY_GOTO(cairn_text_detokenize(t, ids.ptr, ids.len, true, &text, &dg), out);
     st = cli_write_out(text.ptr, text.len, &dg);
 out:
@@ -112,6 +143,13 @@ static cairn_status slurp(const char *path, buf *b, cairn_str *out, cairn_diag *
     TRY(file_read_input(path, JSON_FILE_MAX, b, dg));
     *out = buf_view(b);
     return CAIRN_OK;
+}
+
+/* Messages of render begin with the part that is wrong, which the library knows by no file. */
+static void name_file(cairn_diag *dg, const char *part, const char *path)
+{
+    if (path && str_starts(str_of(dg->message), str_of(part)))
+        (void)diag_prefix(dg, dg->status, "%s", path);
 }
 
 int cmd_render(const command *c, int argc, char **argv)
@@ -147,7 +185,13 @@ int cmd_render(const command *c, int argc, char **argv)
     TRY_GOTO(slurp(tools, &b[1], &o.tools, &dg), out);
     TRY_GOTO(slurp(template_file, &b[2], &o.template_text, &dg), out);
     if (kwargs) o.kwargs = str_of(kwargs);
-    TRY_GOTO(cairn_text_render(t, &o, &text, &dg), out);
+    st = cairn_text_render(t, &o, &text, &dg);
+    if (st != CAIRN_OK) {
+        name_file(&dg, "messages", messages);
+        name_file(&dg, "tools", tools);
+        name_file(&dg, "template", template_file);
+        goto out;
+    }
     st = cli_write_out(text.ptr, text.len, &dg);
 out:
     cairn_bytes_free(&text);

@@ -263,3 +263,40 @@ def test_a_bench_beyond_the_context(model):
 
 def test_a_bench_of_nothing(model):
     refused(run("bench", model, "-p", 0, "-n", 0), "found 0 for both; expected one over 0", code=2)
+
+
+def test_ids_beyond_the_vocabulary(model):
+    ids = put(model, "ids.json", "[1, 2, 99999999]")
+    refused(run("detokenize", model, "-f", ids), "ids.json: element 2 is 99999999; expected ids of the vocabulary, 0 to 63")
+    put(model, "ids.json", "[1, 63]")
+    assert run("detokenize", model, "-f", ids).code == 0
+
+
+def test_render_names_files(tmp_path):
+    good = put(tmp_path, "good.json", '[{"role": "user", "content": "w1"}]')
+    bad = put(tmp_path, "bad.json", "{")
+    t = put(tmp_path, "t.jinja", "{{ messages[0].content }}")
+    broken = put(tmp_path, "broken.jinja", "x\n{{ messages[0 }}")
+    refuses = put(tmp_path, "refuses.jinja", "x\n{{ raise_exception('no') }}")
+    for words, says in [((t, bad), "bad.json: messages: JSON, byte 1"), ((t, good, "--tools", bad), "bad.json: tools: JSON"),
+                        ((broken, good), "broken.jinja: template, line 2: unexpected"),
+                        ((refuses, good), "refuses.jinja: template, line 2: no")]:
+        refused(run("render", "--template", words[0], "--messages", *words[1:]), says)
+
+
+def test_sizes_in_their_unit(model):
+    refused(run("serve", model, "--port", 0, "--memory", 10000), "m: weights take 0.2", "MB; expected at most the 0.01 MB")
+
+
+def test_many_tensors_of_no_use(model):
+    put(model, "config.json", {**CONFIG, "num_hidden_layers": 1})
+    whole = safetensors()
+    n = struct.unpack("<Q", whole[:8])[0]
+    header = json.loads(whole[8:8 + n])
+    data = whole[8 + n:] + bytes(4 * 198)
+    for i in range(198):
+        at = len(data) - 4 * (i + 1)
+        header["model.layers.1.none.%d" % i] = {"dtype": "F32", "shape": [1], "data_offsets": [at, at + 4]}
+    text = json.dumps(header).encode()
+    put(model, "model.safetensors", struct.pack("<Q", len(text)) + text + data)
+    refused(run("info", model), "m: 207 tensors that this family does not use: ", " and 204 more; expected none")

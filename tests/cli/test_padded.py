@@ -11,7 +11,7 @@ import sys
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from tiny import CAIRN, CONFIG, TOKENIZER, WORDS, make, put, run, safetensors, shapes  # noqa: E402
+from tiny import CAIRN, CONFIG, TOKENIZER, WORDS, make, put, refused, run, safetensors, shapes  # noqa: E402
 
 NAMED = 4  # of the 64 ids, so that few tokens of an answer have a piece
 GGUF_NAMES = {"model.embed_tokens": "token_embd", "model.norm": "output_norm",
@@ -103,9 +103,11 @@ def test_an_answer(model):
 
 
 def test_ids(model):
-    ids = put(os.path.dirname(model) if model.endswith("gguf") else model, "ids", "[63, 3, 64, 1000000]")
-    r = run("detokenize", model, "-f", ids)
+    folder = os.path.dirname(model) if model.endswith("gguf") else model
+    r = run("detokenize", model, "-f", put(folder, "ids", "[63, 3, 62]"))
     assert r.code == 0 and r.out.strip() in (b"w1", b"w"), (r.out, r.err)
+    refused(run("detokenize", model, "-f", put(folder, "ids", "[3, 64]")),
+            "ids: element 1 is 64; expected ids of the vocabulary, 0 to 63")
 
 
 @pytest.fixture(scope="module")
