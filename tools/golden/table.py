@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Write docs/families.md from a run of the golden test: which families are proven in which files, and how close they come.
+"""Write docs/families.md from a run of the golden tests: which families are proven in which files, and how close they come.
 
-    tools/golden/table.py [--check] [build/tests/golden/test_families]
+    tools/golden/table.py [--check] [build/tests/golden]
 
-The test prints a line a checkpoint and fails where one is too far off, so what stands here is green.  --check writes nothing and
+The tests print a line a checkpoint and fails where one is too far off, so what stands here is green.  --check writes nothing and
 fails when the committed table names other checkpoints than the run did (the figures may differ in their last digits).
 """
 import pathlib, re, subprocess, sys
@@ -11,6 +11,7 @@ import pathlib, re, subprocess, sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOC = ROOT / "docs" / "families.md"
 KINDS = ("hf", "gguf", "mlx", "quant")
+EMBED = re.compile(r"tests/golden/embed/(\S+)\s+worst error (\S+) = (\S+) of what is allowed")
 LINE = re.compile(r"tests/golden/(\w+)/(\S+)\s+worst error \S+ = (\S+) deviations \(allowed (\S+)\)")
 
 HEAD = """# Families and files, as tested
@@ -25,27 +26,44 @@ company and threads, in f32 and in the fast mode.
 
 """
 
+EMBED_HEAD = """
+## Embeddings
+
+From a run of `tests/golden/test_embeddings`: the largest error of an element of a vector (of length 1, where the model normalises), and its share of what is
+allowed, against transformers and sentence-transformers. Each model also passed hidden states layer by layer, and one numerics.
+
+"""
+
+
+def run(program):
+    return subprocess.run([str(program)], cwd=ROOT, check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
+
+
+def table(found, kinds):
+    """Rows by name, columns by kind; found: (name, kind, what the cell says)."""
+    cells = {}
+    for name, kind, says in found:
+        cells.setdefault(name, {}).setdefault(kind, []).append(says)
+    for name in sorted(cells):
+        yield f"| {name} | " + " | ".join(", ".join(sorted(cells[name].get(k, []))) for k in kinds) + " |\n"
+
 
 def main():
     check = "--check" in sys.argv[1:]
     rest = [x for x in sys.argv[1:] if x != "--check"]
-    run = subprocess.run([rest[0] if rest else str(ROOT / "build/tests/golden/test_families")], cwd=ROOT, check=True, text=True,
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    cells = {}
-    for kind, name, error, _ in LINE.findall(run.stdout):
-        base, _, layout = name.partition(".")
-        cells.setdefault(base, {}).setdefault(kind, []).append((layout, error))
+    folder = pathlib.Path(rest[0]) if rest else ROOT / "build/tests/golden"
+    models, vectors = LINE.findall(run(folder / "test_families")), EMBED.findall(run(folder / "test_embeddings"))
     out = [HEAD, "| checkpoint | HF | GGUF | MLX | quantised HF |\n|---|---|---|---|---|\n"]
-    for base in sorted(cells):
-        row = [", ".join(f"{l} {e}" if l else e for l, e in sorted(cells[base].get(k, []))) for k in KINDS]
-        out.append(f"| {base} | " + " | ".join(row) + " |\n")
-    n = sum(len(v) for row in cells.values() for v in row.values())
-    out.append(f"\n{n} checkpoints.\n")
+    named = [(kind, *name.partition("."), error) for kind, name, error, _ in models]
+    out += table([(base, kind, f"{layout} {error}" if layout else error) for kind, base, _, layout, error in named], KINDS)
+    out += [f"\n{len(models)} checkpoints.\n", EMBED_HEAD, "| model | HF | GGUF |\n|---|---|---|\n"]
+    out += table([(name.removesuffix(".gguf"), name.endswith(".gguf"), f"{error} ({share})") for name, error, share in vectors], (False, True))
+    n = len(models) + len(vectors)
     if not check:
         DOC.write_text("".join(out))
         print(f"{n} checkpoints -> {DOC.relative_to(ROOT)}")
         return
-    figure = re.compile(r"\d\.\d+e[-+]\d+")
+    figure = re.compile(r"\d\.\d+e[-+]\d+|\(0\.\d+\)")
     if figure.sub("x", DOC.read_text()) != figure.sub("x", "".join(out)):
         sys.exit("docs/families.md names other checkpoints than were run: tools/golden/table.py writes it anew")
     print(f"{n} checkpoints as in docs/families.md")
