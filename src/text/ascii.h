@@ -41,6 +41,21 @@ static inline lane16 ascii_range(byte16 x, uint8_t lo, uint8_t hi)
     return (lane16)((byte16)(x - lo) <= (uint8_t)(hi - lo));
 }
 
+/* Bytes 16i … 16i + 15 of the block. */
+static inline void ascii_sixteen(ascii_block *b, int i)
+{
+    byte16 x;
+    memcpy(&x, b->p + 16 * i, sizeof x);
+    const lane16 letter = ascii_range(x | 0x20, 'a', 'z'), digit = ascii_range(x, '0', '9');
+    b->letter |= ascii_bits(letter) << 16 * i;
+    b->upper |= ascii_bits(ascii_range(x, 'A', 'Z')) << 16 * i;
+    b->digit |= ascii_bits(digit) << 16 * i;
+    b->blank |= ascii_bits(ascii_range(x, '\t', '\r') | (lane16)(x == ' ')) << 16 * i;
+    b->line |= ascii_bits((lane16)(x == '\n') | (lane16)(x == '\r')) << 16 * i;
+    b->mark |= ascii_bits(ascii_range(x, '!', '~') & ~letter & ~digit) << 16 * i;
+    b->wide |= ascii_bits((lane16)x) << 16 * i;
+}
+
 /* The bytes of s from `at` on, of which there is one at least. */
 static inline void ascii_load(ascii_block *b, cairn_str s, size_t at)
 {
@@ -48,23 +63,14 @@ static inline void ascii_load(ascii_block *b, cairn_str s, size_t at)
 
     b->p = s.ptr + at;
     b->n = left < 64 ? (uint32_t)left : 63;
-    if (left < 64) {
+    b->letter = b->upper = b->digit = b->blank = b->line = b->mark = b->wide = 0;
+    if (left < 64) { /* texts are cut into short pieces before they come here */
         memset(b->own, 0, sizeof b->own);
         memcpy(b->own, b->p, left);
         b->p = b->own;
-    }
-    b->letter = b->upper = b->digit = b->blank = b->line = b->mark = b->wide = 0;
-    for (int i = 0; i < 4; i++) {
-        byte16 x;
-        memcpy(&x, b->p + 16 * i, sizeof x);
-        const lane16 letter = ascii_range(x | 0x20, 'a', 'z'), digit = ascii_range(x, '0', '9');
-        b->letter |= ascii_bits(letter) << 16 * i;
-        b->upper |= ascii_bits(ascii_range(x, 'A', 'Z')) << 16 * i;
-        b->digit |= ascii_bits(digit) << 16 * i;
-        b->blank |= ascii_bits(ascii_range(x, '\t', '\r') | (lane16)(x == ' ')) << 16 * i;
-        b->line |= ascii_bits((lane16)(x == '\n') | (lane16)(x == '\r')) << 16 * i;
-        b->mark |= ascii_bits(ascii_range(x, '!', '~') & ~letter & ~digit) << 16 * i;
-        b->wide |= ascii_bits((lane16)x) << 16 * i;
+        for (int i = 0; 16 * (size_t)i < left; i++) ascii_sixteen(b, i);
+    } else {
+        for (int i = 0; i < 4; i++) ascii_sixteen(b, i);
     }
     b->stop = b->wide | ~(uint64_t)0 << b->n;
     b->letter &= ~b->stop;

@@ -414,17 +414,18 @@ static size_t scan_words(cairn_str s, size_t at)
     return i;
 }
 
-/* The first place where a number may begin. */
+/* The first place where a number may begin: a digit, or anything beyond ASCII. */
 static size_t next_number(cairn_str s, size_t at)
 {
-    ascii_block b;
+    byte16 x;
 
-    for (; at < s.len; at += b.n) {
-        ascii_load(&b, s, at);
-        const uint64_t found = (b.digit | b.wide) & ~(~(uint64_t)0 << b.n);
+    for (; at + sizeof x <= s.len; at += sizeof x) {
+        memcpy(&x, s.ptr + at, sizeof x);
+        const uint64_t found = ascii_bits(ascii_range(x, '0', '9') | (lane16)x);
         if (found) return at + (size_t)__builtin_ctzll(found);
     }
-    return s.len;
+    while (at < s.len && !(s.ptr[at] & 0x80) && !(s.ptr[at] >= '0' && s.ptr[at] <= '9')) at++;
+    return at;
 }
 
 /* The first character beyond ASCII. */
