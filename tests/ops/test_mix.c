@@ -169,8 +169,11 @@ static void test_embed_past_the_end(void **state)
                       .data = (const uint8_t *)table,
                       .size = sizeof table,
                       .gather = true};
-    const op o = {
-        .kind = OP_EMBED, .in = {-1, -1, -1}, .out = {0, -1, -1}, .w = {&w}, .u.embed = {2}};
+    const op o = {.kind = OP_EMBED,
+                  .in = {-1, -1, -1},
+                  .out = {0, -1, -1},
+                  .w = {&w},
+                  .u.embed = {.scale = 2}};
     const int32_t id[] = {1, 2, 900};
     const float want[] = {6, 8, 0.5f, 1, 0.5f, 1};
     rig g;
