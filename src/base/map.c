@@ -1,17 +1,18 @@
 /* Open addressing with linear probing; the capacity is a power of two and at most three quarters
-   are taken.  A slot keeps the key's first bytes, so that most look-ups need not go where the key is.
-   There is no deletion: tables are built once. */
+   are taken.  A slot keeps the key's first bytes, which are all of most keys; four slots fill a line of the
+   processor's cache.  Where the longer keys are stands behind the slots.  There is no deletion: tables
+   are built once. */
 #include "base/map.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/num.h"
 
 struct map_slot {
-    const char *ptr; /* NULL: free */
-    uint64_t head;   /* up to 8 bytes, zeros behind */
-    uint32_t len, value;
+    uint64_t head;        /* up to 8 bytes, zeros behind */
+    uint32_t more, value; /* more: 1 + the key's length; 0: free */
 };
 
 enum { MAP_FIRST = 16 };
@@ -44,41 +45,64 @@ static inline uint64_t head_of(cairn_str key)
     return head;
 }
 
-uint64_t map_hash(cairn_str key)
+static uint64_t hash_short(uint64_t head, size_t len)
 {
-    if (key.len > sizeof(uint64_t)) return hash64(key.ptr, key.len, 0);
-    const uint64_t h = (head_of(key) ^ key.len << 59) * 0x9E3779B97F4A7C15u;
+    const uint64_t h = (head ^ len << 59) * 0x9E3779B97F4A7C15u;
     return (h ^ h >> 32) * 0xC2B2AE3D27D4EB4Fu >> 16; /* the slot is chosen by the low bits */
 }
 
-/* The slot that holds `key`, or the free one where it belongs. */
-static struct map_slot *probe(struct map_slot *slot, size_t cap, cairn_str key, uint64_t h)
+/* A key as it is looked for. */
+typedef struct ask {
+    cairn_str key;
+    uint64_t head, hash;
+} ask;
+
+static inline ask ask_for(cairn_str key)
 {
     const uint64_t head = head_of(key);
+    return (ask){key, head,
+                 key.len > sizeof head ? hash64(key.ptr, key.len, 0) : hash_short(head, key.len)};
+}
 
-    for (size_t i = h & (cap - 1);; i = (i + 1) & (cap - 1)) {
-        struct map_slot *s = &slot[i];
-        if (!s->ptr) return s;
-        if (s->head != head || s->len != key.len) continue;
-        if (key.len <= sizeof head ||
-            memcmp(s->ptr + sizeof head, key.ptr + sizeof head, key.len - sizeof head) == 0)
-            return s;
+/* Where the key of slot i is, if it is longer than its head. */
+static inline const char **key_at(const map *m, size_t i)
+{
+    return (const char **)(void *)(m->slot + m->cap) + i;
+}
+
+/* The slot that holds the key, or the free one where it belongs. */
+static inline size_t probe(const map *m, const ask *a)
+{
+    const size_t len = a->key.len, skip = sizeof a->head;
+
+    for (size_t i = a->hash & (m->cap - 1);; i = (i + 1) & (m->cap - 1)) {
+        const struct map_slot *s = &m->slot[i];
+        if (!s->more) return i;
+        if (s->head != a->head || s->more - 1 != len) continue;
+        if (len <= skip || memcmp(*key_at(m, i) + skip, a->key.ptr + skip, len - skip) == 0)
+            return i;
     }
 }
 
 static cairn_status rehash(map *m, size_t cap)
 {
-    struct map_slot *fresh = mem_calloc(cap, sizeof *fresh, m->tag);
-    if (!fresh) return CAIRN_E_NOMEM;
+    map fresh = {.cap = cap, .n = m->n, .tag = m->tag};
+
+    fresh.slot = mem_calloc(cap, sizeof *fresh.slot + sizeof(const char *), m->tag);
+    if (!fresh.slot) return CAIRN_E_NOMEM;
     for (size_t i = 0; i < m->cap; i++) {
         const struct map_slot *s = &m->slot[i];
-        if (!s->ptr) continue;
-        const cairn_str key = {s->ptr, s->len};
-        *probe(fresh, cap, key, map_hash(key)) = *s;
+        if (!s->more) continue;
+        ask a = {{NULL, s->more - 1}, s->head, 0};
+        const bool is_long = a.key.len > sizeof s->head;
+        if (is_long) a.key.ptr = *key_at(m, i);
+        a.hash = is_long ? hash64(a.key.ptr, a.key.len, 0) : hash_short(s->head, a.key.len);
+        const size_t to = probe(&fresh, &a);
+        fresh.slot[to] = *s;
+        if (is_long) *key_at(&fresh, to) = a.key.ptr;
     }
     mem_free(m->slot);
-    m->slot = fresh;
-    m->cap = cap;
+    *m = fresh;
     return CAIRN_OK;
 }
 
@@ -92,45 +116,48 @@ cairn_status map_reserve(map *m, size_t n)
 
 cairn_status map_put(map *m, cairn_str key, uint32_t value)
 {
-    if (key.len > UINT32_MAX) return CAIRN_E_LIMIT;
+    if (key.len >= UINT32_MAX) return CAIRN_E_LIMIT;
     const cairn_status st = map_reserve(m, m->n + 1);
     if (st != CAIRN_OK) return st;
-    const uint64_t h = map_hash(key);
-    struct map_slot *s = probe(m->slot, m->cap, key, h);
-    if (s->ptr) {
-        s->value = value;
-        return CAIRN_OK;
-    }
-    *s = (struct map_slot){key.ptr ? key.ptr : "", head_of(key), (uint32_t)key.len, value};
-    m->n++;
+    const ask a = ask_for(key);
+    const size_t i = probe(m, &a);
+    m->n += !m->slot[i].more;
+    m->slot[i] = (struct map_slot){a.head, (uint32_t)key.len + 1, value};
+    if (key.len > sizeof a.head) *key_at(m, i) = key.ptr;
     return CAIRN_OK;
-}
-
-bool map_get_hashed(const map *m, cairn_str key, uint64_t hash, uint32_t *value)
-{
-    if (m->n == 0) return false;
-    const struct map_slot *s = probe(m->slot, m->cap, key, hash);
-    if (!s->ptr) return false;
-    *value = s->value;
-    return true;
 }
 
 bool map_get(const map *m, cairn_str key, uint32_t *value)
 {
-    return m->n && map_get_hashed(m, key, map_hash(key), value);
+    if (m->n == 0) return false;
+    const ask a = ask_for(key);
+    const struct map_slot *s = &m->slot[probe(m, &a)];
+    if (s->more) *value = s->value;
+    return s->more;
 }
 
-void map_hint_slot(const map *m, uint64_t hash)
+void map_get_many(const map *m, const cairn_str *key, size_t n, uint32_t *value)
 {
-    if (m->n) __builtin_prefetch(&m->slot[hash & (m->cap - 1)]);
-}
+    ask a[MAP_BATCH];
 
-void map_hint_key(const map *m, uint64_t hash)
-{
-    if (m->n) __builtin_prefetch(m->slot[hash & (m->cap - 1)].ptr);
+    assert(n <= MAP_BATCH);
+    for (size_t i = 0; i < n; i++) value[i] = MAP_NONE;
+    if (m->n == 0) return;
+    for (size_t i = 0; i < n; i++) {
+        a[i] = ask_for(key[i]);
+        const size_t at = a[i].hash & (m->cap - 1);
+        __builtin_prefetch(&m->slot[at]);
+        if (key[i].len > sizeof a[i].head) __builtin_prefetch(key_at(m, at));
+    }
+    for (size_t i = 0; i < n; i++)
+        if (key[i].len > sizeof a[i].head) __builtin_prefetch(*key_at(m, a[i].hash & (m->cap - 1)));
+    for (size_t i = 0; i < n; i++) {
+        const struct map_slot *s = &m->slot[probe(m, &a[i])];
+        if (s->more) value[i] = s->value;
+    }
 }
 
 void map_prefetch(const map *m, cairn_str key)
 {
-    if (m->cap) __builtin_prefetch(&m->slot[map_hash(key) & (m->cap - 1)]);
+    if (m->cap) __builtin_prefetch(&m->slot[ask_for(key).hash & (m->cap - 1)]);
 }

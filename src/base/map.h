@@ -17,12 +17,10 @@ cairn_status map_reserve(map *m, size_t n);
 /* Inserts or replaces.  The key's bytes must stay. */
 cairn_status map_put(map *m, cairn_str key, uint32_t value);
 bool map_get(const map *m, cairn_str key, uint32_t *value);
-/* The same in steps, for many keys at once, whose waits for memory then overlap: hash all, then hint at
-   their slots, then at what the slots point to, then get. */
-uint64_t map_hash(cairn_str key);
-void map_hint_slot(const map *m, uint64_t hash);
-void map_hint_key(const map *m, uint64_t hash);
-bool map_get_hashed(const map *m, cairn_str key, uint64_t hash, uint32_t *value);
+/* The same for up to MAP_BATCH keys at once, whose waits for memory overlap; MAP_NONE: not there. */
+enum { MAP_BATCH = 64 };
+#define MAP_NONE UINT32_MAX
+void map_get_many(const map *m, const cairn_str *key, size_t n, uint32_t *value);
 /* A hint that `key` will be asked for soon: many at once wait for memory together. */
 void map_prefetch(const map *m, cairn_str key);
 

@@ -72,23 +72,28 @@ int utf8_encode(uint32_t cp, char out[4])
     return n;
 }
 
-/* Length of the ASCII bytes from s[i] on, in eights, and of the frequent forms that need no tables:
-   two bytes, and three that do not begin with E0 or ED. */
+/* Length of the ASCII bytes from s[i] on, in eights where there are as many, and of the frequent forms
+   that need no tables: two bytes, and three that do not begin with E0 or ED. */
 static size_t plain(cairn_str s, size_t i)
 {
     const size_t from = i;
     uint64_t word;
 
-    while (i + sizeof word <= s.len) {
+    while (i < s.len) {
         const uint8_t *p = (const uint8_t *)s.ptr + i;
-        memcpy(&word, p, sizeof word);
-        if (!(word & 0x8080808080808080u))
-            i += sizeof word;
-        else if (p[0] < 0x80)
+        const size_t left = s.len - i;
+        if (left >= sizeof word) {
+            memcpy(&word, p, sizeof word);
+            if (!(word & 0x8080808080808080u)) {
+                i += sizeof word;
+                continue;
+            }
+        }
+        if (p[0] < 0x80)
             i++;
-        else if (p[0] >= 0xC2 && p[0] < 0xE0 && (p[1] & 0xC0) == 0x80)
+        else if (left >= 2 && p[0] >= 0xC2 && p[0] < 0xE0 && (p[1] & 0xC0) == 0x80)
             i += 2;
-        else if (p[0] > 0xE0 && p[0] < 0xF0 && p[0] != 0xED && (p[1] & 0xC0) == 0x80 &&
+        else if (left >= 3 && p[0] > 0xE0 && p[0] < 0xF0 && p[0] != 0xED && (p[1] & 0xC0) == 0x80 &&
                  (p[2] & 0xC0) == 0x80)
             i += 3;
         else

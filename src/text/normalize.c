@@ -367,7 +367,8 @@ cairn_status norm_run(const norm_step *step, size_t n, cairn_str s, buf *x, buf 
 
     for (size_t i = 0; i < n; i++) {
         bool same = true;
-        cairn_diag own = {0};
+        cairn_diag own;
+        own.message[0] = '\0';
         buf_clear(into);
         into->max = most;
         cairn_status st = run_step(&step[i], &s, into, &same, &own);

@@ -67,87 +67,73 @@ cairn_status bpe_init(tok *t, uint32_t n_merge, cairn_diag *dg)
     return CAIRN_OK;
 }
 
-/* Writes the key of a piece as the file spells it, which is no longer: the end, NULL if no text can
-   have it. */
-static char *put_key(const tok *t, cairn_str s, char *out)
+/* Writes the bytes that a piece of the byte-level alphabet stands for, which are no more than it has:
+   the end, NULL if it is none. */
+static char *put_raw(cairn_str s, char *out)
 {
     size_t len;
     uint32_t cp;
 
-    if (!t->byte_level) {
-        if (s.len) memcpy(out, s.ptr, s.len);
-        return out + s.len;
-    }
     for (size_t at = 0; at < s.len; at += len) {
         len = uc_next(s.ptr + at, &cp);
-        int byte = bytelevel_byte(cp);
+        const int byte = bytelevel_byte(cp);
         if (byte < 0) return NULL;
         *out++ = (char)byte;
     }
     return out;
 }
 
+/* The keys of the two pieces that m joins: as the file spells them, or behind b->tmp, which has room;
+   empty: no text can have them. */
+static void spell(tok *t, const bpe_merge *m, cairn_str key[2])
+{
+    buf *b = &t->bpe.tmp;
+
+    key[0] = m->l;
+    key[1] = m->r;
+    if (!t->byte_level) return;
+    char *from = b->ptr + b->len, *cut = put_raw(m->l, from);
+    char *end = cut ? put_raw(m->r, cut) : NULL;
+    key[0] = (cairn_str){from, end ? (size_t)(cut - from) : 0};
+    key[1] = (cairn_str){cut, end ? (size_t)(end - cut) : 0};
+    if (end) b->len = (size_t)(end - b->ptr);
+}
+
 /* Files list merges in the order of the pieces that they make, so the id is mostly that of the merge
    before, or the next: a comparison instead of a look-up. */
-static bool result_id(const tok *t, cairn_str key, uint32_t *id)
+static bool result_id(const tok *t, cairn_str l, cairn_str r, uint32_t *id)
 {
-    uint32_t guess = t->bpe.last_id;
+    const uint32_t guess = t->bpe.last_id;
+    const buf *b = &t->bpe.tmp;
 
     for (uint32_t i = guess; i < guess + 2 && i < (uint32_t)t->n; i++) {
-        if (!str_eq(t->byte_level ? t->out[i] : t->text[i], key) || t->flag[i] != TOK_F_USED)
-            continue;
+        const cairn_str s = t->byte_level ? t->out[i] : t->text[i];
+        if (s.len != l.len + r.len || t->flag[i] != TOK_F_USED) continue;
+        if (memcmp(s.ptr, l.ptr, l.len) != 0 || memcmp(s.ptr + l.len, r.ptr, r.len) != 0) continue;
         *id = i;
         return true;
     }
-    return map_get(&t->by_key, key, id);
+    char *all = b->ptr + b->len;
+    memcpy(all, l.ptr, l.len);
+    memcpy(all + l.len, r.ptr, r.len);
+    return map_get(&t->by_key, (cairn_str){all, l.len + r.len}, id);
 }
 
-/* One merge on its way into the table. */
-typedef struct pending {
-    cairn_str all, l, r; /* keys in b->tmp: what it makes, what it joins */
-    uint64_t hash_l, hash_r;
-    uint32_t id[3];
-    bool fine;
-} pending;
-
-/* Spells the keys of merge m behind b->tmp, which has room. */
-static void spell(tok *t, const bpe_merge *m, pending *p)
-{
-    buf *b = &t->bpe.tmp;
-    const size_t skip = t->bpe.prefix.len;
-    char *from = b->ptr + b->len, *cut = put_key(t, m->l, from);
-    char *end = cut ? put_key(t, m->r, cut) : NULL;
-
-    *p = (pending){.fine = end != NULL};
-    if (!end) return;
-    p->l = (cairn_str){from, (size_t)(cut - from)};
-    p->r = (cairn_str){cut, (size_t)(end - cut)};
-    p->all = (cairn_str){from, (size_t)(end - from)};
-    if (skip && str_starts(p->r, t->bpe.prefix)) {
-        const size_t rest = p->r.len - skip;
-        memcpy(end, p->l.ptr, p->l.len);
-        memcpy(end + p->l.len, p->r.ptr + skip, rest);
-        p->all = (cairn_str){end, p->l.len + rest};
-        end += p->all.len;
-    }
-    b->len = (size_t)(end - b->ptr);
-    p->hash_l = map_hash(p->l);
-    p->hash_r = map_hash(p->r);
-    map_hint_slot(&t->by_key, p->hash_l);
-    map_hint_slot(&t->by_key, p->hash_r);
-}
-
-static void find_ids(tok *t, pending *p)
+/* The id of what merge makes of pieces that have the ids `id`. */
+static bool merged_id(tok *t, const cairn_str key[2], const uint32_t id[2], uint32_t *into)
 {
     bpe *b = &t->bpe;
+    cairn_str r = key[1];
 
-    p->fine = p->fine && p->l.len > 0 && p->r.len > 0 &&
-              map_get_hashed(&t->by_key, p->l, p->hash_l, &p->id[0]) &&
-              map_get_hashed(&t->by_key, p->r, p->hash_r, &p->id[1]) &&
-              result_id(t, p->all, &p->id[2]);
-    if (!p->fine) return;
-    b->last_id = p->id[2];
-    __builtin_prefetch(&b->slot[pair_hash(p->id[0], p->id[1]) & b->mask], 1);
+    if (id[0] == MAP_NONE || id[1] == MAP_NONE || !key[0].len || !key[1].len) return false;
+    if (b->prefix.len && str_starts(r, b->prefix))
+        r = str_sub(r, b->prefix.len, r.len - b->prefix.len);
+    if (!result_id(t, key[0], r, into)) return false;
+    b->last_id = *into;
+    const uint64_t h = pair_hash(id[0], id[1]);
+    __builtin_prefetch(&b->slot[h & b->mask], 1);
+    __builtin_prefetch(&b->filter[(h >> b->filter_shift) / 64], 1);
+    return true;
 }
 
 static bool all_spaces(cairn_str s)
@@ -159,10 +145,10 @@ static bool all_spaces(cairn_str s)
 }
 
 /* What tok_cuts.c wants to know of the merges' order. */
-static void note_spaces(bpe *b, const pending *p)
+static void note_spaces(bpe *b, const cairn_str key[2])
 {
-    if (p->l.ptr[0] != BPE_SPACE[0] || !all_spaces(p->l)) return;
-    if (all_spaces(p->r))
+    if (key[0].ptr[0] != BPE_SPACE[0] || !all_spaces(key[0])) return;
+    if (all_spaces(key[1]))
         b->last_run = b->n_merge;
     else if (b->n_merge < b->first_mixed)
         b->first_mixed = b->n_merge;
@@ -172,30 +158,29 @@ cairn_status bpe_add_merges(tok *t, const bpe_merge *m, size_t n, const char *wh
                             const char *field, cairn_diag *dg)
 {
     bpe *b = &t->bpe;
-    pending p[BPE_BATCH];
-    size_t room = 0;
+    cairn_str key[2 * BPE_BATCH];
+    uint32_t id[2 * BPE_BATCH], into[BPE_BATCH];
+    size_t room = 0, fine = 0;
 
+    _Static_assert(2 * BPE_BATCH <= MAP_BATCH, "a batch is one of look-ups");
     assert(n <= BPE_BATCH);
     for (size_t i = 0; i < n; i++)
-        room += 2 * (m[i].l.len + m[i].r.len); /* once more less a prefix */
+        room += 2 * (m[i].l.len + m[i].r.len); /* once more for what a merge makes */
     buf_clear(&b->tmp);
     if (!buf_grow(&b->tmp, room + 1)) return CAIRN_E_NOMEM;
     buf_clear(&b->tmp);
-    for (size_t i = 0; i < n; i++) spell(t, &m[i], &p[i]);
+    for (size_t i = 0; i < n; i++) spell(t, &m[i], &key[2 * i]);
+    map_get_many(&t->by_key, key, 2 * n, id);
+    while (fine < n && merged_id(t, &key[2 * fine], &id[2 * fine], &into[fine])) fine++;
+    if (fine < n)
+        return diag_set(
+            dg, CAIRN_E_CORRUPT,
+            "%s: %s: found merge %zu \"%.*s\" \"%.*s\"; expected both and what they make "
+            "to be in the vocabulary",
+            where, field, b->n_merge + fine, STR_ARG(m[fine].l), STR_ARG(m[fine].r));
     for (size_t i = 0; i < n; i++) {
-        map_hint_key(&t->by_key, p[i].hash_l);
-        map_hint_key(&t->by_key, p[i].hash_r);
-    }
-    for (size_t i = 0; i < n; i++) find_ids(t, &p[i]);
-    for (size_t i = 0; i < n; i++) {
-        if (!p[i].fine)
-            return diag_set(
-                dg, CAIRN_E_CORRUPT,
-                "%s: %s: found merge %u \"%.*s\" \"%.*s\"; expected both and what they make "
-                "to be in the vocabulary",
-                where, field, b->n_merge, STR_ARG(m[i].l), STR_ARG(m[i].r));
-        note_spaces(b, &p[i]);
-        bpe_put(b, p[i].id[0], p[i].id[1], b->n_merge++, p[i].id[2]);
+        note_spaces(b, &key[2 * i]);
+        bpe_put(b, id[2 * i], id[2 * i + 1], b->n_merge++, into[i]);
     }
     return CAIRN_OK;
 }

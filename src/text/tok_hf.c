@@ -15,6 +15,7 @@ typedef struct loader {
     const char *where;
     cairn_diag *dg;
     json_val root, model;
+    const hf_lists *lists; /* NULL: root has the pieces and merges too */
     bool unigram;
 } loader;
 
@@ -81,6 +82,11 @@ static cairn_status count_ids(loader *l, int32_t *n)
             return diag_set(l->dg, CAIRN_E_LIMIT, "%s: model.vocab: found %zu; expected at most %d",
                             l->where, size, TOK_MAX_VOCAB);
         most = (int64_t)size - 1;
+    } else if (l->lists) {
+        const hf_piece *p = (const hf_piece *)(const void *)l->lists->piece.ptr;
+        for (size_t i = 0; i < l->lists->piece.len / sizeof *p; i++)
+            if (p[i].id > most) most = p[i].id;
+        if (most >= TOK_MAX_VOCAB) return CAIRN_E_CORRUPT;
     } else {
         while (json_next_member(&it, &key, &v)) TRY(raise(l, "model.vocab", key, v, &most));
     }
@@ -97,6 +103,28 @@ static cairn_status set_piece(loader *l, int32_t id, cairn_str text)
     return l->t->text[id].ptr ? CAIRN_OK : no_memory(l);
 }
 
+/* The same from the lists, whose faults are the parser's to name. */
+static cairn_status list_vocab(loader *l)
+{
+    const hf_piece *p = (const hf_piece *)(const void *)l->lists->piece.ptr;
+    const size_t n = l->lists->piece.len / sizeof *p;
+    size_t room = n;
+
+    for (size_t i = 0; i < n; i++) room += p[i].text.len;
+    char *to = arena_alloc(&l->t->mem, room);
+    if (!to) return no_memory(l);
+    for (size_t i = 0; i < n; i++) {
+        const cairn_str s = hf_lists_text(l->lists, p[i].text);
+        if (l->t->flag[p[i].id] & TOK_F_USED) return CAIRN_E_CORRUPT;
+        if (s.len) memcpy(to, s.ptr, s.len);
+        to[s.len] = '\0';
+        l->t->text[p[i].id] = (cairn_str){to, s.len};
+        l->t->flag[p[i].id] = TOK_F_USED;
+        to += s.len + 1;
+    }
+    return CAIRN_OK;
+}
+
 static cairn_status read_vocab(loader *l)
 {
     json_val v, vocab = json_get(l->model, "vocab");
@@ -104,6 +132,7 @@ static cairn_status read_vocab(loader *l)
     cairn_str key;
     int32_t id = 0;
 
+    if (l->lists) return list_vocab(l);
     if (!l->unigram) {
         while (json_next_member(&it, &key, &v)) {
             id = (int32_t)json_int(v, 0);
@@ -168,6 +197,21 @@ static cairn_status read_merges(loader *l, json_val merges)
     return bpe_add_merges(l->t, batch, n, l->where, "model.merges", l->dg);
 }
 
+static cairn_status list_merges(loader *l)
+{
+    const hf_merge *m = (const hf_merge *)(const void *)l->lists->merge.ptr;
+    const size_t n = l->lists->merge.len / sizeof *m;
+    bpe_merge batch[BPE_BATCH];
+
+    for (size_t i = 0, k; i < n; i += k) {
+        for (k = 0; k < BPE_BATCH && i + k < n; k++)
+            batch[k] = (bpe_merge){hf_lists_text(l->lists, m[i + k].l),
+                                   hf_lists_text(l->lists, m[i + k].r)};
+        TRY(bpe_add_merges(l->t, batch, k, l->where, "model.merges", l->dg));
+    }
+    return CAIRN_OK;
+}
+
 static cairn_status read_bpe(loader *l)
 {
     tok *t = l->t;
@@ -176,7 +220,7 @@ static cairn_status read_bpe(loader *l)
     json_val merges;
 
     TRY(hf_list(&o, "merges", &merges));
-    size_t n = json_size(merges);
+    size_t n = l->lists ? l->lists->merge.len / sizeof(hf_merge) : json_size(merges);
     TRY(hf_bool(&o, "byte_fallback", &t->bpe.byte_fallback));
     TRY(hf_bool(&o, "fuse_unk", &t->bpe.fuse_unk));
     TRY(hf_bool(&o, "ignore_merges", &t->bpe.ignore_merges));
@@ -189,7 +233,7 @@ static cairn_status read_bpe(loader *l)
         return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: BPE with dropout; expected none",
                         l->where);
     TRY(bpe_init(t, n > UINT32_MAX ? UINT32_MAX : (uint32_t)n, l->dg));
-    TRY(read_merges(l, merges));
+    TRY(l->lists ? list_merges(l) : read_merges(l, merges));
     t->word = bpe_word;
     return bpe_finish(t, l->dg);
 }
@@ -322,6 +366,12 @@ static cairn_status known_model(loader *l, cairn_str type)
                     l->where, STR_ARG(type));
 }
 
+/* The parser, which checks their bytes, must see merges that no model looks up. */
+static bool unread_merges(const loader *l, cairn_str type)
+{
+    return l->lists && l->lists->merge.len && !str_is(type, "BPE");
+}
+
 static cairn_status build(loader *l, json_val config)
 {
     tok *t;
@@ -335,6 +385,7 @@ static cairn_status build(loader *l, json_val config)
     if (json_typeof(l->model) != JSON_OBJ) return hf_wrong(&root, "model", l->model, "an object");
     TRY(model_type(l, &type));
     TRY(known_model(l, type));
+    if (unread_merges(l, type)) return CAIRN_E_UNSUPPORTED;
     l->unigram = str_is(type, "Unigram");
     const json_val vocab = json_get(l->model, "vocab");
     if (json_typeof(vocab) != (l->unigram ? JSON_ARR : JSON_OBJ))
@@ -362,30 +413,49 @@ static cairn_status build(loader *l, json_val config)
     return CAIRN_OK;
 }
 
-cairn_status tok_open_hf(cairn_str tokenizer_json, cairn_str tokenizer_config, const char *where,
-                         tok **out, cairn_diag *dg)
+/* Opens the file from its text, or from what the lists leave of it. */
+static cairn_status open_text(loader *l, cairn_str text, cairn_str tokenizer_config, tok **out)
 {
-    loader l = {.where = where, .dg = dg};
     json_doc *doc = NULL, *config = NULL;
-    cairn_status st = json_parse(tokenizer_json, &doc, dg);
+    cairn_status st = json_parse(text, &doc, l->dg);
 
-    if (st != CAIRN_OK) return diag_prefix(dg, st, "%s", where);
+    if (st != CAIRN_OK) return diag_prefix(l->dg, st, "%s", l->where);
     if (tokenizer_config.len) {
-        st = json_parse(tokenizer_config, &config, dg);
+        st = json_parse(tokenizer_config, &config, l->dg);
         if (st != CAIRN_OK) {
-            (void)diag_prefix(dg, st, "%s: tokenizer_config.json", where);
+            (void)diag_prefix(l->dg, st, "%s: tokenizer_config.json", l->where);
             goto out;
         }
     }
-    l.root = json_root(doc);
-    l.model = json_get(l.root, "model");
-    st = build(&l, config ? json_root(config) : (json_val){0});
+    l->root = json_root(doc);
+    l->model = json_get(l->root, "model");
+    st = build(l, config ? json_root(config) : (json_val){0});
 out:
     json_free(doc);
     json_free(config);
     if (st == CAIRN_OK)
-        *out = l.t;
+        *out = l->t;
     else
-        tok_close(l.t);
+        tok_close(l->t);
+    l->t = NULL;
+    return st;
+}
+
+cairn_status tok_open_hf(cairn_str tokenizer_json, cairn_str tokenizer_config, const char *where,
+                         tok **out, cairn_diag *dg)
+{
+    loader l = {.where = where, .dg = dg};
+    hf_lists lists;
+    cairn_status st = hf_lists_read(tokenizer_json, &lists);
+
+    if (st == CAIRN_E_NOMEM) (void)no_memory(&l);
+    if (st == CAIRN_OK) {
+        l.lists = &lists;
+        st = open_text(&l, buf_view(&lists.rest), tokenizer_config, out);
+        l.lists = NULL;
+    }
+    hf_lists_free(&lists);
+    if (st != CAIRN_OK && st != CAIRN_E_NOMEM) /* the whole file, for what there is to say */
+        st = open_text(&l, tokenizer_json, tokenizer_config, out);
     return tok_opened(st, where, dg);
 }

@@ -25,6 +25,34 @@ cairn_status hf_list(const hf_obj *o, const char *key, json_val *out);
 /* v must be an object with a text `type`. */
 cairn_status hf_type(const hf_obj *o, cairn_str *type);
 
+/* tok_hf_lists.c: the pieces and merges of a file whose shape is the usual one. */
+typedef struct hf_slice {
+    uint32_t at, len;
+} hf_slice;
+typedef struct hf_piece {
+    hf_slice text;
+    uint32_t id; /* of at most seven digits */
+} hf_piece;
+typedef struct hf_merge {
+    hf_slice l, r;
+} hf_merge;
+typedef struct hf_lists {
+    cairn_str file; /* borrowed */
+    size_t done;    /* while reading: how much of it `rest` has */
+    bool has_model, has_vocab, has_merges;
+    buf piece, merge; /* of hf_piece, of hf_merge, in the file's order */
+    buf plain;        /* what strings with escapes stand for */
+    buf rest;         /* the file with {} for the pieces and [] for the merges */
+} hf_lists;
+#define HF_LISTS_BUFS(l)                                                                           \
+    {                                                                                              \
+        &(l)->piece, &(l)->merge, &(l)->plain, &(l)->rest                                          \
+    }
+/* E_UNSUPPORTED: another shape, or no JSON.  To be freed in any case. */
+cairn_status hf_lists_read(cairn_str file, hf_lists *l);
+void hf_lists_free(hf_lists *l);
+cairn_str hf_lists_text(const hf_lists *l, hf_slice t);
+
 static inline bool hf_is_none(json_val v)
 {
     return json_typeof(v) == JSON_NONE || json_typeof(v) == JSON_NULL;

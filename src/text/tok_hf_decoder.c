@@ -217,6 +217,7 @@ static cairn_status piece_out(loader *l, int32_t id, buf *x, buf *y)
                 s = apply_strip(&l->strip[i], s);
                 continue;
             }
+            if (!l->op[i].re && str_find(s, l->op[i].from, 0) == SIZE_MAX) continue;
             /* A result may lie in x; the next step then writes y. */
             TRY(norm_run(&l->op[i], 1, s, s.ptr == x->ptr ? y : x, x, &s, l->dg));
             if (s.len > TOK_MAX_PIECE)

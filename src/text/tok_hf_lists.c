@@ -1,0 +1,315 @@
+/* Owns the quick reading of tokenizer.json's two long values, model.vocab and model.merges: straight from
+   the text, where most of a large file's bytes are.  It takes just the shapes that files have, {"piece": id}
+   and ["a b"] or [["a", "b"]], and is strict there; what is left, with {} and [] in their places, is the
+   parser's.  A file that it does not take is wholly the parser's, which knows what to say of a bad one.
+   Bytes that are not UTF-8 pass: tok_index refuses such a piece, and no merge finds one. */
+#include <string.h>
+
+#include "base/diag.h"
+#include "base/str.h"
+#include "base/utf8.h"
+#include "text/ascii.h"
+#include "text/tok_hf.h"
+
+enum {
+    ID_DIGITS = 7,    /* of TOK_MAX_VOCAB */
+    PIECE_BYTES = 64, /* about what files spend on a piece and its merges, */
+    MERGE_BYTES = 16, /* and on a merge, where they are not indented */
+};
+static const uint32_t in_plain = 1u << 31; /* in hf_slice.at: of hf_lists.plain, not of the file */
+
+typedef struct reader {
+    const char *p, *end; /* what is next */
+    hf_lists *l;
+} reader;
+
+/* 16 bytes of which the n are skipped that come before one with its bit set in `stop`; all if none has. */
+static inline bool skipped(reader *r, uint64_t stop)
+{
+    r->p += stop ? (size_t)__builtin_ctzll(stop) : sizeof(byte16);
+    return stop != 0;
+}
+
+/* Indented files are mostly blanks. */
+static inline void skip_space(reader *r)
+{
+    byte16 x;
+
+    if (r->p < r->end && (uint8_t)*r->p > ' ') return;
+    while ((size_t)(r->end - r->p) >= sizeof x) {
+        memcpy(&x, r->p, sizeof x);
+        const lane16 blank =
+            (lane16)(x == ' ') | (lane16)(x == '\n') | (lane16)(x == '\r') | (lane16)(x == '\t');
+        if (skipped(r, ascii_bits(~blank))) return;
+    }
+    while (r->p < r->end && (*r->p == ' ' || *r->p == '\n' || *r->p == '\r' || *r->p == '\t'))
+        r->p++;
+}
+
+/* The character c and the blanks behind it. */
+static inline bool take(reader *r, char c)
+{
+    if (r->p == r->end || *r->p != c) return false;
+    r->p++;
+    skip_space(r);
+    return true;
+}
+
+static inline bool next_is(const reader *r, char c)
+{
+    return r->p < r->end && *r->p == c;
+}
+
+/* Four digits of \u. */
+static bool read_unit(reader *r, uint32_t *unit)
+{
+    *unit = 0;
+    if (r->end - r->p < 4) return false;
+    for (int i = 0; i < 4; i++) {
+        const int digit = str_hex_digit(*r->p++);
+        if (digit < 0) return false;
+        *unit = *unit << 4 | (uint32_t)digit;
+    }
+    return true;
+}
+
+/* What stands behind a backslash. */
+static bool read_escape(reader *r, buf *out)
+{
+    static const char name[] = "\"\\/bfnrt", value[] = "\"\\/\b\f\n\r\t";
+    uint32_t cp, low;
+    char utf8[4];
+
+    if (r->p == r->end) return false;
+    const char c = *r->p++;
+    if (c != 'u') {
+        const char *at = c ? strchr(name, c) : NULL;
+        if (at) buf_byte(out, value[at - name]);
+        return at != NULL;
+    }
+    if (!read_unit(r, &cp) || (cp >= 0xDC00 && cp <= 0xDFFF)) return false;
+    if (cp >= 0xD800 && cp < 0xDC00) {
+        if (r->end - r->p < 2 || r->p[0] != '\\' || r->p[1] != 'u') return false;
+        r->p += 2;
+        if (!read_unit(r, &low) || low < 0xDC00 || low > 0xDFFF) return false;
+        cp = 0x10000 + ((cp - 0xD800) << 10 | (low - 0xDC00));
+    }
+    buf_put(out, utf8, (size_t)utf8_encode(cp, utf8));
+    return true;
+}
+
+/* The rest of a string with escapes, of which `from` is the beginning. */
+static bool read_escaped(reader *r, const char *from, hf_slice *out)
+{
+    buf *plain = &r->l->plain;
+    const size_t at = plain->len;
+
+    buf_put(plain, from, (size_t)(r->p - from));
+    while (r->p < r->end && *r->p != '"') {
+        const char c = *r->p++;
+        if ((uint8_t)c < 0x20) return false;
+        if (c != '\\')
+            buf_byte(plain, c);
+        else if (!read_escape(r, plain))
+            return false;
+    }
+    if (r->p++ == r->end || buf_status(plain) != CAIRN_OK) return false;
+    *out = (hf_slice){in_plain | (uint32_t)at, (uint32_t)(plain->len - at)};
+    skip_space(r);
+    return true;
+}
+
+/* A string and the blanks behind it. */
+static inline bool read_text(reader *r, hf_slice *out)
+{
+    byte16 x;
+
+    if (!next_is(r, '"')) return false;
+    const char *from = ++r->p;
+    while ((size_t)(r->end - r->p) >= sizeof x) {
+        memcpy(&x, r->p, sizeof x);
+        const lane16 special =
+            (lane16)(x == '"') | (lane16)(x == '\\') | ascii_range(x, 0, ' ' - 1);
+        if (skipped(r, ascii_bits(special))) break;
+    }
+    while (r->p < r->end && (uint8_t)*r->p >= ' ' && *r->p != '"' && *r->p != '\\') r->p++;
+    if (next_is(r, '\\')) return read_escaped(r, from, out);
+    if (!next_is(r, '"')) return false;
+    *out = (hf_slice){(uint32_t)(from - r->l->file.ptr), (uint32_t)(r->p++ - from)};
+    skip_space(r);
+    return true;
+}
+
+cairn_str hf_lists_text(const hf_lists *l, hf_slice t)
+{
+    const char *base = t.at & in_plain ? l->plain.ptr : l->file.ptr;
+
+    return (cairn_str){base + (t.at & ~in_plain), t.len};
+}
+
+/* buf_put without its call where there is room, as there mostly is. */
+static inline void put(buf *b, const void *p, size_t n)
+{
+    if (b->cap - b->len <= n) {
+        buf_put(b, p, n);
+        return;
+    }
+    memcpy(b->ptr + b->len, p, n);
+    b->len += n;
+}
+
+/* One block for nearly all records of a list that goes on for what is left of the file at most. */
+static void reserve(const reader *r, buf *b, size_t record, size_t text_bytes)
+{
+    if (buf_grow(b, (size_t)(r->end - r->p) / text_bytes * record)) buf_clear(b);
+}
+
+/* {"piece": id, …} */
+static bool read_pieces(reader *r)
+{
+    hf_piece p;
+
+    if (!take(r, '{')) return false;
+    if (take(r, '}')) return true;
+    reserve(r, &r->l->piece, sizeof p, PIECE_BYTES);
+    do {
+        if (!read_text(r, &p.text) || !take(r, ':')) return false;
+        const char *from = r->p;
+        for (p.id = 0; r->p < r->end && str_is_digit(*r->p) && r->p - from < ID_DIGITS; r->p++)
+            p.id = p.id * 10 + (uint32_t)(*r->p - '0');
+        if (r->p == from || (*from == '0' && r->p - from > 1)) return false;
+        skip_space(r);
+        put(&r->l->piece, &p, sizeof p);
+    } while (take(r, ','));
+    return take(r, '}');
+}
+
+/* "a b" */
+static bool split_merge(const hf_lists *l, hf_slice both, hf_merge *m)
+{
+    const cairn_str s = hf_lists_text(l, both);
+    const size_t cut = str_find(s, STR_LIT(" "), 0);
+
+    if (cut == SIZE_MAX || str_find(s, STR_LIT(" "), cut + 1) != SIZE_MAX) return false;
+    const uint32_t n = (uint32_t)cut;
+    *m = (hf_merge){{both.at, n}, {both.at + n + 1, both.len - n - 1}};
+    return true;
+}
+
+static bool read_merges(reader *r)
+{
+    hf_slice both;
+    hf_merge m;
+
+    if (!take(r, '[')) return false;
+    if (take(r, ']')) return true;
+    reserve(r, &r->l->merge, sizeof m, MERGE_BYTES);
+    do {
+        if (take(r, '[')) {
+            if (!read_text(r, &m.l) || !take(r, ',') || !read_text(r, &m.r) || !take(r, ']'))
+                return false;
+        } else if (!read_text(r, &both) || !split_merge(r->l, both, &m)) {
+            return false;
+        }
+        put(&r->l->merge, &m, sizeof m);
+    } while (take(r, ','));
+    return take(r, ']');
+}
+
+/* Any value: the parser will see whether it is one. */
+static bool skip_value(reader *r)
+{
+    hf_slice ignored;
+    size_t depth = 0;
+
+    while (r->p < r->end) {
+        const char c = *r->p;
+        if (depth == 0 && (c == ',' || c == '}' || c == ']')) return true;
+        if (c == '"') {
+            if (!read_text(r, &ignored)) return false;
+            continue;
+        }
+        depth += c == '{' || c == '[';
+        depth -= c == '}' || c == ']';
+        r->p++;
+        skip_space(r);
+    }
+    return false;
+}
+
+/* The file goes on in `rest` behind the value that began at `from`. */
+static void leave_out(reader *r, const char *from, const char *instead)
+{
+    hf_lists *l = r->l;
+
+    buf_put(&l->rest, l->file.ptr + l->done, (size_t)(from - l->file.ptr) - l->done);
+    buf_puts(&l->rest, instead);
+    l->done = (size_t)(r->p - l->file.ptr);
+}
+
+typedef bool (*member_fn)(reader *r, cairn_str key);
+
+/* An object whose members are `member`'s to read; a key that is not as it reads is not for us. */
+static bool read_object(reader *r, member_fn member)
+{
+    hf_slice key;
+
+    if (!take(r, '{')) return false;
+    do {
+        if (!read_text(r, &key) || key.at & in_plain || !take(r, ':')) return false;
+        if (!member(r, hf_lists_text(r->l, key))) return false;
+    } while (take(r, ','));
+    return take(r, '}');
+}
+
+/* Of equal keys the last counts: such files are left to the parser. */
+static bool once(bool *seen)
+{
+    const bool first = !*seen;
+
+    *seen = true;
+    return first;
+}
+
+static bool model_member(reader *r, cairn_str key)
+{
+    const char *from = r->p;
+
+    if (str_is(key, "vocab")) {
+        if (!once(&r->l->has_vocab) || !read_pieces(r)) return false;
+        leave_out(r, from, "{}");
+        return true;
+    }
+    if (!str_is(key, "merges")) return skip_value(r);
+    if (!once(&r->l->has_merges) || !read_merges(r)) return false;
+    leave_out(r, from, "[]");
+    return true;
+}
+
+static bool root_member(reader *r, cairn_str key)
+{
+    if (!str_is(key, "model")) return skip_value(r);
+    return once(&r->l->has_model) && read_object(r, model_member);
+}
+
+cairn_status hf_lists_read(cairn_str file, hf_lists *l)
+{
+    reader r = {file.ptr, file.ptr + file.len, l};
+
+    *l = (hf_lists){.file = file};
+    buf *all[] = HF_LISTS_BUFS(l);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) buf_init(all[i], MEM_TEXT);
+    skip_space(&r);
+    const bool fine =
+        file.len && file.len <= INT32_MAX && read_object(&r, root_member) && l->has_vocab;
+    if (fine) leave_out(&r, r.end, "");
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) TRY(buf_status(all[i]));
+    return fine ? CAIRN_OK : CAIRN_E_UNSUPPORTED;
+}
+
+void hf_lists_free(hf_lists *l)
+{
+    buf *all[] = HF_LISTS_BUFS(l);
+
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) buf_deinit(all[i]);
+}
