@@ -39,8 +39,10 @@ static inline uint64_t head_of(cairn_str key)
         memcpy(&half[0], key.ptr, sizeof half[0]);
         memcpy(&half[1], key.ptr + key.len - sizeof half[1], sizeof half[1]);
         head = half[0] | (uint64_t)half[1] << (key.len - sizeof half[1]) * 8;
-    } else {
-        for (size_t i = 0; i < key.len; i++) head |= (uint64_t)(uint8_t)key.ptr[i] << 8 * i;
+    } else if (key.len) { /* first, middle and last, which may be one */
+        const uint8_t *p = (const uint8_t *)key.ptr;
+        head = p[0] | (uint64_t)p[key.len / 2] << key.len / 2 * 8 |
+               (uint64_t)p[key.len - 1] << (key.len - 1) * 8;
     }
     return head;
 }
@@ -114,16 +116,33 @@ cairn_status map_reserve(map *m, size_t n)
     return cap > m->cap ? rehash(m, cap) : CAIRN_OK;
 }
 
+static inline void put(map *m, const ask *a, uint32_t value)
+{
+    const size_t i = probe(m, a);
+
+    m->n += !m->slot[i].more;
+    m->slot[i] = (struct map_slot){a->head, (uint32_t)a->key.len + 1, value};
+    if (a->key.len > sizeof a->head) *key_at(m, i) = a->key.ptr;
+}
+
 cairn_status map_put(map *m, cairn_str key, uint32_t value)
 {
-    if (key.len >= UINT32_MAX) return CAIRN_E_LIMIT;
-    const cairn_status st = map_reserve(m, m->n + 1);
+    return map_put_many(m, &key, &value, 1);
+}
+
+cairn_status map_put_many(map *m, const cairn_str *key, const uint32_t *value, size_t n)
+{
+    ask a[MAP_BATCH];
+
+    assert(n <= MAP_BATCH);
+    const cairn_status st = map_reserve(m, m->n + n);
     if (st != CAIRN_OK) return st;
-    const ask a = ask_for(key);
-    const size_t i = probe(m, &a);
-    m->n += !m->slot[i].more;
-    m->slot[i] = (struct map_slot){a.head, (uint32_t)key.len + 1, value};
-    if (key.len > sizeof a.head) *key_at(m, i) = key.ptr;
+    for (size_t i = 0; i < n; i++) {
+        if (key[i].len >= UINT32_MAX) return CAIRN_E_LIMIT;
+        a[i] = ask_for(key[i]);
+        __builtin_prefetch(&m->slot[a[i].hash & (m->cap - 1)], 1);
+    }
+    for (size_t i = 0; i < n; i++) put(m, &a[i], value[i]);
     return CAIRN_OK;
 }
 
@@ -155,9 +174,4 @@ void map_get_many(const map *m, const cairn_str *key, size_t n, uint32_t *value)
         const struct map_slot *s = &m->slot[probe(m, &a[i])];
         if (s->more) value[i] = s->value;
     }
-}
-
-void map_prefetch(const map *m, cairn_str key)
-{
-    if (m->cap) __builtin_prefetch(&m->slot[ask_for(key).hash & (m->cap - 1)]);
 }

@@ -21,7 +21,7 @@ bool map_get(const map *m, cairn_str key, uint32_t *value);
 enum { MAP_BATCH = 64 };
 #define MAP_NONE UINT32_MAX
 void map_get_many(const map *m, const cairn_str *key, size_t n, uint32_t *value);
-/* A hint that `key` will be asked for soon: many at once wait for memory together. */
-void map_prefetch(const map *m, cairn_str key);
+/* map_put of up to MAP_BATCH keys, in their order. */
+cairn_status map_put_many(map *m, const cairn_str *key, const uint32_t *value, size_t n);
 
 #endif

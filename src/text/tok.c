@@ -87,7 +87,22 @@ static cairn_str raw_bytes(cairn_str s, char *into)
     return (cairn_str){into, n};
 }
 
-static cairn_status index_one(tok *t, int32_t id)
+/* Keys on their way into by_key. */
+typedef struct keys {
+    cairn_str key[MAP_BATCH];
+    uint32_t id[MAP_BATCH];
+    size_t n;
+} keys;
+
+static cairn_status put_keys(tok *t, keys *k)
+{
+    const size_t n = k->n;
+
+    k->n = 0;
+    return map_put_many(&t->by_key, k->key, k->id, n);
+}
+
+static cairn_status index_one(tok *t, int32_t id, keys *k)
 {
     cairn_str text = t->text[id], raw = {0};
 
@@ -100,16 +115,18 @@ static cairn_status index_one(tok *t, int32_t id)
     if (t->out[id].len > t->max_out) t->max_out = t->out[id].len;
     if (t->flag[id] & TOK_F_ADDED) return CAIRN_OK; /* the model does not know it */
     if (t->byte_level && !raw.ptr) return map_put(&t->by_spelling, text, (uint32_t)id);
-    cairn_str key = t->byte_level ? raw : text;
-    if (key.len > t->max_text) t->max_text = key.len;
-    return map_put(&t->by_key, key, (uint32_t)id);
+    k->key[k->n] = t->byte_level ? raw : text;
+    if (k->key[k->n].len > t->max_text) t->max_text = k->key[k->n].len;
+    k->id[k->n++] = (uint32_t)id;
+    return k->n == MAP_BATCH ? put_keys(t, k) : CAIRN_OK;
 }
-
-enum { AHEAD = 12 }; /* pieces: about as many misses as a core has outstanding */
 
 cairn_status tok_index(tok *t, const char *where, const char *field, cairn_diag *dg)
 {
-    for (int32_t id = 0; id < t->n; id++) {
+    keys k = {.n = 0};
+    cairn_status st = CAIRN_OK;
+
+    for (int32_t id = 0; id < t->n && st == CAIRN_OK; id++) {
         if (!(t->flag[id] & TOK_F_USED)) continue;
         const cairn_str s = t->text[id];
         if (s.len > TOK_MAX_PIECE)
@@ -120,11 +137,10 @@ cairn_status tok_index(tok *t, const char *where, const char *field, cairn_diag 
             return diag_set(dg, CAIRN_E_CORRUPT,
                             "%s: %s: found piece %d that is no UTF-8; expected text", where, field,
                             id);
-        if (!t->byte_level && id + AHEAD < t->n) map_prefetch(&t->by_key, t->text[id + AHEAD]);
-        if (index_one(t, id) != CAIRN_OK)
-            return diag_set(dg, CAIRN_E_NOMEM, "no memory for a vocabulary");
+        st = index_one(t, id, &k);
     }
-    return CAIRN_OK;
+    if (st == CAIRN_OK) st = put_keys(t, &k);
+    return st == CAIRN_OK ? st : diag_set(dg, CAIRN_E_NOMEM, "no memory for a vocabulary");
 }
 
 cairn_status tok_index_added(tok *t, cairn_diag *dg)

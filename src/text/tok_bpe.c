@@ -83,20 +83,38 @@ static char *put_raw(cairn_str s, char *out)
     return out;
 }
 
-/* The keys of the two pieces that m joins: as the file spells them, or behind b->tmp, which has room;
-   empty: no text can have them. */
-static void spell(tok *t, const bpe_merge *m, cairn_str key[2])
+/* The keys of n pieces, behind b->tmp, which has room; an empty one: no text can have it. */
+static void put_keys(tok *t, const cairn_str *side, size_t n, cairn_str *key)
 {
     buf *b = &t->bpe.tmp;
 
-    key[0] = m->l;
-    key[1] = m->r;
-    if (!t->byte_level) return;
-    char *from = b->ptr + b->len, *cut = put_raw(m->l, from);
-    char *end = cut ? put_raw(m->r, cut) : NULL;
-    key[0] = (cairn_str){from, end ? (size_t)(cut - from) : 0};
-    key[1] = (cairn_str){cut, end ? (size_t)(end - cut) : 0};
-    if (end) b->len = (size_t)(end - b->ptr);
+    for (size_t i = 0; i < n; i++) {
+        char *from = b->ptr + b->len, *end = put_raw(side[i], from);
+        key[i] = (cairn_str){from, end ? (size_t)(end - from) : 0};
+        b->len += key[i].len;
+    }
+}
+
+/* memcmp without its call: most pieces are short. */
+static inline bool same_bytes(const char *a, const char *b, size_t n)
+{
+    uint64_t x, y;
+    uint32_t u, v;
+
+    for (; n >= sizeof x; n -= sizeof x, a += sizeof x, b += sizeof x) {
+        memcpy(&x, a, sizeof x);
+        memcpy(&y, b, sizeof y);
+        if (x != y) return false;
+    }
+    if (n >= sizeof u) {
+        memcpy(&u, a, sizeof u);
+        memcpy(&v, b, sizeof v);
+        if (u != v) return false;
+        n -= sizeof u;
+        a += sizeof u;
+        b += sizeof u;
+    }
+    return n == 0 || (a[0] == b[0] && a[n / 2] == b[n / 2] && a[n - 1] == b[n - 1]);
 }
 
 /* Files list merges in the order of the pieces that they make, so the id is mostly that of the merge
@@ -109,7 +127,7 @@ static bool result_id(const tok *t, cairn_str l, cairn_str r, uint32_t *id)
     for (uint32_t i = guess; i < guess + 2 && i < (uint32_t)t->n; i++) {
         const cairn_str s = t->byte_level ? t->out[i] : t->text[i];
         if (s.len != l.len + r.len || t->flag[i] != TOK_F_USED) continue;
-        if (memcmp(s.ptr, l.ptr, l.len) != 0 || memcmp(s.ptr + l.len, r.ptr, r.len) != 0) continue;
+        if (!same_bytes(s.ptr, l.ptr, l.len) || !same_bytes(s.ptr + l.len, r.ptr, r.len)) continue;
         *id = i;
         return true;
     }
@@ -119,7 +137,7 @@ static bool result_id(const tok *t, cairn_str l, cairn_str r, uint32_t *id)
     return map_get(&t->by_key, (cairn_str){all, l.len + r.len}, id);
 }
 
-/* The id of what merge makes of pieces that have the ids `id`. */
+/* The id of what two pieces with the ids `id` make. */
 static bool merged_id(tok *t, const cairn_str key[2], const uint32_t id[2], uint32_t *into)
 {
     bpe *b = &t->bpe;
@@ -147,29 +165,31 @@ static bool all_spaces(cairn_str s)
 /* What tok_cuts.c wants to know of the merges' order. */
 static void note_spaces(bpe *b, const cairn_str key[2])
 {
-    if (key[0].ptr[0] != BPE_SPACE[0] || !all_spaces(key[0])) return;
+    const char *p = key[0].ptr;
+
+    if (p[0] != BPE_SPACE[0] || p[key[0].len - 1] != BPE_SPACE[2] || !all_spaces(key[0])) return;
     if (all_spaces(key[1]))
         b->last_run = b->n_merge;
     else if (b->n_merge < b->first_mixed)
         b->first_mixed = b->n_merge;
 }
 
-cairn_status bpe_add_merges(tok *t, const bpe_merge *m, size_t n, const char *where,
+cairn_status bpe_add_merges(tok *t, const cairn_str *side, size_t n, const char *where,
                             const char *field, cairn_diag *dg)
 {
     bpe *b = &t->bpe;
-    cairn_str key[2 * BPE_BATCH];
+    cairn_str raw[2 * BPE_BATCH];
     uint32_t id[2 * BPE_BATCH], into[BPE_BATCH];
     size_t room = 0, fine = 0;
 
     _Static_assert(2 * BPE_BATCH <= MAP_BATCH, "a batch is one of look-ups");
     assert(n <= BPE_BATCH);
-    for (size_t i = 0; i < n; i++)
-        room += 2 * (m[i].l.len + m[i].r.len); /* once more for what a merge makes */
+    for (size_t i = 0; i < 2 * n; i++) room += 2 * side[i].len; /* and what a merge makes */
     buf_clear(&b->tmp);
     if (!buf_grow(&b->tmp, room + 1)) return CAIRN_E_NOMEM;
     buf_clear(&b->tmp);
-    for (size_t i = 0; i < n; i++) spell(t, &m[i], &key[2 * i]);
+    if (t->byte_level) put_keys(t, side, 2 * n, raw);
+    const cairn_str *key = t->byte_level ? raw : side;
     map_get_many(&t->by_key, key, 2 * n, id);
     while (fine < n && merged_id(t, &key[2 * fine], &id[2 * fine], &into[fine])) fine++;
     if (fine < n)
@@ -177,18 +197,12 @@ cairn_status bpe_add_merges(tok *t, const bpe_merge *m, size_t n, const char *wh
             dg, CAIRN_E_CORRUPT,
             "%s: %s: found merge %zu \"%.*s\" \"%.*s\"; expected both and what they make "
             "to be in the vocabulary",
-            where, field, b->n_merge + fine, STR_ARG(m[fine].l), STR_ARG(m[fine].r));
+            where, field, b->n_merge + fine, STR_ARG(side[2 * fine]), STR_ARG(side[2 * fine + 1]));
     for (size_t i = 0; i < n; i++) {
         note_spaces(b, &key[2 * i]);
         bpe_put(b, id[2 * i], id[2 * i + 1], b->n_merge++, into[i]);
     }
     return CAIRN_OK;
-}
-
-cairn_status bpe_add_merge(tok *t, cairn_str l, cairn_str r, const char *where, const char *field,
-                           cairn_diag *dg)
-{
-    return bpe_add_merges(t, &(bpe_merge){l, r}, 1, where, field, dg);
 }
 
 static int32_t key_id(const tok *t, cairn_str key)

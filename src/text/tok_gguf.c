@@ -194,8 +194,8 @@ static cairn_status read_bpe(loader *l)
                 l->dg, CAIRN_E_CORRUPT,
                 "%s: tokenizer.ggml.merges: found merge %zu \"%.*s\"; expected two pieces",
                 l->where, i, STR_ARG(s));
-        TRY(bpe_add_merge(t, str_sub(s, 0, cut), str_sub(s, cut + 1, s.len - cut - 1), l->where,
-                          "tokenizer.ggml.merges", l->dg));
+        const cairn_str sides[] = {str_sub(s, 0, cut), str_sub(s, cut + 1, s.len - cut - 1)};
+        TRY(bpe_add_merges(t, sides, 1, l->where, "tokenizer.ggml.merges", l->dg));
     }
     t->word = bpe_word;
     return bpe_finish(t, l->dg);

@@ -159,7 +159,7 @@ static cairn_status read_vocab(loader *l)
     return CAIRN_OK;
 }
 
-static cairn_status merge_of(loader *l, json_val v, size_t index, bpe_merge *m)
+static cairn_status merge_of(loader *l, json_val v, size_t index, cairn_str side[2])
 {
     const hf_obj o = part(l, v, "model.merges");
     cairn_str s = json_str(v);
@@ -171,13 +171,15 @@ static cairn_status merge_of(loader *l, json_val v, size_t index, bpe_merge *m)
         json_next(&it, &b);
         if (json_typeof(a) != JSON_STR || json_typeof(b) != JSON_STR || json_next(&it, &more))
             return hf_wrong_at(&o, index, v, "two pieces");
-        *m = (bpe_merge){json_str(a), json_str(b)};
+        side[0] = json_str(a);
+        side[1] = json_str(b);
         return CAIRN_OK;
     }
     size_t cut = str_find(s, STR_LIT(" "), 0);
     if (cut == SIZE_MAX || str_find(s, STR_LIT(" "), cut + 1) != SIZE_MAX)
         return hf_wrong_at(&o, index, v, "two pieces");
-    *m = (bpe_merge){str_sub(s, 0, cut), str_sub(s, cut + 1, s.len - cut - 1)};
+    side[0] = str_sub(s, 0, cut);
+    side[1] = str_sub(s, cut + 1, s.len - cut - 1);
     return CAIRN_OK;
 }
 
@@ -185,11 +187,11 @@ static cairn_status read_merges(loader *l, json_val merges)
 {
     json_iter it = json_each(merges);
     json_val v;
-    bpe_merge batch[BPE_BATCH];
+    cairn_str batch[2 * BPE_BATCH];
     size_t n = 0;
 
     while (json_next(&it, &v)) {
-        TRY(merge_of(l, v, l->t->bpe.n_merge + n, &batch[n]));
+        TRY(merge_of(l, v, l->t->bpe.n_merge + n, &batch[2 * n]));
         if (++n < BPE_BATCH) continue;
         TRY(bpe_add_merges(l->t, batch, n, l->where, "model.merges", l->dg));
         n = 0;
@@ -201,12 +203,13 @@ static cairn_status list_merges(loader *l)
 {
     const hf_merge *m = (const hf_merge *)(const void *)l->lists->merge.ptr;
     const size_t n = l->lists->merge.len / sizeof *m;
-    bpe_merge batch[BPE_BATCH];
+    cairn_str batch[2 * BPE_BATCH];
 
     for (size_t i = 0, k; i < n; i += k) {
-        for (k = 0; k < BPE_BATCH && i + k < n; k++)
-            batch[k] = (bpe_merge){hf_lists_text(l->lists, m[i + k].l),
-                                   hf_lists_text(l->lists, m[i + k].r)};
+        for (k = 0; k < BPE_BATCH && i + k < n; k++) {
+            batch[2 * k] = hf_lists_text(l->lists, m[i + k].l);
+            batch[2 * k + 1] = hf_lists_text(l->lists, m[i + k].r);
+        }
         TRY(bpe_add_merges(l->t, batch, k, l->where, "model.merges", l->dg));
     }
     return CAIRN_OK;

@@ -51,7 +51,13 @@ typedef struct hf_lists {
 /* E_UNSUPPORTED: another shape, or no JSON.  To be freed in any case. */
 cairn_status hf_lists_read(cairn_str file, hf_lists *l);
 void hf_lists_free(hf_lists *l);
-cairn_str hf_lists_text(const hf_lists *l, hf_slice t);
+enum { HF_SLICE_MAX = INT32_MAX }; /* of hf_slice.at; the bit above: in `plain`, not in the file */
+static inline cairn_str hf_lists_text(const hf_lists *l, hf_slice t)
+{
+    const char *base = t.at > HF_SLICE_MAX ? l->plain.ptr : l->file.ptr;
+
+    return (cairn_str){base + (t.at & HF_SLICE_MAX), t.len};
+}
 
 static inline bool hf_is_none(json_val v)
 {

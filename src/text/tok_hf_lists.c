@@ -16,34 +16,30 @@ enum {
     PIECE_BYTES = 64, /* about what files spend on a piece and its merges, */
     MERGE_BYTES = 16, /* and on a merge, where they are not indented */
 };
-static const uint32_t in_plain = 1u << 31; /* in hf_slice.at: of hf_lists.plain, not of the file */
 
 typedef struct reader {
     const char *p, *end; /* what is next */
     hf_lists *l;
 } reader;
 
-/* 16 bytes of which the n are skipped that come before one with its bit set in `stop`; all if none has. */
-static inline bool skipped(reader *r, uint64_t stop)
-{
-    r->p += stop ? (size_t)__builtin_ctzll(stop) : sizeof(byte16);
-    return stop != 0;
-}
-
 /* Indented files are mostly blanks. */
 static inline void skip_space(reader *r)
 {
+    const char *p = r->p, *end = r->end;
     byte16 x;
 
-    if (r->p < r->end && (uint8_t)*r->p > ' ') return;
-    while ((size_t)(r->end - r->p) >= sizeof x) {
-        memcpy(&x, r->p, sizeof x);
+    if (p < end && (uint8_t)*p > ' ') return;
+    for (; (size_t)(end - p) >= sizeof x; p += sizeof x) {
+        memcpy(&x, p, sizeof x);
         const lane16 blank =
             (lane16)(x == ' ') | (lane16)(x == '\n') | (lane16)(x == '\r') | (lane16)(x == '\t');
-        if (skipped(r, ascii_bits(~blank))) return;
+        const uint64_t stop = ascii_bits(~blank);
+        if (!stop) continue;
+        r->p = p + __builtin_ctzll(stop);
+        return;
     }
-    while (r->p < r->end && (*r->p == ' ' || *r->p == '\n' || *r->p == '\r' || *r->p == '\t'))
-        r->p++;
+    while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')) p++;
+    r->p = p;
 }
 
 /* The character c and the blanks behind it. */
@@ -114,37 +110,37 @@ static bool read_escaped(reader *r, const char *from, hf_slice *out)
             return false;
     }
     if (r->p++ == r->end || buf_status(plain) != CAIRN_OK) return false;
-    *out = (hf_slice){in_plain | (uint32_t)at, (uint32_t)(plain->len - at)};
+    *out = (hf_slice){(uint32_t)HF_SLICE_MAX + 1 + (uint32_t)at, (uint32_t)(plain->len - at)};
     skip_space(r);
     return true;
+}
+
+/* The end of the plain bytes of a string: its quote, a backslash, or what may not be there. */
+static inline const char *plain_end(const char *p, const char *end)
+{
+    byte16 x;
+
+    for (; (size_t)(end - p) >= sizeof x; p += sizeof x) {
+        memcpy(&x, p, sizeof x);
+        const lane16 special =
+            (lane16)(x == '"') | (lane16)(x == '\\') | ascii_range(x, 0, ' ' - 1);
+        const uint64_t stop = ascii_bits(special);
+        if (stop) return p + __builtin_ctzll(stop);
+    }
+    while (p < end && (uint8_t)*p >= ' ' && *p != '"' && *p != '\\') p++;
+    return p;
 }
 
 /* A string and the blanks behind it. */
 static inline bool read_text(reader *r, hf_slice *out)
 {
-    byte16 x;
-
     if (!next_is(r, '"')) return false;
-    const char *from = ++r->p;
-    while ((size_t)(r->end - r->p) >= sizeof x) {
-        memcpy(&x, r->p, sizeof x);
-        const lane16 special =
-            (lane16)(x == '"') | (lane16)(x == '\\') | ascii_range(x, 0, ' ' - 1);
-        if (skipped(r, ascii_bits(special))) break;
-    }
-    while (r->p < r->end && (uint8_t)*r->p >= ' ' && *r->p != '"' && *r->p != '\\') r->p++;
-    if (next_is(r, '\\')) return read_escaped(r, from, out);
-    if (!next_is(r, '"')) return false;
+    const char *from = r->p + 1;
+    r->p = plain_end(from, r->end);
+    if (!next_is(r, '"')) return next_is(r, '\\') && read_escaped(r, from, out);
     *out = (hf_slice){(uint32_t)(from - r->l->file.ptr), (uint32_t)(r->p++ - from)};
     skip_space(r);
     return true;
-}
-
-cairn_str hf_lists_text(const hf_lists *l, hf_slice t)
-{
-    const char *base = t.at & in_plain ? l->plain.ptr : l->file.ptr;
-
-    return (cairn_str){base + (t.at & ~in_plain), t.len};
 }
 
 /* buf_put without its call where there is room, as there mostly is. */
@@ -256,7 +252,7 @@ static bool read_object(reader *r, member_fn member)
 
     if (!take(r, '{')) return false;
     do {
-        if (!read_text(r, &key) || key.at & in_plain || !take(r, ':')) return false;
+        if (!read_text(r, &key) || key.at > HF_SLICE_MAX || !take(r, ':')) return false;
         if (!member(r, hf_lists_text(r->l, key))) return false;
     } while (take(r, ','));
     return take(r, '}');
@@ -301,7 +297,7 @@ cairn_status hf_lists_read(cairn_str file, hf_lists *l)
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) buf_init(all[i], MEM_TEXT);
     skip_space(&r);
     const bool fine =
-        file.len && file.len <= INT32_MAX && read_object(&r, root_member) && l->has_vocab;
+        file.len && file.len <= HF_SLICE_MAX && read_object(&r, root_member) && l->has_vocab;
     if (fine) leave_out(&r, r.end, "");
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) TRY(buf_status(all[i]));
     return fine ? CAIRN_OK : CAIRN_E_UNSUPPORTED;

@@ -431,13 +431,9 @@ cairn_status hf_content(tok *t, json_val v, const char *key, const char *where, 
 /* tok_bpe.c */
 cairn_status bpe_init(tok *t, uint32_t n_merge, cairn_diag *dg);
 enum { BPE_BATCH = 32 }; /* merges whose look-ups wait for memory together */
-typedef struct bpe_merge {
-    cairn_str l, r; /* as the file spells them */
-} bpe_merge;
-cairn_status bpe_add_merges(tok *t, const bpe_merge *m, size_t n, const char *where,
-                            const char *field, cairn_diag *dg); /* n ≤ BPE_BATCH */
-cairn_status bpe_add_merge(tok *t, cairn_str l, cairn_str r, const char *where, const char *field,
-                           cairn_diag *dg);
+/* The next n ≤ BPE_BATCH merges: the two sides of each, as the file spells them. */
+cairn_status bpe_add_merges(tok *t, const cairn_str *side, size_t n, const char *where,
+                            const char *field, cairn_diag *dg);
 /* One merge by ids; of equal pairs the first or the last counts. */
 void bpe_put(bpe *b, uint32_t l, uint32_t r, uint32_t rank, uint32_t id);
 cairn_status bpe_finish(tok *t, cairn_diag *dg);

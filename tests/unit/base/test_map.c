@@ -117,12 +117,45 @@ static void memory_may_fail(void **state)
     assert_true(fault_loop(build, NULL) >= 4);
 }
 
+/* Keys of every length to 20, equal but for one byte at any place; many at once as one by one. */
+static void many_at_once(void **state)
+{
+    static char bytes[210 * 32];
+    cairn_str key[2 * MAP_BATCH];
+    uint32_t value[2 * MAP_BATCH], found[MAP_BATCH], v;
+    map m;
+    size_t n = 0;
+
+    (void)state;
+    map_init(&m, MEM_TEXT);
+    map_get_many(&m, &(cairn_str){"a", 1}, 1, found);
+    assert_int_equal(found[0], MAP_NONE);
+    for (size_t len = 0; len <= 20; len += 3)
+        for (size_t at = 0; at <= len; at++, n++) {
+            char *p = bytes + n * 32;
+            memset(p, 'x', len);
+            if (at < len) p[at] = 'y';
+            key[n] = (cairn_str){p, len};
+            value[n] = (uint32_t)n;
+        }
+    assert_in_range(n, MAP_BATCH + 2, 2 * MAP_BATCH);
+    assert_ok(map_put_many(&m, key, value, MAP_BATCH));
+    map_get_many(&m, key + n - MAP_BATCH, MAP_BATCH, found);
+    for (size_t i = n - MAP_BATCH; i < n; i++) {
+        assert_int_equal(found[i - (n - MAP_BATCH)], i < MAP_BATCH ? i : MAP_NONE);
+        assert_int_equal(map_get(&m, key[i], &v), i < MAP_BATCH);
+    }
+    assert_ok(map_put_many(&m, key + 1, value, MAP_BATCH)); /* replaces */
+    for (size_t i = 1; i <= MAP_BATCH; i++)
+        assert_true(map_get(&m, key[i], &v) && v == (uint32_t)(i - 1));
+    map_deinit(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(like_a_list),
-        cmocka_unit_test(odd_keys),
-        cmocka_unit_test(reserve_is_enough),
+        cmocka_unit_test(like_a_list),       cmocka_unit_test(odd_keys),
+        cmocka_unit_test(reserve_is_enough), cmocka_unit_test(many_at_once),
         cmocka_unit_test(memory_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
