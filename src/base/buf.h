@@ -3,6 +3,8 @@
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "cairn/status.h"
 
@@ -25,6 +27,17 @@ void buf_printf(buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3
 /* Room for n more bytes, uninitialised, already counted in len; NULL after a failure. */
 void *buf_grow(buf *b, size_t n);
 void buf_cut(buf *b, size_t len); /* shorten to len */
+/* buf_put of a few bytes, without its call where there is room. */
+static inline void buf_add(buf *b, const void *p, size_t n)
+{
+    if (b->cap - b->len <= n || b->max || b->no_memory || b->over_limit) {
+        buf_put(b, p, n);
+        return;
+    }
+    memcpy(b->ptr + b->len, p, n);
+    b->len += n;
+    b->ptr[b->len] = '\0';
+}
 /* E_NOMEM, E_LIMIT or OK. */
 cairn_status buf_status(const buf *b);
 static inline cairn_str buf_view(const buf *b)

@@ -111,7 +111,7 @@ static void put_piece(buf *out, size_t from, size_t to, int32_t id)
 {
     piece p = {{(uint32_t)from, (uint32_t)(to - from)}, id};
 
-    buf_put(out, &p, sizeof p);
+    buf_add(out, &p, sizeof p);
 }
 
 /* Where each first byte of the trie comes next.  Mostly there are few, and none is near. */

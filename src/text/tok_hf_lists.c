@@ -143,17 +143,6 @@ static inline bool read_text(reader *r, hf_slice *out)
     return true;
 }
 
-/* buf_put without its call where there is room, as there mostly is. */
-static inline void put(buf *b, const void *p, size_t n)
-{
-    if (b->cap - b->len <= n) {
-        buf_put(b, p, n);
-        return;
-    }
-    memcpy(b->ptr + b->len, p, n);
-    b->len += n;
-}
-
 /* One block for nearly all records of a list that goes on for what is left of the file at most. */
 static void reserve(const reader *r, buf *b, size_t record, size_t text_bytes)
 {
@@ -175,7 +164,7 @@ static bool read_pieces(reader *r)
             p.id = p.id * 10 + (uint32_t)(*r->p - '0');
         if (r->p == from || (*from == '0' && r->p - from > 1)) return false;
         skip_space(r);
-        put(&r->l->piece, &p, sizeof p);
+        buf_add(&r->l->piece, &p, sizeof p);
     } while (take(r, ','));
     return take(r, '}');
 }
@@ -207,7 +196,7 @@ static bool read_merges(reader *r)
         } else if (!read_text(r, &both) || !split_merge(r->l, both, &m)) {
             return false;
         }
-        put(&r->l->merge, &m, sizeof m);
+        buf_add(&r->l->merge, &m, sizeof m);
     } while (take(r, ','));
     return take(r, ']');
 }

@@ -68,7 +68,7 @@ static uint32_t list_of(merger *m, uint32_t rank)
     uint32_t *place = place_of(m, rank);
     if (*place) return *place - 1;
     list fresh = {.rank = rank};
-    buf_put(&m->lists, &fresh, sizeof fresh);
+    buf_add(&m->lists, &fresh, sizeof fresh);
     if (buf_status(&m->lists) != CAIRN_OK) return UINT32_MAX;
     *place = n + 1;
     return n;
@@ -84,7 +84,7 @@ static uint32_t new_entry(merger *m, int32_t at)
         *entry_at(m, i) = e;
         return i;
     }
-    buf_put(&m->entries, &e, sizeof e);
+    buf_add(&m->entries, &e, sizeof e);
     if (buf_status(&m->entries) != CAIRN_OK) return 0;
     return (uint32_t)(m->entries.len / sizeof e);
 }

@@ -457,7 +457,7 @@ cairn_status plamo2_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_
 
 static inline void ids_put(buf *ids, int32_t id)
 {
-    buf_put(ids, &id, sizeof id);
+    buf_add(ids, &id, sizeof id);
 }
 
 #endif
