@@ -10,6 +10,7 @@ typedef struct folder {
     buf *out;
     size_t base;  /* of out, where this span's words begin */
     bool last;    /* kind of the segment before */
+    bool apart;   /* it was empty and no part of what is before it */
     bool pending; /* MERGED_WITH_NEXT: a match waits for what follows */
     span held;
 } folder;
@@ -29,10 +30,12 @@ static void with_previous(folder *f, span s, bool match, bool join)
 {
     span *last = last_of(f);
 
-    if (join && last && last->off + last->len == s.off)
+    if (join && !f->apart && last && last->off + last->len == s.off) {
         last->len += s.len;
-    else
+    } else {
         put_span(f->out, s);
+        f->apart = s.len == 0;
+    }
     f->last = match;
 }
 
@@ -349,6 +352,13 @@ static void swap_bufs(buf *a, buf *b)
 static bool rewrites(const pre_step *p)
 {
     return p->kind == PRE_PREFIX || p->kind == PRE_BYTES || p->kind == PRE_METASPACE;
+}
+
+bool pre_asks_first(const pre_step *step, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (step[i].kind == PRE_METASPACE && step[i].scheme == PRE_FIRST) return true;
+    return false;
 }
 
 cairn_status pretok_run(const pre_step *step, size_t n, cairn_str s, bool first, work *w,

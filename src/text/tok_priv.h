@@ -249,6 +249,8 @@ static inline bool pre_is_scan(const pre_step *s)
 }
 /* scan.c: several steps of a known family become one that finds the same words. */
 void pre_join(pre_step *step, size_t *n);
+/* Does a step do otherwise at the start of the whole text? */
+bool pre_asks_first(const pre_step *step, size_t n);
 /* Splits s into words: spans (in w->span_x) of *text. `first`: s begins the whole text. */
 cairn_status pretok_run(const pre_step *step, size_t n, cairn_str s, bool first, work *w,
                         cairn_str *text, cairn_diag *dg);

@@ -39,6 +39,34 @@ static void odd_files(void **state)
          {0, 0, 2, 1, 0, 0, 0, 3},
          8,
          "1 1/ x x/"},
+        /* What is left when the normalizer has dropped the start does not begin the text. */
+        {"{\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"<unk>\",\"vocab\":{\"x\":0,"
+         "\"\u2581x\":1,"
+         "\"\u2581y\":2,\"<unk>\":3}},\"normalizer\":{\"type\":\"Strip\",\"strip_left\":true,"
+         "\"strip_right\":true},\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":"
+         "\"\u2581\","
+         "\"prepend_scheme\":\"first\",\"split\":true}}",
+         " x y",
+         {0, 2},
+         2,
+         "x \u2581x \u2581y <unk>"},
+        /* An empty match divides what is around it, joined with either or not. */
+        {"{\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"<unk>\",\"vocab\":{\"x\":0,\"123\":1,"
+         "\"x123\":2,\"<unk>\":3}},\"pre_tokenizer\":{\"type\":\"Split\",\"behavior\":"
+         "\"MergedWithPrevious\","
+         "\"invert\":true,\"pattern\":{\"Regex\":\"(?=(\\\\d{3})+(?!\\\\d))\"}}}",
+         "x123",
+         {0, 1},
+         2,
+         "x 123 x123 <unk>"},
+        {"{\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"<unk>\",\"vocab\":{\"x\":0,\"123\":1,"
+         "\"x123\":2,\"<unk>\":3}},\"pre_tokenizer\":{\"type\":\"Split\",\"behavior\":"
+         "\"Contiguous\","
+         "\"invert\":true,\"pattern\":{\"Regex\":\"(?=(\\\\d{3})+(?!\\\\d))\"}}}",
+         "x123",
+         {0, 1},
+         2,
+         "x 123 x123 <unk>"},
         {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},\"added_tokens\":"
          "[{\"id\":2,\"content\":\"<s>\",\"special\":true,\"normalized\":false},{\"id\":3,"
          "\"content\":\"<s>\",\"special\":false,\"normalized\":false}]}",
