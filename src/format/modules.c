@@ -34,8 +34,14 @@ typedef struct reader {
 
 static cairn_status wrong(const reader *r, const char *key, cairn_str found, const char *expected)
 {
+    if (found.len == 0) found = STR_LIT("nothing");
     return diag_set(r->dg, CAIRN_E_UNSUPPORTED, "%s: %s: found %.*s; expected %s", r->path, key,
                     STR_ARG(found), expected);
+}
+
+static cairn_status wrong_type(const reader *r, const char *key, json_val v, const char *expected)
+{
+    return wrong(r, key, str_of(json_type_name(json_typeof(v))), expected);
 }
 
 /* What json_want_* complains of is the file's fault. */
@@ -101,32 +107,47 @@ static const struct {
     {"pooling_mode_lasttoken", "lasttoken", POOL_LAST},
 };
 
-static cairn_status add_kind(reader *r, cairn_str word)
+static const char kinds_expected[] =
+    "one to six of cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken";
+
+static cairn_status add_kind(reader *r, json_val word)
 {
+    if (json_typeof(word) != JSON_STR) return wrong_type(r, "pooling_mode", word, kinds_expected);
     for (size_t i = 0; i < POOL_KINDS; i++) {
-        if (!str_is(word, kinds[i].word)) continue;
+        if (!str_is(json_str(word), kinds[i].word)) continue;
         if (r->p->n_kind == POOL_KINDS) break;
         r->p->kind[r->p->n_kind++] = kinds[i].kind;
         return CAIRN_OK;
     }
-    return wrong(r, "pooling_mode", word,
-                 "up to six of cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken");
+    return wrong(r, "pooling_mode", json_str(word), kinds_expected);
+}
+
+/* The old fields, one a kind.  The mean is what remains, unless it is turned off by name. */
+static cairn_status read_flags(reader *r, json_val v)
+{
+    bool mean = true;
+    for (size_t i = 0; i < POOL_KINDS; i++) {
+        bool on = false;
+        TRY(in_file(r, json_want_bool(v, kinds[i].flag, &on, r->dg)));
+        if (on) r->p->kind[r->p->n_kind++] = kinds[i].kind;
+        if (kinds[i].kind == POOL_MEAN) mean = json_bool(json_get(v, kinds[i].flag), true);
+    }
+    if (r->p->n_kind) return CAIRN_OK;
+    if (!mean) return wrong(r, "pooling_mode_*", STR_LIT("none that is true"), "a way of pooling");
+    r->p->kind[r->p->n_kind++] = POOL_MEAN;
+    return CAIRN_OK;
 }
 
 static cairn_status read_kinds(reader *r, json_val v)
 {
     const json_val mode = json_get(v, "pooling_mode");
-    json_iter it = json_each(json_typeof(mode) == JSON_ARR ? mode : (json_val){0});
+    json_iter it = json_each(mode);
     json_val word;
-    if (json_typeof(mode) == JSON_STR) return add_kind(r, json_str(mode));
-    while (json_next(&it, &word)) TRY(add_kind(r, json_str(word)));
-    for (size_t i = 0; json_typeof(mode) == JSON_NONE && i < POOL_KINDS; i++) {
-        bool on = false;
-        TRY(in_file(r, json_want_bool(v, kinds[i].flag, &on, r->dg)));
-        if (on) r->p->kind[r->p->n_kind++] = kinds[i].kind;
-    }
-    if (r->p->n_kind == 0) r->p->kind[r->p->n_kind++] = POOL_MEAN;
-    return CAIRN_OK;
+    if (json_typeof(mode) == JSON_NONE) return read_flags(r, v);
+    if (json_typeof(mode) != JSON_ARR) return add_kind(r, mode);
+    while (json_next(&it, &word)) TRY(add_kind(r, word));
+    return r->p->n_kind ? CAIRN_OK
+                        : wrong(r, "pooling_mode", STR_LIT("an empty array"), kinds_expected);
 }
 
 /* A way of pooling that is newer than this file. */
@@ -212,13 +233,13 @@ static const char *dense_name(const reader *r, const char *folder, const char *p
 
 static cairn_status dense_fields(const reader *r, json_val v, const char *folder, pool_dense *d)
 {
+    static const char width[] = "the length of a vector";
     bool residual = false;
     d->bias = true;
     TRY(want_width(r, v, "in_features", &d->in));
     TRY(want_width(r, v, "out_features", &d->out));
-    if (d->in == 0 || d->out == 0)
-        return diag_set(r->dg, CAIRN_E_CORRUPT, "%s: expected in_features and out_features",
-                        r->path);
+    if (d->in == 0) return wrong_type(r, "in_features", json_get(v, "in_features"), width);
+    if (d->out == 0) return wrong_type(r, "out_features", json_get(v, "out_features"), width);
     TRY(in_file(r, json_want_bool(v, "bias", &d->bias, r->dg)));
     TRY(in_file(r, json_want_bool(v, "use_residual", &residual, r->dg)));
     TRY(check_place(r, v));
@@ -282,6 +303,7 @@ static cairn_status read_list(reader *r, json_val list)
         cairn_str type = STR_LIT(""), path = STR_LIT("");
         char folder[64] = "";
         (void)snprintf(r->path, sizeof r->path, "%s/modules.json", r->dir);
+        if (json_typeof(v) != JSON_OBJ) return wrong_type(r, "a module", v, "an object");
         TRY(in_file(r, json_want_str(v, "type", &type, r->dg)));
         TRY(in_file(r, json_want_str(v, "path", &path, r->dg)));
         for (size_t dot; (dot = str_find(type, STR_LIT("."), 0)) != SIZE_MAX;)
@@ -331,12 +353,14 @@ static cairn_status keep_prompts(reader *r, json_val prompts, cairn_str chosen)
     json_iter it = json_each(prompts);
     cairn_str name;
     json_val text;
+    const json_type found = json_typeof(prompts);
+    if (found != JSON_NONE && found != JSON_NULL && found != JSON_OBJ)
+        return wrong_type(r, "prompts", prompts, "an object of texts by name");
     pool_prompt *list = arena_calloc(&r->b->mem, json_size(prompts) + 1, sizeof *list);
     int32_t n = 0;
-    while (list && json_typeof(prompts) == JSON_OBJ && json_next_member(&it, &name, &text)) {
+    while (list && json_next_member(&it, &name, &text)) {
         if (json_typeof(text) == JSON_NULL) continue;
-        if (json_typeof(text) != JSON_STR)
-            return wrong(r, "prompts", str_of(json_type_name(json_typeof(text))), "texts by name");
+        if (json_typeof(text) != JSON_STR) return wrong_type(r, "prompts", text, "texts by name");
         if (n == POOL_PROMPTS_MAX) return wrong(r, "prompts", STR_LIT("more"), "at most 256");
         const cairn_str t = json_str(text);
         const char *kept_name = arena_strdup(&r->b->mem, name);

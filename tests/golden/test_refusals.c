@@ -149,7 +149,7 @@ static const refusal cases[] = {
      "no_rope_layers: found another list"},
 };
 
-/* GOLDEN, or GOLDEN:FILE for a file other than config.json. */
+/* GOLDEN, or GOLDEN:FILE for a file other than config.json.  No key: the value is the whole file. */
 static const refusal embedding_cases[] = {
     {"bert", "hidden_act", "\"mish\"", "hidden_act: found \"mish\"; expected gelu"},
     {"bert", "is_decoder", "true", "is_decoder: found true"},
@@ -167,6 +167,13 @@ static const refusal embedding_cases[] = {
     {"modernbert_masked", "mlp_bias", "false", "mlp.Wi.bias"},
     {"bert:1_Pooling/config.json", "pooling_mode", "\"attention\"",
      "pooling_mode: found attention; expected"},
+    {"bert:1_Pooling/config.json", "pooling_mode", "1", "pooling_mode: found an integer; expected"},
+    {"bert:1_Pooling/config.json", "pooling_mode", "null", "pooling_mode: found null; expected"},
+    {"bert:1_Pooling/config.json", "pooling_mode", "[]", "pooling_mode: found an empty array"},
+    {"bert:1_Pooling/config.json", "pooling_mode", "[\"cls\", 2]", "found an integer; expected"},
+    {"bert:1_Pooling/config.json", NULL,
+     "{\"pooling_mode_mean_tokens\": false, \"pooling_mode_cls_token\": false}",
+     "pooling_mode_*: found none that is true"},
     {"bert:1_Pooling/config.json", "pooling_mode_gem_tokens", "true",
      "pooling_mode_gem_tokens: found true"},
     {"bert:1_Pooling/config.json", "embedding_dimension", "47",
@@ -174,6 +181,12 @@ static const refusal embedding_cases[] = {
     {"bert:1_Pooling/config.json", "include_prompt", "1",
      "1_Pooling/config.json: `include_prompt` must be"},
     {"bert:modules.json", "type", "\"x.LSTM\"", "0.type: found LSTM; expected a Transformer"},
+    {"bert:modules.json", NULL, "[1]", "a module: found an integer; expected an object"},
+    {"bert:modules.json", NULL, "[{}]", "0.type: found nothing; expected a Transformer"},
+    {"bert:config_sentence_transformers.json", NULL, "{\"prompts\": 1}",
+     "prompts: found an integer; expected an object"},
+    {"bert:config_sentence_transformers.json", NULL, "{\"prompts\": []}",
+     "prompts: found an array; expected an object"},
     {"bert:2_Normalize/config.json", "module_input_name", "\"token_embeddings\"",
      "module_input_name: found token_embeddings"},
     {"bert:sentence_bert_config.json", "max_seq_length", "0", "`max_seq_length` must be"},
@@ -183,15 +196,23 @@ static const refusal embedding_cases[] = {
      "activation_function: found my.Tanh"},
     {"bert_masked_cls:2_Dense/config.json", "in_features", "41",
      "2_Dense.linear takes vectors of 41; expected 40"},
+    {"bert_masked_cls:2_Dense/config.json", "in_features", "null",
+     "in_features: found null; expected the length"},
+    {"bert_masked_cls:2_Dense/config.json", NULL, "{\"in_features\": 40}",
+     "out_features: found nothing; expected the length"},
     {"bert_masked_cls:2_Dense/config.json", "out_features", "25",
      "2_Dense.linear.weight: shape is [24, 40]; expected [25, 40]"},
     {"bert_masked_cls:2_Dense/config.json", "bias", "false", "does not use: 2_Dense.linear.bias"},
 };
 
-/* `text` with the line of "key" given another value, or with a first line of it. */
+/* `text` with the line of "key" given another value, or with a first line of it; no key: the value. */
 static void with_field(cairn_str text, const char *key, const char *v, buf *out)
 {
     char quoted[64];
+    if (!key) {
+        buf_puts(out, v);
+        return;
+    }
     (void)snprintf(quoted, sizeof quoted, "\"%s\":", key);
     const size_t at = str_find(text, str_of(quoted), 0);
     if (at == SIZE_MAX) {
@@ -240,8 +261,9 @@ static int count_bad(const char *root, const refusal *list, size_t n)
         const cairn_status st = cairn_model_open(dir, &o, &m, &dg);
         mkweights_remove(dir);
         if (st != CAIRN_OK && strstr(dg.message, list[i].says)) continue;
-        print_error("%s with %s %s: \"%s\"; expected \"%s\"\n", list[i].golden, list[i].key,
-                    list[i].value, st == CAIRN_OK ? "opens" : dg.message, list[i].says);
+        print_error("%s with %s %s: \"%s\"; expected \"%s\"\n", list[i].golden,
+                    list[i].key ? list[i].key : "the text", list[i].value,
+                    st == CAIRN_OK ? "opens" : dg.message, list[i].says);
         cairn_model_close(m);
         bad++;
     }
