@@ -79,11 +79,29 @@ static void call_end(call *c)
     mem_free(c->text);
 }
 
+static embed_how how_of(const call *c)
+{
+    return (embed_how){
+        .dimensions = c->o.dimensions, .n_threads = c->o.n_threads, .names = c->o.names};
+}
+
+static cairn_status blame(const call *c, size_t i, cairn_status st, cairn_diag *dg)
+{
+    const embed_how how = how_of(c);
+    return embed_blame(&how, i, st, dg);
+}
+
 static cairn_status set_text(call *c, size_t i, cairn_ids ids, cairn_diag *dg)
 {
     const size_t most = (size_t)embed_max_ids(c->m->m);
     if (c->o.truncate && ids.len > most) ids.len = most;
-    if (ids.len > INT32_MAX) return diag_set(dg, CAIRN_E_LIMIT, "text %zu: %zu tokens", i, ids.len);
+    if (ids.len > most)
+        return blame(c, i,
+                     diag_set(dg, CAIRN_E_LIMIT,
+                              "found %zu tokens; expected at most the %zu that the model takes, "
+                              "or truncate",
+                              ids.len, most),
+                     dg);
     c->text[i].ids = ids.ptr;
     c->text[i].n = (int32_t)ids.len;
     return CAIRN_OK;
@@ -98,7 +116,7 @@ static bool give(void *ctx, size_t i, const float *v, int32_t dim)
 
 static cairn_status call_run(call *c, cairn_diag *dg)
 {
-    const embed_how how = {.dimensions = c->o.dimensions, .n_threads = c->o.n_threads};
+    const embed_how how = how_of(c);
     return embed_run(c->m->m, c->text, c->n, &how, give, c, dg);
 }
 
@@ -179,12 +197,7 @@ static cairn_status tokenize(call *c, size_t i, cairn_str prompt, cairn_str text
     TRY(buf_status(joined));
     cairn_status st = cairn_text_tokenize(c->m->text, buf_view(joined), whole, &c->own[i], dg);
     if (st == CAIRN_OK && c->o.truncate) st = cut(c, buf_view(joined), &c->own[i], dg);
-    if (st == CAIRN_OK && c->own[i].len > (size_t)embed_max_ids(c->m->m))
-        st = diag_set(dg, CAIRN_E_LIMIT,
-                      "found %zu tokens; expected at most the %d that the model takes (truncate "
-                      "cuts)",
-                      c->own[i].len, (int)embed_max_ids(c->m->m));
-    if (st != CAIRN_OK) return diag_prefix(dg, st, "text %zu", i);
+    if (st != CAIRN_OK) return blame(c, i, st, dg);
     return set_text(c, i, c->own[i], dg);
 }
 

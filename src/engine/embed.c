@@ -67,6 +67,11 @@ cairn_status embed_check_ids(const model *m, const int32_t *ids, size_t n, cairn
     return CAIRN_OK;
 }
 
+cairn_status embed_blame(const embed_how *o, size_t i, cairn_status st, cairn_diag *dg)
+{
+    return o->names ? diag_prefix(dg, st, "%s", o->names[i]) : diag_prefix(dg, st, "text %zu", i);
+}
+
 static cairn_status check(const job *j, cairn_diag *dg)
 {
     const model *m = j->m;
@@ -83,7 +88,7 @@ static cairn_status check(const job *j, cairn_diag *dg)
                         CAIRN_MAX_THREADS);
     for (size_t i = 0; i < j->n; i++) {
         const cairn_status st = embed_check_ids(m, j->text[i].ids, (size_t)j->text[i].n, dg);
-        if (st != CAIRN_OK) return diag_prefix(dg, st, "text %zu", i);
+        if (st != CAIRN_OK) return embed_blame(&j->how, i, st, dg);
     }
     return CAIRN_OK;
 }
@@ -154,10 +159,12 @@ static cairn_status finish(job *j, size_t i, bool *more, cairn_diag *dg)
     if (p->normalise) pool_normalise(v, model_embed_dim(j->m));
     if (p->normalise && j->how.dimensions) pool_normalise(v, dim);
     for (int32_t k = 0; k < dim; k++)
-        if (!isfinite(v[k]))
-            return diag_set(dg, CAIRN_E_CORRUPT,
-                            "%s: text %zu: element %d is not finite; expected finite weights",
-                            j->m->src->path, i, (int)k);
+        if (!isfinite(v[k])) {
+            (void)diag_set(dg, CAIRN_E_CORRUPT, "element %d is not finite; expected finite weights",
+                           (int)k);
+            return diag_prefix(dg, embed_blame(&j->how, i, CAIRN_E_CORRUPT, dg), "%s",
+                               j->m->src->path);
+        }
     *more = j->fn(j->ctx, i, v, dim);
     return CAIRN_OK;
 }

@@ -66,20 +66,30 @@ static bool find_model(embed_job *e, json_val root)
                        e->model->id);
 }
 
+static bool option(embed_job *e, const char *param, cairn_status st, const cairn_diag *dg)
+{
+    return st == CAIRN_OK || refuse_with(e, openai_status(st), st == CAIRN_E_ARG ? param : NULL,
+                                         "invalid_value", "%s", dg->message);
+}
+
 static bool read_options(embed_job *e, json_val root)
 {
     cairn_diag dg = {0};
     cairn_str format = STR_LIT("float");
     int64_t dimensions = 0;
-    cairn_status st = json_want_str(root, "encoding_format", &format, &dg);
-    cairn_embed_opts_init(&e->o);
-    if (st == CAIRN_OK)
-        st = json_want_int(root, "dimensions", 1, MOST_DIMENSIONS, &dimensions, &dg);
-    if (st == CAIRN_OK) st = json_want_str(root, "prompt_name", &e->o.prompt_name, &dg);
-    if (st == CAIRN_OK) st = json_want_str(root, "prompt", &e->o.prompt, &dg);
-    if (st == CAIRN_OK) st = json_want_bool(root, "truncate", &e->o.truncate, &dg);
-    if (st != CAIRN_OK) return refuse_with(e, 400, NULL, "invalid_value", "%s", dg.message);
-    e->o.dimensions = (int32_t)dimensions;
+    cairn_embed_opts *o = &e->o;
+    cairn_embed_opts_init(o);
+    if (!option(e, "encoding_format", json_want_str(root, "encoding_format", &format, &dg), &dg) ||
+        !option(e, "dimensions",
+                json_want_int(root, "dimensions", 1, MOST_DIMENSIONS, &dimensions, &dg), &dg) ||
+        !option(e, "prompt_name", json_want_str(root, "prompt_name", &o->prompt_name, &dg), &dg) ||
+        !option(e, "prompt", json_want_str(root, "prompt", &o->prompt, &dg), &dg) ||
+        !option(e, "truncate", json_want_bool(root, "truncate", &o->truncate, &dg), &dg))
+        return false;
+    o->dimensions = (int32_t)dimensions;
+    if (o->prompt.ptr && o->prompt_name.len)
+        return refuse_with(e, 400, "prompt", "invalid_value",
+                           "`prompt` stands beside `prompt_name`; expected one of them");
     e->base64 = str_is(format, "base64");
     return e->base64 || str_is(format, "float") ||
            refuse_with(e, 400, "encoding_format", "invalid_value",
@@ -187,6 +197,20 @@ static bool put_vector(void *ctx, const cairn_embedding *v)
     return fine;
 }
 
+/* Whether the model takes the options: there is no text that could be at fault. */
+static bool try_options(embed_job *e)
+{
+    const cairn_model *m = e->model->model;
+    const cairn_str text = {0};
+    const cairn_ids ids = {0};
+    cairn_diag dg = {0};
+    cairn_status st = cairn_embed_ids(m, &ids, 0, &e->o, put_vector, e, &dg);
+    if (!option(e, "dimensions", st, &dg)) return false;
+    if (e->o.prompt_name.len == 0) return true;
+    st = cairn_embed(m, &text, 0, &e->o, put_vector, e, &dg);
+    return option(e, "prompt_name", st, &dg);
+}
+
 static void embed(embed_job *e)
 {
     cairn_diag dg = {0};
@@ -209,9 +233,9 @@ static void embed(embed_job *e)
     json_w_end_obj(&e->w);
     json_w_end_obj(&e->w);
     if (st != CAIRN_OK)
-        (void)refuse_with(e, openai_status(st), st == CAIRN_E_LIMIT ? "input" : NULL,
-                          st == CAIRN_E_LIMIT ? "context_length_exceeded" : "invalid_value", "%s",
-                          dg.message);
+        (void)refuse_with(
+            e, openai_status(st), st == CAIRN_E_LIMIT || st == CAIRN_E_ARG ? "input" : NULL,
+            st == CAIRN_E_LIMIT ? "context_length_exceeded" : "invalid_value", "%s", dg.message);
 }
 
 /* Worker. */
@@ -223,7 +247,7 @@ static void work(job *j)
     e->status = 200;
     if (json_parse(buf_view(&e->body), &doc, &dg) != CAIRN_OK)
         (void)refuse_with(e, 400, NULL, "invalid_json", "%s", dg.message);
-    else if (find_model(e, json_root(doc)) && read_options(e, json_root(doc)) &&
+    else if (find_model(e, json_root(doc)) && read_options(e, json_root(doc)) && try_options(e) &&
              read_input(e, json_get(json_root(doc), "input")))
         embed(e);
     json_free(doc);

@@ -1,8 +1,10 @@
 """/v1/embeddings of the real program, by the official client and by hand."""
 import base64
+import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -20,17 +22,22 @@ openai = pytest.importorskip("openai")
 model = bert.model
 
 
-@pytest.fixture(scope="module")
-def url(model, tmp_path_factory):
-    """A model that only embeds beside one that only chats."""
-    llama = make(tmp_path_factory.mktemp("served") / "llama")
-    p = subprocess.Popen([CAIRN, "serve", model, llama, "--port", "0", "-t", "1", "--drain", "1"],
+@contextlib.contextmanager
+def served(*models):
+    p = subprocess.Popen([CAIRN, "serve", *models, "--port", "0", "-t", "1", "--drain", "1"],
                          stdout=subprocess.PIPE, text=True)
     found = re.search(r"http://\S+", p.stdout.readline())
     assert found
     yield found.group(0)
     p.send_signal(signal.SIGTERM)
     assert p.wait(20) == 0
+
+
+@pytest.fixture(scope="module")
+def url(model, tmp_path_factory):
+    """A model that only embeds beside one that only chats."""
+    with served(model, make(tmp_path_factory.mktemp("served") / "llama")) as u:
+        yield u
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +101,10 @@ def test_dimensions_and_prompts(client, model, name):
 
 
 @pytest.mark.parametrize("change, status, says", [
+    ({"input": [3] * 17}, 400, "found 17 tokens; expected at most the 16"),
+    ({"prompt": "w1", "prompt_name": "query"}, 400, "expected one of them"),
+    ({"prompt": 1}, 400, "`prompt` must be"), ({"prompt_name": 1}, 400, "`prompt_name` must be"),
+    ({"truncate": 1}, 400, "`truncate` must be"), ({"encoding_format": 1}, 400, "`encoding_format` must be"),
     ({"input": None}, 400, "`input` must be"), ({"input": []}, 400, "`input` must be"),
     ({"input": ["w1", 3]}, 400, "`input` must be"), ({"input": [3, "w1"]}, 400, "`input` must be"),
     ({"input": [[]]}, 400, "`input` must be"), ({"input": {"a": 1}}, 400, "`input` must be"),
@@ -107,6 +118,20 @@ def test_dimensions_and_prompts(client, model, name):
 def test_what_is_refused(url, name, change, status, says):
     code, body = post(url, {"model": name, "input": "w1"} | change)
     assert code == status and says in body["error"]["message"], (code, body)
+    assert body["error"]["param"] == next(iter(change)), body
+
+
+def test_the_longest_text_may_be_below_the_positions(model, tmp_path):
+    """max_seq_length counts for tokens as it does for texts."""
+    m = str(tmp_path / "m")
+    shutil.copytree(model, m)
+    bert.put(m, "sentence_bert_config.json", {"max_seq_length": 12})
+    with served(m) as url:
+        said = [post(url, {"input": x})[1]["error"] for x in ([3] * 13, " ".join(["w3"] * 11))]
+        assert said[0] == said[1] and "found 13 tokens; expected at most the 12" in said[0]["message"]
+        assert said[0]["param"] == "input"
+        cut, whole = (post(url, {"input": [3] * n, "truncate": True}) for n in (13, 12))
+        assert cut == whole and cut[0] == 200
 
 
 def test_it_does_not_chat(client, name):
