@@ -46,6 +46,16 @@ static void free_inputs(inputs *in)
     mem_free(in->view);
 }
 
+/* What is over a limit is a text. */
+static cairn_status explain(const char *word, const cairn_embed_opts *o, cairn_status st,
+                            cairn_diag *dg)
+{
+    const cairn_diag said = *dg;
+    if (st == CAIRN_E_LIMIT && !o->truncate)
+        return diag_set(dg, st, "%s: %s (--truncate)", word, said.message);
+    return diag_prefix(dg, st, "%s", word);
+}
+
 static cairn_status embed_files(const char *word, inputs *in, const cairn_model_opts *mo,
                                 const cairn_embed_opts *o, cairn_diag *dg)
 {
@@ -57,7 +67,7 @@ static cairn_status embed_files(const char *word, inputs *in, const cairn_model_
     TRY_GOTO(cli_open_model(word, mo, &m, dg), out);
     st = cairn_embed(m, in->view, in->n, o, print_vector, &out, dg);
     if (st != CAIRN_OK)
-        (void)diag_prefix(dg, st, "%s", word);
+        (void)explain(word, o, st, dg);
     else
         st = cli_print(&out, dg);
 out:
@@ -65,6 +75,13 @@ out:
     free_inputs(in);
     cairn_model_close(m);
     return st;
+}
+
+static bool stdin_twice(const inputs *in)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < in->n; i++) n += strcmp(in->name[i], "-") == 0;
+    return n > 1;
 }
 
 /* -f A B C and -f A -f B -f C are both read, and their order is the texts'; not a mix of the two. */
@@ -108,11 +125,13 @@ int cmd_embed(const command *c, int argc, char **argv)
     if (!add_words(&in, &words))
         return cli_usage(c, "\"%s\": expected files after one -f, or -f before each",
                          words.word[1]);
+    if (stdin_twice(&in)) return cli_usage(c, "-f -: found twice; expected standard input once");
     if (prompt && prompt_name)
         return cli_usage(c, "embed: expected one of --prompt and --prompt-name");
     cairn_model_opts_init(&mo);
     mo.n_threads = (int32_t)threads;
     o.dimensions = (int32_t)dimensions;
+    o.names = in.name;
     if (prompt) o.prompt = str_of(prompt);
     if (prompt_name) o.prompt_name = str_of(prompt_name);
     mo.compute = cli_compute(compute);

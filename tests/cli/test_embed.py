@@ -113,7 +113,8 @@ def test_prompts(model):
 
 
 def test_a_text_that_is_too_long(model):
-    refused(run("embed", model, "-f", model + "/a", model + "/long"), "text 1", "20 tokens", "16")
+    refused(run("embed", model, "-f", model + "/a", model + "/long"), model + "/long: ", "20 tokens", "16",
+            "--truncate")
     assert embed(model, "-f", model + "/long", "--truncate") == embed(model, "-f", model + "/cut")
 
 
@@ -121,6 +122,8 @@ def test_what_is_refused(model, tmp_path):
     a = model + "/a"
     refused(run("embed", model), "-f FILE is missing", code=2)
     refused(run("embed", model, "-f", a, "-f", a, a), "expected files after one -f", code=2)
+    refused(run("embed", model, "-f", "-", "-f", "-"), "-f -: found twice", code=2)
+    refused(run("embed", model, "-f", a, "-", "-"), "-f -: found twice", code=2)
     refused(run("embed", model, "-f", a, "--prompt", "x", "--prompt-name", "query"), "one of", code=2)
     refused(run("embed", model, "-f", model + "/none"), "none")
     refused(run("run", model, "-p", "w1"), "only embeds (bert)")
