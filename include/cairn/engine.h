@@ -69,8 +69,9 @@ typedef struct cairn_request {
     bool want_progress; /* PROGRESS events during prefill */
     uint32_t choice;    /* index of this choice among those of one seed (n > 1) */
     /* Tokens that thoughts may have in all; the tokens that close a thought follow the last, as if
-       drawn.  -1: no limit, and so without `reply`, which says how the model writes thoughts and
-       whether the prompt ends in one (family or template_text, prompt); borrowed during submit. */
+       drawn; E_ARG: the tokenizer has none that read so.  -1: no limit, and so without `reply`, which
+       says how the model writes thoughts and whether the prompt ends in one (family or template_text,
+       prompt); borrowed during submit. */
     int32_t think_budget;
     const struct cairn_reply_opts *reply;
 } cairn_request;

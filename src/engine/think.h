@@ -13,17 +13,18 @@ typedef struct think {
     const tok *tok;
     int32_t vocab, budget, n_thought;
     bool whole;  /* the last token ended in no half character */
-    buf closing; /* ids that close the thought */
-    size_t at;   /* what came of it, in bytes */
+    buf closing; /* ids that close a thought */
+    size_t at;   /* what came of it, in bytes; all: none is being closed */
 } think;
 
-/* `budget` < 0 or no `how`: nothing is followed.  Feeding n_ids ids allocates for the reply's markup
+/* `budget` < 0 or no `how`: nothing is followed.  E_ARG: the tokenizer cannot write what closes a thought.
+   Feeding n_ids ids allocates for the reply's markup
    alone. */
 cairn_status think_init(think *t, const tok *tk, int32_t vocab, int32_t budget,
                         const struct cairn_reply_opts *how, size_t n_ids, cairn_diag *dg);
 void think_deinit(think *t); /* zeroed is fine */
 /* The id that must come next; NULL: any may.  Valid until the next call. */
-cairn_status think_next(think *t, const int32_t **id);
+const int32_t *think_next(think *t);
 cairn_status think_feed(think *t, int32_t id); /* what came */
 
 #endif

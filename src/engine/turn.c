@@ -180,12 +180,8 @@ static bool take_token(engine *e, int32_t i)
     cairn_diag dg = {0};
     sample_out s;
     cairn_str text;
-    sample_in in = {&r->how, r->choice, r->ids, r->n_prompt, r->n_ids, r->n_logprobs, NULL};
-    cairn_status st = think_next(&r->think, &in.forced);
-    if (st != CAIRN_OK) {
-        finish_text_error(e, i, st);
-        return true;
-    }
+    sample_in in = {
+        &r->how, r->choice, r->ids, r->n_prompt, r->n_ids, r->n_logprobs, think_next(&r->think)};
     if (sample_step(e->sampler, stepper_logits(e->stepper, r->i_out), &in, &s, &dg) != CAIRN_OK) {
         finish(e, i, CAIRN_FINISH_ERROR, no_text, &dg);
         return true;
@@ -198,7 +194,7 @@ static bool take_token(engine *e, int32_t i)
     }
     r->ids[r->n_ids++] = s.id;
     e->stats.generated_tokens++;
-    st = think_feed(&r->think, s.id);
+    cairn_status st = think_feed(&r->think, s.id);
     if (st == CAIRN_OK) st = stream_feed(&r->stream, s.id, &text);
     if (st != CAIRN_OK) {
         finish_text_error(e, i, st);

@@ -327,6 +327,11 @@ void reply_free(reply *r)
     mem_free(r);
 }
 
+cairn_str reply_thought_end(const reply *r)
+{
+    return str_of(r->fam->thought_end ? r->fam->thought_end : "");
+}
+
 void reply_look(const reply *r, cairn_reply_look *out)
 {
     const tool_state *s = reply_state(r);
@@ -336,7 +341,7 @@ void reply_look(const reply *r, cairn_reply_look *out)
                  : r->begun || r->holding ? CAIRN_IN_CALL
                                           : CAIRN_IN_MARKUP;
     out->thought_bytes = r->thought_bytes;
-    out->thought_end = str_of(thought && r->fam->thought_end ? r->fam->thought_end : "");
+    out->thought_end = thought ? reply_thought_end(r) : STR_LIT("");
     out->family = r->fam->name;
     out->keep_special = r->fam->special;
     out->n_calls = r->n_calls;

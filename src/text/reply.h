@@ -15,6 +15,8 @@ void reply_free(reply *r);
 cairn_status reply_feed(reply *r, cairn_str bytes, bool special);
 cairn_status reply_skip(reply *r, cairn_str bytes);
 cairn_status reply_finish(reply *r);
+/* What closes a thought of the family, whether one is open or not; empty: it has none. */
+cairn_str reply_thought_end(const reply *r);
 /* Fills all of *out but struct_size. */
 void reply_look(const reply *r, cairn_reply_look *out);
 

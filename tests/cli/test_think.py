@@ -1,4 +1,5 @@
 """A budget of thought: so many tokens, then those that close it, then the answer, as if the model had written all."""
+import contextlib
 import http.client
 import json
 import os
@@ -56,12 +57,36 @@ def test_wide_budget_changes_nothing(model, free):
 
 
 @pytest.fixture(scope="module")
-def port(model):
+def mute(tmp_path_factory):
+    """A model whose tokenizer has no closing tag: <unk> would be all that it writes of it."""
+    path = make(tmp_path_factory.mktemp("mute") / "mute")
+    put(path, "chat_template.jinja", TEMPLATE)
+    return path
+
+
+def test_what_cannot_close_has_no_budget(mute):
+    r = run("run", mute, "-p", "w1 w2", "-n", N, "--think-budget", 2)
+    assert r.code == 1 and 'no tokens that read "</think>"' in r.err, r.err
+    assert run("run", mute, "-p", "w1 w2", "-n", N).code == 0
+    with served(mute) as port:
+        status, body = ask(port, model="mute", thinking_budget_tokens=2)
+        assert status == 400 and "</think>" in body["error"]["message"], body
+        assert ask(port, model="mute")[0] == 200
+
+
+@contextlib.contextmanager
+def served(model):
     p = subprocess.Popen([CAIRN, "serve", model, "--port", "0", "-t", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     line = p.stdout.readline().decode()
     yield int(re.search(r":(\d+)", line.split("//", 1)[-1])[1])
     p.terminate()
     assert p.wait(30) == 0, p.stderr.read()
+
+
+@pytest.fixture(scope="module")
+def port(model):
+    with served(model) as number:
+        yield number
 
 
 def ask(port, **fields):
