@@ -53,6 +53,12 @@ static bool reserve(buf *b, size_t n)
     return true;
 }
 
+cairn_status buf_reserve(buf *b, size_t n)
+{
+    (void)reserve(b, n);
+    return buf_status(b);
+}
+
 void *buf_grow(buf *b, size_t n)
 {
     if (!reserve(b, n)) return NULL;

@@ -26,6 +26,8 @@ void buf_byte(buf *b, char c);
 void buf_printf(buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Room for n more bytes, uninitialised, already counted in len; NULL after a failure. */
 void *buf_grow(buf *b, size_t n);
+/* Room for n more bytes, so that adding them cannot fail. */
+cairn_status buf_reserve(buf *b, size_t n);
 void buf_cut(buf *b, size_t len); /* shorten to len */
 /* buf_put of a few bytes, without its call where there is room. */
 static inline void buf_add(buf *b, const void *p, size_t n)

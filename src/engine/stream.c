@@ -39,9 +39,7 @@ cairn_status stream_init(stream *s, const tok *t, bool keep_special, const cairn
         return diag_set(dg, CAIRN_E_ARG, "%zu stop strings; expected at most %d", n_stop,
                         CAIRN_MAX_STOP);
     for (size_t i = 0; i < n_stop; i++) TRY(add_stop(s, stop[i], a, dg));
-    (void)buf_grow(&s->text, STREAM_MAX_STOP_BYTES + PIECE_BYTES);
-    buf_cut(&s->text, 0);
-    if (buf_status(&s->text) != CAIRN_OK)
+    if (buf_reserve(&s->text, STREAM_MAX_STOP_BYTES + PIECE_BYTES) != CAIRN_OK)
         return diag_set(dg, CAIRN_E_NOMEM, "no memory for a stream");
     if (!t) return CAIRN_OK;
     if (detok_new(t, keep_special, &s->detok) != CAIRN_OK ||

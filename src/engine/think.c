@@ -1,15 +1,21 @@
-/* The reply machine of text/ says when a thought is open and what closes it.  Invariant: what
-   cannot be written is refused at once, and where what was written does not close the thought, nothing is
-   followed any more: no reply is made of closing tokens without end. */
+/* The reply machine of text/ says when a thought is open and what closes it.  Invariant: what cannot be
+   written is refused at once; where what was written does not close the thought, or the reply outgrows what
+   was reserved for its markup, nothing is followed any more: no reply is made of closing tokens without
+   end. */
 #include "engine/think.h"
 
 #include "base/diag.h"
 #include "base/str.h"
 #include "text/reply.h"
 
-/* A thought that ends within a character waits for its rest, but not for ever: no character has more
-   bytes, and hardly a token less than one. */
-enum { PATIENCE = 4 };
+enum {
+    /* A thought that ends within a character waits for its rest, but not for ever: no character has more
+       bytes, and hardly a token less than one. */
+    PATIENCE = 4,
+    /* Bytes a buffer of the machine: four times the header of a call, which the names and short values
+       of a call stay below. */
+    MARKUP = 4 * CAIRN_REPLY_MAX_HEADER
+};
 
 static void ignore(void *ctx, const cairn_reply_event *ev)
 {
@@ -63,6 +69,8 @@ cairn_status think_init(think *t, const tok *tk, int32_t vocab, int32_t budget,
     TRY(tok_encode(tk, end, TOK_PARSE_SPECIAL, &t->closing, dg));
     t->at = t->closing.len;
     TRY(check_closing(t, end, dg));
+    if (reply_reserve(t->reply, MARKUP) != CAIRN_OK)
+        return diag_set(dg, CAIRN_E_NOMEM, "no memory for a reply's markup");
     if (detok_new(tk, true, &t->detok) != CAIRN_OK || detok_reserve(t->detok, n_ids) != CAIRN_OK)
         return diag_set(dg, CAIRN_E_NOMEM, "no memory for a detokenizer");
     return CAIRN_OK;
@@ -100,7 +108,10 @@ cairn_status think_feed(think *t, int32_t id)
     if (!t->reply) return CAIRN_OK;
     const bool was_open = is_open(t), closing = t->at < t->closing.len;
     TRY(detok_feed(t->detok, id, &text));
-    TRY(reply_feed(t->reply, text, false));
+    if (reply_feed(t->reply, text, false) != CAIRN_OK) {
+        give_up(t);
+        return CAIRN_OK;
+    }
     t->whole = text.len > 0;
     if (closing) t->at += sizeof id;
     if (!is_open(t)) return CAIRN_OK;

@@ -2,7 +2,7 @@
 
    Invariants: `mine` holds active requests first, then queued ones, both in order of arrival; each
    accepted request leaves through `finish`, which sends its one DONE event with no lock held.  From
-   admission to DONE a turn allocates nothing, but for the markup of a reply whose thoughts have a budget. */
+   admission to DONE a turn allocates nothing. */
 #include <assert.h>
 
 #include "base/diag.h"

@@ -61,23 +61,15 @@ void detok_free(detok *d)
     mem_free(d);
 }
 
-static cairn_status reserve(buf *b, size_t n)
-{
-    size_t len = b->len;
-
-    if (buf_grow(b, n)) buf_cut(b, len);
-    return buf_status(b);
-}
-
 cairn_status detok_reserve(detok *d, size_t n)
 {
     const tok *t = d->t;
 
     if (n > TOK_MAX_TEXT) return CAIRN_E_LIMIT;
     /* A held byte becomes at most the three of U+FFFD; a piece comes with at most a space. */
-    TRY(reserve(&d->run, n + t->max_out + 8));
-    TRY(reserve(&d->tail, (size_t)t->dec.strip_right * 4 + 8));
-    return reserve(&d->text, 3 * (d->run.len + n + t->max_out + 8) + d->tail.len);
+    TRY(buf_reserve(&d->run, n + t->max_out + 8));
+    TRY(buf_reserve(&d->tail, (size_t)t->dec.strip_right * 4 + 8));
+    return buf_reserve(&d->text, 3 * (d->run.len + n + t->max_out + 8) + d->tail.len);
 }
 
 /* Certain text, but for what the strips take. */

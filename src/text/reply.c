@@ -290,6 +290,13 @@ static cairn_status read_tools(cairn_str tools, json_doc **out, cairn_diag *dg)
     return diag_set(dg, CAIRN_E_ARG, "tools must be an array, found %s", json_type_name(t));
 }
 
+enum { N_BUF = 6 };
+static buf *buf_at(reply *r, size_t i)
+{
+    buf *const all[N_BUF] = {&r->held, &r->replay, &r->text, &r->raw, &r->value, &r->json};
+    return all[i];
+}
+
 cairn_status reply_new(const cairn_reply_opts *o, cairn_reply_fn fn, void *ctx, reply **out,
                        cairn_diag *dg)
 {
@@ -304,8 +311,7 @@ cairn_status reply_new(const cairn_reply_opts *o, cairn_reply_fn fn, void *ctx, 
     r->id_seed = o->id_seed;
     r->marks_special = o->marks_special;
     r->any_tool = o->any_tool;
-    buf *const all[] = {&r->held, &r->replay, &r->text, &r->raw, &r->value, &r->json};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) buf_init(all[i], MEM_TEXT);
+    for (size_t i = 0; i < N_BUF; i++) buf_init(buf_at(r, i), MEM_TEXT);
     const cairn_status st = read_tools(o->tools, &r->tools, dg);
     if (st != CAIRN_OK) {
         reply_free(r);
@@ -318,11 +324,19 @@ cairn_status reply_new(const cairn_reply_opts *o, cairn_reply_fn fn, void *ctx, 
     return CAIRN_OK;
 }
 
+cairn_status reply_reserve(reply *r, size_t most)
+{
+    for (size_t i = 0; i < N_BUF; i++) {
+        TRY(buf_reserve(buf_at(r, i), most));
+        buf_at(r, i)->max = most;
+    }
+    return CAIRN_OK;
+}
+
 void reply_free(reply *r)
 {
     if (!r) return;
-    buf *const all[] = {&r->held, &r->replay, &r->text, &r->raw, &r->value, &r->json};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) buf_deinit(all[i]);
+    for (size_t i = 0; i < N_BUF; i++) buf_deinit(buf_at(r, i));
     json_free(r->tools);
     mem_free(r);
 }
