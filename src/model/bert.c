@@ -11,6 +11,7 @@
 #include "base/meta.h"
 #include "base/str.h"
 #include "model/family.h"
+#include "model/rows.h"
 #include "nn/blocks.h"
 
 typedef struct bert_norm {
@@ -41,21 +42,19 @@ static const weight_row top_rows[] = {
 };
 #undef EM
 #undef T
-#define L(f)  offsetof(bert_layer, f)
-#define HF(n) "model.encoder.layer.%d." n
-#define GG(n) "blk.%d." n
+#define B(f)  offsetof(bert_layer, f)
+#define EN(n) "model.encoder.layer.%d." n
 static const weight_row layer_rows[] = {
-    {L(attn.wq), HF("attention.self.query"), GG("attn_q"), DIM_Q, DIM_HIDDEN, W_BIAS_QKV},
-    {L(attn.wk), HF("attention.self.key"), GG("attn_k"), DIM_KV, DIM_HIDDEN, W_BIAS_QKV},
-    {L(attn.wv), HF("attention.self.value"), GG("attn_v"), DIM_KV, DIM_HIDDEN, W_BIAS_QKV},
-    {L(attn.wo), HF("attention.output.dense"), GG("attn_output"), DIM_HIDDEN, DIM_Q,
+    {B(attn.wq), EN("attention.self.query"), GG("attn_q"), DIM_Q, DIM_HIDDEN, W_BIAS_QKV},
+    {B(attn.wk), EN("attention.self.key"), GG("attn_k"), DIM_KV, DIM_HIDDEN, W_BIAS_QKV},
+    {B(attn.wv), EN("attention.self.value"), GG("attn_v"), DIM_KV, DIM_HIDDEN, W_BIAS_QKV},
+    {B(attn.wo), EN("attention.output.dense"), GG("attn_output"), DIM_HIDDEN, DIM_Q,
      W_BIAS_OUT | W_ATTN_OUT},
-    {L(up), HF("intermediate.dense"), GG("ffn_up"), DIM_FFN, DIM_HIDDEN, W_BIAS_MLP},
-    {L(down), HF("output.dense"), GG("ffn_down"), DIM_HIDDEN, DIM_FFN, W_BIAS_MLP | W_FFN_DOWN},
+    {B(up), EN("intermediate.dense"), GG("ffn_up"), DIM_FFN, DIM_HIDDEN, W_BIAS_MLP},
+    {B(down), EN("output.dense"), GG("ffn_down"), DIM_HIDDEN, DIM_FFN, W_BIAS_MLP | W_FFN_DOWN},
 };
-#undef L
-#undef HF
-#undef GG
+#undef B
+#undef EN
 
 /* The pooler, and the heads of training and of classifiers: none is part of an embedding. */
 static const char *const other_heads[] = {"pooler.",    "cls.",     "lm_head.",

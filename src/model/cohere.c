@@ -9,7 +9,7 @@
 #include "model/rows.h"
 
 static const weight_row norm_rows[] = {
-    {L(attn_norm), "model.layers.%d.input_layernorm", "blk.%d.attn_norm", DIM_ONE, DIM_HIDDEN, 0},
+    {L(attn_norm), HF("input_layernorm"), GG("attn_norm"), DIM_ONE, DIM_HIDDEN, 0},
 };
 static const weight_row head_norm_rows[] = {
     {L(attn.q_norm), HF("self_attn.q_norm"), GG("attn_q_norm"), DIM_ONE, DIM_Q, W_FLAT},

@@ -9,8 +9,8 @@
 #include "model/rows.h"
 
 #define TOP(f) offsetof(decoder, f)
-static const weight_row embed_row = {TOP(tok_embed), "model.embed_tokens", "token_embd",
-                                     DIM_VOCAB,      DIM_HIDDEN,           W_GATHER};
+const weight_row decoder_embed_row = {TOP(tok_embed), "model.embed_tokens", "token_embd",
+                                      DIM_VOCAB,      DIM_HIDDEN,           W_GATHER};
 static const weight_row out_norm_row = {TOP(out_norm), "model.norm", "output_norm",
                                         DIM_ONE,       DIM_HIDDEN,   0};
 static const weight_row head_rows[] = {
@@ -97,10 +97,8 @@ const weight_row decoder_shared_rows[DECODER_SHARED_ROWS] = {
 #undef EX
 #undef SW
 
-cairn_status decoder_begin(model *m, config *c, const base_config *b, decoder **out, cairn_diag *dg)
+cairn_status decoder_begin_in(model *m, config *c, const base_config *b, decoder *d, cairn_diag *dg)
 {
-    decoder *d = arena_calloc(&m->a, 1, sizeof *d);
-    if (!d) return diag_set(dg, CAIRN_E_NOMEM, "model");
     TRY(c->status);
     d->layer = arena_calloc(&m->a, (size_t)b->s.n_layer, sizeof *d->layer);
     if (!d->layer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b->s.n_layer);
@@ -113,6 +111,14 @@ cairn_status decoder_begin(model *m, config *c, const base_config *b, decoder **
     if (c->gguf) m->w.may_bias = W_BIAS_QKV | W_BIAS_OUT | W_BIAS_MLP;
     if (config_bool(c, "attention_bias", false)) m->w.need_bias |= W_BIAS_QKV | W_BIAS_OUT;
     if (config_bool(c, "mlp_bias", false)) m->w.need_bias |= W_BIAS_MLP;
+    return CAIRN_OK;
+}
+
+cairn_status decoder_begin(model *m, config *c, const base_config *b, decoder **out, cairn_diag *dg)
+{
+    decoder *d = arena_calloc(&m->a, 1, sizeof *d);
+    if (!d) return diag_set(dg, CAIRN_E_NOMEM, "model");
+    TRY(decoder_begin_in(m, c, b, d, dg));
     *out = d;
     return CAIRN_OK;
 }
@@ -169,7 +175,7 @@ cairn_status decoder_bind_head(model *m, decoder *d, bool tied, uint32_t norm_fl
 {
     weight_row norm = out_norm_row;
     norm.flags = norm_flags;
-    return decoder_bind_head_as(m, d, tied, &embed_row, &norm, dg);
+    return decoder_bind_head_as(m, d, tied, &decoder_embed_row, &norm, dg);
 }
 
 cairn_status decoder_bind_attn(model *m, decoder_layer *L, int32_t i, cairn_diag *dg)

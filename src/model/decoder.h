@@ -52,6 +52,9 @@ extern const weight_row decoder_shared_rows[DECODER_SHARED_ROWS];
    Biases: HF's attention_bias and mlp_bias say; a GGUF file's are used where they lie. */
 cairn_status decoder_begin(model *m, config *c, const base_config *b, decoder **out,
                            cairn_diag *dg);
+/* The same in a struct of the family's, which begins with a zeroed decoder: m->impl is both. */
+cairn_status decoder_begin_in(model *m, config *c, const base_config *b, decoder *d,
+                              cairn_diag *dg);
 /* Last step: checks the config, lays out the cache by d->window, binds the embedding, the last norm,
    the head, the matrices of every layer and `norms`, rows of a decoder_layer (the last norm's gain is
    stored as the first of them is).  Every layer rotates
@@ -74,7 +77,8 @@ cairn_status decoder_prepare(model *m, config *c, decoder *d, const rope_params 
 /* `norm_flags`: of the last norm's gain. */
 cairn_status decoder_bind_head(model *m, decoder *d, bool tied, uint32_t norm_flags,
                                cairn_diag *dg);
-/* The same by a family's own names: rows of a decoder. */
+/* The same by names of the family's own: rows of a decoder. */
+extern const weight_row decoder_embed_row; /* the embedding's name in most */
 cairn_status decoder_bind_head_as(model *m, decoder *d, bool tied, const weight_row *embed,
                                   const weight_row *norm, cairn_diag *dg);
 /* q, k, v and o; q, k and v as three matrices or in one. */

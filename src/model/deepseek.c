@@ -17,6 +17,7 @@
 #include "model/config_moe.h"
 #include "model/decoder.h"
 #include "model/indexer.h"
+#include "model/rows.h"
 
 typedef struct mla_layer {
     const weight *wq; /* or through a latent of its own: */
@@ -26,7 +27,7 @@ typedef struct mla_layer {
 } mla_layer;
 
 typedef struct deepseek {
-    decoder d; /* first: decoder_* see it as their own */
+    decoder d; /* first */
     mla_layer *mla;
     int32_t nope, rot, lora, dv;
     const indexer *index; /* NULL: attention reads everything */
@@ -44,43 +45,39 @@ typedef struct mla_defaults {
     indexer_defaults index; /* n_head 0: none */
 } mla_defaults;
 
-#define L(f)  offsetof(mla_layer, f)
-#define HF(n) "model.layers.%d.self_attn." n
-#define GG(n) "blk.%d." n
+#define A(f)  offsetof(mla_layer, f)
+#define AT(n) HF("self_attn." n)
 static const weight_row q_rows[] = {
-    {L(wq), HF("q_proj"), GG("attn_q"), DIM_Q, DIM_HIDDEN, 0},
+    {A(wq), AT("q_proj"), GG("attn_q"), DIM_Q, DIM_HIDDEN, 0},
 };
 static const weight_row q_lora_rows[] = {
-    {L(wq_a), HF("q_a_proj"), GG("attn_q_a"), DIM_Q_LORA, DIM_HIDDEN, W_BIAS_QKV},
-    {L(q_norm), HF("q_a_layernorm"), GG("attn_q_a_norm"), DIM_ONE, DIM_Q_LORA, 0},
-    {L(wq_b), HF("q_b_proj"), GG("attn_q_b"), DIM_Q, DIM_Q_LORA, 0},
+    {A(wq_a), AT("q_a_proj"), GG("attn_q_a"), DIM_Q_LORA, DIM_HIDDEN, W_BIAS_QKV},
+    {A(q_norm), AT("q_a_layernorm"), GG("attn_q_a_norm"), DIM_ONE, DIM_Q_LORA, 0},
+    {A(wq_b), AT("q_b_proj"), GG("attn_q_b"), DIM_Q, DIM_Q_LORA, 0},
 };
 static const weight_row kv_rows[] = {
-    {L(wkv_a), HF("kv_a_proj_with_mqa"), GG("attn_kv_a_mqa"), DIM_KV_A, DIM_HIDDEN, W_BIAS_QKV},
-    {L(kv_norm), HF("kv_a_layernorm"), GG("attn_kv_a_norm"), DIM_ONE, DIM_KV_LORA, 0},
+    {A(wkv_a), AT("kv_a_proj_with_mqa"), GG("attn_kv_a_mqa"), DIM_KV_A, DIM_HIDDEN, W_BIAS_QKV},
+    {A(kv_norm), AT("kv_a_layernorm"), GG("attn_kv_a_norm"), DIM_ONE, DIM_KV_LORA, 0},
 };
 static const expert_row head_rows[] = {
-    {L(k_b),
-     {EXPERT_WHOLE(HF("embed_q.weight"))},
+    {A(k_b),
+     {EXPERT_WHOLE(AT("embed_q.weight"))},
      {EXPERT_WHOLE(GG("attn_k_b.weight"))},
      DIM_KV_LORA,
      DIM_NOPE,
      W_ROUTER},
-    {L(v_b),
-     {EXPERT_WHOLE(HF("unembed_out.weight"))},
+    {A(v_b),
+     {EXPERT_WHOLE(AT("unembed_out.weight"))},
      {EXPERT_WHOLE(GG("attn_v_b.weight"))},
      DIM_VALUE,
      DIM_KV_LORA,
      W_ROUTER},
 };
-#undef L
-#define D(f) offsetof(decoder_layer, f)
+#undef A
 static const weight_row out_rows[] = {
-    {D(attn.wo), HF("o_proj"), GG("attn_output"), DIM_HIDDEN, DIM_V, W_BIAS_OUT | W_ATTN_OUT},
+    {L(attn.wo), AT("o_proj"), GG("attn_output"), DIM_HIDDEN, DIM_V, W_BIAS_OUT | W_ATTN_OUT},
 };
-#undef D
-#undef HF
-#undef GG
+#undef AT
 
 static const moe_defaults deepseek_experts = {.score = ROUTE_SIGMOID,
                                               .n_expert = 256,
@@ -284,11 +281,8 @@ static cairn_status mla_open(model *m, config *c, const mla_defaults *as, cairn_
     base_config b = config_base(c, &as->base);
     const int32_t n_mtp = config_skip_mtp(c, &b);
     deepseek *s = arena_calloc(&m->a, 1, sizeof *s);
-    decoder *d;
     if (!s) return diag_set(dg, CAIRN_E_NOMEM, "model");
-    TRY(decoder_begin(m, c, &b, &d, dg));
-    s->d = *d;
-    m->impl = s;
+    TRY(decoder_begin_in(m, c, &b, &s->d, dg));
     s->mla = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *s->mla);
     if (!s->mla) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
     weights_skip_mtp(&m->w, b.s.n_layer, n_mtp);

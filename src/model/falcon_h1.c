@@ -10,11 +10,12 @@
 #include "model/config_hybrid.h"
 #include "model/decoder.h"
 #include "model/mamba.h"
+#include "model/rows.h"
 
 enum { Z, X, B, C, DT, N_PART };
 
 typedef struct falcon_h1 {
-    decoder d; /* first: decoder_* see it as their own */
+    decoder d; /* first */
     mamba_weights *mixer;
     mamba_spec spec;
     float attn_in, attn_out, ssm_in, ssm_out;
@@ -22,14 +23,9 @@ typedef struct falcon_h1 {
 } falcon_h1;
 
 #define TOP(f) offsetof(decoder, f)
-static const weight_row embed_row = {TOP(tok_embed), "model.embed_tokens", "token_embd",
-                                     DIM_VOCAB,      DIM_HIDDEN,           W_GATHER};
 static const weight_row out_norm_row = {
     TOP(out_norm), "model.final_layernorm", "output_norm", DIM_ONE, DIM_HIDDEN, 0};
 #undef TOP
-#define L(f)  offsetof(decoder_layer, f)
-#define HF(n) "model.layers.%d." n
-#define GG(n) "blk.%d." n
 static const weight_row layer_rows[] = {
     {L(attn_norm), HF("input_layernorm"), GG("attn_norm"), DIM_ONE, DIM_HIDDEN, 0},
     {L(mlp_norm), HF("pre_ff_layernorm.weight"), GG("ffn_norm"), DIM_ONE, DIM_HIDDEN, W_BARE},
@@ -38,10 +34,6 @@ static const weight_row layer_rows[] = {
     {L(mlp.down), HF("feed_forward.down_proj"), GG("ffn_down"), DIM_HIDDEN, DIM_FFN,
      W_BIAS_MLP | W_FFN_DOWN},
 };
-#undef L
-#undef HF
-#undef GG
-#define N(a) (sizeof(a) / sizeof((a)[0]))
 
 static const config_defaults base = {
     .n_head = 32, .n_kv_head = 8, .vocab = 128000, .ctx = 8192, .eps = 1e-5f};
@@ -88,9 +80,9 @@ static void read_multipliers(config *c, falcon_h1 *s)
 
 static cairn_status bind_all(model *m, falcon_h1 *s, bool tied, bool normed, cairn_diag *dg)
 {
-    TRY(decoder_bind_head_as(m, &s->d, tied, &embed_row, &out_norm_row, dg));
+    TRY(decoder_bind_head_as(m, &s->d, tied, &decoder_embed_row, &out_norm_row, dg));
     for (int32_t i = 0; i < m->shape.n_layer; i++) {
-        TRY(weights_bind(&m->w, layer_rows, N(layer_rows), i, &s->d.layer[i], dg));
+        TRY(weights_bind(&m->w, layer_rows, N_ROWS(layer_rows), i, &s->d.layer[i], dg));
         TRY(decoder_bind_attn(m, &s->d.layer[i], i, dg));
         TRY(mamba_bind(m, &s->mixer[i], i, MAMBA_MODEL_MAMBA, normed, dg));
     }
@@ -103,11 +95,8 @@ static cairn_status falcon_h1_open(model *m, config *c, cairn_diag *dg)
     const base_config b = config_base(c, &base);
     const rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
     falcon_h1 *s = arena_calloc(&m->a, 1, sizeof *s);
-    decoder *d;
     if (!s) return diag_set(dg, CAIRN_E_NOMEM, "model");
-    TRY(decoder_begin(m, c, &b, &d, dg));
-    s->d = *d;
-    m->impl = s;
+    TRY(decoder_begin_in(m, c, &b, &s->d, dg));
     s->mixer = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *s->mixer);
     if (!s->mixer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
     config_only(c, "hidden_act", acts);

@@ -17,7 +17,7 @@
 #include "model/rows.h"
 
 typedef struct gemma {
-    decoder *d;
+    decoder d; /* first */
     rope_spec rope_windowed;
     float attn_cap, out_cap; /* 0: none */
 } gemma;
@@ -69,14 +69,15 @@ static cairn_status gemma_open(model *m, config *c, cairn_diag *dg)
     gemma *g = arena_calloc(&m->a, 1, sizeof *g);
     if (!g) return diag_set(dg, CAIRN_E_NOMEM, "model");
     m->both = embeds || (third && config_bool(c, "use_bidirectional_attention", false));
-    TRY(decoder_begin(m, c, &b, &g->d, dg));
+    TRY(decoder_begin_in(m, c, &b, &g->d, dg));
     config_only(c, "hidden_activation", acts);
-    g->d->score_scale = score_scale(c, &b, third);
-    g->d->embed_by = sqrtf((float)b.s.hidden);
+    g->d.score_scale = score_scale(c, &b, third);
+    g->d.embed_by = sqrtf((float)b.s.hidden);
+    g->d.glu.act = GLU_GELU_TANH;
     g->attn_cap = gemma_cap(c, "attn_logit_softcapping", third ? 0 : 50);
     g->out_cap = gemma_cap(c, "final_logit_softcapping", third ? 0 : 30);
     const int32_t period = config_int(c, "sliding_window_pattern", NULL, 1, 1 << 12, third ? 6 : 2);
-    g->d->window = config_windows(c, b.s.n_layer, window_of(c, third, m->both), period, &m->a);
+    g->d.window = config_windows(c, b.s.n_layer, window_of(c, third, m->both), period, &m->a);
     if (third)
         gemma_ropes(c, &b, &m->a, &full, &windowed);
     else
@@ -92,39 +93,27 @@ static cairn_status gemma_open(model *m, config *c, cairn_diag *dg)
     TRY(c->status);
     b.tied = !own;
     TRY(family_rope(m, &windowed, &g->rope_windowed, dg));
-    TRY(decoder_bind(m, c, &b, g->d, &full, norm_rows, third ? N_NORMS : N_NORMS - 2, dg));
+    TRY(decoder_bind(m, c, &b, &g->d, &full, norm_rows, third ? N_NORMS : N_NORMS - 2, dg));
     for (int32_t i = 0; i < b.s.n_layer; i++)
-        if (g->d->window[i]) g->d->layer[i].rope = &g->rope_windowed;
-    m->impl = g;
+        if (g->d.window[i]) g->d.layer[i].rope = &g->rope_windowed;
     return CAIRN_OK;
+}
+
+static val sublayer(fwd *f, val x, const model *m)
+{
+    const gemma *g = m->impl;
+    const decoder_layer *L = &g->d.layer[f->layer];
+    attention a = decoder_attention(m, &g->d);
+    a.softcap = g->attn_cap;
+    a.window = g->d.window[f->layer];
+    return gqa(f, x, &L->attn, &a, L->rope, g->d.eps);
 }
 
 static val gemma_forward(fwd *f, const model *m)
 {
     const gemma *g = m->impl;
-    const decoder *d = g->d;
-    attention a = decoder_attention(m, d);
-    a.softcap = g->attn_cap;
-    val x = embed(f, d->tok_embed, d->embed_by);
-    tap(f, x, 0);
-    for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
-        const decoder_layer *L = &d->layer[f->layer];
-        val h = rms_norm(f, x, L->attn_norm, d->eps);
-        a.window = d->window[f->layer];
-        h = gqa(f, h, &L->attn, &a, L->rope, d->eps);
-        h = rms_norm(f, h, L->attn_post, d->eps);
-        x = add(f, x, h);
-        h = rms_norm(f, x, L->mlp_norm, d->eps);
-        h = glu_mlp(f, h, &L->mlp, GLU_GELU_TANH);
-        h = rms_norm(f, h, L->mlp_post, d->eps);
-        x = add(f, x, h);
-        tap(f, x, f->layer + 1);
-    }
-    f->layer = -1;
-    x = rms_norm(f, x, d->out_norm, d->eps);
-    if (m->headless) return x;
-    x = linear(f, x, d->lm_head);
-    return g->out_cap > 0 ? softcap(f, x, g->out_cap) : x;
+    const val x = decoder_forward_by(f, m, &g->d, sublayer);
+    return g->out_cap > 0 && !m->headless ? softcap(f, x, g->out_cap) : x;
 }
 
 static const char *const hf_types[] = {"gemma2", "gemma3_text", "gemma3", NULL};

@@ -13,6 +13,7 @@
 #include "base/fmath.h"
 #include "base/num.h"
 #include "model/gemma_parts.h"
+#include "model/rows.h"
 
 typedef struct gemma3n_layer {
     const weight *attn_norm, *attn_post, *mlp_norm, *mlp_post;
@@ -39,36 +40,32 @@ static const weight_row top_rows[] = {
      W_GATHER},
     {offsetof(gemma3n, out_norm), "model.norm", "output_norm", DIM_ONE, DIM_HIDDEN, 0},
 };
-#define L(f)  offsetof(gemma3n_layer, f)
-#define HF(n) "model.layers.%d." n
-#define GG(n) "blk.%d." n
+#define G(f) offsetof(gemma3n_layer, f)
 /* The matrices of AltUp's few numbers meet float activations in every mode: all streams hang on them. */
 static const weight_row layer_rows[] = {
-    {L(attn_norm), HF("input_layernorm"), GG("attn_norm"), DIM_ONE, DIM_HIDDEN, 0},
-    {L(attn_post), HF("post_attention_layernorm"), GG("post_attention_norm"), DIM_ONE, DIM_HIDDEN,
+    {G(attn_norm), HF("input_layernorm"), GG("attn_norm"), DIM_ONE, DIM_HIDDEN, 0},
+    {G(attn_post), HF("post_attention_layernorm"), GG("post_attention_norm"), DIM_ONE, DIM_HIDDEN,
      0},
-    {L(mlp_norm), HF("pre_feedforward_layernorm"), GG("ffn_norm"), DIM_ONE, DIM_HIDDEN, 0},
-    {L(mlp.gate), HF("mlp.gate_proj"), GG("ffn_gate"), DIM_FFN, DIM_HIDDEN, 0},
-    {L(mlp.up), HF("mlp.up_proj"), GG("ffn_up"), DIM_FFN, DIM_HIDDEN, 0},
-    {L(mlp.down), HF("mlp.down_proj"), GG("ffn_down"), DIM_HIDDEN, DIM_FFN, W_FFN_DOWN},
-    {L(mlp_post), HF("post_feedforward_layernorm"), GG("post_ffw_norm"), DIM_ONE, DIM_HIDDEN, 0},
-    {L(router_norm), HF("altup.router_norm"), GG("altup_router_norm"), DIM_ONE, DIM_HIDDEN, 0},
-    {L(router), HF("altup.modality_router"), GG("altup_router"), DIM_STREAMS, DIM_HIDDEN, W_ROUTER},
-    {L(predict), HF("altup.prediction_coefs"), GG("altup_predict_coef"), DIM_STREAM_MIX,
+    {G(mlp_norm), HF("pre_feedforward_layernorm"), GG("ffn_norm"), DIM_ONE, DIM_HIDDEN, 0},
+    {G(mlp.gate), HF("mlp.gate_proj"), GG("ffn_gate"), DIM_FFN, DIM_HIDDEN, 0},
+    {G(mlp.up), HF("mlp.up_proj"), GG("ffn_up"), DIM_FFN, DIM_HIDDEN, 0},
+    {G(mlp.down), HF("mlp.down_proj"), GG("ffn_down"), DIM_HIDDEN, DIM_FFN, W_FFN_DOWN},
+    {G(mlp_post), HF("post_feedforward_layernorm"), GG("post_ffw_norm"), DIM_ONE, DIM_HIDDEN, 0},
+    {G(router_norm), HF("altup.router_norm"), GG("altup_router_norm"), DIM_ONE, DIM_HIDDEN, 0},
+    {G(router), HF("altup.modality_router"), GG("altup_router"), DIM_STREAMS, DIM_HIDDEN, W_ROUTER},
+    {G(predict), HF("altup.prediction_coefs"), GG("altup_predict_coef"), DIM_STREAM_MIX,
      DIM_STREAMS, W_ROUTER},
-    {L(correct), HF("altup.correction_coefs"), GG("altup_correct_coef"), DIM_STREAMS, DIM_STREAMS,
+    {G(correct), HF("altup.correction_coefs"), GG("altup_correct_coef"), DIM_STREAMS, DIM_STREAMS,
      W_ROUTER},
-    {L(laurel_left), HF("laurel.linear_left"), GG("laurel_l"), DIM_LAUREL, DIM_HIDDEN, 0},
-    {L(laurel_right), HF("laurel.linear_right"), GG("laurel_r"), DIM_HIDDEN, DIM_LAUREL, 0},
-    {L(laurel_norm), HF("laurel.post_laurel_norm"), GG("laurel_post_norm"), DIM_ONE, DIM_HIDDEN, 0},
+    {G(laurel_left), HF("laurel.linear_left"), GG("laurel_l"), DIM_LAUREL, DIM_HIDDEN, 0},
+    {G(laurel_right), HF("laurel.linear_right"), GG("laurel_r"), DIM_HIDDEN, DIM_LAUREL, 0},
+    {G(laurel_norm), HF("laurel.post_laurel_norm"), GG("laurel_post_norm"), DIM_ONE, DIM_HIDDEN, 0},
 };
 static const weight_row scale_rows[] = {
-    {L(correct_scale), HF("altup.correct_output_scale"), GG("altup_correct_scale.weight"), DIM_ONE,
+    {G(correct_scale), HF("altup.correct_output_scale"), GG("altup_correct_scale.weight"), DIM_ONE,
      DIM_HIDDEN, W_BARE},
 };
-#undef L
-#undef HF
-#undef GG
+#undef G
 
 static const config_defaults gemma3n_defaults = {.n_head = 8,
                                                  .n_kv_head = 2,

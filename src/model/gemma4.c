@@ -12,6 +12,7 @@
 #include "base/diag.h"
 #include "model/config_moe.h"
 #include "model/gemma4.h"
+#include "model/rows.h"
 
 #define TOP(f) offsetof(gemma4, f)
 static const weight_row top_rows[] = {
@@ -20,47 +21,45 @@ static const weight_row top_rows[] = {
 };
 #undef TOP
 
-#define L(f)  offsetof(gemma4_layer, f)
-#define HF(n) "model.layers.%d." n
-#define GG(n) "blk.%d." n
+#define G(f) offsetof(gemma4_layer, f)
 static const weight_row layer_rows[] = {
-    {L(attn_norm), HF("input_layernorm"), GG("attn_norm"), DIM_ONE, DIM_HIDDEN, 0},
-    {L(post_attn_norm), HF("post_attention_layernorm"), GG("post_attention_norm"), DIM_ONE,
+    {G(attn_norm), HF("input_layernorm"), GG("attn_norm"), DIM_ONE, DIM_HIDDEN, 0},
+    {G(post_attn_norm), HF("post_attention_layernorm"), GG("post_attention_norm"), DIM_ONE,
      DIM_HIDDEN, 0},
-    {L(mlp_norm), HF("pre_feedforward_layernorm"), GG("ffn_norm"), DIM_ONE, DIM_HIDDEN, 0},
-    {L(mlp.gate), HF("mlp.gate_proj"), GG("ffn_gate"), DIM_FFN, DIM_HIDDEN, 0},
-    {L(mlp.up), HF("mlp.up_proj"), GG("ffn_up"), DIM_FFN, DIM_HIDDEN, 0},
-    {L(mlp.down), HF("mlp.down_proj"), GG("ffn_down"), DIM_HIDDEN, DIM_FFN, W_FFN_DOWN},
-    {L(post_mlp_norm), HF("post_feedforward_layernorm"), GG("post_ffw_norm"), DIM_ONE, DIM_HIDDEN,
+    {G(mlp_norm), HF("pre_feedforward_layernorm"), GG("ffn_norm"), DIM_ONE, DIM_HIDDEN, 0},
+    {G(mlp.gate), HF("mlp.gate_proj"), GG("ffn_gate"), DIM_FFN, DIM_HIDDEN, 0},
+    {G(mlp.up), HF("mlp.up_proj"), GG("ffn_up"), DIM_FFN, DIM_HIDDEN, 0},
+    {G(mlp.down), HF("mlp.down_proj"), GG("ffn_down"), DIM_HIDDEN, DIM_FFN, W_FFN_DOWN},
+    {G(post_mlp_norm), HF("post_feedforward_layernorm"), GG("post_ffw_norm"), DIM_ONE, DIM_HIDDEN,
      0},
 };
 static const weight_row moe_rows[] = {
-    {L(moe.router), HF("router.proj"), GG("ffn_gate_inp"), DIM_EXPERTS, DIM_HIDDEN, W_ROUTER},
-    {L(router_gain), HF("router.scale"), GG("ffn_gate_inp.scale"), DIM_ONE, DIM_HIDDEN, W_BARE},
-    {L(expert_scale), HF("router.per_expert_scale"), GG("ffn_down_exps.scale"), DIM_ONE,
+    {G(moe.router), HF("router.proj"), GG("ffn_gate_inp"), DIM_EXPERTS, DIM_HIDDEN, W_ROUTER},
+    {G(router_gain), HF("router.scale"), GG("ffn_gate_inp.scale"), DIM_ONE, DIM_HIDDEN, W_BARE},
+    {G(expert_scale), HF("router.per_expert_scale"), GG("ffn_down_exps.scale"), DIM_ONE,
      DIM_EXPERTS, W_BARE},
-    {L(post_mlp_norm_1), HF("post_feedforward_layernorm_1"), GG("post_ffw_norm_1"), DIM_ONE,
+    {G(post_mlp_norm_1), HF("post_feedforward_layernorm_1"), GG("post_ffw_norm_1"), DIM_ONE,
      DIM_HIDDEN, 0},
-    {L(mlp_norm_2), HF("pre_feedforward_layernorm_2"), GG("pre_ffw_norm_2"), DIM_ONE, DIM_HIDDEN,
+    {G(mlp_norm_2), HF("pre_feedforward_layernorm_2"), GG("pre_ffw_norm_2"), DIM_ONE, DIM_HIDDEN,
      0},
-    {L(post_mlp_norm_2), HF("post_feedforward_layernorm_2"), GG("post_ffw_norm_2"), DIM_ONE,
+    {G(post_mlp_norm_2), HF("post_feedforward_layernorm_2"), GG("post_ffw_norm_2"), DIM_ONE,
      DIM_HIDDEN, 0},
 };
 #define EX(n) HF("experts." n)
 static const expert_row expert_rows[] = {
-    {L(moe.gate),
+    {G(moe.gate),
      {EXPERT_PART(EX("gate_up_proj"), 0, 2), EXPERT_WHOLE(EX("switch_glu.gate_proj.weight"))},
      {EXPERT_PART(GG("ffn_gate_up_exps.weight"), 0, 2), EXPERT_WHOLE(GG("ffn_gate_exps.weight"))},
      DIM_EXPERT_FFN,
      DIM_HIDDEN,
      0},
-    {L(moe.up),
+    {G(moe.up),
      {EXPERT_PART(EX("gate_up_proj"), 1, 2), EXPERT_WHOLE(EX("switch_glu.up_proj.weight"))},
      {EXPERT_PART(GG("ffn_gate_up_exps.weight"), 1, 2), EXPERT_WHOLE(GG("ffn_up_exps.weight"))},
      DIM_EXPERT_FFN,
      DIM_HIDDEN,
      0},
-    {L(moe.down),
+    {G(moe.down),
      {EXPERT_WHOLE(EX("down_proj")), EXPERT_WHOLE(EX("switch_glu.down_proj.weight"))},
      {EXPERT_WHOLE(GG("ffn_down_exps.weight"))},
      DIM_HIDDEN,
@@ -68,9 +67,7 @@ static const expert_row expert_rows[] = {
      W_FFN_DOWN},
 };
 #undef EX
-#undef L
-#undef HF
-#undef GG
+#undef G
 
 static const config_defaults gemma4_defaults = {.n_head = 8,
                                                 .n_kv_head = 4,

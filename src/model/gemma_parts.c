@@ -8,10 +8,9 @@
 #include <stdio.h>
 
 #include "base/diag.h"
+#include "model/rows.h"
 
-#define HF(n) "model.layers.%d." n
-#define GG(n) "blk.%d." n
-#define A(f)  offsetof(gemma_attn, f)
+#define A(f) offsetof(gemma_attn, f)
 static const weight_row query_rows[] = {
     {A(wq), HF("self_attn.q_proj"), GG("attn_q"), DIM_Q, DIM_HIDDEN, W_BIAS_QKV},
     {A(q_norm), HF("self_attn.q_norm"), GG("attn_q_norm"), DIM_ONE, DIM_HEAD, 0},
@@ -40,8 +39,6 @@ static const weight_row own_layer_rows[] = {
     {O(norm), HF("post_per_layer_input_norm"), GG("post_norm"), DIM_ONE, DIM_HIDDEN, 0},
 };
 #undef O
-#undef HF
-#undef GG
 
 static cairn_status lay_out(model *m, int32_t n_own, const gemma_attn *a, cairn_diag *dg)
 {

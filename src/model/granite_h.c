@@ -9,16 +9,14 @@
 #include "model/config_moe.h"
 #include "model/granite.h"
 #include "model/mamba.h"
+#include "model/rows.h"
 
 typedef struct granite_h {
-    decoder d; /* first: decoder_* see it as their own */
+    decoder d; /* first */
     mamba_weights *mixer;
     mamba_spec spec;
 } granite_h;
 
-#define L(f)  offsetof(decoder_layer, f)
-#define HF(n) "model.layers.%d." n
-#define GG(n) "blk.%d." n
 static const weight_split shared_split = {
     HF("shared_mlp.input_linear"),
     NULL,
@@ -68,10 +66,6 @@ static const expert_row expert_rows[] = {
      W_FFN_DOWN},
 };
 #undef EX
-#undef L
-#undef HF
-#undef GG
-#define N(a) (sizeof(a) / sizeof((a)[0]))
 
 static const config_defaults base = {.n_head = 32, .vocab = 32000, .ctx = 2048, .by_layer = true};
 static const moe_defaults experts_of = {
@@ -136,12 +130,13 @@ static cairn_status bind_mlp(model *m, config *c, decoder_layer *l, int32_t i, c
     if (!c->gguf)
         TRY(weights_bind_split(w, &shared_split, i, l, dg));
     else
-        TRY(weights_bind(w, sparse ? shared_in_rows : dense_in_rows, N(shared_in_rows), i, l, dg));
+        TRY(weights_bind(w, sparse ? shared_in_rows : dense_in_rows, N_ROWS(shared_in_rows), i, l,
+                         dg));
     TRY(weights_bind(w, sparse ? &shared_out_row : &dense_out_row, 1, i, l, dg));
     l->mlp = l->moe.shared; /* all of it, without experts */
     if (!sparse) return CAIRN_OK;
     TRY(weights_bind(w, &router_row, 1, i, l, dg));
-    return weights_bind_experts(w, expert_rows, N(expert_rows), i, l, dg);
+    return weights_bind_experts(w, expert_rows, N_ROWS(expert_rows), i, l, dg);
 }
 
 static cairn_status bind_all(model *m, config *c, granite_h *s, bool tied, const uint8_t *kind,
@@ -165,11 +160,8 @@ static cairn_status granite_h_open(model *m, config *c, cairn_diag *dg)
     const base_config b = config_base(c, &base);
     rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
     granite_h *s = arena_calloc(&m->a, 1, sizeof *s);
-    decoder *d;
     if (!s) return diag_set(dg, CAIRN_E_NOMEM, "model");
-    TRY(decoder_begin(m, c, &b, &d, dg));
-    s->d = *d;
-    m->impl = s;
+    TRY(decoder_begin_in(m, c, &b, &s->d, dg));
     s->mixer = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *s->mixer);
     if (!s->mixer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
     config_only(c, "hidden_act", acts);

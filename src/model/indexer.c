@@ -11,22 +11,23 @@
 
 #include "base/diag.h"
 #include "base/num.h"
+#include "model/rows.h"
 
 enum { MOST_PICKED = 1 << 16 }; /* a row of them lies in the scratch of each row of a step */
 
-#define L(f)  offsetof(indexer_layer, f)
-#define HF(n) "model.layers.%d.self_attn.indexer." n
-#define GG(n) "blk.%d.indexer." n
+#define X(f)  offsetof(indexer_layer, f)
+#define AT(n) HF("self_attn.indexer." n)
+#define IX(n) GG("indexer." n)
 static const weight_row rows[] = {
-    {L(wq_b), HF("wq_b"), GG("attn_q_b"), DIM_INDEX_Q, DIM_Q_LORA, 0},
-    {L(wk), HF("wk"), GG("attn_k"), DIM_INDEX, DIM_HIDDEN, 0},
-    {L(k_norm), HF("k_norm"), GG("k_norm"), DIM_ONE, DIM_INDEX, 0},
-    {L(k_bias), HF("k_norm.bias"), GG("k_norm.bias"), DIM_ONE, DIM_INDEX, W_BARE},
-    {L(w), HF("weights_proj"), GG("proj"), DIM_INDEX_HEADS, DIM_HIDDEN, W_ROUTER},
+    {X(wq_b), AT("wq_b"), IX("attn_q_b"), DIM_INDEX_Q, DIM_Q_LORA, 0},
+    {X(wk), AT("wk"), IX("attn_k"), DIM_INDEX, DIM_HIDDEN, 0},
+    {X(k_norm), AT("k_norm"), IX("k_norm"), DIM_ONE, DIM_INDEX, 0},
+    {X(k_bias), AT("k_norm.bias"), IX("k_norm.bias"), DIM_ONE, DIM_INDEX, W_BARE},
+    {X(w), AT("weights_proj"), IX("proj"), DIM_INDEX_HEADS, DIM_HIDDEN, W_ROUTER},
 };
-#undef L
-#undef HF
-#undef GG
+#undef X
+#undef AT
+#undef IX
 
 /* GGUF has no default. */
 static int32_t number(config *c, const char *hf, const char *gguf, int32_t most, int32_t otherwise)

@@ -17,13 +17,11 @@ typedef struct conv_layer {
 } conv_layer;
 
 typedef struct lfm2 {
-    decoder d; /* first: decoder_* see it as their own */
+    decoder d; /* first */
     conv_layer *conv;
 } lfm2;
 
 #define TOP(f) offsetof(decoder, f)
-static const weight_row embed_row = {TOP(tok_embed), "model.embed_tokens", "token_embd",
-                                     DIM_VOCAB,      DIM_HIDDEN,           W_GATHER};
 static const weight_row norm_row = {
     TOP(out_norm), "model.embedding_norm", "token_embd_norm", DIM_ONE, DIM_HIDDEN, 0};
 #undef TOP
@@ -158,7 +156,7 @@ static cairn_status bind_all(model *m, config *c, lfm2 *s, const uint8_t *kind, 
     const bool biased = moe && config_bool(c, "use_expert_bias", true);
     TRY(c->status);
     TRY(family_cache_hybrid(m, kind, (m->w.dim[DIM_KERNEL] - 1) * m->w.dim[DIM_CONV], dg));
-    TRY(decoder_bind_head_as(m, &s->d, tied, &embed_row, &norm_row, dg));
+    TRY(decoder_bind_head_as(m, &s->d, tied, &decoder_embed_row, &norm_row, dg));
     for (int32_t i = 0; i < n; i++)
         TRY(bind_layer(m, s, i, kind[i] & LAYER_KEYS, moe && sparse[i], biased, dg));
     return CAIRN_OK;
@@ -171,12 +169,9 @@ static cairn_status lfm2_open(model *m, config *c, cairn_diag *dg)
     if (moe) base.ffn = 7168;
     base_config b = config_base(c, &base);
     lfm2 *s = arena_calloc(&m->a, 1, sizeof *s);
-    decoder *d;
     if (!s) return diag_set(dg, CAIRN_E_NOMEM, "model");
     if (!moe) b.ffn = mlp_width(c, &b);
-    TRY(decoder_begin(m, c, &b, &d, dg));
-    s->d = *d;
-    m->impl = s;
+    TRY(decoder_begin_in(m, c, &b, &s->d, dg));
     s->conv = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *s->conv);
     if (!s->conv) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
     m->w.dim[DIM_CONV] = b.s.hidden;

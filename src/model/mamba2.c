@@ -7,7 +7,7 @@
 #include "model/mamba.h"
 
 typedef struct mamba2 {
-    decoder d; /* first: decoder_* see it as their own */
+    decoder d; /* first */
     mamba_weights *mixer;
     mamba_spec spec;
 } mamba2;
@@ -50,11 +50,8 @@ static cairn_status mamba2_open(model *m, config *c, cairn_diag *dg)
     static const char *const acts[] = {"silu", NULL};
     const base_config b = config_base(c, &base);
     mamba2 *s = arena_calloc(&m->a, 1, sizeof *s);
-    decoder *d;
     if (!s) return diag_set(dg, CAIRN_E_NOMEM, "model");
-    TRY(decoder_begin(m, c, &b, &d, dg));
-    s->d = *d;
-    m->impl = s;
+    TRY(decoder_begin_in(m, c, &b, &s->d, dg));
     s->mixer = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *s->mixer);
     if (!s->mixer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
     config_only(c, "hidden_act", acts);

@@ -4,43 +4,40 @@
 #include "base/diag.h"
 #include "model/config_moe.h"
 #include "model/decoder.h"
+#include "model/rows.h"
 
 static const weight_row norm_rows[] = {
-    {offsetof(decoder_layer, attn.q_norm), "model.layers.%d.self_attn.q_norm", "blk.%d.attn_q_norm",
-     DIM_ONE, DIM_Q, 0},
-    {offsetof(decoder_layer, attn.k_norm), "model.layers.%d.self_attn.k_norm", "blk.%d.attn_k_norm",
-     DIM_ONE, DIM_KV, 0},
+    {L(attn.q_norm), HF("self_attn.q_norm"), GG("attn_q_norm"), DIM_ONE, DIM_Q, 0},
+    {L(attn.k_norm), HF("self_attn.k_norm"), GG("attn_k_norm"), DIM_ONE, DIM_KV, 0},
 };
-#define L(f)  offsetof(decoder_layer, moe.f)
-#define HF(n) "model.layers.%d.block_sparse_moe." n
-#define GG(n) "blk.%d." n
+#define M(f)  offsetof(decoder_layer, moe.f)
+#define SP(n) HF("block_sparse_moe." n)
 static const weight_row router_rows[] = {
-    {L(router), HF("gate"), GG("ffn_gate_inp"), DIM_EXPERTS, DIM_HIDDEN, W_ROUTER},
-    {L(bias), HF("e_score_correction_bias"), GG("exp_probs_b.bias"), DIM_ONE, DIM_EXPERTS, W_BARE},
+    {M(router), SP("gate"), GG("ffn_gate_inp"), DIM_EXPERTS, DIM_HIDDEN, W_ROUTER},
+    {M(bias), SP("e_score_correction_bias"), GG("exp_probs_b.bias"), DIM_ONE, DIM_EXPERTS, W_BARE},
 };
 static const expert_row expert_rows[] = {
-    {L(gate),
-     {EXPERT_WHOLE(HF("experts.%d.w1.weight")), EXPERT_WHOLE(HF("switch_mlp.gate_proj.weight"))},
+    {M(gate),
+     {EXPERT_WHOLE(SP("experts.%d.w1.weight")), EXPERT_WHOLE(SP("switch_mlp.gate_proj.weight"))},
      {EXPERT_WHOLE(GG("ffn_gate_exps.weight"))},
      DIM_EXPERT_FFN,
      DIM_HIDDEN,
      0},
-    {L(up),
-     {EXPERT_WHOLE(HF("experts.%d.w3.weight")), EXPERT_WHOLE(HF("switch_mlp.up_proj.weight"))},
+    {M(up),
+     {EXPERT_WHOLE(SP("experts.%d.w3.weight")), EXPERT_WHOLE(SP("switch_mlp.up_proj.weight"))},
      {EXPERT_WHOLE(GG("ffn_up_exps.weight"))},
      DIM_EXPERT_FFN,
      DIM_HIDDEN,
      0},
-    {L(down),
-     {EXPERT_WHOLE(HF("experts.%d.w2.weight")), EXPERT_WHOLE(HF("switch_mlp.down_proj.weight"))},
+    {M(down),
+     {EXPERT_WHOLE(SP("experts.%d.w2.weight")), EXPERT_WHOLE(SP("switch_mlp.down_proj.weight"))},
      {EXPERT_WHOLE(GG("ffn_down_exps.weight"))},
      DIM_HIDDEN,
      DIM_EXPERT_FFN,
      W_FFN_DOWN},
 };
-#undef L
-#undef HF
-#undef GG
+#undef M
+#undef SP
 
 static const config_defaults minimax_base = {
     .n_head = 48, .n_kv_head = 8, .head_dim = 128, .vocab = 200064, .ctx = 196608};

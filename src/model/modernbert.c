@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "model/family.h"
+#include "model/rows.h"
 #include "nn/blocks.h"
 
 typedef struct mb_layer {
@@ -38,36 +39,32 @@ static const weight_row top_biases[] = {
     {T(out_norm_bias), "model.final_norm.bias", "output_norm.bias", DIM_ONE, DIM_HIDDEN, W_BARE},
 };
 #undef T
-#define L(f)  offsetof(mb_layer, f)
-#define HF(n) "model.layers.%d." n
-#define GG(n) "blk.%d." n
+#define M(f) offsetof(mb_layer, f)
 /* The first row is not the first layer's. */
 static const weight_row norm_rows[] = {
-    {L(attn_norm), HF("attn_norm"), GG("attn_norm"), DIM_ONE, DIM_HIDDEN, 0},
-    {L(mlp_norm), HF("mlp_norm"), GG("ffn_norm"), DIM_ONE, DIM_HIDDEN, 0},
+    {M(attn_norm), HF("attn_norm"), GG("attn_norm"), DIM_ONE, DIM_HIDDEN, 0},
+    {M(mlp_norm), HF("mlp_norm"), GG("ffn_norm"), DIM_ONE, DIM_HIDDEN, 0},
 };
 static const weight_row norm_biases[] = {
-    {L(attn_norm_bias), HF("attn_norm.bias"), GG("attn_norm.bias"), DIM_ONE, DIM_HIDDEN, W_BARE},
-    {L(mlp_norm_bias), HF("mlp_norm.bias"), GG("ffn_norm.bias"), DIM_ONE, DIM_HIDDEN, W_BARE},
+    {M(attn_norm_bias), HF("attn_norm.bias"), GG("attn_norm.bias"), DIM_ONE, DIM_HIDDEN, W_BARE},
+    {M(mlp_norm_bias), HF("mlp_norm.bias"), GG("ffn_norm.bias"), DIM_ONE, DIM_HIDDEN, W_BARE},
 };
 static const weight_split qkv_split = {
     HF("attn.Wqkv"),
     GG("attn_qkv"),
     DIM_HIDDEN,
     W_BIAS_QKV,
-    {{L(attn.wq), DIM_Q}, {L(attn.wk), DIM_KV}, {L(attn.wv), DIM_KV}}};
+    {{M(attn.wq), DIM_Q}, {M(attn.wk), DIM_KV}, {M(attn.wv), DIM_KV}}};
 static const weight_split in_split = {HF("mlp.Wi"),
                                       GG("ffn_up"),
                                       DIM_HIDDEN,
                                       W_BIAS_MLP,
-                                      {{L(mlp.gate), DIM_FFN}, {L(mlp.up), DIM_FFN}}};
+                                      {{M(mlp.gate), DIM_FFN}, {M(mlp.up), DIM_FFN}}};
 static const weight_row out_rows[] = {
-    {L(attn.wo), HF("attn.Wo"), GG("attn_output"), DIM_HIDDEN, DIM_Q, W_BIAS_OUT | W_ATTN_OUT},
-    {L(mlp.down), HF("mlp.Wo"), GG("ffn_down"), DIM_HIDDEN, DIM_FFN, W_BIAS_MLP | W_FFN_DOWN},
+    {M(attn.wo), HF("attn.Wo"), GG("attn_output"), DIM_HIDDEN, DIM_Q, W_BIAS_OUT | W_ATTN_OUT},
+    {M(mlp.down), HF("mlp.Wo"), GG("ffn_down"), DIM_HIDDEN, DIM_FFN, W_BIAS_MLP | W_FFN_DOWN},
 };
-#undef L
-#undef HF
-#undef GG
+#undef M
 
 /* Heads of training and of classifiers. */
 static const char *const other_heads[] = {"head.", "decoder.", "classifier.", "cls."};

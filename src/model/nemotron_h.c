@@ -14,6 +14,7 @@
 #include "model/config_moe.h"
 #include "model/decoder.h"
 #include "model/mamba.h"
+#include "model/rows.h"
 
 enum { MIXER = LAYER_STATE, ATTENTION = LAYER_KEYS, MLP = 4, MOE = 8 };
 
@@ -23,7 +24,7 @@ typedef struct nemotron_layer {
 } nemotron_layer;
 
 typedef struct nemotron_h {
-    decoder d; /* first: decoder_* see it as their own */
+    decoder d; /* first */
     nemotron_layer *layer;
     const uint8_t *kind; /* [n_layer] */
     mamba_spec spec;
@@ -35,11 +36,9 @@ static const weight_row embed_row = {
 static const weight_row out_norm_row = {TOP(out_norm), "backbone.norm_f", "output_norm",
                                         DIM_ONE,       DIM_HIDDEN,        0};
 #undef TOP
-#define L(f)  offsetof(decoder_layer, f)
-#define HF(n) "backbone.layers.%d." n
-#define MX(n) HF("mixer." n)
-#define GG(n) "blk.%d." n
-static const weight_row norm_row = {L(attn_norm), HF("norm"), GG("attn_norm"),
+#define BB(n) "backbone.layers.%d." n
+#define MX(n) BB("mixer." n)
+static const weight_row norm_row = {L(attn_norm), BB("norm"), GG("attn_norm"),
                                     DIM_ONE,      DIM_HIDDEN, 0};
 static const weight_row attn_rows[] = {
     {L(attn.wq), MX("q_proj"), GG("attn_q"), DIM_Q, DIM_HIDDEN, 0},
@@ -76,19 +75,16 @@ static const expert_row expert_rows[] = {
      DIM_EXPERT_FFN,
      W_FFN_DOWN},
 };
-#undef L
-#define L(f) offsetof(nemotron_layer, f)
+#define N(f) offsetof(nemotron_layer, f)
 static const weight_row latent_rows[] = {
-    {L(to_latent), MX("fc1_latent_proj"), GG("ffn_latent_down"), DIM_LATENT, DIM_HIDDEN,
+    {N(to_latent), MX("fc1_latent_proj"), GG("ffn_latent_down"), DIM_LATENT, DIM_HIDDEN,
      W_BIAS_MLP},
-    {L(from_latent), MX("fc2_latent_proj"), GG("ffn_latent_up"), DIM_HIDDEN, DIM_LATENT,
+    {N(from_latent), MX("fc2_latent_proj"), GG("ffn_latent_up"), DIM_HIDDEN, DIM_LATENT,
      W_BIAS_MLP},
 };
-#undef L
-#undef HF
+#undef N
+#undef BB
 #undef MX
-#undef GG
-#define N(a) (sizeof(a) / sizeof((a)[0]))
 
 static const config_defaults base = {.n_head = 32,
                                      .n_kv_head = 8,
@@ -153,7 +149,7 @@ static void read_pattern(config *c, cairn_str pattern, uint8_t *kind)
         uint8_t kind;
     } all[] = {{'M', MIXER}, {'*', ATTENTION}, {'-', MLP}, {'E', MOE}};
     for (size_t i = 0; i < pattern.len; i++) {
-        for (size_t k = 0; k < N(all); k++)
+        for (size_t k = 0; k < N_ROWS(all); k++)
             if (pattern.ptr[i] == all[k].letter) kind[i] = all[k].kind;
         if (!kind[i]) config_fail(c, "hybrid_override_pattern", "another letter", "M, *, - or E");
     }
@@ -222,15 +218,15 @@ static cairn_status bind_layer(model *m, nemotron_h *s, int32_t i, cairn_diag *d
     case MIXER:
         return mamba_bind(m, &s->layer[i].mixer, i, MAMBA_BACKBONE_MIXER, true, dg);
     case ATTENTION:
-        return weights_bind(w, attn_rows, N(attn_rows), i, l, dg);
+        return weights_bind(w, attn_rows, N_ROWS(attn_rows), i, l, dg);
     case MLP:
-        return weights_bind(w, mlp_rows, N(mlp_rows), i, l, dg);
+        return weights_bind(w, mlp_rows, N_ROWS(mlp_rows), i, l, dg);
     case MOE:
-        TRY(weights_bind(w, moe_rows, N(moe_rows), i, l, dg));
-        TRY(weights_bind_experts(w, expert_rows, N(expert_rows), i, l, dg));
+        TRY(weights_bind(w, moe_rows, N_ROWS(moe_rows), i, l, dg));
+        TRY(weights_bind_experts(w, expert_rows, N_ROWS(expert_rows), i, l, dg));
         l->moe.gate = l->moe.up;
         if (w->dim[DIM_LATENT] == w->dim[DIM_HIDDEN]) return CAIRN_OK;
-        return weights_bind(w, latent_rows, N(latent_rows), i, &s->layer[i], dg);
+        return weights_bind(w, latent_rows, N_ROWS(latent_rows), i, &s->layer[i], dg);
     }
     return CAIRN_OK;
 }
@@ -251,14 +247,11 @@ static cairn_status nemotron_h_open(model *m, config *c, cairn_diag *dg)
     defaults.layers_key = layers_key(c);
     base_config b = config_base(c, &defaults);
     nemotron_h *s = arena_calloc(&m->a, 1, sizeof *s);
-    decoder *d;
     if (!s) return diag_set(dg, CAIRN_E_NOMEM, "model");
     b.ffn = c->gguf ? config_first_above_0(c, "feed_forward_length", 1 << 20, 0)
                     : config_int(c, "intermediate_size", NULL, 1, 1 << 20, 21504);
     b.eps = (float)config_num(c, NULL, "attention.layer_norm_epsilon", 0, 1, (double)b.eps);
-    TRY(decoder_begin(m, c, &b, &d, dg));
-    s->d = *d;
-    m->impl = s;
+    TRY(decoder_begin_in(m, c, &b, &s->d, dg));
     s->layer = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *s->layer);
     if (!s->layer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
     config_only(c, "mlp_hidden_act", mlp_acts);

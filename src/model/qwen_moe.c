@@ -6,25 +6,24 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "model/config_moe.h"
+#include "model/rows.h"
 
-#define L(f)  offsetof(decoder_layer, moe.f)
-#define HF(n) "model.layers.%d.mlp." n
-#define GG(n) "blk.%d." n
+#define M(f)  offsetof(decoder_layer, moe.f)
+#define ML(n) HF("mlp." n)
 const weight_row qwen_router_rows[QWEN_ROUTER_ROWS] = {
-    {L(router), HF("gate"), GG("ffn_gate_inp"), DIM_EXPERTS, DIM_HIDDEN, W_ROUTER},
+    {M(router), ML("gate"), GG("ffn_gate_inp"), DIM_EXPERTS, DIM_HIDDEN, W_ROUTER},
 };
 const weight_row qwen_shared_rows[QWEN_SHARED_ROWS] = {
-    {L(shared_gate), HF("shared_expert_gate"), GG("ffn_gate_inp_shexp"), DIM_UNIT, DIM_HIDDEN,
+    {M(shared_gate), ML("shared_expert_gate"), GG("ffn_gate_inp_shexp"), DIM_UNIT, DIM_HIDDEN,
      W_ROUTER},
-    {L(shared.gate), HF("shared_expert.gate_proj"), GG("ffn_gate_shexp"), DIM_SHARED_FFN,
+    {M(shared.gate), ML("shared_expert.gate_proj"), GG("ffn_gate_shexp"), DIM_SHARED_FFN,
      DIM_HIDDEN, 0},
-    {L(shared.up), HF("shared_expert.up_proj"), GG("ffn_up_shexp"), DIM_SHARED_FFN, DIM_HIDDEN, 0},
-    {L(shared.down), HF("shared_expert.down_proj"), GG("ffn_down_shexp"), DIM_HIDDEN,
+    {M(shared.up), ML("shared_expert.up_proj"), GG("ffn_up_shexp"), DIM_SHARED_FFN, DIM_HIDDEN, 0},
+    {M(shared.down), ML("shared_expert.down_proj"), GG("ffn_down_shexp"), DIM_HIDDEN,
      DIM_SHARED_FFN, W_FFN_DOWN},
 };
-#undef L
-#undef HF
-#undef GG
+#undef M
+#undef ML
 
 static const config_defaults qwen2_base = {
     .n_head = 16, .n_kv_head = 16, .vocab = 151936, .ctx = 32768};

@@ -23,7 +23,7 @@ typedef struct delta_weights {
 } delta_weights;
 
 typedef struct qwen_next {
-    decoder *d;
+    decoder d;            /* first */
     delta_weights *delta; /* [n_layer] */
     const bool *linear;   /* [n_layer] */
     delta_spec rule;
@@ -190,10 +190,10 @@ static cairn_status bind_delta(model *m, int32_t i, delta_weights *D, cairn_diag
     return weights_bind(w, b_a_rows, N_ROWS(b_a_rows), i, D, dg);
 }
 
-static cairn_status bind(model *m, const base_config *b, const qwen_next *q, const decoder_moe *moe,
+static cairn_status bind(model *m, const base_config *b, qwen_next *q, const decoder_moe *moe,
                          cairn_diag *dg)
 {
-    decoder *d = q->d;
+    decoder *d = &q->d;
     const bool plus = gains_lack_one(m, q);
     TRY(decoder_bind_head(m, d, b->tied, plus ? W_PLUS_ONE : 0, dg));
     for (int32_t i = 0; i < m->shape.n_layer; i++) {
@@ -222,7 +222,7 @@ static cairn_status qwen_next_open(model *m, config *c, cairn_diag *dg)
     rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
     qwen_next *q = arena_calloc(&m->a, 1, sizeof *q);
     if (!q) return diag_set(dg, CAIRN_E_NOMEM, "model");
-    TRY(decoder_begin(m, c, &b, &q->d, dg));
+    TRY(decoder_begin_in(m, c, &b, &q->d, dg));
     if (!config_says_partial(c)) rope.dim = b.s.head_dim / 4;
     config_only(c, "hidden_act", acts);
     config_only(c, "output_gate_type", gates);
@@ -230,7 +230,7 @@ static cairn_status qwen_next_open(model *m, config *c, cairn_diag *dg)
     q->rule = read_rule(c, c->gguf && !next, &m->w);
     q->delta = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *q->delta);
     m->w.dim[DIM_Q_GATE] = 2 * m->w.dim[DIM_Q];
-    if (sparse) config_moe(c, next ? &next_experts : &sparse_experts, &m->w, &q->d->route);
+    if (sparse) config_moe(c, next ? &next_experts : &sparse_experts, &m->w, &q->d.route);
     const decoder_moe moe = {.sparse = sparse ? config_sparse_step(c, b.s.n_layer, &m->a)
                                               : arena_calloc(&m->a, (size_t)b.s.n_layer, 1),
                              .row = qwen_router_rows,
@@ -242,9 +242,8 @@ static cairn_status qwen_next_open(model *m, config *c, cairn_diag *dg)
     TRY(c->status);
     if (!q->delta || !q->linear || !moe.sparse)
         return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
-    TRY(decoder_rope(m, q->d, &rope, dg));
+    TRY(decoder_rope(m, &q->d, &rope, dg));
     TRY(lay_out_cache(m, q, dg));
-    m->impl = q;
     weights_skip(&m->w, "mtp.");
     weights_skip_mtp(&m->w, b.s.n_layer, n_mtp);
     return bind(m, &b, q, &moe, dg);
@@ -314,15 +313,15 @@ static val linear_attention(fwd *f, const decoder *d, const delta_weights *w, co
 static val mixer(fwd *f, val x, const model *m)
 {
     const qwen_next *q = m->impl;
-    const attention a = decoder_attention(m, q->d);
-    return q->linear[f->layer] ? linear_attention(f, q->d, &q->delta[f->layer], &q->rule, x)
-                               : gated_attention(f, q->d, &q->d->layer[f->layer], &a, x);
+    const attention a = decoder_attention(m, &q->d);
+    return q->linear[f->layer] ? linear_attention(f, &q->d, &q->delta[f->layer], &q->rule, x)
+                               : gated_attention(f, &q->d, &q->d.layer[f->layer], &a, x);
 }
 
 static val qwen_next_forward(fwd *f, const model *m)
 {
     const qwen_next *q = m->impl;
-    return decoder_forward_by(f, m, q->d, mixer);
+    return decoder_forward_by(f, m, &q->d, mixer);
 }
 
 static const char *const hf_types[] = {"qwen3_next",  "qwen3_5",          "qwen3_5_text",
