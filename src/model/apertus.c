@@ -96,8 +96,8 @@ static cairn_status apertus_open(model *m, config *c, cairn_diag *dg)
     decoder *d;
     TRY(decoder_begin(m, c, &b, &d, dg));
     config_only(c, "hidden_act", acts);
-    if (!config_bool(c, "qk_norm", true)) config_fail(c, "qk_norm", "false", "true");
-    if (config_bool(c, "post_norm", false)) config_fail(c, "post_norm", "true", "false");
+    config_switch(c, "qk_norm", true);
+    config_switch(c, "post_norm", false);
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
     xielu_params *act = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *act);
     if (!act) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);

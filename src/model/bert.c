@@ -62,34 +62,13 @@ static const char *const other_heads[] = {"pooler.",    "cls.",     "lm_head.",
 
 static const config_defaults bert_defaults = {.n_head = 12, .vocab = 30522, .ctx = 512};
 
-static glu_act activation(config *c)
-{
-    static const struct {
-        const char *name;
-        glu_act act;
-    } acts[] = {{"gelu", GLU_GELU_ERF},      {"gelu_python", GLU_GELU_ERF},
-                {"gelu_new", GLU_GELU_TANH}, {"gelu_pytorch_tanh", GLU_GELU_TANH},
-                {"silu", GLU_SILU},          {"swish", GLU_SILU},
-                {"relu", GLU_RELU}};
-    const cairn_str name = config_str(c, "hidden_act", NULL);
-    char found[META_TEXT_LEN];
-    for (size_t i = 0; i < N_ROWS(acts); i++)
-        if (str_is(name, acts[i].name)) return acts[i].act;
-    if (name.len == 0) return GLU_GELU_ERF;
-    const meta m = {.type = META_STR, .u.s = name};
-    meta_text(&m, found);
-    config_fail(c, "hidden_act", found, "gelu, gelu_new, silu or relu");
-    return GLU_GELU_ERF;
-}
-
 /* Switches that make a decoder of it, or another table of positions. */
 static void check_switches(config *c)
 {
     static const char *const kinds[] = {"absolute", NULL};
-    static const char *const off[] = {"is_decoder", "add_cross_attention"};
     config_only(c, "position_embedding_type", kinds);
-    for (size_t i = 0; i < N_ROWS(off); i++)
-        if (config_bool(c, off[i], false)) config_fail(c, off[i], "true", "false: an encoder");
+    config_switch(c, "is_decoder", false);
+    config_switch(c, "add_cross_attention", false);
     if (c->gguf && meta_bool(&c->src->meta, "bert.attention.causal", false))
         config_fail(c, "bert.attention.causal", "true", "false: an encoder");
 }
@@ -99,7 +78,6 @@ static void read_tables(model *m, config *c, base_config *b, bert *t)
 {
     const bool offset = !c->gguf && !str_is(str_of(c->arch), "bert");
     const tensor_desc *types = source_find(c->src, "token_types.weight");
-    char found[META_TEXT_LEN];
     m->w.dim[DIM_POSITIONS] = b->s.ctx_train;
     m->w.dim[DIM_TYPES] = types && types->n_dim == 2 && types->dim[0] <= 1 << 20
                               ? (int32_t)types->dim[0]
@@ -109,9 +87,9 @@ static void read_tables(model *m, config *c, base_config *b, bert *t)
     t->first = m->pad_id + 1;
     b->s.ctx_train -= t->first;
     m->shape.ctx_train = b->s.ctx_train;
-    if (b->s.ctx_train > 0) return;
-    (void)snprintf(found, sizeof found, "%d", (int)m->w.dim[DIM_POSITIONS]);
-    config_fail(c, "max_position_embeddings", found, "more than pad_token_id + 1");
+    if (b->s.ctx_train <= 0)
+        config_misfit(c, "max_position_embeddings", NULL, m->w.dim[DIM_POSITIONS],
+                      "more than pad_token_id + 1");
 }
 
 static bool has_tensor(const model *m, const char *name)
@@ -174,7 +152,7 @@ static cairn_status bert_open(model *m, config *c, cairn_diag *dg)
     m->w.need_bias = W_BIAS_QKV | W_BIAS_OUT | W_BIAS_MLP;
     check_switches(c);
     read_tables(m, c, &b, t);
-    t->act = activation(c);
+    t->act = config_act(c, "hidden_act", NULL);
     t->eps = (float)config_num(c, "layer_norm_eps", "attention.layer_norm_epsilon", 0, 1,
                                str_is(str_of(c->arch), "bert") ? 1e-12 : 1e-5);
     TRY(c->status);

@@ -22,18 +22,12 @@ static const config_defaults cohere_defaults = {
 /* Switches of the originals' configs that this file's forward has in one position only. */
 static void check_switches(config *c)
 {
-    static const struct {
-        const char *key;
-        bool want;
-    } switches[] = {
-        {"use_parallel_block", true}, {"use_gated_activation", true}, {"layer_norm_bias", false}};
     static const char *const positions[] = {"rope_gptj", NULL};
     static const char *const acts[] = {"silu", NULL};
     static const char *const orders[] = {"local_attn_first", NULL};
-    for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++)
-        if (config_bool(c, switches[i].key, switches[i].want) != switches[i].want)
-            config_fail(c, switches[i].key, switches[i].want ? "false" : "true",
-                        switches[i].want ? "true" : "false");
+    config_switch(c, "use_parallel_block", true);
+    config_switch(c, "use_gated_activation", true);
+    config_switch(c, "layer_norm_bias", false);
     (void)config_num(c, "rotary_pct", NULL, 1, 1, 1);
     config_only(c, "hidden_act", acts);
     config_only(c, "position_embedding_type", positions);

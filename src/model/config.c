@@ -108,6 +108,13 @@ int32_t config_int_at(config *c, const char *hf, const char *gguf, int32_t i, in
     return otherwise;
 }
 
+int32_t config_class_int(config *c, const char *hf, const char *gguf, int32_t lo, int32_t hi,
+                         int32_t otherwise)
+{
+    return c->gguf ? config_need_int(c, NULL, gguf, lo, hi)
+                   : config_int(c, hf, NULL, lo, hi, otherwise);
+}
+
 int32_t config_need_int(config *c, const char *hf, const char *gguf, int32_t lo, int32_t hi)
 {
     char b[CONFIG_KEY_LEN];
@@ -189,6 +196,12 @@ bool config_bool(config *c, const char *hf, bool otherwise)
     return otherwise;
 }
 
+void config_switch(config *c, const char *hf, bool want)
+{
+    static const char *const words[] = {"false", "true"};
+    if (config_bool(c, hf, want) != want) config_fail(c, hf, words[!want], words[want]);
+}
+
 bool config_named(config *c, const char *hf, int32_t n, bool *mark)
 {
     char key[CONFIG_KEY_LEN];
@@ -242,6 +255,27 @@ void config_only(config *c, const char *hf, const char *const *allowed)
                                   allowed[i]);
     }
     fail_meta(c, hf, &m, expected);
+}
+
+glu_act config_act(config *c, const char *hf, const char *gguf)
+{
+    static const struct {
+        const char *name;
+        glu_act act;
+    } acts[] = {{"", GLU_GELU_ERF},
+                {"gelu", GLU_GELU_ERF},
+                {"gelu_python", GLU_GELU_ERF},
+                {"gelu_new", GLU_GELU_TANH},
+                {"gelu_pytorch_tanh", GLU_GELU_TANH},
+                {"silu", GLU_SILU},
+                {"swish", GLU_SILU},
+                {"relu", GLU_RELU}};
+    char b[CONFIG_KEY_LEN];
+    const meta m = {.type = META_STR, .u.s = config_str(c, hf, gguf)};
+    for (size_t i = 0; i < N_ROWS(acts); i++)
+        if (str_is(m.u.s, acts[i].name)) return acts[i].act;
+    fail_meta(c, config_key(c, hf, gguf, b), &m, "gelu, gelu_new, silu or relu");
+    return GLU_GELU_ERF;
 }
 
 /* GGUF writes no vocabulary size for most families: the embedding tells. */

@@ -27,6 +27,9 @@ int32_t config_int_at(config *c, const char *hf, const char *gguf, int32_t i, in
                       int32_t hi, int32_t otherwise);
 /* Of a list by layer in a GGUF file, in which layers without the thing have 0; or of one number for all. */
 int32_t config_first_above_0(config *c, const char *gguf, int32_t most, int32_t otherwise);
+/* A default of the config class: GGUF files must have the key. */
+int32_t config_class_int(config *c, const char *hf, const char *gguf, int32_t lo, int32_t hi,
+                         int32_t otherwise);
 int32_t config_need_int(config *c, const char *hf, const char *gguf, int32_t lo, int32_t hi);
 double config_num(config *c, const char *hf, const char *gguf, double lo, double hi,
                   double otherwise);
@@ -35,6 +38,8 @@ double config_num_at(config *c, const char *hf, const char *gguf, int32_t i, int
                      double hi, double otherwise);
 double config_need_num(config *c, const char *hf, const char *gguf, double lo, double hi);
 bool config_bool(config *c, const char *hf, bool otherwise);
+/* Field `hf`, when present, must be `want`. */
+void config_switch(config *c, const char *hf, bool want);
 /* Marks those of [0, n) that the list of numbers `hf` of config.json names; false: there is no list. */
 bool config_named(config *c, const char *hf, int32_t n, bool *mark);
 /* Found string, or "" . */
@@ -46,6 +51,8 @@ bool config_null(config *c, const char *hf);
 void config_object(config *c, const char *hf);
 /* The text of field `hf` must be one of `allowed` (NULL-terminated) when present. */
 void config_only(config *c, const char *hf, const char *const *allowed);
+/* The activation that a text names, as transformers' ACT2FN has it; where there is none GELU by erf. */
+glu_act config_act(config *c, const char *hf, const char *gguf);
 
 /* The key of this format for the two names, or NULL when it has none. */
 const char *config_key(const config *c, const char *hf, const char *gguf, char out[CONFIG_KEY_LEN]);

@@ -8,7 +8,6 @@
 
 #include "base/diag.h"
 #include "model/config_hybrid.h"
-#include "model/decoder.h"
 #include "model/mamba.h"
 #include "model/rows.h"
 

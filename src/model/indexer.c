@@ -7,7 +7,6 @@
 #include "model/indexer.h"
 
 #include <math.h>
-#include <stdio.h>
 
 #include "base/diag.h"
 #include "base/num.h"
@@ -28,13 +27,6 @@ static const weight_row rows[] = {
 #undef X
 #undef AT
 #undef IX
-
-/* GGUF has no default. */
-static int32_t number(config *c, const char *hf, const char *gguf, int32_t most, int32_t otherwise)
-{
-    return c->gguf ? config_need_int(c, NULL, gguf, 1, most)
-                   : config_int(c, hf, NULL, 1, most, otherwise);
-}
 
 /* Pattern "FSSF…", one letter a layer. */
 static void read_pattern(config *c, cairn_str s, int32_t n_layer, bool *own)
@@ -76,21 +68,15 @@ static void who_chooses(model *m, config *c, bool shared, bool *own)
 static cairn_status read_config(model *m, config *c, const indexer_defaults *d, int32_t rot,
                                 indexer *ix)
 {
-    char key[CONFIG_KEY_LEN], found[16], expected[64];
+    static const char hf[] = "index_head_dim", gguf[] = "attention.indexer.key_length";
     int32_t *dim = m->w.dim;
-    const char *hf = "index_head_dim", *gguf = "attention.indexer.key_length";
     ix->spec.n_head =
-        number(c, "index_n_heads", "attention.indexer.head_count", 1 << 10, d->n_head);
-    ix->spec.dim = number(c, hf, gguf, 1 << 12, 128);
-    ix->spec.k = number(c, "index_topk", "attention.indexer.top_k", MOST_PICKED, 2048);
-    if (c->status == CAIRN_OK && ix->spec.dim < rot) {
-        (void)snprintf(found, sizeof found, "%d", (int)ix->spec.dim);
-        (void)snprintf(expected, sizeof expected, "at least the %d that rotate", (int)rot);
-        config_fail(c, config_key(c, hf, gguf, key), found, expected);
-    }
-    if (config_bool(c, "indexer_rope_interleave", d->interleaved) != d->interleaved)
-        config_fail(c, "indexer_rope_interleave", d->interleaved ? "false" : "true",
-                    d->interleaved ? "true" : "false");
+        config_class_int(c, "index_n_heads", "attention.indexer.head_count", 1, 1 << 10, d->n_head);
+    ix->spec.dim = config_class_int(c, hf, gguf, 1, 1 << 12, 128);
+    ix->spec.k = config_class_int(c, "index_topk", "attention.indexer.top_k", 1, MOST_PICKED, 2048);
+    if (c->status == CAIRN_OK && ix->spec.dim < rot)
+        config_misfit(c, hf, gguf, ix->spec.dim, "at least the %d that rotate", (int)rot);
+    config_switch(c, "indexer_rope_interleave", d->interleaved);
     ix->spec.scale = 1.0f / sqrtf((float)ix->spec.dim * (float)ix->spec.n_head);
     dim[DIM_INDEX] = ix->spec.dim;
     dim[DIM_INDEX_HEADS] = ix->spec.n_head;

@@ -176,8 +176,8 @@ static cairn_status lfm2_open(model *m, config *c, cairn_diag *dg)
     if (!s->conv) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
     m->w.dim[DIM_CONV] = b.s.hidden;
     m->w.dim[DIM_IN] = 3 * b.s.hidden;
-    m->w.dim[DIM_KERNEL] = c->gguf ? config_need_int(c, NULL, "shortconv.l_cache", 2, CONV_MAX_ROWS)
-                                   : config_int(c, "conv_L_cache", NULL, 2, CONV_MAX_ROWS, 3);
+    m->w.dim[DIM_KERNEL] =
+        config_class_int(c, "conv_L_cache", "shortconv.l_cache", 2, CONV_MAX_ROWS, 3);
     if (c->gguf)
         m->w.may_bias = W_BIAS_CONV;
     else

@@ -43,14 +43,6 @@ static float limit(config *c, int32_t i, float otherwise)
     return (float)config_num(c, key, NULL, 0, 1e30, (double)otherwise);
 }
 
-/* GGUF files must have it. */
-static int32_t number(config *c, const char *hf, const char *gguf, int32_t lo, int32_t hi,
-                      int32_t otherwise)
-{
-    return c->gguf ? config_need_int(c, NULL, gguf, lo, hi)
-                   : config_int(c, hf, NULL, lo, hi, otherwise);
-}
-
 static int32_t width(config *c, const mamba_keys *k, int32_t hidden)
 {
     if (c->gguf) return config_need_int(c, NULL, "ssm.inner_size", 1, WIDE);
@@ -64,7 +56,8 @@ static void read_heads(config *c, const mamba_keys *k, int32_t hidden, ssm_spec 
 {
     int32_t inner = width(c, k, hidden);
     meta m;
-    s->n_head = number(c, k->n_head, "ssm.time_step_rank", 1, MOST_HEADS, k->n_head_otherwise);
+    s->n_head =
+        config_class_int(c, k->n_head, "ssm.time_step_rank", 1, MOST_HEADS, k->n_head_otherwise);
     s->dim = k->dim_otherwise && !c->gguf ? k->dim_otherwise : inner / s->n_head;
     const bool said = !c->gguf && meta_get(&c->src->meta, k->dim, &m) && m.type != META_STR;
     if (said) s->dim = config_int(c, k->dim, NULL, 1, MOST_HEADS, s->dim);
@@ -90,11 +83,13 @@ void mamba_config(config *c, const mamba_keys *k, int32_t hidden, weights *w, ma
 {
     ssm_spec *s = &out->s;
     read_heads(c, k, hidden, s);
-    s->n_state = number(c, k->n_state, "ssm.state_size", 1, 1 << 12, k->n_state_otherwise);
-    s->n_group = number(c, k->n_group, "ssm.group_count", 1, MOST_HEADS, k->n_group_otherwise);
+    s->n_state =
+        config_class_int(c, k->n_state, "ssm.state_size", 1, 1 << 12, k->n_state_otherwise);
+    s->n_group =
+        config_class_int(c, k->n_group, "ssm.group_count", 1, MOST_HEADS, k->n_group_otherwise);
     s->dt_min = limit(c, 0, 0.0f);
     s->dt_max = limit(c, 1, INFINITY);
-    w->dim[DIM_KERNEL] = number(c, k->kernel, "ssm.conv_kernel", 2, CONV_MAX_ROWS, 4);
+    w->dim[DIM_KERNEL] = config_class_int(c, k->kernel, "ssm.conv_kernel", 2, CONV_MAX_ROWS, 4);
     if (c->status == CAIRN_OK && s->n_head % s->n_group)
         config_misfit(c, k->n_group, "ssm.group_count", s->n_group, "a divisor of the %d heads",
                       (int)s->n_head);
@@ -124,4 +119,17 @@ cairn_status mamba_bind(model *m, mamba_weights *w, int32_t layer, mamba_names n
     const bool gguf = m->src->format == SOURCE_GGUF;
     if (!normed && !(gguf && weights_has(&m->w, NULL, r[NORM_ROW].gguf, layer))) return CAIRN_OK;
     return weights_bind(&m->w, &r[NORM_ROW], 1, layer, w, dg);
+}
+
+cairn_status mamba_bind_head(model *m, decoder *d, bool tied, cairn_diag *dg)
+{
+    static const weight_row embed = {offsetof(decoder, tok_embed),
+                                     "backbone.embeddings",
+                                     "token_embd",
+                                     DIM_VOCAB,
+                                     DIM_HIDDEN,
+                                     W_GATHER};
+    static const weight_row norm = {
+        offsetof(decoder, out_norm), "backbone.norm_f", "output_norm", DIM_ONE, DIM_HIDDEN, 0};
+    return decoder_bind_head_as(m, d, tied, &embed, &norm, dg);
 }

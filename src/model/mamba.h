@@ -2,8 +2,7 @@
 #ifndef MODEL_MAMBA_H
 #define MODEL_MAMBA_H
 
-#include "model/family.h" /* IWYU pragma: export */
-#include "nn/blocks.h"    /* IWYU pragma: export */
+#include "model/decoder.h" /* IWYU pragma: export */
 
 /* Fields of config.json, and what the config class assumes where it is silent. */
 typedef struct mamba_keys {
@@ -28,5 +27,8 @@ typedef enum mamba_names {
 /* `normed`: there is a norm of the gated result; without it GGUF files may have one all the same. */
 cairn_status mamba_bind(model *m, mamba_weights *w, int32_t layer, mamba_names names, bool normed,
                         cairn_diag *dg);
+
+/* The embedding, the last norm and the head of models whose tensors are backbone.* */
+cairn_status mamba_bind_head(model *m, decoder *d, bool tied, cairn_diag *dg);
 
 #endif

@@ -3,7 +3,6 @@
    positions, nothing limits them: where the config is silent a context of 2^20 is assumed. */
 #include "base/diag.h"
 #include "model/config_hybrid.h"
-#include "model/decoder.h"
 #include "model/mamba.h"
 
 typedef struct mamba2 {
@@ -12,12 +11,6 @@ typedef struct mamba2 {
     mamba_spec spec;
 } mamba2;
 
-#define TOP(f) offsetof(decoder, f)
-static const weight_row embed_row = {
-    TOP(tok_embed), "backbone.embeddings", "token_embd", DIM_VOCAB, DIM_HIDDEN, W_GATHER};
-static const weight_row out_norm_row = {TOP(out_norm), "backbone.norm_f", "output_norm",
-                                        DIM_ONE,       DIM_HIDDEN,        0};
-#undef TOP
 static const weight_row norm_row = {offsetof(decoder_layer, attn_norm),
                                     "backbone.layers.%d.norm",
                                     "blk.%d.attn_norm",
@@ -60,7 +53,7 @@ static cairn_status mamba2_open(model *m, config *c, cairn_diag *dg)
     const uint8_t *kind = config_kinds_all(c, LAYER_STATE, b.s.n_layer, &m->a);
     TRY(c->status);
     TRY(family_cache_hybrid(m, kind, mamba_n_state(&s->spec, &m->w), dg));
-    TRY(decoder_bind_head_as(m, &s->d, b.tied, &embed_row, &out_norm_row, dg));
+    TRY(mamba_bind_head(m, &s->d, b.tied, dg));
     for (int32_t i = 0; i < b.s.n_layer; i++) {
         TRY(weights_bind(&m->w, &norm_row, 1, i, &s->d.layer[i], dg));
         TRY(mamba_bind(m, &s->mixer[i], i, MAMBA_BACKBONE_MIXER, true, dg));

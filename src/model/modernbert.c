@@ -7,7 +7,6 @@
 #include <stdio.h>
 
 #include "base/diag.h"
-#include "base/str.h"
 #include "model/family.h"
 #include "model/rows.h"
 #include "nn/blocks.h"
@@ -71,27 +70,6 @@ static const char *const other_heads[] = {"head.", "decoder.", "classifier.", "c
 
 static const config_defaults modernbert_defaults = {.n_head = 12, .vocab = 50368, .ctx = 8192};
 
-static glu_act activation(config *c)
-{
-    static const struct {
-        const char *name;
-        glu_act act;
-    } acts[] = {{"", GLU_GELU_ERF},
-                {"gelu", GLU_GELU_ERF},
-                {"gelu_new", GLU_GELU_TANH},
-                {"gelu_pytorch_tanh", GLU_GELU_TANH},
-                {"silu", GLU_SILU}};
-    char key[CONFIG_KEY_LEN], found[META_TEXT_LEN];
-    const meta m = {.type = META_STR,
-                    .u.s = config_str(c, "hidden_activation", "hidden_activation")};
-    for (size_t i = 0; i < N_ROWS(acts); i++)
-        if (str_is(m.u.s, acts[i].name)) return acts[i].act;
-    meta_text(&m, found);
-    config_fail(c, config_key(c, "hidden_activation", "hidden_activation", key), found,
-                "gelu, gelu_new or silu");
-    return GLU_GELU_ERF;
-}
-
 /* Without a list the first layer, and every `period`th after it, sees everything. */
 static const int32_t *windows(config *c, int32_t n_layer, arena *a)
 {
@@ -154,7 +132,7 @@ static cairn_status modernbert_open(model *m, config *c, cairn_diag *dg)
                                 : config_bool(c, "norm_bias", false);
     const double eps = config_num(c, NULL, "attention.layer_norm_rms_epsilon", 0, 1, 1e-5);
     t->eps = (float)config_num(c, "norm_eps", "attention.layer_norm_epsilon", 0, 1, eps);
-    t->act = activation(c);
+    t->act = config_act(c, "hidden_activation", "hidden_activation");
     t->window = windows(c, b.s.n_layer, &m->a);
     TRY(read_ropes(m, c, &b, t, dg));
     TRY(family_cache(m, t->window, dg));

@@ -12,7 +12,6 @@
 #include "base/str.h"
 #include "model/config_hybrid.h"
 #include "model/config_moe.h"
-#include "model/decoder.h"
 #include "model/mamba.h"
 #include "model/rows.h"
 
@@ -30,12 +29,6 @@ typedef struct nemotron_h {
     mamba_spec spec;
 } nemotron_h;
 
-#define TOP(f) offsetof(decoder, f)
-static const weight_row embed_row = {
-    TOP(tok_embed), "backbone.embeddings", "token_embd", DIM_VOCAB, DIM_HIDDEN, W_GATHER};
-static const weight_row out_norm_row = {TOP(out_norm), "backbone.norm_f", "output_norm",
-                                        DIM_ONE,       DIM_HIDDEN,        0};
-#undef TOP
 #define BB(n) "backbone.layers.%d." n
 #define MX(n) BB("mixer." n)
 static const weight_row norm_row = {L(attn_norm), BB("norm"), GG("attn_norm"),
@@ -234,7 +227,7 @@ static cairn_status bind_layer(model *m, nemotron_h *s, int32_t i, cairn_diag *d
 static cairn_status bind_all(model *m, nemotron_h *s, bool tied, cairn_diag *dg)
 {
     TRY(family_cache_hybrid(m, s->kind, mamba_n_state(&s->spec, &m->w), dg));
-    TRY(decoder_bind_head_as(m, &s->d, tied, &embed_row, &out_norm_row, dg));
+    TRY(mamba_bind_head(m, &s->d, tied, dg));
     for (int32_t i = 0; i < m->shape.n_layer; i++) TRY(bind_layer(m, s, i, dg));
     weights_skip(&m->w, "mtp."); /* layers of multi-token prediction are not part of the model */
     return CAIRN_OK;
