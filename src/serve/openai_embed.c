@@ -132,11 +132,12 @@ static bool read_list(embed_job *e, json_val list)
         e->lists = mem_calloc(n, sizeof *e->lists, MEM_SERVE);
     if (!e->texts && !e->lists)
         return refuse_with(e, 503, NULL, "out_of_memory", "no memory for the request");
-    for (; json_next(&it, &v); e->n++) {
+    e->n = n; /* of those that are read, and of the zeros behind them: release takes all */
+    for (size_t i = 0; json_next(&it, &v); i++) {
         if (texts && json_typeof(v) != JSON_STR) return bad_input(e);
         if (texts)
-            e->texts[e->n] = json_str(v);
-        else if (!read_tokens(e, v, &e->lists[e->n]))
+            e->texts[i] = json_str(v);
+        else if (!read_tokens(e, v, &e->lists[i]))
             return false;
     }
     return true;
@@ -173,22 +174,31 @@ static void put_base64(buf *out, const void *bytes, size_t n)
     }
 }
 
+/* The vector's elements as JSON, or their bytes as a string of it. */
+static void put_values(const cairn_embedding *v, bool base64, buf *out)
+{
+    if (base64) {
+        buf_byte(out, '"');
+        put_base64(out, v->values, (size_t)v->n_values * sizeof *v->values);
+        buf_byte(out, '"');
+        return;
+    }
+    for (int32_t i = 0; i < v->n_values; i++)
+        buf_printf(out, "%s%.9g", i ? "," : "[", (double)v->values[i]);
+    buf_byte(out, ']');
+}
+
 static bool put_vector(void *ctx, const cairn_embedding *v)
 {
     embed_job *e = ctx;
     buf text;
     buf_init(&text, MEM_SERVE);
+    put_values(v, e->base64, &text);
     json_w_obj(&e->w);
     json_w_kstr(&e->w, "object", STR_LIT("embedding"));
     json_w_kint(&e->w, "index", (int64_t)v->index);
     json_w_key(&e->w, "embedding");
-    if (e->base64) put_base64(&text, v->values, (size_t)v->n_values * sizeof *v->values);
-    for (int32_t i = 0; !e->base64 && i < v->n_values; i++)
-        buf_printf(&text, "%s%.9g", i ? "," : "[", (double)v->values[i]);
-    if (e->base64)
-        json_w_str(&e->w, buf_view(&text));
-    else
-        json_w_raw(&e->w, (buf_byte(&text, ']'), buf_view(&text)));
+    json_w_raw(&e->w, buf_view(&text));
     json_w_end_obj(&e->w);
     e->n_tokens += v->n_tokens;
     const bool fine = buf_status(&text) == CAIRN_OK && buf_status(&e->reply) == CAIRN_OK;

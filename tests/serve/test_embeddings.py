@@ -28,16 +28,21 @@ def served(*models):
                          stdout=subprocess.PIPE, text=True)
     found = re.search(r"http://\S+", p.stdout.readline())
     assert found
-    yield found.group(0)
+    yield p, found.group(0)
     p.send_signal(signal.SIGTERM)
     assert p.wait(20) == 0
 
 
 @pytest.fixture(scope="module")
-def url(model, tmp_path_factory):
-    """A model that only embeds beside one that only chats."""
-    with served(model, make(tmp_path_factory.mktemp("served") / "llama")) as u:
-        yield u
+def server(model, tmp_path_factory):
+    """The process and its address: a model that only embeds beside one that only chats."""
+    with served(model, make(tmp_path_factory.mktemp("served") / "llama")) as s:
+        yield s
+
+
+@pytest.fixture(scope="module")
+def url(server):
+    return server[1]
 
 
 @pytest.fixture(scope="module")
@@ -126,12 +131,29 @@ def test_the_longest_text_may_be_below_the_positions(model, tmp_path):
     m = str(tmp_path / "m")
     shutil.copytree(model, m)
     bert.put(m, "sentence_bert_config.json", {"max_seq_length": 12})
-    with served(m) as url:
+    with served(m) as (_, url):
         said = [post(url, {"input": x})[1]["error"] for x in ([3] * 13, " ".join(["w3"] * 11))]
         assert said[0] == said[1] and "found 13 tokens; expected at most the 12" in said[0]["message"]
         assert said[0]["param"] == "input"
         cut, whole = (post(url, {"input": [3] * n, "truncate": True}) for n in (13, 12))
         assert cut == whole and cut[0] == 200
+
+
+def rss(process):
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as f:
+        return int(re.search(r"VmRSS:\s+(\d+) kB", f.read()).group(1)) << 10
+
+
+def test_what_is_refused_is_let_go(server, name):
+    """A list whose last token is bad: its ids take 800 KB, of 40 such requests 32 MB."""
+    process, url = server
+    bad = {"model": name, "input": [[1] * 200_000 + [-1]]}
+    for _ in range(4):
+        post(url, bad)
+    before = rss(process)
+    for _ in range(40):
+        assert post(url, bad)[0] == 400
+    assert rss(process) - before < 16 << 20
 
 
 def test_it_does_not_chat(client, name):
