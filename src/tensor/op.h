@@ -23,8 +23,9 @@
              scale · in2[r][h] · max(0, in0[r] head h · key j);
              out0[r] = the `k` positions of the highest score, of equal ones the earlier, in rising
              order; where there are no more than k: all of them, then -1
-   ATTEND_AT as ATTEND of a latent layer, in1 given, over the positions of in2[r] alone (a row of
-             GLU       out0 = act(in0) · in1
+   ATTEND_AT as ATTEND of a latent layer, in1 given, over the positions of in2[r] alone, a
+             row of PICK's; their numbers there take the place of positions in the order of sums
+   GLU       out0 = act(in0) · in1
    ACT       out0 = act(in0), that of GLU
    XIELU     x = in0 > 0: out0 = alpha_p·x² + beta·x;
              else out0 = alpha_n·(exp(min(x, eps)) - 1 - x) + beta·x
