@@ -69,11 +69,6 @@ def test_each_allocation_fails(stream):
         assert s.chat()[0] == 200
 
 
-def resident_kib(pid):
-    with open("/proc/%d/status" % pid, encoding="ascii") as f:
-        return int(next(line for line in f if line.startswith("RssAnon")).split()[1])
-
-
 @pytest.mark.skipif(util.SLOW > 1, reason="sanitizers keep freed memory")
 def test_no_growth():
     """Less than a KiB a request is kept, over requests of every fate."""
@@ -90,6 +85,6 @@ def test_no_growth():
                 c.close()
             s.wait_rows()
         some()
-        before = resident_kib(s.proc.pid)
+        before = util.resident_kib(s.proc.pid)
         some()
-        assert resident_kib(s.proc.pid) - before < n
+        assert util.resident_kib(s.proc.pid) - before < n

@@ -175,3 +175,8 @@ def serving(*flags):
     rc, err = s.stop()
     assert rc == 0, (rc, err[-4000:])
     assert "Sanitizer" not in err, err[-4000:]
+
+
+def resident_kib(pid):
+    with open("/proc/%d/status" % pid, encoding="ascii") as f:
+        return int(next(line for line in f if line.startswith("RssAnon")).split()[1])
