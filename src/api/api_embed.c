@@ -12,6 +12,7 @@
 #include "cairn/embed.h"
 #include "engine/embed.h"
 #include "tensor/pool.h"
+#include "tensor/source.h"
 
 void cairn_embed_info_init(cairn_embed_info *info)
 {
@@ -224,17 +225,22 @@ out:
     return st;
 }
 
-/* Where do_lower_case is true, sentence-transformers puts a step before a tokenizer that does not lower
-   by itself; we have none.  Some pieces with letters tell which it is. */
-static cairn_status check_case(const call *c, cairn_diag *dg)
+cairn_status embed_tells_case(const cairn_text *t, bool *tells, cairn_diag *dg)
 {
-    enum { PIECES = 2000 };
-    const cairn_text *t = c->m->text;
+    enum { PIECES = 2000 }; /* some have letters; all take a few ms */
     const int32_t n = min_i32(PIECES, cairn_text_vocab(t));
     bool lowers = true;
-    for (int32_t i = 0; c->m->m->pool.lowered && lowers && i < n; i++)
+    for (int32_t i = 0; lowers && i < n; i++)
         TRY(lowers_piece(t, cairn_text_piece(t, i), &lowers, dg));
-    if (lowers) return CAIRN_OK;
+    *tells = !lowers;
+    return CAIRN_OK;
+}
+
+/* Where do_lower_case is true, sentence-transformers puts a step before a tokenizer that does not lower
+   by itself; we have none. */
+static cairn_status check_case(const call *c, cairn_diag *dg)
+{
+    if (!c->m->tells_case) return CAIRN_OK;
     return diag_set(dg, CAIRN_E_UNSUPPORTED,
                     "%s: do_lower_case: found true beside a tokenizer that tells cases apart; "
                     "expected one that lowers by itself",

@@ -51,6 +51,7 @@ cairn_status cairn_model_open(const char *path, const cairn_model_opts *o, cairn
     headers.no_weights = true;
     TRY_GOTO(model_open(path, &headers, &m->m, dg), out);
     if (!opts.no_text) TRY_GOTO(open_text(path, &m->text, dg), out);
+    if (m->text && m->m->pool.lowered) TRY_GOTO(embed_tells_case(m->text, &m->tells_case, dg), out);
     if (!opts.no_weights) TRY_GOTO(model_load(m->m, &opts, dg), out);
     *out = m;
     m = NULL;

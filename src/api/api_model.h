@@ -8,6 +8,10 @@
 struct cairn_model {
     model *m;
     cairn_text *text; /* NULL: no vocabulary beside the weights */
+    bool tells_case;  /* the tokenizer, though the files of an embedding model mean lower case */
 };
+
+/* Whether a tokenizer makes something else of capitals; asked once, when a model is opened. */
+cairn_status embed_tells_case(const cairn_text *t, bool *tells, cairn_diag *dg);
 
 #endif
