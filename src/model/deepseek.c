@@ -154,10 +154,11 @@ static const struct {
 
 static cairn_status read_dims(model *m, config *c, const mla_defaults *as, deepseek *s)
 {
-    enum { WIDE = 1 << 20 };
+    /* Queries lowered to the latent are as wide as all heads', 2^14 at most, together: in 31 bits. */
+    enum { WIDE = 1 << 20, RANK = 1 << 16 };
     int32_t *d = m->w.dim;
     s->rot = config_int(c, "qk_rope_head_dim", "rope.dimension_count", 2, 1 << 14, 64);
-    s->lora = config_int(c, "kv_lora_rank", "attention.kv_lora_rank", 1, WIDE, as->kv_lora);
+    s->lora = config_int(c, "kv_lora_rank", "attention.kv_lora_rank", 1, RANK, as->kv_lora);
     s->dv = config_int(c, "v_head_dim", "attention.value_length_mla", 1, 1 << 14, as->dv);
     s->nope =
         c->gguf ? config_int(c, NULL, "attention.key_length_mla", s->rot + 1, 1 << 14, 192) - s->rot

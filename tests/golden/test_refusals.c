@@ -105,6 +105,8 @@ static const refusal cases[] = {
     {"deepseek_v3", "n_group", "3", "n_group: found 3"},
     {"deepseek_v3", "topk_group", "5", "topk_group: found 5; expected at most the 4 groups"},
     {"deepseek_v3", "num_experts_per_tok", "5", "num_experts_per_tok: found 5; expected at most 4"},
+    {"deepseek_v3", "kv_lora_rank", "65537",
+     "kv_lora_rank: found 65537; expected an integer from 1 to 65536"},
     {"deepseek_v3", "num_key_value_heads", "1", "num_key_value_heads: found fewer"},
     {"deepseek_v3", "num_hidden_layers", "3", "model.layers.3."},
     {"deepseek_v32", "q_lora_rank", "null", "q_lora_rank: found nothing"},
