@@ -88,42 +88,19 @@ SLOT(softcap)
     v->softcap(y, a, s, n);
     return 0;
 }
-SLOT(silu)
-{
-    UNUSED;
-    v->glu[GLU_SILU](y, a, b, n);
-    return 0;
-}
-SLOT(gelu_tanh)
-{
-    UNUSED;
-    v->glu[GLU_GELU_TANH](y, a, b, n);
-    return 0;
-}
-SLOT(gelu_erf)
-{
-    UNUSED;
-    v->glu[GLU_GELU_ERF](y, a, b, n);
-    return 0;
-}
-SLOT(bilinear)
-{
-    UNUSED;
-    v->glu[GLU_BILINEAR](y, a, b, n);
-    return 0;
-}
-SLOT(sigmoid)
-{
-    UNUSED;
-    v->glu[GLU_SIGMOID](y, a, b, n);
-    return 0;
-}
-SLOT(relu)
-{
-    UNUSED;
-    v->glu[GLU_RELU](y, a, b, n);
-    return 0;
-}
+#define GLU(name, act)                                                                             \
+    SLOT(name)                                                                                     \
+    {                                                                                              \
+        UNUSED;                                                                                    \
+        v->glu[act](y, a, b, n);                                                                   \
+        return 0;                                                                                  \
+    }
+GLU(silu, GLU_SILU)
+GLU(gelu_tanh, GLU_GELU_TANH)
+GLU(gelu_erf, GLU_GELU_ERF)
+GLU(bilinear, GLU_BILINEAR)
+GLU(sigmoid, GLU_SIGMOID)
+GLU(relu, GLU_RELU)
 SLOT(conv)
 {
     UNUSED;
