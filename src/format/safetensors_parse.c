@@ -71,7 +71,9 @@ static void fold_dims(tensor_desc *t, const int64_t *dim, int32_t n)
 static cairn_status read_shape(parser *p, tensor_desc *t, json_val v)
 {
     int64_t dim[MAX_DIMS];
-    uint64_t n_elem = 1;
+    uint64_t most =
+        1; /* elements, a dimension of 0 counting as 1: dims are multiplied in any part */
+    bool empty = false;
     int32_t n = 0;
     json_iter it = json_each(v);
     json_val e;
@@ -85,13 +87,14 @@ static cairn_status read_shape(parser *p, tensor_desc *t, json_val v)
         if (json_typeof(e) != JSON_INT || json_int(e, -1) < 0)
             return bad(p, t, "shape", "whole numbers from 0 to 2^63-1", e);
         dim[n] = json_int(e, 0);
-        if (__builtin_mul_overflow(n_elem, (uint64_t)dim[n], &n_elem) || n_elem > INT64_MAX)
+        empty |= dim[n] == 0;
+        if (__builtin_mul_overflow(most, dim[n] ? (uint64_t)dim[n] : 1, &most) || most > INT64_MAX)
             return diag_set(p->dg, CAIRN_E_CORRUPT,
                             "%s: tensor %s: shape: its product overflows; expected less than 2^63",
                             p->path, t->name.ptr);
         n++;
     }
-    if (!dtype_bytes(t->type, n_elem, &t->size))
+    if (!dtype_bytes(t->type, empty ? 0 : most, &t->size))
         return diag_set(p->dg, CAIRN_E_CORRUPT,
                         "%s: tensor %s: shape: its size overflows; expected less than 2^64 bytes",
                         p->path, t->name.ptr);

@@ -219,6 +219,8 @@ static void bad_headers(void **state)
         {"{\"t\":" T("F32", "[4294967296,4294967296]", "[0,8]") "}", 8, CAIRN_E_CORRUPT,
          "overflow"},
         {"{\"t\":" T("F64", "[2305843009213693952]", "[0,8]") "}", 8, CAIRN_E_CORRUPT, "overflow"},
+        {"{\"t\":" T("F32", "[0,1,1,2147483648,2147483648,2147483648]", "[0,0]") "}", 0,
+         CAIRN_E_CORRUPT, "overflow"},
         {"{\"t\":" T("F31", "[2]", "[0,8]") "}", 8, CAIRN_E_UNSUPPORTED, "dtype: found F31"},
         {"{\"t\":" T("Q4_0", "[32]", "[0,18]") "}", 18, CAIRN_E_UNSUPPORTED, "dtype: found Q4_0"},
         {"{\"t\":{\"shape\":[],\"data_offsets\":[0,4]}}", 4, CAIRN_E_CORRUPT,
