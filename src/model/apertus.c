@@ -115,4 +115,5 @@ static cairn_status apertus_open(model *m, config *c, cairn_diag *dg)
 
 static const char *const hf_types[] = {"apertus", NULL};
 static const char *const gguf_archs[] = {"apertus", NULL};
-const family family_apertus = {"apertus", hf_types, gguf_archs, apertus_open, decoder_forward};
+const family family_apertus = {"apertus",    hf_types,        gguf_archs,
+                               apertus_open, decoder_forward, true};

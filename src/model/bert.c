@@ -200,4 +200,4 @@ static val bert_forward(fwd *f, const model *m)
 
 static const char *const hf_types[] = {"bert", "roberta", "xlm-roberta", "camembert", NULL};
 static const char *const gguf_archs[] = {"bert", NULL};
-const family family_bert = {"bert", hf_types, gguf_archs, bert_open, bert_forward};
+const family family_bert = {"bert", hf_types, gguf_archs, bert_open, bert_forward, false};

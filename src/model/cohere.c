@@ -100,4 +100,4 @@ static val cohere_forward(fwd *f, const model *m)
 
 static const char *const hf_types[] = {"cohere", "cohere2", NULL};
 static const char *const gguf_archs[] = {"command-r", "cohere2", NULL};
-const family family_cohere = {"cohere", hf_types, gguf_archs, cohere_open, cohere_forward};
+const family family_cohere = {"cohere", hf_types, gguf_archs, cohere_open, cohere_forward, false};

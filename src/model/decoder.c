@@ -158,8 +158,7 @@ cairn_status decoder_bind_head_as(model *m, decoder *d, bool tied, const weight_
 {
     TRY(weights_bind(&m->w, embed, 1, -1, d, dg));
     TRY(weights_bind(&m->w, norm, 1, -1, d, dg));
-    /* Embedding models are saved without one. */
-    const bool bare = !tied && m->src->pool && m->family->forward == decoder_forward &&
+    const bool bare = !tied && m->src->pool && m->family->may_lack_head &&
                       !weights_has(&m->w, head_rows[0].hf, head_rows[0].gguf, -1);
     if (m->both || bare) {
         m->headless = true;

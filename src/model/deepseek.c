@@ -366,4 +366,5 @@ static val deepseek_forward(fwd *f, const model *m)
 static const char *const hf_types[] = {"deepseek_v3", "deepseek_v32", "glm_moe_dsa", "mistral4",
                                        NULL};
 static const char *const gguf_archs[] = {"deepseek2", "deepseek32", "glm-dsa", "mistral4", NULL};
-const family family_deepseek = {"deepseek", hf_types, gguf_archs, deepseek_open, deepseek_forward};
+const family family_deepseek = {"deepseek",    hf_types,         gguf_archs,
+                                deepseek_open, deepseek_forward, false};

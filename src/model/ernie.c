@@ -27,4 +27,4 @@ static cairn_status ernie_open(model *m, config *c, cairn_diag *dg)
 
 static const char *const hf_types[] = {"ernie4_5", NULL};
 static const char *const gguf_archs[] = {"ernie4_5", NULL};
-const family family_ernie = {"ernie", hf_types, gguf_archs, ernie_open, decoder_forward};
+const family family_ernie = {"ernie", hf_types, gguf_archs, ernie_open, decoder_forward, true};

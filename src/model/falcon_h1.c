@@ -182,5 +182,5 @@ static val falcon_h1_forward(fwd *f, const model *m)
 
 static const char *const hf_types[] = {"falcon_h1", NULL};
 static const char *const gguf_archs[] = {"falcon-h1", NULL};
-const family family_falcon_h1 = {"falcon_h1", hf_types, gguf_archs, falcon_h1_open,
-                                 falcon_h1_forward};
+const family family_falcon_h1 = {"falcon_h1",    hf_types,          gguf_archs,
+                                 falcon_h1_open, falcon_h1_forward, false};

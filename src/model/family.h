@@ -11,8 +11,9 @@ typedef struct family {
     const char *const *gguf; /* general.architecture values */
     /* Fills m->shape, m->cache and m->impl, and binds all weights into m->w. */
     cairn_status (*open)(model *m, config *c, cairn_diag *dg);
-    val (*forward)(fwd *f,
-                   const model *m); /* returns the logits; of a headless model hidden states */
+    /* Returns the logits; of a headless model hidden states. */
+    val (*forward)(fwd *f, const model *m);
+    bool may_lack_head; /* embedding models of the family are saved without one */
 } family;
 
 extern const family family_deepseek, family_gemma3n, family_gemma4, family_glm_moe, family_gptoss,

@@ -118,4 +118,4 @@ static val gemma_forward(fwd *f, const model *m)
 
 static const char *const hf_types[] = {"gemma2", "gemma3_text", "gemma3", NULL};
 static const char *const gguf_archs[] = {"gemma2", "gemma3", "gemma-embedding", NULL};
-const family family_gemma = {"gemma", hf_types, gguf_archs, gemma_open, gemma_forward};
+const family family_gemma = {"gemma", hf_types, gguf_archs, gemma_open, gemma_forward, true};

@@ -35,4 +35,4 @@ static cairn_status gemma1_open(model *m, config *c, cairn_diag *dg)
 
 static const char *const hf_types[] = {"gemma", NULL};
 static const char *const gguf_archs[] = {"gemma", NULL};
-const family family_gemma1 = {"gemma1", hf_types, gguf_archs, gemma1_open, decoder_forward};
+const family family_gemma1 = {"gemma1", hf_types, gguf_archs, gemma1_open, decoder_forward, true};

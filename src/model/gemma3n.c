@@ -351,4 +351,5 @@ static val gemma3n_forward(fwd *f, const model *m)
 
 static const char *const hf_types[] = {"gemma3n_text", "gemma3n", NULL};
 static const char *const gguf_archs[] = {"gemma3n", NULL};
-const family family_gemma3n = {"gemma3n", hf_types, gguf_archs, gemma3n_open, gemma3n_forward};
+const family family_gemma3n = {"gemma3n",    hf_types,        gguf_archs,
+                               gemma3n_open, gemma3n_forward, false};

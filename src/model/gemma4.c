@@ -217,4 +217,4 @@ static val gemma4_forward(fwd *f, const model *m)
 
 static const char *const hf_types[] = {"gemma4_text", "gemma4", NULL};
 static const char *const gguf_archs[] = {"gemma4", NULL};
-const family family_gemma4 = {"gemma4", hf_types, gguf_archs, gemma4_open, gemma4_forward};
+const family family_gemma4 = {"gemma4", hf_types, gguf_archs, gemma4_open, gemma4_forward, false};

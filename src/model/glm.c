@@ -45,4 +45,4 @@ static cairn_status glm_open(model *m, config *c, cairn_diag *dg)
 
 static const char *const hf_types[] = {"glm4", NULL};
 static const char *const gguf_archs[] = {"glm4", NULL};
-const family family_glm = {"glm", hf_types, gguf_archs, glm_open, decoder_forward};
+const family family_glm = {"glm", hf_types, gguf_archs, glm_open, decoder_forward, true};

@@ -73,4 +73,5 @@ static cairn_status glm_moe_open(model *m, config *c, cairn_diag *dg)
 
 static const char *const hf_types[] = {"glm4_moe", NULL};
 static const char *const gguf_archs[] = {"glm4moe", NULL};
-const family family_glm_moe = {"glm_moe", hf_types, gguf_archs, glm_moe_open, decoder_forward};
+const family family_glm_moe = {"glm_moe",    hf_types,        gguf_archs,
+                               glm_moe_open, decoder_forward, true};

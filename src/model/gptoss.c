@@ -97,4 +97,4 @@ static cairn_status gptoss_open(model *m, config *c, cairn_diag *dg)
 
 static const char *const hf_types[] = {"gpt_oss", NULL};
 static const char *const gguf_archs[] = {"gpt-oss", NULL};
-const family family_gptoss = {"gptoss", hf_types, gguf_archs, gptoss_open, decoder_forward};
+const family family_gptoss = {"gptoss", hf_types, gguf_archs, gptoss_open, decoder_forward, true};

@@ -72,4 +72,5 @@ static cairn_status granite_open(model *m, config *c, cairn_diag *dg)
 
 static const char *const hf_types[] = {"granite", "minicpm", NULL};
 static const char *const gguf_archs[] = {"granite", "minicpm", NULL};
-const family family_granite = {"granite", hf_types, gguf_archs, granite_open, decoder_forward};
+const family family_granite = {"granite",    hf_types,        gguf_archs,
+                               granite_open, decoder_forward, true};

@@ -194,5 +194,5 @@ static val granite_h_forward(fwd *f, const model *m)
 
 static const char *const hf_types[] = {"granitemoehybrid", NULL};
 static const char *const gguf_archs[] = {"granitehybrid", NULL};
-const family family_granite_h = {"granite_h", hf_types, gguf_archs, granite_h_open,
-                                 granite_h_forward};
+const family family_granite_h = {"granite_h",    hf_types,          gguf_archs,
+                                 granite_h_open, granite_h_forward, true};

@@ -51,4 +51,5 @@ static cairn_status hunyuan_open(model *m, config *c, cairn_diag *dg)
 
 static const char *const hf_types[] = {"hunyuan_v1_dense", NULL};
 static const char *const gguf_archs[] = {"hunyuan-dense", NULL};
-const family family_hunyuan = {"hunyuan", hf_types, gguf_archs, hunyuan_open, decoder_forward};
+const family family_hunyuan = {"hunyuan",    hf_types,        gguf_archs,
+                               hunyuan_open, decoder_forward, true};

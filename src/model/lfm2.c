@@ -224,4 +224,4 @@ static val lfm2_forward(fwd *f, const model *m)
 
 static const char *const hf_types[] = {"lfm2", "lfm2_moe", NULL};
 static const char *const gguf_archs[] = {"lfm2", "lfm2moe", NULL};
-const family family_lfm2 = {"lfm2", hf_types, gguf_archs, lfm2_open, lfm2_forward};
+const family family_lfm2 = {"lfm2", hf_types, gguf_archs, lfm2_open, lfm2_forward, true};

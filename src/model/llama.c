@@ -57,4 +57,4 @@ static cairn_status llama_open(model *m, config *c, cairn_diag *dg)
 
 static const char *const hf_types[] = {"llama", "mistral", "ministral", "ministral3", NULL};
 static const char *const gguf_archs[] = {"llama", "mistral3", NULL};
-const family family_llama = {"llama", hf_types, gguf_archs, llama_open, decoder_forward};
+const family family_llama = {"llama", hf_types, gguf_archs, llama_open, decoder_forward, true};

@@ -80,4 +80,4 @@ static val mamba2_forward(fwd *f, const model *m)
 
 static const char *const hf_types[] = {"mamba2", NULL};
 static const char *const gguf_archs[] = {"mamba2", NULL};
-const family family_mamba2 = {"mamba2", hf_types, gguf_archs, mamba2_open, mamba2_forward};
+const family family_mamba2 = {"mamba2", hf_types, gguf_archs, mamba2_open, mamba2_forward, false};

@@ -82,4 +82,5 @@ static cairn_status minimax_open(model *m, config *c, cairn_diag *dg)
 
 static const char *const hf_types[] = {"minimax_m2", NULL};
 static const char *const gguf_archs[] = {"minimax-m2", NULL};
-const family family_minimax = {"minimax", hf_types, gguf_archs, minimax_open, decoder_forward};
+const family family_minimax = {"minimax",    hf_types,        gguf_archs,
+                               minimax_open, decoder_forward, true};

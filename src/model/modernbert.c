@@ -170,5 +170,5 @@ static val modernbert_forward(fwd *f, const model *m)
 
 static const char *const hf_types[] = {"modernbert", NULL};
 static const char *const gguf_archs[] = {"modern-bert", NULL};
-const family family_modernbert = {"modernbert", hf_types, gguf_archs, modernbert_open,
-                                  modernbert_forward};
+const family family_modernbert = {"modernbert",    hf_types,           gguf_archs,
+                                  modernbert_open, modernbert_forward, false};

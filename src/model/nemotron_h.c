@@ -313,5 +313,5 @@ static val nemotron_h_forward(fwd *f, const model *m)
 
 static const char *const hf_types[] = {"nemotron_h", NULL};
 static const char *const gguf_archs[] = {"nemotron_h", "nemotron_h_moe", NULL};
-const family family_nemotron_h = {"nemotron_h", hf_types, gguf_archs, nemotron_h_open,
-                                  nemotron_h_forward};
+const family family_nemotron_h = {"nemotron_h",    hf_types,           gguf_archs,
+                                  nemotron_h_open, nemotron_h_forward, false};

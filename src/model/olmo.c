@@ -62,4 +62,4 @@ static cairn_status olmo_open(model *m, config *c, cairn_diag *dg)
 
 static const char *const hf_types[] = {"olmo2", "olmo3", NULL};
 static const char *const gguf_archs[] = {"olmo2", NULL};
-const family family_olmo = {"olmo", hf_types, gguf_archs, olmo_open, decoder_forward};
+const family family_olmo = {"olmo", hf_types, gguf_archs, olmo_open, decoder_forward, true};

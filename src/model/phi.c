@@ -41,4 +41,4 @@ static cairn_status phi_open(model *m, config *c, cairn_diag *dg)
 
 static const char *const hf_types[] = {"phi3", NULL};
 static const char *const gguf_archs[] = {"phi3", NULL};
-const family family_phi = {"phi", hf_types, gguf_archs, phi_open, decoder_forward};
+const family family_phi = {"phi", hf_types, gguf_archs, phi_open, decoder_forward, true};

@@ -52,4 +52,4 @@ static cairn_status qwen_open(model *m, config *c, cairn_diag *dg)
 
 static const char *const hf_types[] = {"qwen2", "qwen3", NULL};
 static const char *const gguf_archs[] = {"qwen2", "qwen3", NULL};
-const family family_qwen = {"qwen", hf_types, gguf_archs, qwen_open, decoder_forward};
+const family family_qwen = {"qwen", hf_types, gguf_archs, qwen_open, decoder_forward, true};

@@ -90,4 +90,5 @@ static cairn_status qwen_moe_open(model *m, config *c, cairn_diag *dg)
 
 static const char *const hf_types[] = {"qwen2_moe", "qwen3_moe", NULL};
 static const char *const gguf_archs[] = {"qwen2moe", "qwen3moe", NULL};
-const family family_qwen_moe = {"qwen_moe", hf_types, gguf_archs, qwen_moe_open, decoder_forward};
+const family family_qwen_moe = {"qwen_moe",    hf_types,        gguf_archs,
+                                qwen_moe_open, decoder_forward, true};

@@ -327,5 +327,5 @@ static val qwen_next_forward(fwd *f, const model *m)
 static const char *const hf_types[] = {"qwen3_next",  "qwen3_5",          "qwen3_5_text",
                                        "qwen3_5_moe", "qwen3_5_moe_text", NULL};
 static const char *const gguf_archs[] = {"qwen3next", "qwen35", "qwen35moe", NULL};
-const family family_qwen_next = {"qwen_next", hf_types, gguf_archs, qwen_next_open,
-                                 qwen_next_forward};
+const family family_qwen_next = {"qwen_next",    hf_types,          gguf_archs,
+                                 qwen_next_open, qwen_next_forward, true};

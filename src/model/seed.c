@@ -30,4 +30,4 @@ static cairn_status seed_open(model *m, config *c, cairn_diag *dg)
 
 static const char *const hf_types[] = {"seed_oss", NULL};
 static const char *const gguf_archs[] = {"seed_oss", NULL};
-const family family_seed = {"seed", hf_types, gguf_archs, seed_open, decoder_forward};
+const family family_seed = {"seed", hf_types, gguf_archs, seed_open, decoder_forward, true};

@@ -56,4 +56,4 @@ static cairn_status smollm_open(model *m, config *c, cairn_diag *dg)
 
 static const char *const hf_types[] = {"smollm3", NULL};
 static const char *const gguf_archs[] = {"smollm3", NULL};
-const family family_smollm = {"smollm", hf_types, gguf_archs, smollm_open, decoder_forward};
+const family family_smollm = {"smollm", hf_types, gguf_archs, smollm_open, decoder_forward, true};
