@@ -3,7 +3,6 @@
 #include "base/utf8.h"
 #include "text/jinja_run.h"
 
-/* Chunks between which a line may break.  Letters and word characters are Python's classes. */
 static bool is_blank(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
@@ -21,6 +20,7 @@ static size_t before(cairn_str s, size_t i) /* i > 0 */
     return i;
 }
 
+/* Letters and word characters are Python's classes. */
 static bool word_at(cairn_str s, size_t i)
 {
     return i < s.len && jtext_word(s.ptr + i, s.len - i) > 0;
@@ -65,6 +65,7 @@ static size_t dash_end(cairn_str s, size_t i)
     return end - i >= 2 && word_at(s, end) ? end : 0;
 }
 
+/* A line may break where the chunk at i ends. */
 static size_t chunk_end(cairn_str s, size_t i, bool hyphens)
 {
     size_t end = i;
