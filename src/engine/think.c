@@ -5,7 +5,6 @@
 #include "engine/think.h"
 
 #include "base/diag.h"
-#include "base/str.h"
 #include "text/reply.h"
 
 enum {

@@ -1,7 +1,14 @@
 /* wordwrap: lines of at most so many characters, as Python's textwrap cuts them.  A line is always one
    piece of the text: white space falls away at its ends alone. */
-#include "base/utf8.h"
 #include "text/jinja_run.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/str.h"
+#include "cairn/status.h"
+#include "text/jinja_value.h"
 
 static bool is_blank(char c)
 {
