@@ -155,13 +155,7 @@ static bool fill_context(jrun *r, const jinja_var *vars, size_t n_vars)
 }
 
 cairn_status jinja_render(const jinja *t, const jinja_var *vars, size_t n_vars, buf *out,
-                          cairn_diag *dg)
-{
-    return jinja_render_spans(t, vars, n_vars, out, NULL, dg);
-}
-
-cairn_status jinja_render_spans(const jinja *t, const jinja_var *vars, size_t n_vars, buf *out,
-                                buf *spans, cairn_diag *dg)
+                          buf *spans, cairn_diag *dg)
 {
     jrun r = {.t = t,
               .out = out,

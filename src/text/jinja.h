@@ -28,15 +28,13 @@ typedef struct jinja_span { /* bytes of the output that a generation block wrote
     size_t from, to;
 } jinja_span;
 
-/* Appends to `out`; on failure `out` is as before.  A later variable of the same name wins.
+/* Appends to `out`; on failure `out` is as before.  A later variable of the same name wins.  `spans`, if not
+   NULL: the generation blocks' spans (jinja_span, counted from where `out` ended) are appended, as the
+   library around chat templates counts them: a block inside a macro, set or filter block is placed where
+   the part around it begins.
    E_ARG: the template raised or met a value it cannot work with; E_LIMIT: output, memory, steps or
    depth.  The variables are borrowed for the call. */
 cairn_status jinja_render(const jinja *t, const jinja_var *vars, size_t n_vars, buf *out,
-                          cairn_diag *dg);
-/* The same, and the generation blocks' spans (jinja_span, counted from where `out` ended) appended to
-   `spans`, as the library around chat templates counts them: a block inside a macro, set or filter
-   block is placed where the part around it begins. */
-cairn_status jinja_render_spans(const jinja *t, const jinja_var *vars, size_t n_vars, buf *out,
-                                buf *spans, cairn_diag *dg);
+                          buf *spans, cairn_diag *dg);
 
 #endif
