@@ -12,6 +12,7 @@
 #: make fuzz           each fuzz target for FUZZ_SECONDS; fuzz-long: 20 minutes each
 #: make check-all      clang-tidy, include-what-you-use and cppcheck over the whole tree
 #: make check-text     templates and tokenizers beside the references, at length
+#: make check-shapes   random shapes of every family beside the reference: SHAPES_ARGS="--seed 3 llama"
 #: make kern-bench     speed of the kernels; make kern-tests: their test programs
 #: make budgets        renews tools/budgets.txt, the instructions of the hot paths
 #: make compile_commands.json    for editors
@@ -122,7 +123,7 @@ V ?= 0
 say = $(if $(filter 0,$(V)),@printf '  %-4s %s\n' '$(1)' '$@';)
 
 # --- targets ---
-.PHONY: all help install uninstall print-libs examples run kern-bench kern-tests check-text test test-build test-side test-asan test-tsan fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
+.PHONY: all help install uninstall print-libs examples run kern-bench kern-tests check-text check-shapes test test-build test-side test-asan test-tsan fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 all: $(B)/libcairn.a $(B)/cairn.pc $(B)/cairn
@@ -217,6 +218,12 @@ check-text: $(B)/tests/text/test_jinja $(tok_driver)
 	$(TEXT_PY) tests/text/compare_gguf_pre.py $(tok_driver) '$(TOK_LLAMA)'
 	$(TEXT_PY) tests/text/compare_templates.py $< --generated 40 tests/text/templates $(TEXT_TEMPLATES) $(TEXT_CONFIGS)
 	$(TEXT_PY) tests/text/fuzz_templates.py $< --seed 100000 --count $(TEXT_SEEDS)000
+
+# Random configs of every family, made by transformers.  SHAPES_PY: a python with torch, transformers, safetensors.
+SHAPES_PY ?= python3
+SHAPES_ARGS ?=
+check-shapes: $(B)/tests/golden/test_families
+	$(SHAPES_PY) tools/golden/try_shapes.py $< --keep $(B)/shapes $(SHAPES_ARGS)
 
 # A small model may loop until its context is full: hence -n.
 # The first half of the recipe is what a new machine lacks; it ends at once where nothing is missing.

@@ -252,20 +252,22 @@ static size_t add_tests(const char *root, const char *name, char path[][300],
     return n;
 }
 
-/* usage: test_families [NAME]: all checkpoints, or those whose folder begins with NAME */
+/* usage: test_families [--root DIR] [NAME]: all checkpoints, or those whose folder begins with NAME */
 int main(int argc, char **argv)
 {
+    static const char *const ours[] = {"tests/golden/hf", "tests/golden/gguf", "tests/golden/mlx",
+                                       "tests/golden/quant"};
     static char path[MAX_FOLDERS][300];
     static struct CMUnitTest tests[MAX_FOLDERS];
-    const char *name = argc > 1 ? argv[1] : "";
-    size_t n = add_tests("tests/golden/hf", name, path, tests, 0);
-    n = add_tests("tests/golden/gguf", name, path, tests, n);
-    n = add_tests("tests/golden/mlx", name, path, tests, n);
-    n = add_tests("tests/golden/quant", name, path, tests, n);
+    const bool other = argc > 2 && strcmp(argv[1], "--root") == 0;
+    const char *name = argc > 1 + 2 * other ? argv[1 + 2 * other] : "";
+    size_t n = 0;
+    if (other) n = add_tests(argv[2], name, path, tests, n);
+    for (size_t i = 0; !other && i < sizeof ours / sizeof ours[0]; i++)
+        n = add_tests(ours[i], name, path, tests, n);
     if (n == 0) {
-        fprintf(stderr,
-                "no goldens of \"%s\" under tests/golden: run from the top of the repository\n",
-                name);
+        fprintf(stderr, "no goldens of \"%s\" under %s%s\n", name, other ? argv[2] : "tests/golden",
+                other ? "" : ": run from the top of the repository");
         return 1;
     }
     return _cmocka_run_group_tests("families", tests, n, NULL, NULL);

@@ -231,7 +231,7 @@ def main():
         if a.only and name not in a.only.split(","):
             continue
         with tempfile.TemporaryDirectory() as tmp:
-            make_goldens.make(name, model_type, config, tmp, 3000 + i)
+            print(make_goldens.make(name, model_type, config, tmp, 3000 + i), flush=True)
             src, dst = os.path.join(tmp, name), os.path.join(a.out, name)
             weights.materialize(src)
             cj = os.path.join(src, "config.json")
