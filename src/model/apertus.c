@@ -27,7 +27,7 @@ static const weight_row number_rows[] = {
 #undef A
 
 static const config_defaults apertus_defaults = {
-    .n_head = 32, .vocab = 131072, .ctx = 65536, .eps = 1e-5f};
+    .n_head = 32, .vocab = 131072, .ctx = 65536, .eps = 1e-5f, .bias = W_BIAS_ATTN};
 
 /* A config without rotary parameters means Llama 3's scaling of these numbers. */
 static rope_params read_rope(config *c, const base_config *b, arena *a)

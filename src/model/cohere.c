@@ -17,7 +17,7 @@ static const weight_row head_norm_rows[] = {
 };
 
 static const config_defaults cohere_defaults = {
-    .n_head = 64, .vocab = 256000, .ctx = 8192, .tied = true};
+    .n_head = 64, .vocab = 256000, .ctx = 8192, .tied = true, .bias = W_BIAS_ATTN};
 
 /* Switches of the originals' configs that this file's forward has in one position only. */
 static void check_switches(config *c)

@@ -356,7 +356,7 @@ static int32_t count_layers(config *c, const char *key)
 
 base_config config_base(config *c, const config_defaults *d)
 {
-    base_config b = {0};
+    base_config b = {.partial = d->partial, .bias = d->bias};
     const int32_t wide = 1 << 20;
     b.s.hidden = config_need_int(c, "hidden_size", "embedding_length", 1, wide);
     b.s.n_layer = count_layers(c, d->layers_key);

@@ -67,7 +67,8 @@ void config_misfit(config *c, const char *hf, const char *gguf, int32_t found, c
 typedef struct base_config {
     model_shape s;
     int32_t ffn;
-    float eps;
+    float eps, partial;
+    uint32_t bias;
     bool tied;
 } base_config;
 /* What the reference's config class assumes where config.json is silent; 0: it must be there.
@@ -85,6 +86,10 @@ typedef struct config_defaults {
     const char *layers_key;
     bool no_heads; /* no layer attends: numbers of heads are 0 */
     bool no_mlp;   /* no layer has one */
+    /* The share of a head that rotates; 0: heads rotate whole, whatever config.json says. */
+    float partial;
+    /* W_BIAS_ATTN, W_BIAS_MLP: what attention_bias and mlp_bias of config.json switch on. */
+    uint32_t bias;
 } config_defaults;
 base_config config_base(config *c, const config_defaults *d);
 

@@ -65,13 +65,14 @@ void config_moe(config *c, const moe_defaults *d, weights *w, route_spec *out)
     *out = (route_spec){
         .score = c->gguf ? gguf_score(c, d->score) : d->score,
         .k = count(c, k, "expert_used_count", MOST_EXPERTS, d->k),
-        .n_group = config_int(c, "n_group", "expert_group_count", 1, MOST_EXPERTS,
-                              !c->gguf && d->n_group ? d->n_group : 1),
-        .n_group_used = config_int(c, "topk_group", "expert_group_used_count", 1, MOST_EXPERTS,
-                                   !c->gguf && d->n_group_used ? d->n_group_used : 1),
+        .n_group = config_int(c, d->n_group ? "n_group" : NULL, "expert_group_count", 1,
+                              MOST_EXPERTS, !c->gguf && d->n_group ? d->n_group : 1),
+        .n_group_used = config_int(c, d->n_group ? "topk_group" : NULL, "expert_group_used_count",
+                                   1, MOST_EXPERTS, !c->gguf && d->n_group ? d->n_group_used : 1),
         .normalise = d->normalise,
         .eps = d->eps,
-        .scale = (float)config_num(c, "routed_scaling_factor", "expert_weights_scale", 0, 1e6,
+        .scale = (float)config_num(c, d->scale > 0 ? "routed_scaling_factor" : NULL,
+                                   "expert_weights_scale", 0, 1e6,
                                    !c->gguf && d->scale > 0 ? (double)d->scale : 1),
     };
     if (!c->gguf && d->normalise_key)

@@ -14,8 +14,8 @@ typedef struct moe_defaults {
     const char *normalise_key; /* of config.json; NULL: not for the config to say */
     bool gguf_normalises;      /* GGUF's expert_weights_norm says, false where it is absent */
     const char *k_key; /* of config.json: experts a token meets; NULL: num_experts_per_tok */
-    int32_t n_group, n_group_used; /* 0: 1 */
-    float scale;                   /* 0: 1 */
+    int32_t n_group, n_group_used; /* 0: one, whatever config.json says */
+    float scale;                   /* 0: 1, whatever config.json says */
     const char *ffn_key; /* of config.json: the width of an expert; NULL: moe_intermediate_size */
 } moe_defaults;
 

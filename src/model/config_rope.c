@@ -119,7 +119,8 @@ static void read_yarn(config *c, const char *block, rope_params *p)
     p->mscale = block_num(c, block, "mscale", 0, scale_hi, 0);
     p->mscale_all_dim = block_num(c, block, "mscale_all_dim", 0, scale_hi, 0);
     p->attention_factor = block_num(c, block, "attention_factor", least, scale_hi, 0);
-    p->no_truncate = !config_bool(c, in_block(block, "truncate", k), true);
+    /* The reference looks for it beside the blocks of the kinds of layers, not in them. */
+    if (!strchr(block, '.')) p->no_truncate = !config_bool(c, in_block(block, "truncate", k), true);
 }
 
 static void read_long(config *c, const char *block, rope_params *p, arena *a)
@@ -217,17 +218,23 @@ static void check_dim(config *c, const rope_params *p)
     config_fail(c, config_key(c, "head_dim", key, k), found, "a positive even number");
 }
 
-static void read_hf(config *c, const char *kind, rope_params *p, arena *a)
+/* In families whose heads rotate whole the reference takes no notice of the factor, but that its scalings
+   make too few frequencies: with those it fails. */
+static void read_hf(config *c, const char *kind, float partial, rope_params *p, arena *a)
 {
+    static const char key[] = "partial_rotary_factor";
     char block[CONFIG_KEY_LEN], found[META_TEXT_LEN];
     meta m = {0};
     find_block(c, kind, block);
-    const double whole = config_num(c, "partial_rotary_factor", NULL, 1e-6, 1, 1);
-    p->dim = (int32_t)(block_num(c, block, "partial_rotary_factor", 1e-6, 1, whole) * p->dim);
+    const double top = config_num(c, key, NULL, 1e-6, 1, partial > 0 ? (double)partial : 1);
+    const double part = block_num(c, block, key, 1e-6, 1, top);
+    if (partial > 0) p->dim = (int32_t)(part * p->dim);
     check_dim(c, p);
     if (!meta_get(&c->src->meta, block, &m)) return;
     if (m.type == META_OBJ) {
         read_hf_block(c, block, p, a);
+        if (!(partial > 0) && part < 1 && p->kind != ROPE_DEFAULT)
+            config_fail(c, key, "a part", "heads that rotate whole in this family");
         return;
     }
     meta_text(&m, found);
@@ -242,7 +249,7 @@ rope_params config_rope(config *c, const base_config *b, const char *kind, doubl
         read_gguf(c, &p);
         check_dim(c, &p);
     } else {
-        read_hf(c, kind, &p, a);
+        read_hf(c, kind, b->partial, &p, a);
     }
     return p;
 }

@@ -109,8 +109,8 @@ cairn_status decoder_begin_in(model *m, config *c, const base_config *b, decoder
     m->impl = d;
     TRY(family_weights(m, b, dg));
     if (c->gguf) m->w.may_bias = W_BIAS_QKV | W_BIAS_OUT | W_BIAS_MLP;
-    if (config_bool(c, "attention_bias", false)) m->w.need_bias |= W_BIAS_QKV | W_BIAS_OUT;
-    if (config_bool(c, "mlp_bias", false)) m->w.need_bias |= W_BIAS_MLP;
+    if (config_bool(c, "attention_bias", false)) m->w.need_bias |= b->bias & W_BIAS_ATTN;
+    if (config_bool(c, "mlp_bias", false)) m->w.need_bias |= b->bias & W_BIAS_MLP;
     return CAIRN_OK;
 }
 

@@ -49,7 +49,8 @@ extern const weight_row decoder_router_rows[DECODER_ROUTER_ROWS];
 extern const weight_row decoder_shared_rows[DECODER_SHARED_ROWS];
 
 /* First step of a family's open: a decoder in the model's arena with the shared fields, m->w ready.
-   Biases: HF's attention_bias and mlp_bias say; a GGUF file's are used where they lie. */
+   Biases: HF's attention_bias and mlp_bias say, of those that the family has; a GGUF file's are used
+   where they lie. */
 cairn_status decoder_begin(model *m, config *c, const base_config *b, decoder **out,
                            cairn_diag *dg);
 /* The same in a struct of the family's, which begins with a zeroed decoder: m->impl is both. */

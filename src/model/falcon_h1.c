@@ -34,8 +34,12 @@ static const weight_row layer_rows[] = {
      W_BIAS_MLP | W_FFN_DOWN},
 };
 
-static const config_defaults base = {
-    .n_head = 32, .n_kv_head = 8, .vocab = 128000, .ctx = 8192, .eps = 1e-5f};
+static const config_defaults base = {.n_head = 32,
+                                     .n_kv_head = 8,
+                                     .vocab = 128000,
+                                     .ctx = 8192,
+                                     .eps = 1e-5f,
+                                     .bias = W_BIAS_ATTN | W_BIAS_MLP};
 static const mamba_keys keys = {.n_head = "mamba_n_heads",
                                 .dim = "mamba_d_head",
                                 .n_state = "mamba_d_state",

@@ -3,8 +3,9 @@
 
    Beside a Llama block: embeddings scaled by sqrt(hidden); gains stored less one in HF files; a norm
    after attention and after the MLP too; tanh-GELU; windowed layers between full ones (2: every
-   other, 3: five of six).  Gemma 2 caps attention scores and logits; Gemma 3 norms the heads of q
-   and k and rotates its windowed layers at a base of their own.
+   other, 3: five of six).  Gemma 2 caps attention scores and logits, Gemma 3 the logits alone: its
+   reference reads attn_logit_softcapping and does nothing with it.  Gemma 3 norms the heads of q and k
+   and rotates its windowed layers at a base of their own.
 
    With use_bidirectional_attention, "gemma-embedding" in GGUF files, it is EmbeddingGemma (Vera et al. 2025,
    "EmbeddingGemma", section 2): rows see both sides, windowed ones half a window each; no logits. */
@@ -45,10 +46,20 @@ static float score_scale(config *c, const base_config *b, bool third)
     return 1.0f / sqrtf((float)scalar);
 }
 
-static const config_defaults gemma2_defaults = {
-    .n_head = 8, .n_kv_head = 4, .head_dim = 256, .vocab = 256000, .ctx = 8192, .tied = true};
-static const config_defaults gemma3_defaults = {
-    .n_head = 8, .n_kv_head = 4, .head_dim = 256, .vocab = 262208, .ctx = 131072, .tied = true};
+static const config_defaults gemma2_defaults = {.n_head = 8,
+                                                .n_kv_head = 4,
+                                                .head_dim = 256,
+                                                .vocab = 256000,
+                                                .ctx = 8192,
+                                                .tied = true,
+                                                .bias = W_BIAS_ATTN};
+static const config_defaults gemma3_defaults = {.n_head = 8,
+                                                .n_kv_head = 4,
+                                                .head_dim = 256,
+                                                .vocab = 262208,
+                                                .ctx = 131072,
+                                                .tied = true,
+                                                .bias = W_BIAS_ATTN};
 
 /* A Gemma 3 GGUF without the key has no windows; everywhere else it means 4,096. */
 static int32_t window_of(config *c, bool third, bool both)
@@ -74,7 +85,7 @@ static cairn_status gemma_open(model *m, config *c, cairn_diag *dg)
     g->d.score_scale = score_scale(c, &b, third);
     g->d.embed_by = sqrtf((float)b.s.hidden);
     g->d.glu.act = GLU_GELU_TANH;
-    g->attn_cap = gemma_cap(c, "attn_logit_softcapping", third ? 0 : 50);
+    g->attn_cap = third ? 0 : gemma_cap(c, "attn_logit_softcapping", 50);
     g->out_cap = gemma_cap(c, "final_logit_softcapping", third ? 0 : 30);
     const int32_t period = config_int(c, "sliding_window_pattern", NULL, 1, 1 << 12, third ? 6 : 2);
     g->d.window = config_windows(c, b.s.n_layer, window_of(c, third, m->both), period, &m->a);

@@ -12,8 +12,13 @@ static const weight_row norm_rows[] = {
     {L(mlp_norm), "model.layers.%d.post_attention_layernorm", "blk.%d.ffn_norm", DIM_ONE,
      DIM_HIDDEN, W_PLUS_ONE},
 };
-static const config_defaults gemma_defaults = {
-    .n_head = 16, .n_kv_head = 16, .head_dim = 256, .vocab = 256000, .ctx = 8192, .tied = true};
+static const config_defaults gemma_defaults = {.n_head = 16,
+                                               .n_kv_head = 16,
+                                               .head_dim = 256,
+                                               .vocab = 256000,
+                                               .ctx = 8192,
+                                               .tied = true,
+                                               .bias = W_BIAS_ATTN};
 
 static cairn_status gemma1_open(model *m, config *c, cairn_diag *dg)
 {

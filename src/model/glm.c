@@ -17,25 +17,18 @@ static const config_defaults glm4_defaults = {.n_head = 32,
                                               .head_dim = 128,
                                               .vocab = 151552,
                                               .ctx = 131072,
-                                              .eps = 1.5625e-7f};
-
-/* Half of each head rotates in a config that does not say. */
-static rope_params read_rope(config *c, const base_config *b, arena *a)
-{
-    rope_params p = config_rope(c, b, NULL, 10000.0, a);
-    if (!config_says_partial(c)) p.dim = b->s.head_dim / 2;
-    p.interleaved = true;
-    return p;
-}
+                                              .eps = 1.5625e-7f,
+                                              .partial = 0.5f};
 
 static cairn_status glm_open(model *m, config *c, cairn_diag *dg)
 {
     static const char *const acts[] = {"silu", NULL};
     const base_config b = config_base(c, &glm4_defaults);
-    const rope_params rope = read_rope(c, &b, &m->a);
+    rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
     decoder *d;
     TRY(decoder_begin(m, c, &b, &d, dg));
     config_only(c, "hidden_act", acts);
+    rope.interleaved = true;
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
     if (!c->gguf) m->w.need_bias = config_bool(c, "attention_bias", true) ? W_BIAS_QKV : 0;
     if (config_has(c, NULL, "rope.dimension_sections"))

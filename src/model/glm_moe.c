@@ -15,9 +15,17 @@ static const weight_row norm_rows[] = {
      "blk.%d.post_attention_norm", DIM_ONE, DIM_HIDDEN, 0},
 };
 
-static const config_defaults glm_base = {
-    .n_head = 96, .n_kv_head = 8, .vocab = 151552, .ctx = 131072, .eps = 1e-5f};
-static const moe_defaults glm_experts = {.score = ROUTE_SIGMOID,
+static const config_defaults glm_base = {.n_head = 96,
+                                         .n_kv_head = 8,
+                                         .vocab = 151552,
+                                         .ctx = 131072,
+                                         .eps = 1e-5f,
+                                         .partial = 0.5f,
+                                         .bias = W_BIAS_QKV};
+static const moe_defaults glm_experts = {.n_group = 1,
+                                         .n_group_used = 1,
+                                         .scale = 1.0f,
+                                         .score = ROUTE_SIGMOID,
                                          .n_expert = 128,
                                          .k = 8,
                                          .ffn = 1408,
@@ -25,14 +33,6 @@ static const moe_defaults glm_experts = {.score = ROUTE_SIGMOID,
                                          .eps = 1e-20f,
                                          .normalise_key = "norm_topk_prob",
                                          .gguf_normalises = true};
-
-/* Half of each head rotates unless the config says otherwise. */
-static rope_params read_rope(config *c, const base_config *b, arena *a)
-{
-    rope_params r = config_rope(c, b, NULL, 10000.0, a);
-    if (!config_says_partial(c)) r.dim = b->s.head_dim / 2;
-    return r;
-}
 
 static bool has_head_norms(config *c)
 {
@@ -44,7 +44,7 @@ static cairn_status glm_moe_open(model *m, config *c, cairn_diag *dg)
 {
     static const char *const acts[] = {"silu", NULL};
     base_config b = config_base(c, &glm_base);
-    const rope_params rope = read_rope(c, &b, &m->a);
+    const rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
     const int32_t n_mtp = config_skip_mtp(c, &b);
     decoder *d;
     TRY(decoder_begin(m, c, &b, &d, dg));
@@ -52,7 +52,6 @@ static cairn_status glm_moe_open(model *m, config *c, cairn_diag *dg)
     config_only(c, "hidden_act", acts);
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
     m->w.may_bias &= W_BIAS_QKV;
-    m->w.need_bias &= W_BIAS_QKV;
     config_moe(c, &glm_experts, &m->w, &d->route);
     m->w.dim[DIM_SHARED_FFN] = m->w.dim[DIM_EXPERT_FFN] *
                                config_int(c, "n_shared_experts", "expert_shared_count", 1, 256, 1);

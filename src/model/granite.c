@@ -11,9 +11,10 @@
 #include "base/str.h"
 #include "model/granite.h"
 
-static const config_defaults granite_defaults = {.n_head = 32, .vocab = 32000, .ctx = 2048};
+static const config_defaults granite_defaults = {
+    .n_head = 32, .vocab = 32000, .ctx = 2048, .bias = W_BIAS_ATTN | W_BIAS_MLP};
 static const config_defaults minicpm_defaults = {
-    .n_head = 32, .vocab = 32000, .ctx = 2048, .tied = true};
+    .n_head = 32, .vocab = 32000, .ctx = 2048, .tied = true, .bias = W_BIAS_ATTN};
 
 static double multiplier(config *c, const char *hf, const char *gguf, double otherwise)
 {

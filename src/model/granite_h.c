@@ -67,7 +67,8 @@ static const expert_row expert_rows[] = {
 };
 #undef EX
 
-static const config_defaults base = {.n_head = 32, .vocab = 32000, .ctx = 2048, .by_layer = true};
+static const config_defaults base = {
+    .n_head = 32, .vocab = 32000, .ctx = 2048, .by_layer = true, .bias = W_BIAS_ATTN};
 static const moe_defaults experts_of = {
     .score = ROUTE_CHOSEN, .n_expert = 8, .k = 2, .ffn = 11008, .ffn_key = "intermediate_size"};
 static const mamba_keys keys = {.n_head = "mamba_n_heads",

@@ -14,7 +14,7 @@ static const weight_row head_norm_rows[] = {
 };
 
 static const config_defaults hunyuan_defaults = {
-    .n_head = 32, .vocab = 290943, .ctx = 2048, .eps = 1e-5f};
+    .n_head = 32, .vocab = 290943, .ctx = 2048, .eps = 1e-5f, .bias = W_BIAS_ATTN};
 
 static rope_params read_rope(config *c, const base_config *b, arena *a)
 {

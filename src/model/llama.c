@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "model/decoder.h"
 
-static const config_defaults llama_defaults = {.ctx = 2048};
+static const config_defaults llama_defaults = {.ctx = 2048, .bias = W_BIAS_ATTN | W_BIAS_MLP};
 static const config_defaults ministral3_defaults = {
     .n_head = 32, .n_kv_head = 8, .head_dim = 128, .vocab = 131072, .ctx = 262144, .eps = 1e-5f};
 static const config_defaults mistral_defaults = {.n_kv_head = 8, .ctx = 131072};

@@ -40,7 +40,7 @@ static const expert_row expert_rows[] = {
 #undef SP
 
 static const config_defaults minimax_base = {
-    .n_head = 48, .n_kv_head = 8, .head_dim = 128, .vocab = 200064, .ctx = 196608};
+    .n_head = 48, .n_kv_head = 8, .head_dim = 128, .vocab = 200064, .ctx = 196608, .partial = 1.0f};
 static const moe_defaults minimax_experts = {.score = ROUTE_SIGMOID,
                                              .n_expert = 256,
                                              .k = 8,
@@ -65,7 +65,6 @@ static cairn_status minimax_open(model *m, config *c, cairn_diag *dg)
     TRY(decoder_begin(m, c, &b, &d, dg));
     config_only(c, "hidden_act", acts);
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
-    m->w.need_bias = 0;
     config_moe(c, &minimax_experts, &m->w, &d->route);
     const bool *sparse = config_sparse_from(c, b.s.n_layer, NULL, 0, &m->a);
     TRY(c->status);

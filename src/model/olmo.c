@@ -17,7 +17,7 @@ static const weight_row norm_rows[] = {
 };
 
 static const config_defaults olmo_defaults = {
-    .n_head = 32, .vocab = 50304, .ctx = 2048, .eps = 1e-5f};
+    .n_head = 32, .vocab = 50304, .ctx = 2048, .eps = 1e-5f, .bias = W_BIAS_ATTN};
 
 static const int32_t *windows(config *c, bool third, int32_t n_layer, arena *a)
 {

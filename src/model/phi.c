@@ -8,7 +8,7 @@
 #include "model/decoder.h"
 
 static const config_defaults phi3_defaults = {
-    .n_head = 32, .vocab = 32064, .ctx = 4096, .eps = 1e-5f};
+    .n_head = 32, .vocab = 32064, .ctx = 4096, .eps = 1e-5f, .partial = 1.0f};
 
 /* The reference takes the original context from the top of config.json, or 4,096, whatever the
    block of rotary parameters says. */

@@ -9,7 +9,8 @@
 #include "model/decoder.h"
 
 static const config_defaults qwen2_defaults = {.n_kv_head = 32, .ctx = 32768};
-static const config_defaults qwen3_defaults = {.n_kv_head = 32, .head_dim = 128, .ctx = 32768};
+static const config_defaults qwen3_defaults = {
+    .n_kv_head = 32, .head_dim = 128, .ctx = 32768, .bias = W_BIAS_ATTN};
 
 /* Windows count only when the config switches them on. */
 static const int32_t *windows(config *c, int32_t n_layer, arena *a)

@@ -28,7 +28,7 @@ const weight_row qwen_shared_rows[QWEN_SHARED_ROWS] = {
 static const config_defaults qwen2_base = {
     .n_head = 16, .n_kv_head = 16, .vocab = 151936, .ctx = 32768};
 static const config_defaults qwen3_base = {
-    .n_head = 32, .n_kv_head = 4, .vocab = 151936, .ctx = 32768};
+    .n_head = 32, .n_kv_head = 4, .vocab = 151936, .ctx = 32768, .bias = W_BIAS_ATTN};
 static const moe_defaults qwen2_experts = {
     .n_expert = 60, .k = 4, .ffn = 1408, .shared_ffn = 5632, .normalise_key = "norm_topk_prob"};
 static const moe_defaults qwen3_experts = {

@@ -71,16 +71,29 @@ static const weight_row b_a_rows[] = {
 #undef LA
 #undef D
 
-static const config_defaults next_base = {
-    .n_head = 16, .n_kv_head = 2, .head_dim = 256, .vocab = 151936, .ctx = 32768, .ffn = 5632};
-static const config_defaults dense_base = {
-    .n_head = 16, .n_kv_head = 4, .head_dim = 256, .vocab = 248320, .ctx = 32768};
+static const config_defaults next_base = {.n_head = 16,
+                                          .n_kv_head = 2,
+                                          .head_dim = 256,
+                                          .vocab = 151936,
+                                          .ctx = 32768,
+                                          .ffn = 5632,
+                                          .bias = W_BIAS_ATTN,
+                                          .partial = 0.25f};
+static const config_defaults dense_base = {.n_head = 16,
+                                           .n_kv_head = 4,
+                                           .head_dim = 256,
+                                           .vocab = 248320,
+                                           .ctx = 32768,
+                                           .bias = W_BIAS_ATTN,
+                                           .partial = 0.25f};
 static const config_defaults sparse_base = {.n_head = 16,
                                             .n_kv_head = 2,
                                             .head_dim = 256,
                                             .vocab = 248320,
                                             .ctx = 32768,
-                                            .ffn = 1}; /* every MLP is experts */
+                                            .ffn = 1,
+                                            .bias = W_BIAS_ATTN,
+                                            .partial = 0.25f}; /* every MLP is experts */
 static const moe_defaults next_experts = {.n_expert = 512,
                                           .k = 10,
                                           .ffn = 512,
@@ -223,7 +236,6 @@ static cairn_status qwen_next_open(model *m, config *c, cairn_diag *dg)
     qwen_next *q = arena_calloc(&m->a, 1, sizeof *q);
     if (!q) return diag_set(dg, CAIRN_E_NOMEM, "model");
     TRY(decoder_begin_in(m, c, &b, &q->d, dg));
-    if (!config_says_partial(c)) rope.dim = b.s.head_dim / 4;
     config_only(c, "hidden_act", acts);
     config_only(c, "output_gate_type", gates);
     q->linear = linear_layers(c, n_file, &m->a);

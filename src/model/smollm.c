@@ -5,8 +5,12 @@
 #include "base/diag.h"
 #include "model/decoder.h"
 
-static const config_defaults smollm3_defaults = {
-    .n_head = 16, .n_kv_head = 4, .vocab = 128256, .ctx = 32768, .tied = true};
+static const config_defaults smollm3_defaults = {.n_head = 16,
+                                                 .n_kv_head = 4,
+                                                 .vocab = 128256,
+                                                 .ctx = 32768,
+                                                 .tied = true,
+                                                 .bias = W_BIAS_ATTN | W_BIAS_MLP};
 
 /* no_rope_layers holds 1 for layers that rotate. */
 static bool rotates(config *c, const meta *list, int32_t every, int32_t i)

@@ -65,6 +65,7 @@ enum {
     /* NAME.bias belongs to the weight, as `weights.bias` says of the class: */
     W_BIAS_QKV = 64,
     W_BIAS_OUT = 128, /* of attention */
+    W_BIAS_ATTN = W_BIAS_QKV | W_BIAS_OUT,
     W_BIAS_MLP = 256,
     W_BIAS_ROUTER = 1024,
     W_ROUTER = 2048, /* chooses experts: f32 in every mode */

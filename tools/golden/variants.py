@@ -187,4 +187,13 @@ FAMILIES = {
     # As the first LFM2 configs are spelled.
     "lfm2_first": ("lfm2", c(num_hidden_layers=3, layer_types=["conv", L4, "conv"], intermediate_size=192, block_multiple_of=32),
                    dict(block_ff_dim=192, intermediate_size=None, layer_types=None, full_attn_idxs=[1])),
+    # Fields that a class does not have, or reads without using them: nothing follows from them.
+    "mistral_foreign": ("mistral", c(head_dim=16, num_hidden_layers=2, sliding_window=9, attention_bias=True, mlp_bias=True,
+                                     rope_parameters=rope("default", partial_rotary_factor=0.5))),
+    "qwen3_moe_foreign": ("qwen3_moe", c(head_dim=16, num_hidden_layers=2, num_experts=8, num_experts_per_tok=3, moe_intermediate_size=24,
+                                         mlp_bias=True, routed_scaling_factor=2.5, n_group=4, topk_group=2)),
+    "gemma3_uncapped": ("gemma3_text", c(
+        hidden_size=60, num_attention_heads=5, num_key_value_heads=1, head_dim=16, num_hidden_layers=2, sliding_window=9, query_pre_attn_scalar=4,
+        layer_types=[S4, L4], attn_logit_softcapping=2.0, final_logit_softcapping=4.0,
+        rope_parameters={L4: rope("yarn", factor=4.0, original_max_position_embeddings=61, truncate=False), S4: rope("default")})),
 }

@@ -113,7 +113,10 @@ static const bad llama_cases[] = {
     {"\"rope_theta\":NaN", "rope_theta", "a finite number"},
     {"\"partial_rotary_factor\":0", "partial_rotary_factor", "1e-06 to 1"},
     {"\"partial_rotary_factor\":1.5", "partial_rotary_factor", "1e-06 to 1"},
-    {"\"partial_rotary_factor\":0.01", "head_dim", "a positive even number"},
+    {"\"partial_rotary_factor\":0.01", NULL, NULL}, /* heads rotate whole */
+    {ROPE("linear", ",\"factor\":2,\"partial_rotary_factor\":0.5"), "partial_rotary_factor",
+     "heads that rotate whole"},
+    {"\"head_dim\":7", "head_dim", "a positive even number"},
     {"\"rope_scaling\":\"yarn\"", "rope_scaling", "an object"},
     {"\"rope_scaling\":null", NULL, NULL},
     {"\"time_step_limit\":[0.0,Infinity]", NULL, NULL}, /* not this family's */
