@@ -96,13 +96,11 @@ static cairn_status gemma_open(model *m, config *c, cairn_diag *dg)
     if (!third && config_bool(c, "use_bidirectional_attention", false))
         config_fail(c, "use_bidirectional_attention", "true", "a causal model");
     /* MLX's files have no head, but those of Gemma 3 may, whatever the config says. */
-    const bool own = m->src->mlx && third && source_find(m->src, "lm_head.weight");
-    if (m->src->mlx) b.tied = true;
-    if (!b.tied)
-        config_fail(c, c->gguf ? "tensor output.weight" : "tie_word_embeddings",
-                    c->gguf ? "one" : "false", "embeddings that are the head too in this family");
+    if (m->src->mlx) b.tied = !(third && source_find(m->src, "lm_head.weight"));
+    if (c->gguf && !b.tied)
+        config_fail(c, "tensor output.weight", "one",
+                    "embeddings that are the head too in files of this family");
     TRY(c->status);
-    b.tied = !own;
     TRY(family_rope(m, &windowed, &g->rope_windowed, dg));
     TRY(decoder_bind(m, c, &b, &g->d, &full, norm_rows, third ? N_NORMS : N_NORMS - 2, dg));
     for (int32_t i = 0; i < b.s.n_layer; i++)

@@ -38,8 +38,8 @@ def scaling(r, kind, pairs):
                     original_max_position_embeddings=r.choice([16, 64]))
     if kind == "yarn":
         return dict(factor=r.choice([2.0, 4.0, 1.3, 16]), original_max_position_embeddings=r.choice([16, 32, 61])) | some(
-            r, beta_fast=r.choice([8.0, 32.0]), beta_slow=r.choice([1.0, 2.5]), truncate=r.random() < 0.5, attention_factor=r.choice([0.8, 1.25])) | (
-            dict(mscale=r.choice([0.5, 1.0]), mscale_all_dim=r.choice([0.7, 1.0])) if r.random() < 0.4 else {})
+            r, beta_fast=r.choice([8.0, 32.0]), beta_slow=r.choice([1.0, 2.5]), truncate=r.random() < 0.5) | some(
+            r, 0.4, attention_factor=r.choice([0.8, 1.25]), mscale=r.choice([0.5, 1.0]), mscale_all_dim=r.choice([0.7, 1.0]))
     if kind == "longrope":
         return dict(short_factor=[round(r.uniform(1, 3), 2) for _ in range(pairs)], long_factor=[round(r.uniform(1, 9), 2) for _ in range(pairs)],
                     original_max_position_embeddings=r.choice([16, 32, 63])) | some(r, factor=r.choice([2.0, 5.0]), attention_factor=1.3)
@@ -141,7 +141,7 @@ def qwen3_5(r): return hybrid(r, common(r, dim=[8, 16, 24, 32]))
 def qwen3_5_moe(r): return qwen3_5(r) | routed(r, "num_experts") | dict(shared_expert_intermediate_size=r.choice([24, 41]))
 
 
-def gemma(r): return roped(r, common(r, tied=False)) | bits(r, "attention_bias")
+def gemma(r): return roped(r, common(r)) | bits(r, "attention_bias")
 def gemma2(r): return windows(r, gemma(r)) | dict(query_pre_attn_scalar=r.choice([5, 16, 24.5, 100])) | some(
     r, attn_logit_softcapping=r.choice([None, 3.0, 20.0]), final_logit_softcapping=r.choice([None, 4.0, 10.0]))
 

@@ -5,8 +5,8 @@
 
 TEST is the built test_families.  Each shape of shapes.py becomes a golden in a temporary folder, its config.json spelled anew: fields that hold
 the class's default are left out, rotation is spelled as older files have it, each at random and only where the reference reads the same.
---fields instead changes one field at a time: each number, truth value and activation of the class, and fields that only other classes have;
-the reference may ignore it or not, cairn must do as it does, or refuse it by name.
+--fields instead changes one field at a time: each number, truth value and activation of the class, fields that only other classes have, and
+each left out; the reference may ignore it or not, cairn must do as it does, or refuse it by name.
 
 Result of each: ok; refused (an error that names a field of config.json); WRONG (other numbers, or an error about something else); or not a
 config (the reference itself refuses).  --keep DIR (build/shapes) holds those that are not ok, with what the test said.  Ends in 1 if any is WRONG.
@@ -24,7 +24,7 @@ bos_token_id eos_token_id num_hidden_layers residual_dropout resid_pdrop embd_pd
 output_hidden_states output_attentions is_encoder_decoder chunk_size_feed_forward use_mamba_kernels num_logits_to_keep""".split())
 
 
-def read(path, name):
+def read(path):
     """What the reference takes config.json for, but for how it was written."""
     with tempfile.TemporaryDirectory() as d:
         shutil.copy(path, d)
@@ -41,21 +41,35 @@ def older(cfg):
     return out | ({"rope_scaling": block} if block["type"] != "default" else {})
 
 
-def respell(r, d):
-    path = os.path.join(d, "config.json"); cfg = json.load(open(path)); law = read(path, d)
+def alias(cfg):
+    """Fields by other names that the class knows them by."""
+    known = {v: k for k, v in transformers.CONFIG_MAPPING[cfg["model_type"]].attribute_map.items()}
+    return {known.get(k, k): v for k, v in cfg.items()}
 
-    def kept(new):
-        with open(path, "w") as f: json.dump(new, f, indent=1)
-        try: same = read(path, d) == law
+
+class Spelling:
+    """The config.json of a folder, changed only where the reference reads the same."""
+    def __init__(self, d):
+        self.path = os.path.join(d, "config.json"); self.cfg = json.load(open(self.path)); self.law = read(self.path)
+
+    def offer(self, new):
+        with open(self.path, "w") as f: json.dump(new, f, indent=1)
+        try: same = read(self.path) == self.law
         except Exception: same = False
-        if not same:
-            with open(path, "w") as f: json.dump(cfg, f, indent=1)
-        return new if same else cfg
+        if same: self.cfg = new
+        else:
+            with open(self.path, "w") as f: json.dump(self.cfg, f, indent=1)
 
-    if r.random() < 0.3 and "rope_type" in (cfg.get("rope_parameters") or {}): cfg = kept(older(copy.deepcopy(cfg)))
-    if r.random() < 0.6:
-        for k in list(cfg):
-            if k not in ("model_type", "architectures", "dtype") and r.random() < 0.7: cfg = kept({a: b for a, b in cfg.items() if a != k})
+    def trim(self, r, p):
+        for k in list(self.cfg):
+            if k not in ("model_type", "architectures", "dtype") and r.random() < p: self.offer({a: b for a, b in self.cfg.items() if a != k})
+
+
+def respell(r, d):
+    s = Spelling(d)
+    if r.random() < 0.3 and "rope_type" in (s.cfg.get("rope_parameters") or {}): s.offer(older(copy.deepcopy(s.cfg)))
+    if r.random() < 0.3: s.offer(alias(s.cfg))
+    if r.random() < 0.6: s.trim(r, 0.7)
 
 
 def judge(test, root, name):
@@ -67,12 +81,12 @@ def judge(test, root, name):
     return ("refused" if p.returncode == 1 and why.startswith("config.json: ") else "WRONG"), why
 
 
-def run(a, name, model_type, cfg, seed, respell_by=None):
+def run(a, name, model_type, cfg, seed, spell=None):
     with tempfile.TemporaryDirectory(prefix="shapes-") as root:
         try: make_goldens.make(name, model_type, copy.deepcopy(cfg), root, seed, n_greedy=FEW, audit=False)
         except Exception as e: return "not a config", f"{type(e).__name__}: {str(e)[:200]}".replace("\n", " ")
         d = os.path.join(root, name)
-        if respell_by: respell(respell_by, d)
+        if spell: spell(d)
         got, why = judge(a.test, root, name)
         if got != "ok":
             to = os.path.join(a.keep, name); shutil.rmtree(to, ignore_errors=True); shutil.copytree(d, to)
@@ -86,7 +100,7 @@ def random_shapes(a, family):
         for attempt in range(10):
             seed = f"{family} {a.seed} {i} {attempt}"; r = random.Random(seed)
             name = f"{family}.{a.seed}-{i:03d}"
-            got = run(a, name, model_type, draw(r), a.seed * 1000 + i, r)
+            got = run(a, name, model_type, draw(r), a.seed * 1000 + i, lambda d: respell(r, d))
             if got[0] != "not a config": break
         yield name, *got
 
@@ -113,6 +127,18 @@ def foreign(model_type):
     return out
 
 
+# Defaults of published models' sizes: too large here.
+LARGE = {"vocab_size", "hidden_size", "num_hidden_layers", "vocab_size_per_layer_input", "linear_num_key_heads"}
+
+
+def by_default(model_type):
+    """The fields that a config may leave out, each left out once."""
+    for f in dataclasses.fields(transformers.CONFIG_MAPPING[model_type]):
+        v = f.default
+        if f.name in LARGE | UNREAD or isinstance(v, (str, type(None))) or not isinstance(v, (int, float)): continue
+        yield f.name, {f.name: v} | ({"num_attention_heads": 2 * v} if f.name == "num_key_value_heads" else {})
+
+
 def one_field(a, family):
     model_type = shapes.FAMILIES[family][0]
     base = next(c for mt, c, *_ in list(make_goldens.FAMILIES.values()) + list(a.variants.values()) if mt == model_type)
@@ -129,6 +155,9 @@ def one_field(a, family):
         done[f] = got
         yield name, got, f"{x}: {why}"
     yield f"{family}.foreign", *all_of_them
+    for f, more in by_default(model_type):
+        name = f"{family}.{f}-default"; got, why = run(a, name, model_type, base | more, 7, lambda d: Spelling(d).trim(random.Random(0), 1.0))
+        yield name, got, f"{more}: {why}"
 
 
 def main():

@@ -196,4 +196,6 @@ FAMILIES = {
         hidden_size=60, num_attention_heads=5, num_key_value_heads=1, head_dim=16, num_hidden_layers=2, sliding_window=9, query_pre_attn_scalar=4,
         layer_types=[S4, L4], attn_logit_softcapping=2.0, final_logit_softcapping=4.0,
         rope_parameters={L4: rope("yarn", factor=4.0, original_max_position_embeddings=61, truncate=False), S4: rope("default")})),
+    "gemma2_untied": ("gemma2", c(hidden_size=45, intermediate_size=51, vocab_size=301, num_attention_heads=5, num_key_value_heads=1, head_dim=10,
+                                  num_hidden_layers=3, sliding_window=2, query_pre_attn_scalar=5, attention_bias=True, tie_word_embeddings=False)),
 }

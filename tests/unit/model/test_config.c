@@ -176,7 +176,6 @@ static const bad gemma_cases[] = {
     {"\"query_pre_attn_scalar\":-1", "query_pre_attn_scalar", "0.001 to"},
     {"\"sliding_window\":0", "sliding_window", "from 1 to"},
     {"\"sliding_window_pattern\":0", "sliding_window_pattern", "from 1 to"},
-    {"\"tie_word_embeddings\":false", "tie_word_embeddings", "embeddings that are the head"},
     {"\"use_bidirectional_attention\":true", "use_bidirectional_attention", "a causal model"},
     {"\"hidden_activation\":\"silu\"", "hidden_activation", "gelu_pytorch_tanh or gelu_new"},
 };
