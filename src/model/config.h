@@ -96,8 +96,6 @@ base_config config_base(config *c, const config_defaults *d);
 /* Rotary parameters: HF rope_parameters (flat or by layer type), or rope_theta and rope_scaling; GGUF
    rope.*.  `kind` names the layer type for configs keyed by it ("full_attention"), or NULL. */
 rope_params config_rope(config *c, const base_config *b, const char *kind, double theta, arena *a);
-/* Whether the file says which share of a head rotates; GGUF files always do. */
-bool config_says_partial(config *c);
 
 /* The temperature that queries gain with their position: into the rotation of the queries. */
 void config_temper(config *c, const rope_params *p, rope_spec *q);

@@ -254,13 +254,6 @@ rope_params config_rope(config *c, const base_config *b, const char *kind, doubl
     return p;
 }
 
-bool config_says_partial(config *c)
-{
-    return c->gguf || config_has(c, "partial_rotary_factor", NULL) ||
-           config_has(c, "rope_parameters.partial_rotary_factor", NULL) ||
-           config_has(c, "rope_scaling.partial_rotary_factor", NULL);
-}
-
 void config_temper(config *c, const rope_params *p, rope_spec *q)
 {
     static const char key[] = "rope_parameters.llama_4_scaling_beta";

@@ -48,11 +48,19 @@ static const moe_defaults minimax_experts = {.score = ROUTE_SIGMOID,
                                              .normalise = true,
                                              .ffn_key = "intermediate_size"};
 
+static bool says_partial(config *c)
+{
+    return config_has(c, "partial_rotary_factor", NULL) ||
+           config_has(c, "rope_parameters.partial_rotary_factor", NULL) ||
+           config_has(c, "rope_scaling.partial_rotary_factor", NULL);
+}
+
 /* Published configs say rotary_dim, which yields to a partial_rotary_factor beside it. */
 static rope_params read_rope(config *c, const base_config *b, arena *a)
 {
     rope_params r = config_rope(c, b, NULL, 5000000.0, a);
-    if (!config_says_partial(c)) r.dim = config_int(c, "rotary_dim", NULL, 2, b->s.head_dim, r.dim);
+    if (!c->gguf && !says_partial(c))
+        r.dim = config_int(c, "rotary_dim", NULL, 2, b->s.head_dim, r.dim);
     return r;
 }
 

@@ -86,7 +86,6 @@ static const refusal cases[] = {
     {"phi3", "rope_type", "\"yarn\", \"factor\": 2", "rope_scaling.type: found \"yarn\""},
     {"phi3", "num_attention_heads", "2", "qkv_proj.weight: shape is [128, 64]; expected [192, 64]"},
     {"phi3", "intermediate_size", "64", "gate_up_proj.weight: shape is [256, 64]"},
-    {"phi3", "attention_bias", "true", "qkv_proj.bias is missing"},
     {"seed_oss", "attention_out_bias", "true", "self_attn.o_proj.bias is missing"},
     {"seed_oss", "attention_bias", "false", "model.layers.0.self_attn.k_proj.bias"},
     {"qwen3_5", "linear_num_value_heads", "3",

@@ -18,9 +18,9 @@ import transformers
 
 FEW = 2  # greedy steps: the logits of all positions are compared anyway
 ACTS = ["silu", "gelu", "gelu_pytorch_tanh", "relu", "relu2"]
-# Fields of training and of serving, and those that only rename or resize what weights.json states.
+# Fields of training and of serving.  Mamba-2's loader scales weights anew by rescale_prenorm_residual, which is for training.
 UNREAD = set("""initializer_range use_cache attention_dropout pretraining_tp output_router_logits router_aux_loss_coef vocab_size pad_token_id
-bos_token_id eos_token_id num_hidden_layers residual_dropout resid_pdrop embd_pdrop hidden_dropout router_jitter_noise return_dict
+bos_token_id eos_token_id num_hidden_layers residual_dropout resid_pdrop embd_pdrop hidden_dropout router_jitter_noise rescale_prenorm_residual return_dict
 output_hidden_states output_attentions is_encoder_decoder chunk_size_feed_forward use_mamba_kernels num_logits_to_keep""".split())
 
 
@@ -142,9 +142,9 @@ def by_default(model_type):
 def one_field(a, family):
     model_type = shapes.FAMILIES[family][0]
     base = next(c for mt, c, *_ in list(make_goldens.FAMILIES.values()) + list(a.variants.values()) if mt == model_type)
-    full = transformers.AutoConfig.for_model(model_type, **copy.deepcopy(base))
-    fields = [f.name for f in dataclasses.fields(type(full))]
-    trials = [(f, x) for f in sorted(set(fields) - UNREAD) for x in others(getattr(full, f, None), f)]
+    full = transformers.AutoConfig.for_model(model_type, **copy.deepcopy(base)).to_dict() | base
+    fields = {f.name for f in dataclasses.fields(transformers.CONFIG_MAPPING[model_type])}
+    trials = [(f, x) for f in sorted(fields - UNREAD) for x in others(full.get(f), f)]
     trials += [("rope_parameters", shapes.rope(random.Random(1), 16, [k], [0.5])) for k in set(shapes.KINDS)]
     strange = foreign(model_type); all_of_them = run(a, f"{family}.foreign", model_type, base | strange, 7)
     if all_of_them[0] != "ok": trials += list(strange.items())
