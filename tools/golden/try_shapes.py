@@ -73,7 +73,7 @@ def respell(r, d):
 
 
 def judge(test, root, name):
-    p = subprocess.run([test, "--root", root, name], capture_output=True, text=True); said = p.stdout + p.stderr
+    p = subprocess.run([test, "--root", root, name], capture_output=True, text=True, env=os.environ | {"TMPDIR": root}); said = p.stdout + p.stderr
     if p.returncode == 0: return "ok", ""
     lines = [l for l in said.splitlines() if l.strip() and not l.startswith("[=") and not re.search(r"\[ +(RUN|OK|FAILED|PASSED)|FAILED TEST", l)]
     why = next((l for l in lines if "worst error" not in l and "test_families.c" not in l), said[-300:])
