@@ -5,6 +5,7 @@
 #include "engine/think.h"
 
 #include "base/diag.h"
+#include "base/str.h"
 #include "text/reply.h"
 
 enum {

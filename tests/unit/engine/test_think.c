@@ -91,13 +91,11 @@ static void closes_a_thought(void **state)
 }
 
 /* The model has no row for the id that would close the thought. */
-static void leaves_what_it_cannot_close(void **state)
+static void refuses_what_it_cannot_close(void **state)
 {
     (void)state;
     think th;
-    assert_ok(start(&th, CLOSE, 2));
-    feed_id(&th, OPEN);
-    feed(&th, "abcdef");
+    assert_int_equal(start(&th, CLOSE, 2), CAIRN_E_ARG);
     think_deinit(&th);
     assert_ok(start(&th, VOCAB, -1));
     feed_id(&th, OPEN);
@@ -152,7 +150,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(closes_a_thought),
-        cmocka_unit_test(leaves_what_it_cannot_close),
+        cmocka_unit_test(refuses_what_it_cannot_close),
         cmocka_unit_test(feeds_without_allocating),
         cmocka_unit_test(without_memory),
     };
