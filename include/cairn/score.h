@@ -60,10 +60,32 @@ CAIRN_API void cairn_bench_opts_init(cairn_bench_opts *o);
 CAIRN_API CAIRN_MUST_USE cairn_status cairn_bench_run(cairn_model *m, const cairn_bench_opts *o,
                                                       double *prefill_tps, double *decode_tps,
                                                       cairn_diag *dg);
-/* Machine limits in the same run: memory read bandwidth in GB/s over at least 1 GiB, and the peak
-   of the integer dot product at this machine's best level, in 10^12 operations per second. */
-CAIRN_API CAIRN_MUST_USE cairn_status cairn_bench_machine(cairn_model *m, double *read_gbs,
-                                                          double *int8_tops, cairn_diag *dg);
+/* What the machine can do at most, on the model's threads and at its level of instructions. */
+typedef struct cairn_machine_limits {
+    uint32_t struct_size; /* set by cairn_machine_limits_init */
+    double read_gbs;      /* GB/s read from memory, over at least 1 GiB */
+    double int8_tops;  /* 10^12 operations a second of dots of bytes; a product and a sum are two */
+    double f32_tflops; /* 10^12 operations a second of fused multiply-adds of floats */
+} cairn_machine_limits;
+CAIRN_API void cairn_machine_limits_init(cairn_machine_limits *l);
+/* Measures them now. */
+CAIRN_API CAIRN_MUST_USE cairn_status cairn_bench_machine(cairn_model *m, cairn_machine_limits *out,
+                                                          cairn_diag *dg);
+
+/* What the ops of one kind, over the same weights of all layers, took in a phase, and what they had to do.
+   Bytes are those of weights as stored and of keys and values read; activations come from caches. */
+typedef struct cairn_op_cost {
+    const char *label; /* as "LINEAR ffn_gate+ffn_up Q4_K"; valid during the call */
+    bool decode;       /* of decoding; else of prefill */
+    int64_t n_runs;
+    double seconds, bytes, int_ops, float_ops;
+} cairn_op_cost;
+typedef void (*cairn_op_cost_fn)(void *ctx, const cairn_op_cost *c);
+/* One repeat of cairn_bench_run that looks at the clock between ops; `fn` gets every label once a phase, in
+   the order of the program, and last "(between ops)": the rest of the phase's time. */
+CAIRN_API CAIRN_MUST_USE cairn_status cairn_bench_ops(cairn_model *m, const cairn_bench_opts *o,
+                                                      cairn_op_cost_fn fn, void *ctx,
+                                                      cairn_diag *dg);
 
 #ifdef __cplusplus
 }

@@ -81,24 +81,47 @@ void cairn_bench_opts_init(cairn_bench_opts *o)
     *o = (cairn_bench_opts){.struct_size = sizeof *o, .n_prompt = 512, .n_decode = 128, .batch = 1};
 }
 
+/* Our own copy of the options, or the defaults. */
+static cairn_status bench_opts(const char *who, const cairn_bench_opts *o, cairn_bench_opts *own,
+                               cairn_diag *dg)
+{
+    cairn_bench_opts_init(own);
+    if (o && o->struct_size != sizeof *o) return bad_size(dg, who);
+    if (o) *own = *o;
+    return CAIRN_OK;
+}
+
 cairn_status cairn_bench_run(cairn_model *m, const cairn_bench_opts *o, double *prefill_tps,
                              double *decode_tps, cairn_diag *dg)
 {
     cairn_bench_opts own;
-    cairn_bench_opts_init(&own);
     TRY(check_model(m, dg));
-    if (o && o->struct_size != sizeof *o) return bad_size(dg, "cairn_bench_run");
-    if (o) own = *o;
+    TRY(bench_opts("cairn_bench_run", o, &own, dg));
     if (!prefill_tps || !decode_tps) return diag_set(dg, CAIRN_E_ARG, "no place for the speeds");
     return measure_speed(m->m, &own, prefill_tps, decode_tps, dg);
 }
 
-cairn_status cairn_bench_machine(cairn_model *m, double *read_gbs, double *int8_tops,
-                                 cairn_diag *dg)
+cairn_status cairn_bench_ops(cairn_model *m, const cairn_bench_opts *o, cairn_op_cost_fn fn,
+                             void *ctx, cairn_diag *dg)
+{
+    cairn_bench_opts own;
+    TRY(check_model(m, dg));
+    TRY(bench_opts("cairn_bench_ops", o, &own, dg));
+    if (!fn) return diag_set(dg, CAIRN_E_ARG, "nobody to tell the costs to");
+    return measure_ops(m->m, &own, fn, ctx, dg);
+}
+
+void cairn_machine_limits_init(cairn_machine_limits *l)
+{
+    *l = (cairn_machine_limits){.struct_size = sizeof *l};
+}
+
+cairn_status cairn_bench_machine(cairn_model *m, cairn_machine_limits *out, cairn_diag *dg)
 {
     TRY(check_model(m, dg));
-    if (!read_gbs || !int8_tops) return diag_set(dg, CAIRN_E_ARG, "no place for the limits");
-    const cairn_status st = m->m->be->measure(m->m->dev, read_gbs, int8_tops);
+    if (!out) return diag_set(dg, CAIRN_E_ARG, "no place for the limits");
+    if (out->struct_size != sizeof *out) return bad_size(dg, "cairn_bench_machine");
+    const cairn_status st = m->m->be->measure(m->m->dev, out);
     if (st != CAIRN_OK) return diag_set(dg, st, "the machine's limits could not be measured");
     return CAIRN_OK;
 }

@@ -9,13 +9,14 @@
 #include "base/num.h"
 #include "base/rng.h"
 #include "base/str.h"
+#include "cli/bench_ops.h"
 #include "cli/cli.h"
 
 enum { MAX_REPEATS = 100 };
 
 typedef struct bench_result {
     double prefill[MAX_REPEATS], decode[MAX_REPEATS];
-    double read_gbs[MAX_REPEATS], tops[MAX_REPEATS];
+    double read_gbs[MAX_REPEATS], tops[MAX_REPEATS], flops[MAX_REPEATS];
     int32_t n;
     uint64_t peak_rss; /* after the first repeat, before the limits take memory of their own */
 } bench_result;
@@ -39,6 +40,8 @@ static cairn_status run_repeats(cairn_model *m, const cairn_bench_opts *o, int32
                                 bench_result *r, cairn_diag *dg)
 {
     double warm[2];
+    cairn_machine_limits max;
+    cairn_machine_limits_init(&max);
     cairn_bench_opts w = *o;
     w.n_prompt = min_i32(o->n_prompt, 32);
     w.n_decode = min_i32(o->n_decode, 4);
@@ -47,14 +50,17 @@ static cairn_status run_repeats(cairn_model *m, const cairn_bench_opts *o, int32
     for (r->n = 0; r->n < n; r->n++) {
         TRY(cairn_bench_run(m, o, &r->prefill[r->n], &r->decode[r->n], dg));
         if (r->n == 0) r->peak_rss = machine_peak_rss();
-        TRY(cairn_bench_machine(m, &r->read_gbs[r->n], &r->tops[r->n], dg));
+        TRY(cairn_bench_machine(m, &max, dg));
+        r->read_gbs[r->n] = max.read_gbs;
+        r->tops[r->n] = max.int8_tops;
+        r->flops[r->n] = max.f32_tflops;
     }
     return CAIRN_OK;
 }
 
 /* What the figures mean beside the limits of the machine. */
 typedef struct shares {
-    double prefill, decode, read_gbs, tops, share_decode, share_prefill;
+    double prefill, decode, read_gbs, tops, flops, share_decode, share_prefill;
 } shares;
 
 static shares share_of(const bench_result *r, const cairn_model_info *i, const cairn_bench_opts *o)
@@ -63,6 +69,7 @@ static shares share_of(const bench_result *r, const cairn_model_info *i, const c
                 median(r->decode, r->n),
                 median(r->read_gbs, r->n),
                 median(r->tops, r->n),
+                median(r->flops, r->n),
                 0,
                 0};
     double dec[MAX_REPEATS] = {0}, pre[MAX_REPEATS] = {0};
@@ -87,7 +94,8 @@ static void json_list(json_writer *w, const char *key, const double *x, int32_t 
     json_w_end_arr(w);
 }
 
-static void print_json(const bench_result *r, const shares *s, const cairn_model_info *i, buf *b)
+static void print_json(const bench_result *r, const shares *s, const cairn_model_info *i,
+                       const bench_ops *ops, buf *b)
 {
     json_writer w = json_write(b);
     json_w_obj(&w);
@@ -101,15 +109,18 @@ static void print_json(const bench_result *r, const shares *s, const cairn_model
     json_list(&w, "decode_runs", r->decode, r->n);
     json_w_knum(&w, "read_bandwidth_gbs", s->read_gbs);
     json_w_knum(&w, "int8_dot_tops", s->tops);
+    json_w_knum(&w, "f32_fma_tflops", s->flops);
     json_w_knum(&w, "decode_share_of_bandwidth", s->share_decode);
     json_w_knum(&w, "prefill_share_of_peak", s->share_prefill);
     json_w_kint(&w, "peak_rss_bytes", (int64_t)r->peak_rss);
     json_w_knum(&w, "load_seconds", i->load_seconds);
+    if (ops) bench_ops_json(ops, &w);
     json_w_end_obj(&w);
     buf_byte(b, '\n');
 }
 
-static void print_text(const bench_result *r, const shares *s, const cairn_model_info *i, buf *b)
+static void print_text(const bench_result *r, const shares *s, const cairn_model_info *i,
+                       const bench_ops *ops, buf *b)
 {
     buf_printf(b, "%s  %d threads  %s  load %.3f s  peak RSS %.0f MB\n", i->name, (int)i->n_threads,
                i->isa, i->load_seconds, (double)r->peak_rss / 1e6);
@@ -121,12 +132,13 @@ static void print_text(const bench_result *r, const shares *s, const cairn_model
                100 * s->share_prefill);
     buf_printf(b, "  median decode  %9.2f t/s = %4.1f%% of the read bandwidth\n", s->decode,
                100 * s->share_decode);
+    if (ops) bench_ops_text(ops, b);
 }
 
 int cmd_bench(const command *c, int argc, char **argv)
 {
     int64_t n_prompt = 512, n_decode = 128, depth = 0, batch = 1, threads = 0, repeats = 5;
-    bool json = false;
+    bool json = false, by_op = false;
     const flag table[] = {
         {"--prompt-tokens", "-p", FLAG_INT, &n_prompt, "N: tokens of prefill (512)", 0,
          CAIRN_MAX_CTX, NULL},
@@ -137,6 +149,7 @@ int cmd_bench(const command *c, int argc, char **argv)
          NULL},
         {"--threads", "-t", FLAG_INT, &threads, "N: threads", 1, CAIRN_MAX_THREADS, NULL},
         {"--repeats", "-r", FLAG_INT, &repeats, "N: repeats (5)", 1, MAX_REPEATS, NULL},
+        {"--ops", NULL, FLAG_BOOL, &by_op, "where the time goes, op by op", 0, 0, NULL},
         {"--json", NULL, FLAG_BOOL, &json, "one JSON object", 0, 0, NULL},
     };
     cli_words words;
@@ -153,6 +166,7 @@ int cmd_bench(const command *c, int argc, char **argv)
     cairn_model_opts o;
     cairn_bench_opts bo;
     bench_result r = {0};
+    bench_ops *ops = NULL;
     buf b;
     buf_init(&b, MEM_MISC);
     cairn_model_opts_init(&o);
@@ -168,12 +182,14 @@ int cmd_bench(const command *c, int argc, char **argv)
     TRY_GOTO(run_repeats(m, &bo, (int32_t)repeats, &r, &dg), out);
     cairn_model_get_info(m, &info);
     const shares s = share_of(&r, &info, &bo);
-    if (json)
-        print_json(&r, &s, &info, &b);
-    else
-        print_text(&r, &s, &info, &b);
+    if (by_op) {
+        const cairn_machine_limits max = {sizeof max, s.read_gbs, s.tops, s.flops};
+        TRY_GOTO(bench_ops_run(m, &bo, &max, &ops, &dg), out);
+    }
+    (json ? print_json : print_text)(&r, &s, &info, ops, &b);
     st = cli_print(&b, &dg);
 out:
+    bench_ops_free(ops);
     buf_deinit(&b);
     cairn_model_close(m);
     return st == CAIRN_OK ? EXIT_OK : cli_failed(&dg);

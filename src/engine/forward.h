@@ -24,5 +24,8 @@ cairn_status numerics_check(const model *m, const int32_t *ids, size_t n, int32_
 /* As cairn_bench_run. */
 cairn_status measure_speed(const model *m, const cairn_bench_opts *o, double *prefill_tps,
                            double *decode_tps, cairn_diag *dg);
+/* As cairn_bench_ops. */
+cairn_status measure_ops(const model *m, const cairn_bench_opts *o, cairn_op_cost_fn fn, void *ctx,
+                         cairn_diag *dg);
 
 #endif

@@ -219,6 +219,21 @@ void step_run(const model *m, exec *x, const step *s)
     leave_device(m);
 }
 
+const prog *stepper_prog(const stepper *s)
+{
+    return &s->prog;
+}
+
+const step *stepper_step(const stepper *s)
+{
+    return &s->step;
+}
+
+void stepper_time_ops(stepper *s, uint64_t *ns)
+{
+    for (int32_t i = 0; i < s->n_bucket; i++) s->m->be->time_ops(s->bucket[i].exec, ns);
+}
+
 void stepper_busy(stepper *s, bool on)
 {
     take_device(s->m);

@@ -45,6 +45,10 @@ int32_t stepper_add(stepper *s, seq_id q, const int32_t *ids, int32_t n, int32_t
 void stepper_run(stepper *s);
 /* The same for a program that needs no cache. */
 void step_run(const model *m, exec *x, const step *s);
+/* For those who measure: the program, the step that ran last, and backend.time_ops of every program. */
+const prog *stepper_prog(const stepper *s);
+const step *stepper_step(const stepper *s);
+void stepper_time_ops(stepper *s, uint64_t *ns);
 void stepper_busy(stepper *s, bool on); /* hint: steps follow closely */
 /* [vocab], or [hidden], of the i-th wanted row, in the order of the adds; the caller may change them; valid until
    the next run. */

@@ -3,6 +3,7 @@
 #define TENSOR_BACKEND_H
 
 #include "cairn/model.h"
+#include "cairn/score.h"
 #include "tensor/batch.h"
 #include "tensor/plan.h"
 #include "tensor/weight.h"
@@ -34,8 +35,12 @@ typedef struct backend {
     const char *(*isa)(const dev *d);
     int32_t (*threads)(const dev *d);
     void (*limit_threads)(dev *d, int32_t n); /* between runs; 0: all */
-    /* Machine limits measured now: GB/s read over at least 1 GiB; int8 dot in 10^12 op/s. */
-    cairn_status (*measure)(dev *d, double *read_gbs, double *int8_tops);
+    /* Machine limits measured now. */
+    cairn_status (*measure)(dev *d, cairn_machine_limits *out);
+    /* From the next run on, adds the nanoseconds of op i of the program to ns[i]; NULL: no longer. */
+    void (*time_ops)(exec *x, uint64_t *ns);
+    /* Products of w are dots of small integers; else of floats. */
+    bool (*integer)(const dev *d, const weight *w);
     void (*busy)(dev *d, bool on); /* hint: steps follow closely (threads spin) */
 } backend;
 

@@ -1,4 +1,5 @@
 """Every flag that takes a number, at and beyond its edges: wrong usage is status 2 and one line."""
+import json
 import os
 import re
 import signal
@@ -105,3 +106,16 @@ def test_serve_warns_of_a_model_that_cannot_chat(tmp_path):
         p.send_signal(signal.SIGTERM)
         assert "cairn: no_%s model=" % missing in p.communicate(timeout=20)[1] and p.returncode == 0
         (tmp_path / "tokenizer.json").unlink(missing_ok=True)
+
+
+def test_bench_op_by_op(model):
+    r = run("bench", model, "-p", 4, "-n", 2, "-r", 1, "-t", 1, "--ops", "--json")
+    assert r.code == 0, r.err
+    ops = json.loads(r.out)["ops"]
+    for phase in "prefill", "decode":
+        mine = [o for o in ops if o["phase"] == phase]
+        assert {o["op"].split()[0] for o in mine} >= {"LINEAR", "ATTEND", "RMS_NORM", "(between"}
+        lost = [o["seconds"] - o["limit_seconds"] for o in mine]
+        assert lost == sorted(lost, reverse=True)
+        products = [o for o in mine if o["op"].startswith("LINEAR")]
+        assert all(o["limit_seconds"] > 0 and o["int_ops"] + o["float_ops"] > 0 for o in products)

@@ -38,6 +38,7 @@ def commands(m):
     yield ["detokenize", m, "-f", m + "/ids.json"]
     yield ["render", "--template", m + "/t.jinja", "--messages", m + "/messages.json"]
     yield ["bench", m, "-p", 4, "-n", 2, "-r", 1, "-t", 1]
+    yield ["bench", m, "-p", 4, "-n", 2, "-r", 1, "-t", 1, "--ops"]
     yield ["embed", m, "-f", m + "/text", "-t", 1]
     yield ["score", m, "-f", m + "/text", "-t", 1]
     yield ["check-numerics", m, "--ids", m + "/ids.json", "-t", 1]

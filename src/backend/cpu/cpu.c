@@ -2,6 +2,7 @@
    their own files; weights are adopted by repack.c.  A run allocates nothing: compile sized the
    scratch for the plan's most rows and for max_ctx. */
 #include "backend/cpu/cpu_priv.h"
+#include "backend/cpu/tiles.h"
 #include "base/diag.h"
 #include "base/machine.h"
 #include "base/num.h"
@@ -119,6 +120,11 @@ static void cpu_limit_threads(dev *d, int32_t n)
     workers_limit(d->pool, n > 0 && n < all ? n : all);
 }
 
+static bool cpu_integer(const dev *d, const weight *w)
+{
+    return tiles_act_group(d, w) > 0;
+}
+
 static void cpu_busy(dev *d, bool on)
 {
     if (on)
@@ -141,4 +147,6 @@ const backend backend_cpu = {.name = "cpu",
                              .threads = cpu_threads,
                              .limit_threads = cpu_limit_threads,
                              .measure = cpu_measure,
+                             .time_ops = cpu_time_ops,
+                             .integer = cpu_integer,
                              .busy = cpu_busy};

@@ -33,12 +33,20 @@ static void read_task(void *ctx, int32_t i_task, int32_t i_thread)
     atomic_add(&j->sink, (int64_t)(sum & 0xff)); /* the sum is used, so the reads stay */
 }
 
-static void peak_task(void *ctx, int32_t i_task, int32_t i_thread)
+static void dot_task(void *ctx, int32_t i_task, int32_t i_thread)
 {
     measure_job *j = ctx;
     (void)i_task;
     (void)i_thread;
     atomic_add(&j->ops, (int64_t)j->k->peak_dot(PEAK_ROUNDS));
+}
+
+static void fma_task(void *ctx, int32_t i_task, int32_t i_thread)
+{
+    measure_job *j = ctx;
+    (void)i_task;
+    (void)i_thread;
+    atomic_add(&j->ops, (int64_t)j->k->peak_fma(PEAK_ROUNDS));
 }
 
 /* Seconds of the fastest of some passes. */
@@ -56,15 +64,23 @@ static double fastest(dev *d, int32_t passes, int32_t n_tasks, worker_fn fn, mea
     return best;
 }
 
-cairn_status cpu_measure(dev *d, double *read_gbs, double *int8_tops)
+/* 10^12 operations a second of a task that counts them. */
+static double peak(dev *d, worker_fn fn)
+{
+    measure_job j = {.k = &d->k.lin};
+    const double s = fastest(d, PEAK_PASSES, PEAK_TASKS, fn, &j);
+    return (double)atomic_get(&j.ops) / PEAK_PASSES / s / 1e12;
+}
+
+cairn_status cpu_measure(dev *d, cairn_machine_limits *out)
 {
     const size_t size = (size_t)READ_CHUNK * READ_CHUNKS;
     measure_job j = {.k = &d->k.lin, .mem = mem_map(size, MEM_SCRATCH)};
     if (!j.mem) return CAIRN_E_NOMEM;
     workers_run(d->pool, READ_CHUNKS, touch_task, &j);
-    *read_gbs = (double)size / fastest(d, READ_PASSES, READ_CHUNKS, read_task, &j) / 1e9;
+    out->read_gbs = (double)size / fastest(d, READ_PASSES, READ_CHUNKS, read_task, &j) / 1e9;
     mem_unmap(j.mem, size, MEM_SCRATCH);
-    double s = fastest(d, PEAK_PASSES, PEAK_TASKS, peak_task, &j);
-    *int8_tops = (double)atomic_get(&j.ops) / PEAK_PASSES / s / 1e12;
+    out->int8_tops = peak(d, dot_task);
+    out->f32_tflops = peak(d, fma_task);
     return CAIRN_OK;
 }

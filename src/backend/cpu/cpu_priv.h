@@ -29,6 +29,7 @@ struct exec {
     size_t thread_size;
     float *rope; /* cosines and sines of the step's rows: cpu_rope_tables */
     size_t rope_size;
+    uint64_t *op_ns; /* of each op, or NULL: nobody asks */
 };
 
 /* One run in progress. */
@@ -131,9 +132,10 @@ cpu_need cpu_linear_need(const dev *d, const op *o, int32_t max_rows);
 cpu_need cpu_attend_need(const dev *d, const plan *pl, const op *o, int32_t max_ctx);
 cpu_need cpu_pick_need(const dev *d, const op *o, int32_t max_rows, int32_t max_ctx);
 
-/* cpu_run.c, cpu_measure.c: backend.run and backend.measure. */
+/* cpu_run.c, cpu_measure.c: backend.run, time_ops and measure. */
 void cpu_run_step(exec *x, const step *s);
-cairn_status cpu_measure(dev *d, double *read_gbs, double *int8_tops);
+void cpu_time_ops(exec *x, uint64_t *ns);
+cairn_status cpu_measure(dev *d, cairn_machine_limits *out);
 
 /* repack.c: backend.adopt and release for one weight. */
 cairn_status cpu_weight_adopt(dev *d, weight *w, cairn_diag *dg);

@@ -1,6 +1,7 @@
 /* Walks a program's ops over one step.  Owns how elementwise work is cut into tasks; what an op
    computes is in its own file.  How work is cut never changes a bit. */
 #include "backend/cpu/cpu_priv.h"
+#include "base/clock.h"
 #include "base/num.h"
 
 typedef struct span_job {
@@ -77,10 +78,30 @@ static const cpu_op_fn run_op[OP_COUNT] = {
 #undef CPU_OP
 };
 
+static void run_timed(cpu_run *r, const prog *p)
+{
+    uint64_t before = clock_ns();
+    for (int32_t i = 0; i < p->n_op; i++) {
+        run_op[p->op[i].kind](r, &p->op[i]);
+        const uint64_t now = clock_ns();
+        r->x->op_ns[i] += now - before;
+        before = now;
+    }
+}
+
 void cpu_run_step(exec *x, const step *s)
 {
     const prog *p = x->pl->p;
     cpu_run r = {x, s};
     cpu_rope_tables(&r);
+    if (x->op_ns) {
+        run_timed(&r, p);
+        return;
+    }
     for (int32_t i = 0; i < p->n_op; i++) run_op[p->op[i].kind](&r, &p->op[i]);
+}
+
+void cpu_time_ops(exec *x, uint64_t *ns)
+{
+    x->op_ns = ns;
 }

@@ -26,6 +26,7 @@ struct exec {
     dev *d;
     const plan *pl;
     int32_t vocab, max_ctx;
+    uint64_t *op_ns;
 };
 
 static uint64_t mix(uint64_t a, uint64_t b)
@@ -73,7 +74,7 @@ static cairn_status sim_compile(dev *d, const plan *pl, int32_t max_ctx, exec **
 {
     exec *x = mem_calloc(1, sizeof *x, MEM_SCRATCH);
     if (!x) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a program");
-    *x = (exec){d, pl, pl->p->value[pl->p->logits].cols, max_ctx};
+    *x = (exec){d, pl, pl->p->value[pl->p->logits].cols, max_ctx, NULL};
     *out = x;
     return CAIRN_OK;
 }
@@ -172,6 +173,7 @@ static void sim_run(exec *x, const step *s)
             if (x->d->flaw == SIM_NAN && pos % 5 == 0) logits[pos % x->vocab] = NAN;
         }
     }
+    for (int32_t i = 0; x->op_ns && i < x->pl->p->n_op; i++) x->op_ns[i] += 1000;
     x->d->now_ns += 1000000 + (uint64_t)s->n_rows * 100000;
 }
 
@@ -191,11 +193,23 @@ static void sim_limit_threads(dev *d, int32_t n)
     d->limit = n;
 }
 
-static cairn_status sim_measure(dev *d, double *read_gbs, double *int8_tops)
+static cairn_status sim_measure(dev *d, cairn_machine_limits *out)
 {
     (void)d;
-    *read_gbs = *int8_tops = 1.0;
+    out->read_gbs = out->int8_tops = out->f32_tflops = 1.0;
     return CAIRN_OK;
+}
+
+static void sim_time_ops(exec *x, uint64_t *ns)
+{
+    x->op_ns = ns;
+}
+
+static bool sim_integer(const dev *d, const weight *w)
+{
+    (void)d;
+    (void)w;
+    return false;
 }
 
 static void sim_busy(dev *d, bool on)
@@ -239,5 +253,7 @@ const backend backend_sim = {
     .threads = sim_threads,
     .limit_threads = sim_limit_threads,
     .measure = sim_measure,
+    .time_ops = sim_time_ops,
+    .integer = sim_integer,
     .busy = sim_busy,
 };

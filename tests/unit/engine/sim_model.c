@@ -37,15 +37,20 @@ void sim_model_open(sim_model *s, uint64_t seed, sim_flaw flaw)
     static const float freq[2] = {1, 0.5f};
     static source src = {.path = "sim"};
     const dev_opts o = {0};
-    *s = (sim_model){.m = {.be = &backend_sim,
-                           .src = &src,
-                           .family = &fake,
-                           .impl = s,
-                           .shape = {4, SIM_HIDDEN, 1, 1, SIM_HIDDEN, SIM_VOCAB, SIM_CTX},
-                           .cache = {4, layers}},
-                     .table = {.rows = SIM_VOCAB, .cols = SIM_HIDDEN, .gather = true},
-                     .head = {.rows = SIM_VOCAB, .cols = SIM_HIDDEN, .matmul = true},
-                     .rope = {.n_freq = 2, .inv_freq = freq, .inv_freq_long = freq, .mscale = 1}};
+    *s = (sim_model){
+        .m = {.be = &backend_sim,
+              .src = &src,
+              .family = &fake,
+              .impl = s,
+              .shape = {4, SIM_HIDDEN, 1, 1, SIM_HIDDEN, SIM_VOCAB, SIM_CTX},
+              .cache = {4, layers}},
+        .table = {.name = "table.weight", .rows = SIM_VOCAB, .cols = SIM_HIDDEN, .gather = true},
+        .head = {.name = "x.12.head.weight",
+                 .rows = SIM_VOCAB,
+                 .cols = SIM_HIDDEN,
+                 .size = 4000,
+                 .matmul = true},
+        .rope = {.n_freq = 2, .inv_freq = freq, .inv_freq_long = freq, .mscale = 1}};
     assert_ok(backend_sim.open(&o, &s->m.dev, NULL));
     sim_set(s->m.dev, seed, flaw);
     mutex_init(&s->running);

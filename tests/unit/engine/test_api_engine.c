@@ -132,7 +132,7 @@ static void bad_arguments(void **state)
     assert_says(&dg, "not initialised");
     assert_int_equal(cairn_bench_run(&m, &bo, &a, &b, &dg), CAIRN_E_ARG);
     assert_int_equal(cairn_bench_run(NULL, NULL, &a, &b, &dg), CAIRN_E_ARG);
-    assert_int_equal(cairn_bench_machine(&m, NULL, &b, &dg), CAIRN_E_ARG);
+    assert_int_equal(cairn_bench_machine(&m, NULL, &dg), CAIRN_E_ARG);
     assert_int_equal(cairn_check_numerics(&m, ids, 50, 1, NULL, NULL, NULL, &dg), CAIRN_E_ARG);
     dev *d = sim.m.dev;
     sim.m.dev = NULL;

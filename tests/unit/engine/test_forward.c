@@ -3,6 +3,7 @@
 
 #include "cache/cache.h"
 #include "engine/guard.h"
+#include "engine/step.h"
 #include "sim_model.h"
 
 enum { N = 300 };
@@ -158,6 +159,79 @@ static void speed(void **state)
     sim_model_close(&sim);
 }
 
+typedef struct told {
+    int32_t attends;
+    int64_t head_runs[2];
+    double head_bytes, head_ops, attend_bytes[2], attend_ops[2], seconds;
+} told;
+
+static void listen(void *ctx, const cairn_op_cost *c)
+{
+    told *t = ctx;
+    t->seconds += c->seconds;
+    if (strcmp(c->label, "LINEAR head F32") == 0) {
+        t->head_bytes += c->bytes;
+        t->head_ops += c->float_ops;
+        t->head_runs[c->decode] = c->n_runs;
+    } else if (strcmp(c->label, "ATTEND") == 0) {
+        t->attend_bytes[c->decode] = c->bytes;
+        t->attend_ops[c->decode] = c->float_ops;
+        t->attends++;
+    } else if (c->n_runs == 0) {
+        assert_string_equal(c->label, "(between ops)");
+    }
+}
+
+/* Bytes and operations of attention, position by position: keys and values of 4 numbers in f16, one head;
+   two of four layers see SIM_WINDOW positions. */
+static void attend_costs(int32_t from, int32_t n, int32_t chunk, double *bytes, double *ops)
+{
+    for (int32_t layer = 0; layer < 4; layer++) {
+        const int32_t window = layer == 1 || layer == 2 ? SIM_WINDOW : SIM_CTX;
+        for (int32_t at = 0; at < n; at += chunk) {
+            const int32_t rows = n - at < chunk ? n - at : chunk;
+            bool met[SIM_CTX] = {false};
+            for (int32_t p = from + at; p < from + at + rows; p++)
+                for (int32_t k = 0; k <= p; k++)
+                    if (k + window > p) {
+                        *ops += 2 * (4 + 4);
+                        if (!met[k]) *bytes += (4 + 4) * 2;
+                        met[k] = true;
+                    }
+        }
+    }
+}
+
+static void costs_of_ops(void **state)
+{
+    (void)state;
+    open_sim(6, SIM_SOUND);
+    const cairn_bench_opts o = {sizeof o, 700, 5, 33, 3};
+    told t = {0};
+    double bytes[2] = {0}, ops[2] = {0};
+    cairn_diag dg;
+    assert_ok(measure_ops(&sim.m, &o, listen, &t, NULL));
+    assert_int_equal(t.attends, 2);
+    assert_int_equal(t.head_runs[0], 3 * 2); /* 700 rows: two steps a sequence */
+    assert_int_equal(t.head_runs[1], 5);
+    assert_true(t.head_bytes == 4000.0 * (3 + 5)); /* once a step that wants logits */
+    assert_true(t.head_ops == 2.0 * SIM_VOCAB * SIM_HIDDEN * (3 + 3 * 5));
+    attend_costs(33, 700, STEP_ROWS, &bytes[0], &ops[0]);
+    attend_costs(33, 5, 1, &bytes[1], &ops[1]);
+    for (int i = 0; i < 2; i++) {
+        assert_true(t.attend_bytes[i] == 3 * bytes[i]);
+        assert_true(t.attend_ops[i] == 3 * ops[i]);
+    }
+    assert_true(t.seconds > 0);
+    told none = {0};
+    assert_ok(measure_ops(&sim.m, &(cairn_bench_opts){sizeof o, 4, 0, 0, 1}, listen, &none, NULL));
+    assert_true(none.attend_ops[1] == 0 && none.attend_ops[0] > 0);
+    const cairn_bench_opts bad = {sizeof bad, 4, 4, 0, 0};
+    assert_int_equal(measure_ops(&sim.m, &bad, listen, &none, &dg), CAIRN_E_ARG);
+    assert_says(&dg, "batch of 0");
+    sim_model_close(&sim);
+}
+
 /* Contexts and budgets by hand: all layers full cost 2·64·8·2·2 bytes a block and so on; the largest
    context is exact to the position. */
 static void guard(void **state)
@@ -196,7 +270,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(score),    cmocka_unit_test(hidden), cmocka_unit_test(bad_arguments),
-        cmocka_unit_test(numerics), cmocka_unit_test(speed),  cmocka_unit_test(guard),
+        cmocka_unit_test(numerics), cmocka_unit_test(speed),  cmocka_unit_test(costs_of_ops),
+        cmocka_unit_test(guard),
     };
     return cmocka_run_group_tests_name("forward", tests, NULL, NULL);
 }

@@ -126,9 +126,10 @@ typedef struct kern_linear {
     kern_dense_fn *dense_f32, *dense_f16, *dense_bf16;
     /* Limits of the machine.  read_sum reads n bytes (a multiple of 4096) once and answers a checksum.
        peak_dot runs the level's best int8 multiply-add on registers alone and answers how many
-       operations, products and sums, these rounds were. */
+       operations, products and sums, these rounds were; peak_fma does so for floats. */
     uint64_t (*read_sum)(const void *p, size_t n);
     uint64_t (*peak_dot)(uint64_t rounds);
+    uint64_t (*peak_fma)(uint64_t rounds);
 } kern_linear;
 
 /* Rising levels: each overrides what it does better. */

@@ -78,6 +78,18 @@ static uint64_t peak_dot(uint64_t rounds)
     return rounds * N * 2;
 }
 
+static uint64_t peak_fma(uint64_t rounds)
+{
+    enum { N = 16 };
+    static volatile float sink;
+    float s[N] = {0};
+    for (uint64_t r = 0; r < rounds; r++)
+        for (int32_t i = 0; i < N; i++) s[i] = fmaf(s[i], 0.5F, 1);
+    for (int32_t i = 0; i < N; i++) sink = s[i];
+    (void)sink;
+    return rounds * N * 2;
+}
+
 void kern_linear_ref(kern_linear *k)
 {
     *k = (kern_linear){
@@ -100,5 +112,6 @@ void kern_linear_ref(kern_linear *k)
         .dense_bf16 = ref_dense_bf16,
         .read_sum = read_sum,
         .peak_dot = peak_dot,
+        .peak_fma = peak_fma,
     };
 }
