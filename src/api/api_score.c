@@ -121,7 +121,11 @@ cairn_status cairn_bench_machine(cairn_model *m, cairn_machine_limits *out, cair
     TRY(check_model(m, dg));
     if (!out) return diag_set(dg, CAIRN_E_ARG, "no place for the limits");
     if (out->struct_size != sizeof *out) return bad_size(dg, "cairn_bench_machine");
-    const cairn_status st = m->m->be->measure(m->m->dev, out);
+    dev_limits l;
+    const cairn_status st = m->m->be->measure(m->m->dev, &l);
     if (st != CAIRN_OK) return diag_set(dg, st, "the machine's limits could not be measured");
+    out->read_gbs = l.read_gbs;
+    out->int8_tops = l.int8_tops;
+    out->f32_tflops = l.f32_tflops;
     return CAIRN_OK;
 }

@@ -3,7 +3,6 @@
 #define TENSOR_BACKEND_H
 
 #include "cairn/model.h"
-#include "cairn/score.h"
 #include "tensor/batch.h"
 #include "tensor/plan.h"
 #include "tensor/weight.h"
@@ -16,6 +15,12 @@ typedef struct dev_opts {
     int32_t n_threads; /* 0: all cores of the process */
     const char *isa;   /* highest kernel level; NULL: the machine's */
 } dev_opts;
+
+/* What a device can do at most: 10^9 bytes read a second, over at least 1 GiB; 10^12 operations a second of
+   dots of bytes, and of multiply-adds of floats. */
+typedef struct dev_limits {
+    double read_gbs, int8_tops, f32_tflops;
+} dev_limits;
 
 typedef struct backend {
     const char *name;
@@ -35,8 +40,7 @@ typedef struct backend {
     const char *(*isa)(const dev *d);
     int32_t (*threads)(const dev *d);
     void (*limit_threads)(dev *d, int32_t n); /* between runs; 0: all */
-    /* Machine limits measured now. */
-    cairn_status (*measure)(dev *d, cairn_machine_limits *out);
+    cairn_status (*measure)(dev *d, dev_limits *out);
     /* From the next run on, adds the nanoseconds of op i of the program to ns[i]; NULL: no longer. */
     void (*time_ops)(exec *x, uint64_t *ns);
     /* Products of w are dots of small integers; else of floats. */

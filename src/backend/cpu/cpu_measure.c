@@ -72,7 +72,7 @@ static double peak(dev *d, worker_fn fn)
     return (double)atomic_get(&j.ops) / PEAK_PASSES / s / 1e12;
 }
 
-cairn_status cpu_measure(dev *d, cairn_machine_limits *out)
+cairn_status cpu_measure(dev *d, dev_limits *out)
 {
     const size_t size = (size_t)READ_CHUNK * READ_CHUNKS;
     measure_job j = {.k = &d->k.lin, .mem = mem_map(size, MEM_SCRATCH)};

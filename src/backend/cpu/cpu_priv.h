@@ -135,7 +135,7 @@ cpu_need cpu_pick_need(const dev *d, const op *o, int32_t max_rows, int32_t max_
 /* cpu_run.c, cpu_measure.c: backend.run, time_ops and measure. */
 void cpu_run_step(exec *x, const step *s);
 void cpu_time_ops(exec *x, uint64_t *ns);
-cairn_status cpu_measure(dev *d, cairn_machine_limits *out);
+cairn_status cpu_measure(dev *d, dev_limits *out);
 
 /* repack.c: backend.adopt and release for one weight. */
 cairn_status cpu_weight_adopt(dev *d, weight *w, cairn_diag *dg);

@@ -193,7 +193,7 @@ static void sim_limit_threads(dev *d, int32_t n)
     d->limit = n;
 }
 
-static cairn_status sim_measure(dev *d, cairn_machine_limits *out)
+static cairn_status sim_measure(dev *d, dev_limits *out)
 {
     (void)d;
     out->read_gbs = out->int8_tops = out->f32_tflops = 1.0;
