@@ -6,7 +6,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 home=${CAIRN_LLAMA_CPP:-${XDG_CACHE_HOME:-$HOME/.cache}/cairn/llama.cpp}
 src=$home/src bin=$home/build/bin
-if [ ! -x "$bin/llama-bench" ]; then
+if [ ! -x "$bin/llama-bench" ] || [ ! -x "$bin/llama-batched-bench" ]; then
     mkdir -p "$home"
     tmp=$(mktemp -d "$home/get.XXXXXX")
     trap 'rm -rf "$tmp"' EXIT
@@ -16,7 +16,7 @@ if [ ! -x "$bin/llama-bench" ]; then
     mv "$tmp"/llama_cpp_python-*/vendor/llama.cpp "$src"
     cmake -S "$src" -B "$home/build" -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON -DLLAMA_CURL=OFF \
         -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_SERVER=OFF >&2
-    cmake --build "$home/build" --target llama-bench -j "$(nproc)" >&2
+    cmake --build "$home/build" --target llama-bench llama-batched-bench -j "$(nproc)" >&2
 fi
 if [ ! -x "$home/llama_logits" ] || [ "$here/llama_logits.c" -nt "$home/llama_logits" ]; then
     gcc -O2 -I"$src/include" -I"$src/ggml/include" -o "$home/llama_logits" "$here/llama_logits.c" \
