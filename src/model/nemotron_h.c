@@ -135,7 +135,7 @@ static void read_mixer(config *c, const base_config *b, weights *w, mamba_spec *
 static const char *layers_key(config *c)
 {
     if (config_has(c, "layers_block_type", NULL)) return "layers_block_type";
-    return "hybrid_override_pattern";
+    return config_has(c, "layer_types", NULL) ? "layer_types" : "hybrid_override_pattern";
 }
 
 /* A letter a layer. */

@@ -207,4 +207,10 @@ FAMILIES = {
     "llama_f16": ("llama", c(dtype="float16", num_hidden_layers=2)),
     "llama_f32": ("llama", c(dtype="float32", num_hidden_layers=2, hidden_size=48, intermediate_size=77)),
     "llama_eps_zero": ("llama", c(rms_norm_eps=0.0, num_hidden_layers=2)),
+    # Layers by the reference's other word for their list, which alone says how many there are.
+    "nemotron_h_listed": ("nemotron_h", c(head_dim=16, hybrid_override_pattern="*EM", mamba_num_heads=4, mamba_head_dim=16, n_groups=2, ssm_state_size=8,
+                                          chunk_size=16, n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=40,
+                                          moe_shared_expert_intermediate_size=48),
+                          dict(layer_types=["full_attention", "moe", "linear_attention"], layers_block_type=None, num_hidden_layers=None,
+                               num_local_experts=4, n_routed_experts=None)),
 }
