@@ -1,6 +1,7 @@
 /* Granite 4 (IBM 2025, "Granite 4.0"): a Granite block whose attention is Mamba-2's mixer in most layers, and
    whose MLP is a shared one, beside which experts may stand.  Positions are told by rotation only where
-   position_embedding_type says "rope"; llama.cpp's switch for it is rope.scaling.finetuned. */
+   position_embedding_type says "rope"; llama.cpp's switch for it is rope.scaling.finetuned.
+   mlx-lm cuts time steps at 0.001 and 100 where the config is silent; the reference does not. */
 #include <stdio.h>
 
 #include "base/diag.h"

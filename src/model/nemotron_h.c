@@ -4,7 +4,7 @@
    latent narrower than the hidden state.
 
    The reference cuts time steps at time_step_min, and ignores time_step_limit, attention_bias and
-   tie_word_embeddings: a head that is there is used. */
+   tie_word_embeddings: a head that is there is used.  mlx-lm cuts at time_step_limit alone. */
 #include <math.h>
 #include <string.h>
 
