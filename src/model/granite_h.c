@@ -40,7 +40,7 @@ static const mamba_keys keys = {.n_head = "mamba_n_heads",
                                 .n_state_otherwise = 256,
                                 .n_group_otherwise = 1};
 
-/* All layers mix where config.json is silent. */
+/* All layers mix where config.json is silent; the reference's other word for its list wins, as there. */
 static const uint8_t *kinds(config *c, int32_t n_layer, arena *a)
 {
     static const kind_word words[] = {{"mamba", LAYER_STATE},
@@ -49,7 +49,9 @@ static const uint8_t *kinds(config *c, int32_t n_layer, arena *a)
                                       {"full_attention", LAYER_KEYS},
                                       {NULL, 0}};
     if (c->gguf) return config_kinds_by_heads(c, n_layer, a);
-    const uint8_t *kind = config_kinds(c, "layer_types", words, n_layer, a);
+    const bool other = config_has(c, "layers_block_type", NULL);
+    const char *key = other ? "layers_block_type" : "layer_types";
+    const uint8_t *kind = config_kinds(c, key, words, n_layer, a);
     return kind ? kind : config_kinds_all(c, LAYER_STATE, n_layer, a);
 }
 

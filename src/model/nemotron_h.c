@@ -132,10 +132,12 @@ static void read_mixer(config *c, const base_config *b, weights *w, mamba_spec *
     out->s.dt_max = INFINITY;
 }
 
+/* The reference's other word for its list wins, as there. */
 static const char *layers_key(config *c)
 {
-    if (config_has(c, "layers_block_type", NULL)) return "layers_block_type";
-    return config_has(c, "layer_types", NULL) ? "layer_types" : "hybrid_override_pattern";
+    if (config_has(c, "layer_types", NULL)) return "layer_types";
+    return config_has(c, "layers_block_type", NULL) ? "layers_block_type"
+                                                    : "hybrid_override_pattern";
 }
 
 /* A letter a layer. */

@@ -213,4 +213,7 @@ FAMILIES = {
                                           moe_shared_expert_intermediate_size=48),
                           dict(layer_types=["full_attention", "moe", "linear_attention"], layers_block_type=None, num_hidden_layers=None,
                                num_local_experts=4, n_routed_experts=None)),
+    "granite_h_listed": ("granitemoehybrid", c(num_hidden_layers=2, layer_types=["attention", "mamba"], mamba_n_heads=8, mamba_d_head=16,
+                                               mamba_d_state=12, mamba_chunk_size=16, num_local_experts=0, shared_intermediate_size=80),
+                         dict(layers_block_type=["attention", "mamba"], layer_types=None)),
 }
