@@ -1,7 +1,8 @@
 /* Command R, "cohere", and Command R7B and A, "cohere2" (Cohere 2025, "Command A", section 2): attention
    and MLP side by side on one LayerNorm without bias; pairs (2i, 2i+1) rotate; the logits are scaled.
    Of Command R every layer sees and rotates all, and R+ norms each head of q and k with gains of its
-   own; later ones have windowed layers, which rotate, between full ones, which do not. */
+   own; later ones have windowed layers, which rotate, between full ones, which do not.  The forward pass is
+   this file's own: in decoder.c's the MLP would read what attention adds, and norms are RMS norms. */
 #include <string.h>
 
 #include "base/diag.h"

@@ -98,13 +98,14 @@ extern const weight_row decoder_head_norms[DECODER_HEAD_NORMS];
 
 /* Window 0; a family's forward sets it layer by layer. */
 attention decoder_attention(const model *m, const decoder *d);
+/* A sublayer of f->layer, without its norms; m->impl begins with a decoder. */
+typedef val (*decoder_sublayer)(fwd *f, val x, const model *m);
 /* The MLP of a layer, or its experts. */
-val decoder_mlp(fwd *f, val x, const decoder *d, const decoder_layer *L);
+val decoder_mlp(fwd *f, val x, const model *m);
 /* The forward pass of a decoder whose sublayers follow each other, x + post(sublayer(pre(x))), norms being
    there or not; returns the logits, of a headless model hidden states. */
 val decoder_forward(fwd *f, const model *m);
-/* The same, `sublayer` being the first of f->layer. */
-typedef val (*decoder_mixer)(fwd *f, val x, const model *m);
-val decoder_forward_by(fwd *f, const model *m, const decoder *d, decoder_mixer sublayer);
+/* The same with sublayers of the family's; `mlp` NULL: a layer is its mixer alone. */
+val decoder_forward_by(fwd *f, const model *m, decoder_sublayer mixer, decoder_sublayer mlp);
 
 #endif

@@ -9,7 +9,8 @@
 
    After the first dense layers a mixture of experts: sigmoid scores, a bias of choosing, groups,
    shared experts.  Layers of multi-token prediction are not part of the model.  Mistral 4 scores by
-   softmax, has no bias, and scales its queries up with their position. */
+   softmax, has no bias, and scales its queries up with their position.  The forward pass is this file's
+   own, since a layer may take the choice of positions from the layer before it. */
 #include <math.h>
 #include <string.h>
 
@@ -359,7 +360,7 @@ static val deepseek_forward(fwd *f, const model *m)
         h = latent_attention(f, h, s, &s->mla[f->layer], L->attn.wo, m->shape.n_head, &at);
         x = add(f, x, h);
         h = rms_norm(f, x, L->mlp_norm, d->eps);
-        h = decoder_mlp(f, h, d, L);
+        h = decoder_mlp(f, h, m);
         x = add(f, x, h);
         tap(f, x, f->layer + 1);
     }

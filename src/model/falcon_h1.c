@@ -114,11 +114,6 @@ static cairn_status falcon_h1_open(model *m, config *c, cairn_diag *dg)
     return bind_all(m, s, b.tied, config_bool(c, "mamba_rms_norm", false), dg);
 }
 
-static val times(fwd *f, val x, float by)
-{
-    return by == 1.0f ? x : scale(f, x, by);
-}
-
 static val part(fwd *f, val x, int32_t from, int32_t cols, float by)
 {
     return times(f, slice(f, x, 1, from, cols), by);
@@ -147,8 +142,23 @@ static val mixer(fwd *f, val u, const falcon_h1 *s, const mamba_weights *w)
     return times(f, y, s->ssm_out);
 }
 
-static val mlp(fwd *f, val x, const falcon_h1 *s, const glu_weights *w)
+/* What both mixers make of one norm. */
+static val sublayer(fwd *f, val u, const model *m)
 {
+    const falcon_h1 *s = m->impl;
+    const decoder_layer *L = &s->d.layer[f->layer];
+    const attention a = decoder_attention(m, &s->d);
+    const val y = mixer(f, u, s, &s->mixer[f->layer]);
+    val h = times(f, u, s->attn_in);
+    h = gqa(f, h, &L->attn, &a, L->rope, s->d.eps);
+    h = times(f, h, s->attn_out);
+    return add(f, y, h);
+}
+
+static val mlp(fwd *f, val x, const model *m)
+{
+    const falcon_h1 *s = m->impl;
+    const glu_weights *w = &s->d.layer[f->layer].mlp;
     val g = linear(f, x, w->gate);
     g = times(f, g, s->gate_by);
     const val u = linear(f, x, w->up);
@@ -159,29 +169,7 @@ static val mlp(fwd *f, val x, const falcon_h1 *s, const glu_weights *w)
 
 static val falcon_h1_forward(fwd *f, const model *m)
 {
-    const falcon_h1 *s = m->impl;
-    const decoder *d = &s->d;
-    const attention a = decoder_attention(m, d);
-    val x = embed(f, d->tok_embed, d->embed_by);
-    tap(f, x, 0);
-    for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
-        const decoder_layer *L = &d->layer[f->layer];
-        const val u = rms_norm(f, x, L->attn_norm, d->eps);
-        const val y = mixer(f, u, s, &s->mixer[f->layer]);
-        val h = times(f, u, s->attn_in);
-        h = gqa(f, h, &L->attn, &a, L->rope, d->eps);
-        h = times(f, h, s->attn_out);
-        h = add(f, y, h);
-        x = add(f, x, h);
-        h = rms_norm(f, x, L->mlp_norm, d->eps);
-        h = mlp(f, h, s, &L->mlp);
-        x = add(f, x, h);
-        tap(f, x, f->layer + 1);
-    }
-    f->layer = -1;
-    x = rms_norm(f, x, d->out_norm, d->eps);
-    x = linear(f, x, d->lm_head);
-    return times(f, x, d->logits_by);
+    return decoder_forward_by(f, m, sublayer, mlp);
 }
 
 static const char *const hf_types[] = {"falcon_h1", NULL};

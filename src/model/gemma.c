@@ -121,7 +121,7 @@ static val sublayer(fwd *f, val x, const model *m)
 static val gemma_forward(fwd *f, const model *m)
 {
     const gemma *g = m->impl;
-    const val x = decoder_forward_by(f, m, &g->d, sublayer);
+    const val x = decoder_forward_by(f, m, sublayer, decoder_mlp);
     return g->out_cap > 0 && !m->headless ? softcap(f, x, g->out_cap) : x;
 }
 

@@ -189,8 +189,7 @@ static val sublayer(fwd *f, val x, const model *m)
 
 static val granite_h_forward(fwd *f, const model *m)
 {
-    const granite_h *s = m->impl;
-    return decoder_forward_by(f, m, &s->d, sublayer);
+    return decoder_forward_by(f, m, sublayer, decoder_mlp);
 }
 
 static const char *const hf_types[] = {"granitemoehybrid", NULL};

@@ -61,21 +61,15 @@ static cairn_status mamba2_open(model *m, config *c, cairn_diag *dg)
     return CAIRN_OK;
 }
 
-static val mamba2_forward(fwd *f, const model *m)
+static val mixer(fwd *f, val x, const model *m)
 {
     const mamba2 *s = m->impl;
-    const decoder *d = &s->d;
-    val x = embed(f, d->tok_embed, 1.0f);
-    tap(f, x, 0);
-    for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
-        val h = rms_norm(f, x, d->layer[f->layer].attn_norm, d->eps);
-        h = mamba(f, h, &s->mixer[f->layer], &s->spec);
-        x = add(f, x, h);
-        tap(f, x, f->layer + 1);
-    }
-    f->layer = -1;
-    x = rms_norm(f, x, d->out_norm, d->eps);
-    return linear(f, x, d->lm_head);
+    return mamba(f, x, &s->mixer[f->layer], &s->spec);
+}
+
+static val mamba2_forward(fwd *f, const model *m)
+{
+    return decoder_forward_by(f, m, mixer, NULL);
 }
 
 static const char *const hf_types[] = {"mamba2", NULL};

@@ -282,37 +282,26 @@ static val latent_moe(fwd *f, val x, const decoder *d, const moe_weights *w,
     return add(f, h, y);
 }
 
-static val nemotron_h_forward(fwd *f, const model *m)
+static val sublayer(fwd *f, val x, const model *m)
 {
     const nemotron_h *s = m->impl;
-    const decoder *d = &s->d;
-    const attention a = decoder_attention(m, d);
-    val x = embed(f, d->tok_embed, 1.0f);
-    tap(f, x, 0);
-    for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
-        const decoder_layer *L = &d->layer[f->layer];
-        const nemotron_layer *l = &s->layer[f->layer];
-        val h = rms_norm(f, x, L->attn_norm, d->eps);
-        switch (s->kind[f->layer]) {
-        case MIXER:
-            h = mamba(f, h, &l->mixer, &s->spec);
-            break;
-        case ATTENTION:
-            h = gqa(f, h, &L->attn, &a, NULL, d->eps);
-            break;
-        case MLP:
-            h = relu2_mlp(f, h, &L->mlp);
-            break;
-        case MOE:
-            h = latent_moe(f, h, d, &L->moe, l);
-            break;
-        }
-        x = add(f, x, h);
-        tap(f, x, f->layer + 1);
+    const decoder_layer *L = &s->d.layer[f->layer];
+    const nemotron_layer *l = &s->layer[f->layer];
+    const attention a = decoder_attention(m, &s->d);
+    switch (s->kind[f->layer]) {
+    case MIXER:
+        return mamba(f, x, &l->mixer, &s->spec);
+    case ATTENTION:
+        return gqa(f, x, &L->attn, &a, NULL, s->d.eps);
+    case MOE:
+        return latent_moe(f, x, &s->d, &L->moe, l);
     }
-    f->layer = -1;
-    x = rms_norm(f, x, d->out_norm, d->eps);
-    return linear(f, x, d->lm_head);
+    return relu2_mlp(f, x, &L->mlp);
+}
+
+static val nemotron_h_forward(fwd *f, const model *m)
+{
+    return decoder_forward_by(f, m, sublayer, NULL);
 }
 
 static const char *const hf_types[] = {"nemotron_h", NULL};

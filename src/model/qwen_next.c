@@ -332,8 +332,7 @@ static val mixer(fwd *f, val x, const model *m)
 
 static val qwen_next_forward(fwd *f, const model *m)
 {
-    const qwen_next *q = m->impl;
-    return decoder_forward_by(f, m, &q->d, mixer);
+    return decoder_forward_by(f, m, mixer, decoder_mlp);
 }
 
 static const char *const hf_types[] = {"qwen3_next",  "qwen3_5",          "qwen3_5_text",
