@@ -80,28 +80,11 @@ static const weight_row out_rows[] = {
 };
 #undef AT
 
-static const moe_defaults deepseek_experts = {.score = ROUTE_SIGMOID,
-                                              .n_expert = 256,
-                                              .k = 8,
-                                              .ffn = 2048,
-                                              .normalise = true,
-                                              .eps = 1e-20f,
-                                              .n_group = 8,
-                                              .n_group_used = 4,
-                                              .scale = 2.5f,
-                                              .normalise_key = "norm_topk_prob",
-                                              .gguf_normalises = true};
-static const moe_defaults glm_experts = {.score = ROUTE_SIGMOID,
-                                         .n_expert = 256,
-                                         .k = 8,
-                                         .ffn = 2048,
-                                         .normalise = true,
-                                         .eps = 1e-20f,
-                                         .n_group = 1,
-                                         .n_group_used = 1,
-                                         .scale = 2.5f,
-                                         .normalise_key = "norm_topk_prob",
-                                         .gguf_normalises = true};
+#define EXPERTS                                                                                    \
+    .n_expert = 256, .k = 8, .ffn = 2048, .score = ROUTE_SIGMOID, .scale = 2.5f, MOE_NORMALISED
+static const moe_defaults deepseek_experts = {.n_group = 8, .n_group_used = 4, EXPERTS};
+static const moe_defaults glm_experts = {.n_group = 1, .n_group_used = 1, EXPERTS};
+#undef EXPERTS
 static const moe_defaults mistral_experts = {.score = ROUTE_SOFTMAX,
                                              .n_group = 1,
                                              .n_group_used = 1,
@@ -109,53 +92,53 @@ static const moe_defaults mistral_experts = {.score = ROUTE_SOFTMAX,
                                              .n_expert = 128,
                                              .k = 4,
                                              .ffn = 2048,
-                                             .normalise = true,
-                                             .eps = 1e-20f,
-                                             .normalise_key = "norm_topk_prob",
-                                             .gguf_normalises = true};
-/* n_head, n_kv_head, head_dim, vocab, ctx */
-static const struct {
-    const char *hf, *gguf;
-    mla_defaults as;
-} kinds[] = {
-    {"deepseek_v3",
-     "deepseek2",
-     {.base = {128, 128, 64, 129280, 4096, .bias = W_BIAS_ATTN, .latent = true},
-      .experts = &deepseek_experts,
-      .q_lora = 1536,
-      .kv_lora = 512,
-      .nope = 128,
-      .dv = 128,
-      .n_dense = 3}},
-    {"deepseek_v32",
-     "deepseek32",
-     {.base = {128, 128, 64, 129280, 163840, .bias = W_BIAS_ATTN, .latent = true},
-      .experts = &deepseek_experts,
-      .q_lora = 1536,
-      .kv_lora = 512,
-      .nope = 128,
-      .dv = 128,
-      .n_dense = 3,
-      .index = {.n_head = 64}}},
-    {"glm_moe_dsa",
-     "glm-dsa",
-     {.base = {64, 64, 64, 154880, 202752, .eps = 1e-5f, .bias = W_BIAS_ATTN, .latent = true},
-      .experts = &glm_experts,
-      .q_lora = 2048,
-      .kv_lora = 512,
-      .nope = 192,
-      .dv = 256,
-      .n_dense = 3,
-      .index = {.n_head = 32, .interleaved = true, .shared = true}}},
-    {"mistral4",
-     "mistral4",
-     {.base = {32, 32, 128, 131072, 1048576, .partial = 1.0f, .bias = W_BIAS_ATTN, .latent = true},
-      .experts = &mistral_experts,
-      .q_lora = 1024,
-      .kv_lora = 256,
-      .nope = 64,
-      .dv = 128,
-      .mistral = true}},
+                                             MOE_NORMALISED};
+
+enum { V3, V32, GLM_DSA, MISTRAL, N_KIND };
+static const char *const hf_types[] = {[V3] = "deepseek_v3",
+                                       [V32] = "deepseek_v32",
+                                       [GLM_DSA] = "glm_moe_dsa",
+                                       [MISTRAL] = "mistral4",
+                                       [N_KIND] = NULL};
+static const char *const gguf_archs[] = {[V3] = "deepseek2",
+                                         [V32] = "deepseek32",
+                                         [GLM_DSA] = "glm-dsa",
+                                         [MISTRAL] = "mistral4",
+                                         [N_KIND] = NULL};
+/* base: n_head, n_kv_head, head_dim, vocab, ctx */
+static const mla_defaults kinds[] = {
+    [V3] = {.base = {128, 128, 64, 129280, 4096, .bias = W_BIAS_ATTN, .latent = true},
+            .experts = &deepseek_experts,
+            .q_lora = 1536,
+            .kv_lora = 512,
+            .nope = 128,
+            .dv = 128,
+            .n_dense = 3},
+    [V32] = {.base = {128, 128, 64, 129280, 163840, .bias = W_BIAS_ATTN, .latent = true},
+             .experts = &deepseek_experts,
+             .q_lora = 1536,
+             .kv_lora = 512,
+             .nope = 128,
+             .dv = 128,
+             .n_dense = 3,
+             .index = {.n_head = 64}},
+    [GLM_DSA] = {.base = {64, 64, 64, 154880, 202752, .eps = 1e-5f, .bias = W_BIAS_ATTN,
+                          .latent = true},
+                 .experts = &glm_experts,
+                 .q_lora = 2048,
+                 .kv_lora = 512,
+                 .nope = 192,
+                 .dv = 256,
+                 .n_dense = 3,
+                 .index = {.n_head = 32, .interleaved = true, .shared = true}},
+    [MISTRAL] = {.base = {32, 32, 128, 131072, 1048576, .partial = 1.0f, .bias = W_BIAS_ATTN,
+                          .latent = true},
+                 .experts = &mistral_experts,
+                 .q_lora = 1024,
+                 .kv_lora = 256,
+                 .nope = 64,
+                 .dv = 128,
+                 .mistral = true},
 };
 
 static cairn_status read_dims(model *m, config *c, const mla_defaults *as, deepseek *s)
@@ -314,9 +297,10 @@ static cairn_status mla_open(model *m, config *c, const mla_defaults *as, cairn_
 
 static cairn_status deepseek_open(model *m, config *c, cairn_diag *dg)
 {
+    const char *const *names = c->gguf ? gguf_archs : hf_types;
     size_t k = 0;
-    while (strcmp(c->arch, c->gguf ? kinds[k].gguf : kinds[k].hf) != 0) k++;
-    return mla_open(m, c, &kinds[k].as, dg);
+    while (strcmp(c->arch, names[k]) != 0) k++;
+    return mla_open(m, c, &kinds[k], dg);
 }
 
 /* *at: the positions that the layer before read, then those of this one; VAL_NONE: all. */
@@ -369,8 +353,5 @@ static val deepseek_forward(fwd *f, const model *m)
     return linear(f, x, d->lm_head);
 }
 
-static const char *const hf_types[] = {"deepseek_v3", "deepseek_v32", "glm_moe_dsa", "mistral4",
-                                       NULL};
-static const char *const gguf_archs[] = {"deepseek2", "deepseek32", "glm-dsa", "mistral4", NULL};
 const family family_deepseek = {"deepseek",    hf_types,         gguf_archs,
                                 deepseek_open, deepseek_forward, false};

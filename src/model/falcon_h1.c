@@ -40,20 +40,6 @@ static const config_defaults base = {.n_head = 32,
                                      .ctx = 8192,
                                      .eps = 1e-5f,
                                      .bias = W_BIAS_ATTN | W_BIAS_MLP};
-static const mamba_keys keys = {.n_head = "mamba_n_heads",
-                                .dim = "mamba_d_head",
-                                .n_state = "mamba_d_state",
-                                .n_group = "mamba_n_groups",
-                                .kernel = "mamba_d_conv",
-                                .inner = "mamba_d_ssm",
-                                .expand = "mamba_expand",
-                                .conv_bias = "mamba_conv_bias",
-                                .in_bias = "mamba_proj_bias",
-                                .out_bias = "projectors_bias",
-                                .n_head_otherwise = 128,
-                                .n_state_otherwise = 256,
-                                .n_group_otherwise = 1,
-                                .inner_otherwise = 1024};
 
 static float multiplier(config *c, const char *key)
 {
@@ -81,6 +67,17 @@ static void read_multipliers(config *c, falcon_h1 *s)
     s->down_by = multiplier_at(c, "mlp_multipliers", 1);
 }
 
+static void read_mixer(config *c, const base_config *b, weights *w, mamba_spec *out)
+{
+    mamba_keys k = mamba_bamba_keys;
+    k.inner = "mamba_d_ssm";
+    k.inner_otherwise = 1024;
+    k.out_bias = "projectors_bias";
+    mamba_config(c, &k, b->s.hidden, w, out);
+    out->eps = b->eps;
+    out->norm_first = !c->gguf && config_bool(c, "mamba_norm_before_gate", true);
+}
+
 static cairn_status bind_all(model *m, falcon_h1 *s, bool tied, bool normed, cairn_diag *dg)
 {
     TRY(decoder_bind_head_as(m, &s->d, tied, &decoder_embed_row, &out_norm_row, dg));
@@ -104,9 +101,7 @@ static cairn_status falcon_h1_open(model *m, config *c, cairn_diag *dg)
     if (!s->mixer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
     config_only(c, "hidden_act", acts);
     read_multipliers(c, s);
-    mamba_config(c, &keys, b.s.hidden, &m->w, &s->spec);
-    s->spec.eps = b.eps;
-    s->spec.norm_first = !c->gguf && config_bool(c, "mamba_norm_before_gate", true);
+    read_mixer(c, &b, &m->w, &s->spec);
     const uint8_t *kind = config_kinds_all(c, LAYER_KEYS | LAYER_STATE, b.s.n_layer, &m->a);
     TRY(c->status);
     TRY(decoder_rope(m, &s->d, &rope, dg));

@@ -29,10 +29,7 @@ static const moe_defaults glm_experts = {.n_group = 1,
                                          .n_expert = 128,
                                          .k = 8,
                                          .ffn = 1408,
-                                         .normalise = true,
-                                         .eps = 1e-20f,
-                                         .normalise_key = "norm_topk_prob",
-                                         .gguf_normalises = true};
+                                         MOE_NORMALISED};
 
 static bool has_head_norms(config *c)
 {

@@ -71,18 +71,6 @@ static const config_defaults base = {
     .n_head = 32, .vocab = 32000, .ctx = 2048, .by_layer = true, .bias = W_BIAS_ATTN};
 static const moe_defaults experts_of = {
     .score = ROUTE_CHOSEN, .n_expert = 8, .k = 2, .ffn = 11008, .ffn_key = "intermediate_size"};
-static const mamba_keys keys = {.n_head = "mamba_n_heads",
-                                .dim = "mamba_d_head",
-                                .n_state = "mamba_d_state",
-                                .n_group = "mamba_n_groups",
-                                .kernel = "mamba_d_conv",
-                                .expand = "mamba_expand",
-                                .conv_bias = "mamba_conv_bias",
-                                .in_bias = "mamba_proj_bias",
-                                .out_bias = "mamba_proj_bias",
-                                .n_head_otherwise = 128,
-                                .n_state_otherwise = 256,
-                                .n_group_otherwise = 1};
 
 /* All layers mix where config.json is silent. */
 static const uint8_t *kinds(config *c, int32_t n_layer, arena *a)
@@ -167,7 +155,7 @@ static cairn_status granite_h_open(model *m, config *c, cairn_diag *dg)
     if (!s->mixer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
     config_only(c, "hidden_act", acts);
     granite_multipliers(c, &s->d);
-    mamba_config(c, &keys, b.s.hidden, &m->w, &s->spec);
+    mamba_config(c, &mamba_bamba_keys, b.s.hidden, &m->w, &s->spec);
     s->spec.eps = b.eps;
     read_mlp(c, &m->w, s);
     const uint8_t *kind = kinds(c, b.s.n_layer, &m->a);

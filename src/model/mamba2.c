@@ -24,19 +24,6 @@ static const config_defaults base = {.vocab = 32768,
                                      .eps_key = "layer_norm_epsilon",
                                      .no_heads = true,
                                      .no_mlp = true};
-static const mamba_keys keys = {.n_head = "num_heads",
-                                .dim = "head_dim",
-                                .n_state = "state_size",
-                                .n_group = "n_groups",
-                                .kernel = "conv_kernel",
-                                .expand = "expand",
-                                .conv_bias = "use_conv_bias",
-                                .in_bias = "use_bias",
-                                .out_bias = "use_bias",
-                                .n_head_otherwise = 128,
-                                .dim_otherwise = 64,
-                                .n_state_otherwise = 128,
-                                .n_group_otherwise = 8};
 
 static cairn_status mamba2_open(model *m, config *c, cairn_diag *dg)
 {
@@ -48,7 +35,7 @@ static cairn_status mamba2_open(model *m, config *c, cairn_diag *dg)
     s->mixer = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *s->mixer);
     if (!s->mixer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
     config_only(c, "hidden_act", acts);
-    mamba_config(c, &keys, b.s.hidden, &m->w, &s->spec);
+    mamba_config(c, &mamba_own_keys, b.s.hidden, &m->w, &s->spec);
     s->spec.eps = b.eps;
     const uint8_t *kind = config_kinds_all(c, LAYER_STATE, b.s.n_layer, &m->a);
     TRY(c->status);

@@ -96,22 +96,7 @@ static const moe_defaults experts_of = {.n_group = 1,
                                         .n_expert = 8,
                                         .k = 2,
                                         .ffn = 7688,
-                                        .normalise = true,
-                                        .eps = 1e-20f,
-                                        .normalise_key = "norm_topk_prob",
-                                        .gguf_normalises = true};
-static const mamba_keys keys = {.n_head = "mamba_num_heads",
-                                .dim = "mamba_head_dim",
-                                .n_state = "ssm_state_size",
-                                .n_group = "n_groups",
-                                .kernel = "conv_kernel",
-                                .conv_bias = "use_conv_bias",
-                                .in_bias = "use_bias",
-                                .out_bias = "use_bias",
-                                .n_head_otherwise = 128,
-                                .dim_otherwise = 64,
-                                .n_state_otherwise = 128,
-                                .n_group_otherwise = 8};
+                                        MOE_NORMALISED};
 
 static const char *either(config *c, const char *old, const char *key)
 {
@@ -121,7 +106,11 @@ static const char *either(config *c, const char *old, const char *key)
 /* Older files' words win, as in the reference. */
 static void read_mixer(config *c, const base_config *b, weights *w, mamba_spec *out)
 {
-    mamba_keys k = keys;
+    mamba_keys k = mamba_own_keys;
+    k.n_head = "mamba_num_heads";
+    k.dim = "mamba_head_dim";
+    k.n_state = "ssm_state_size";
+    k.expand = NULL;
     k.n_group = either(c, "mamba_n_groups", k.n_group);
     k.kernel = either(c, "mamba_d_conv", k.kernel);
     k.conv_bias = either(c, "mamba_conv_bias", k.conv_bias);
@@ -295,6 +284,8 @@ static val sublayer(fwd *f, val x, const model *m)
         return gqa(f, x, &L->attn, &a, NULL, s->d.eps);
     case MOE:
         return latent_moe(f, x, &s->d, &L->moe, l);
+    case MLP:
+        break;
     }
     return relu2_mlp(f, x, &L->mlp);
 }
