@@ -58,7 +58,8 @@ glu_act config_act(config *c, const char *hf, const char *gguf);
 const char *config_key(const config *c, const char *hf, const char *gguf, char out[CONFIG_KEY_LEN]);
 /* The first failure sticks: "FILE: key: found …; expected …". */
 void config_fail(config *c, const char *key, const char *found, const char *expected);
-
+/* The same of a value as the file spells it. */
+void config_fail_meta(config *c, const char *key, const meta *m, const char *expected);
 /* The same of a number, in either format; `expected` is a format. */
 void config_misfit(config *c, const char *hf, const char *gguf, int32_t found, const char *expected,
                    ...) __attribute__((format(printf, 5, 6)));
