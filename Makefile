@@ -189,7 +189,7 @@ uninstall:
 	@rmdir '$(to)/lib/pkgconfig' 2>/dev/null || :
 	@cd '$(to)' 2>/dev/null || exit 0; \
 	if [ -z "$$(find . -mindepth 1 ! -path ./bin ! -path ./include ! -path ./lib)" ]; then \
-	    rmdir bin include lib '$(to)' 2>/dev/null || :; fi
+	    rmdir bin include lib "$$PWD" 2>/dev/null || :; fi
 
 # As a user builds: the public headers, libcairn.a, and what pkg-config says.
 examples: $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
