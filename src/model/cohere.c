@@ -23,16 +23,13 @@ static const config_defaults cohere_defaults = {
 /* Switches of the originals' configs that this file's forward has in one position only. */
 static void check_switches(config *c)
 {
-    static const char *const positions[] = {"rope_gptj", NULL};
-    static const char *const acts[] = {"silu", NULL};
-    static const char *const orders[] = {"local_attn_first", NULL};
     config_switch(c, "use_parallel_block", true);
     config_switch(c, "use_gated_activation", true);
     config_switch(c, "layer_norm_bias", false);
     (void)config_num(c, "rotary_pct", NULL, 1, 1, 1);
-    config_only(c, "hidden_act", acts);
-    config_only(c, "position_embedding_type", positions);
-    config_only(c, "order_of_interleaved_layers", orders);
+    config_only_one(c, "hidden_act", "silu");
+    config_only_one(c, "position_embedding_type", "rope_gptj");
+    config_only_one(c, "order_of_interleaved_layers", "local_attn_first");
 }
 
 /* Windows of Command R7B and A. */

@@ -66,28 +66,28 @@ config config_of(const source *src, cairn_diag *dg)
     return c;
 }
 
-static bool read_int(config *c, const char *key, int32_t lo, int32_t hi, bool required,
-                     int32_t *out)
+static int32_t int_of(config *c, const char *hf, const char *gguf, int32_t lo, int32_t hi,
+                      bool required, int32_t otherwise)
 {
-    int64_t v = *out;
-    if (c->status != CAIRN_OK) return false;
+    char b[CONFIG_KEY_LEN];
+    const char *key = config_key(c, hf, gguf, b);
+    int64_t v = otherwise;
+    if (!key || c->status != CAIRN_OK) return otherwise;
     c->status = meta_want_int(&c->src->meta, key, required, lo, hi, &v, c->dg);
-    if (c->status != CAIRN_OK) {
-        (void)diag_prefix(c->dg, c->status, "%s%s", c->src->path, file_in(c));
-        return false;
-    }
-    *out = (int32_t)v;
-    return true;
+    if (c->status == CAIRN_OK) return (int32_t)v;
+    (void)diag_prefix(c->dg, c->status, "%s%s", c->src->path, file_in(c));
+    return otherwise;
 }
 
 int32_t config_int(config *c, const char *hf, const char *gguf, int32_t lo, int32_t hi,
                    int32_t otherwise)
 {
-    char b[CONFIG_KEY_LEN];
-    const char *key = config_key(c, hf, gguf, b);
-    int32_t v = otherwise;
-    if (key) (void)read_int(c, key, lo, hi, false, &v);
-    return v;
+    return int_of(c, hf, gguf, lo, hi, false, otherwise);
+}
+
+int32_t config_need_int(config *c, const char *hf, const char *gguf, int32_t lo, int32_t hi)
+{
+    return int_of(c, hf, gguf, lo, hi, true, lo);
 }
 
 int32_t config_class_int(config *c, const char *hf, const char *gguf, int32_t lo, int32_t hi,
@@ -95,15 +95,6 @@ int32_t config_class_int(config *c, const char *hf, const char *gguf, int32_t lo
 {
     return c->gguf ? config_need_int(c, NULL, gguf, lo, hi)
                    : config_int(c, hf, NULL, lo, hi, otherwise);
-}
-
-int32_t config_need_int(config *c, const char *hf, const char *gguf, int32_t lo, int32_t hi)
-{
-    char b[CONFIG_KEY_LEN];
-    const char *key = config_key(c, hf, gguf, b);
-    int32_t v = lo;
-    if (key) (void)read_int(c, key, lo, hi, true, &v);
-    return v;
 }
 
 double config_num(config *c, const char *hf, const char *gguf, double lo, double hi,
@@ -194,6 +185,12 @@ void config_only(config *c, const char *hf, const char *const *allowed)
                                   allowed[i]);
     }
     config_fail_meta(c, hf, &m, expected);
+}
+
+void config_only_one(config *c, const char *hf, const char *allowed)
+{
+    const char *const list[] = {allowed, NULL};
+    config_only(c, hf, list);
 }
 
 glu_act config_act(config *c, const char *hf, const char *gguf)

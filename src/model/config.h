@@ -51,6 +51,7 @@ bool config_null(config *c, const char *hf);
 void config_object(config *c, const char *hf);
 /* The text of field `hf` must be one of `allowed` (NULL-terminated) when present. */
 void config_only(config *c, const char *hf, const char *const *allowed);
+void config_only_one(config *c, const char *hf, const char *allowed);
 /* The activation that a text names, as transformers' ACT2FN has it; where there is none GELU by erf. */
 glu_act config_act(config *c, const char *hf, const char *gguf);
 

@@ -267,7 +267,6 @@ static cairn_status read_rope(model *m, config *c, base_config *b, const mla_def
 
 static cairn_status mla_open(model *m, config *c, const mla_defaults *as, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     base_config b = config_base(c, &as->base);
     const int32_t n_mtp = config_skip_mtp(c, &b);
     deepseek *s = arena_calloc(&m->a, 1, sizeof *s);
@@ -276,7 +275,7 @@ static cairn_status mla_open(model *m, config *c, const mla_defaults *as, cairn_
     s->mla = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *s->mla);
     if (!s->mla) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
     weights_skip_mtp(&m->w, b.s.n_layer, n_mtp);
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     TRY(read_dims(m, c, as, s));
     TRY(read_rope(m, c, &b, as, s, dg));
     config_moe(c, as->experts, &m->w, &s->d.route);

@@ -91,7 +91,6 @@ static cairn_status bind_all(model *m, falcon_h1 *s, bool tied, bool normed, cai
 
 static cairn_status falcon_h1_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     const base_config b = config_base(c, &base);
     const rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
     falcon_h1 *s = arena_calloc(&m->a, 1, sizeof *s);
@@ -99,7 +98,7 @@ static cairn_status falcon_h1_open(model *m, config *c, cairn_diag *dg)
     TRY(decoder_begin_in(m, c, &b, &s->d, dg));
     s->mixer = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *s->mixer);
     if (!s->mixer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     read_multipliers(c, s);
     read_mixer(c, &b, &m->w, &s->spec);
     const uint8_t *kind = config_kinds_all(c, LAYER_KEYS | LAYER_STATE, b.s.n_layer, &m->a);

@@ -22,12 +22,11 @@ static const config_defaults glm4_defaults = {.n_head = 32,
 
 static cairn_status glm_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     const base_config b = config_base(c, &glm4_defaults);
     rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
     decoder *d;
     TRY(decoder_begin(m, c, &b, &d, dg));
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     rope.interleaved = true;
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
     if (!c->gguf) m->w.need_bias = config_bool(c, "attention_bias", true) ? W_BIAS_QKV : 0;

@@ -39,14 +39,13 @@ static bool has_head_norms(config *c)
 
 static cairn_status glm_moe_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     base_config b = config_base(c, &glm_base);
     const rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
     const int32_t n_mtp = config_skip_mtp(c, &b);
     decoder *d;
     TRY(decoder_begin(m, c, &b, &d, dg));
     weights_skip_mtp(&m->w, b.s.n_layer, n_mtp);
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
     m->w.may_bias &= W_BIAS_QKV;
     config_moe(c, &glm_experts, &m->w, &d->route);

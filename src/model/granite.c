@@ -55,13 +55,12 @@ static void read_minicpm(config *c, const model_shape *s, decoder *d)
 
 static cairn_status granite_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     const bool minicpm = str_is(str_of(c->arch), "minicpm");
     const base_config b = config_base(c, minicpm ? &minicpm_defaults : &granite_defaults);
     rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
     decoder *d;
     TRY(decoder_begin(m, c, &b, &d, dg));
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     if (minicpm)
         read_minicpm(c, &b.s, d);
     else

@@ -145,7 +145,6 @@ static cairn_status bind_all(model *m, config *c, granite_h *s, bool tied, const
 
 static cairn_status granite_h_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     const base_config b = config_base(c, &base);
     rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
     granite_h *s = arena_calloc(&m->a, 1, sizeof *s);
@@ -153,7 +152,7 @@ static cairn_status granite_h_open(model *m, config *c, cairn_diag *dg)
     TRY(decoder_begin_in(m, c, &b, &s->d, dg));
     s->mixer = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *s->mixer);
     if (!s->mixer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     granite_multipliers(c, &s->d);
     mamba_config(c, &mamba_bamba_keys, b.s.hidden, &m->w, &s->spec);
     s->spec.eps = b.eps;

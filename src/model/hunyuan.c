@@ -29,12 +29,11 @@ static rope_params read_rope(config *c, const base_config *b, arena *a)
 
 static cairn_status hunyuan_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     const base_config b = config_base(c, &hunyuan_defaults);
     const rope_params rope = read_rope(c, &b, &m->a);
     decoder *d;
     TRY(decoder_begin(m, c, &b, &d, dg));
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     if (!config_bool(c, "use_qk_norm", true))
         config_fail(c, "use_qk_norm", "false", "norms on q and k");
     if (config_bool(c, "use_cla", false))

@@ -27,14 +27,13 @@ static const config_defaults base = {.vocab = 32768,
 
 static cairn_status mamba2_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     const base_config b = config_base(c, &base);
     mamba2 *s = arena_calloc(&m->a, 1, sizeof *s);
     if (!s) return diag_set(dg, CAIRN_E_NOMEM, "model");
     TRY(decoder_begin_in(m, c, &b, &s->d, dg));
     s->mixer = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *s->mixer);
     if (!s->mixer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     mamba_config(c, &mamba_own_keys, b.s.hidden, &m->w, &s->spec);
     s->spec.eps = b.eps;
     const uint8_t *kind = config_kinds_all(c, LAYER_STATE, b.s.n_layer, &m->a);

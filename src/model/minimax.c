@@ -66,12 +66,11 @@ static rope_params read_rope(config *c, const base_config *b, arena *a)
 
 static cairn_status minimax_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     const base_config b = config_base(c, &minimax_base);
     const rope_params rope = read_rope(c, &b, &m->a);
     decoder *d;
     TRY(decoder_begin(m, c, &b, &d, dg));
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
     config_moe(c, &minimax_experts, &m->w, &d->route);
     const bool *sparse = config_sparse_from(c, b.s.n_layer, NULL, 0, &m->a);

@@ -25,12 +25,11 @@ static rope_params read_rope(config *c, const base_config *b, arena *a)
 
 static cairn_status phi_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     const base_config b = config_base(c, &phi3_defaults);
     const rope_params rope = read_rope(c, &b, &m->a);
     decoder *d;
     TRY(decoder_begin(m, c, &b, &d, dg));
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     if (rope.kind == ROPE_YARN)
         config_fail(c, "rope_scaling.type", "\"yarn\"", "longrope in this family");
     const int32_t window =
