@@ -8,7 +8,7 @@ import sys
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from hub_server import COMMIT, Host  # noqa: E402
+from hub_server import COMMIT, Host, failed  # noqa: E402
 
 CAIRN = os.environ.get("CAIRN_BIN", os.path.join(os.path.dirname(__file__), "../../build/cairn"))
 BYTES = random.Random(1).randbytes
@@ -44,15 +44,6 @@ def pull(host, tmp_path):
     run.repo = tmp_path / "hub" / "models--org--name"
     run.snapshot = run.repo / "snapshots" / COMMIT
     return run
-
-
-def failed(p, *says):
-    assert p.returncode == 1 and p.stdout == ""
-    last = p.stderr.strip().split("\n")[-1]
-    assert last.startswith("cairn: ")
-    for s in says:
-        assert s in last
-    return last
 
 
 def fetched(p, path):

@@ -5,12 +5,16 @@ import json
 import os
 import stat
 import subprocess
+import sys
 import time
 import zipfile
 
 import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+from hub_server import failed  # noqa: E402
+
 CAIRN = os.environ.get("CAIRN_BIN", os.path.join(HERE, "../../build/cairn"))
 GET_MODELS = os.path.join(HERE, "../../tools/get-models")
 GEMMA = "gemma3-270m"
@@ -75,14 +79,6 @@ class Rig:
 @pytest.fixture
 def rig(tmp_path):
     return Rig(tmp_path)
-
-
-def failed(p, *says):
-    assert p.returncode == 1 and p.stdout == ""
-    last = p.stderr.strip().split("\n")[-1]
-    assert last.startswith("cairn: ")
-    for s in says:
-        assert s in last
 
 
 def test_the_two_tables_agree(rig):
