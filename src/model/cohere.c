@@ -68,7 +68,7 @@ static cairn_status cohere_open(model *m, config *c, cairn_diag *dg)
     d->window =
         first ? arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *d->window) : windows_of(m, c);
     rope.interleaved = true;
-    TRY(decoder_bind(m, c, &b, d, &rope, norm_rows, N_ROWS(norm_rows), dg));
+    TRY(decoder_bind(m, c, &b, &rope, norm_rows, N_ROWS(norm_rows), dg));
     for (int32_t i = 0; i < b.s.n_layer; i++)
         if (!first && !d->window[i]) d->layer[i].rope = NULL;
     return normed ? bind_head_norms(m, d, dg) : CAIRN_OK;

@@ -205,10 +205,11 @@ cairn_status decoder_bind_experts(model *m, decoder_layer *L, int32_t i, const d
     return weights_bind_experts(&m->w, moe->expert, moe->n_expert, i, L, dg);
 }
 
-cairn_status decoder_bind_moe(model *m, config *c, const base_config *b, decoder *d,
-                              const rope_params *rope, const weight_row *norms, size_t n_norms,
-                              const decoder_moe *moe, cairn_diag *dg)
+cairn_status decoder_bind_moe(model *m, config *c, const base_config *b, const rope_params *rope,
+                              const weight_row *norms, size_t n_norms, const decoder_moe *moe,
+                              cairn_diag *dg)
 {
+    decoder *d = m->impl;
     TRY(decoder_prepare(m, c, d, rope, dg));
     TRY(decoder_bind_head(m, d, b->tied, norms[0].flags & W_PLUS_ONE, dg));
     for (int32_t i = 0; i < m->shape.n_layer; i++) {
@@ -220,11 +221,10 @@ cairn_status decoder_bind_moe(model *m, config *c, const base_config *b, decoder
     return CAIRN_OK;
 }
 
-cairn_status decoder_bind(model *m, config *c, const base_config *b, decoder *d,
-                          const rope_params *rope, const weight_row *norms, size_t n_norms,
-                          cairn_diag *dg)
+cairn_status decoder_bind(model *m, config *c, const base_config *b, const rope_params *rope,
+                          const weight_row *norms, size_t n_norms, cairn_diag *dg)
 {
-    return decoder_bind_moe(m, c, b, d, rope, norms, n_norms, NULL, dg);
+    return decoder_bind_moe(m, c, b, rope, norms, n_norms, NULL, dg);
 }
 
 attention decoder_attention(const model *m, const decoder *d)

@@ -282,7 +282,8 @@ static cairn_status mla_open(model *m, config *c, const mla_defaults *as, cairn_
     m->w.dim[DIM_SHARED_FFN] = m->w.dim[DIM_EXPERT_FFN] *
                                config_int(c, "n_shared_experts", "expert_shared_count", 1, 256, 1);
     bool *sparse = config_sparse_from(c, b.s.n_layer, "first_k_dense_replace", as->n_dense, &m->a);
-    if (sparse && as->index.n_head)
+    if (!sparse) return c->status;
+    if (as->index.n_head)
         (void)config_words(c, "mlp_layer_types", NULL, "sparse", "dense", b.s.n_layer, sparse);
     TRY(c->status);
     TRY(one_latent(m, s, dg));

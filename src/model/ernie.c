@@ -21,7 +21,7 @@ static cairn_status ernie_open(model *m, config *c, cairn_diag *dg)
     if (config_bool(c, "use_bias", false)) m->w.need_bias = W_BIAS_QKV | W_BIAS_OUT | W_BIAS_MLP;
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
     rope.interleaved = true;
-    return decoder_bind(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg);
+    return decoder_bind(m, c, &b, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg);
 }
 
 static const char *const hf_types[] = {"ernie4_5", NULL};

@@ -32,7 +32,7 @@ static cairn_status glm_open(model *m, config *c, cairn_diag *dg)
     if (!c->gguf) m->w.need_bias = config_bool(c, "attention_bias", true) ? W_BIAS_QKV : 0;
     if (config_has(c, NULL, "rope.dimension_sections"))
         config_fail(c, "rope.dimension_sections", "present", "a text model");
-    return decoder_bind(m, c, &b, d, &rope, norm_rows, N_ROWS(norm_rows), dg);
+    return decoder_bind(m, c, &b, &rope, norm_rows, N_ROWS(norm_rows), dg);
 }
 
 static const char *const hf_types[] = {"glm4", NULL};

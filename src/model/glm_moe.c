@@ -60,7 +60,7 @@ static cairn_status glm_moe_open(model *m, config *c, cairn_diag *dg)
                              .n_expert = DECODER_EXPERT_ROWS,
                              .shared = decoder_shared_rows,
                              .n_shared = DECODER_SHARED_ROWS};
-    TRY(decoder_bind_moe(m, c, &b, d, &rope, norm_rows, N_ROWS(norm_rows), &moe, dg));
+    TRY(decoder_bind_moe(m, c, &b, &rope, norm_rows, N_ROWS(norm_rows), &moe, dg));
     for (int32_t i = 0; i < b.s.n_layer && has_head_norms(c); i++)
         TRY(weights_bind(&m->w, decoder_head_norms, DECODER_HEAD_NORMS, i, &d->layer[i], dg));
     return CAIRN_OK;

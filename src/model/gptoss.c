@@ -91,7 +91,7 @@ static cairn_status gptoss_open(model *m, config *c, cairn_diag *dg)
                              .n_row = N_ROWS(moe_rows),
                              .expert = expert_rows,
                              .n_expert = N_ROWS(expert_rows)};
-    return decoder_bind_moe(m, c, &b, d, &rope, norm_rows, N_ROWS(norm_rows), &moe, dg);
+    return decoder_bind_moe(m, c, &b, &rope, norm_rows, N_ROWS(norm_rows), &moe, dg);
 }
 
 static const char *const hf_types[] = {"gpt_oss", NULL};

@@ -67,7 +67,7 @@ static cairn_status granite_open(model *m, config *c, cairn_diag *dg)
         read_granite(c, d);
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
     rope.interleaved = c->gguf;
-    return decoder_bind(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg);
+    return decoder_bind(m, c, &b, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg);
 }
 
 static const char *const hf_types[] = {"granite", "minicpm", NULL};

@@ -40,7 +40,7 @@ static cairn_status hunyuan_open(model *m, config *c, cairn_diag *dg)
         config_fail(c, "use_cla", "true", "keys and values of every layer's own");
     (void)config_int(c, "num_experts", NULL, 0, 1, 1);
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
-    TRY(decoder_bind(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg));
+    TRY(decoder_bind(m, c, &b, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg));
     for (int32_t i = 0; i < b.s.n_layer; i++) {
         TRY(weights_bind(&m->w, head_norm_rows, N_ROWS(head_norm_rows), i, &d->layer[i], dg));
         d->layer[i].attn.rope_first = true;

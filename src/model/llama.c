@@ -50,7 +50,7 @@ static cairn_status llama_open(model *m, config *c, cairn_diag *dg)
     config_only_one(c, "hidden_act", "silu");
     d->window = config_windows(c, b.s.n_layer, window_of(c, mistral, third), 0, &m->a);
     rope.interleaved = c->gguf;
-    TRY(decoder_bind(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg));
+    TRY(decoder_bind(m, c, &b, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg));
     return tempered(m, c, &rope, d, dg);
 }
 

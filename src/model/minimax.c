@@ -80,7 +80,7 @@ static cairn_status minimax_open(model *m, config *c, cairn_diag *dg)
                              .n_row = N_ROWS(router_rows),
                              .expert = expert_rows,
                              .n_expert = N_ROWS(expert_rows)};
-    TRY(decoder_bind_moe(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, &moe, dg));
+    TRY(decoder_bind_moe(m, c, &b, &rope, decoder_pre_norms, DECODER_PRE_NORMS, &moe, dg));
     for (int32_t i = 0; i < b.s.n_layer; i++)
         TRY(weights_bind(&m->w, norm_rows, N_ROWS(norm_rows), i, &d->layer[i], dg));
     return CAIRN_OK;

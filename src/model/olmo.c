@@ -52,7 +52,7 @@ static cairn_status olmo_open(model *m, config *c, cairn_diag *dg)
     if (third && config_has(c, "rope_parameters.rope_type", NULL))
         config_fail(c, "rope_parameters", "of one kind", "one block a kind of layer");
     d->window = windows(c, third, b.s.n_layer, &m->a);
-    TRY(decoder_bind(m, c, &b, d, &rope, norm_rows, N_ROWS(norm_rows), dg));
+    TRY(decoder_bind(m, c, &b, &rope, norm_rows, N_ROWS(norm_rows), dg));
     TRY(windowed_rope(m, c, &b, &rope, windowed, dg));
     for (int32_t i = 0; i < b.s.n_layer; i++)
         if (d->window[i]) d->layer[i].rope = windowed;

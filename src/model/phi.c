@@ -35,7 +35,7 @@ static cairn_status phi_open(model *m, config *c, cairn_diag *dg)
     const int32_t window =
         config_int(c, "sliding_window", "attention.sliding_window", c->gguf ? 0 : 1, 1 << 28, 0);
     d->window = config_windows(c, b.s.n_layer, window, 0, &m->a);
-    return decoder_bind(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg);
+    return decoder_bind(m, c, &b, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg);
 }
 
 static const char *const hf_types[] = {"phi3", NULL};

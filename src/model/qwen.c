@@ -44,7 +44,7 @@ static cairn_status qwen_open(model *m, config *c, cairn_diag *dg)
     config_only_one(c, "hidden_act", "silu");
     d->window = windows(c, b.s.n_layer, &m->a);
     bias_policy(c, third, &m->w);
-    TRY(decoder_bind(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg));
+    TRY(decoder_bind(m, c, &b, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg));
     for (int32_t i = 0; third && i < b.s.n_layer; i++)
         TRY(weights_bind(&m->w, decoder_head_norms, DECODER_HEAD_NORMS, i, &d->layer[i], dg));
     return CAIRN_OK;

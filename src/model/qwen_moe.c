@@ -81,7 +81,7 @@ static cairn_status qwen_moe_open(model *m, config *c, cairn_diag *dg)
                              .n_expert = DECODER_EXPERT_ROWS,
                              .shared = third ? NULL : qwen_shared_rows,
                              .n_shared = QWEN_SHARED_ROWS};
-    TRY(decoder_bind_moe(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, &moe, dg));
+    TRY(decoder_bind_moe(m, c, &b, &rope, decoder_pre_norms, DECODER_PRE_NORMS, &moe, dg));
     for (int32_t i = 0; third && i < b.s.n_layer; i++)
         TRY(weights_bind(&m->w, decoder_head_norms, DECODER_HEAD_NORMS, i, &d->layer[i], dg));
     return CAIRN_OK;

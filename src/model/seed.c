@@ -24,7 +24,7 @@ static cairn_status seed_open(model *m, config *c, cairn_diag *dg)
                          (config_bool(c, "attention_out_bias", false) ? W_BIAS_OUT : 0) |
                          (config_bool(c, "mlp_bias", false) ? W_BIAS_MLP : 0);
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
-    return decoder_bind(m, c, &b, d, &rope, norm_rows, N_ROWS(norm_rows), dg);
+    return decoder_bind(m, c, &b, &rope, norm_rows, N_ROWS(norm_rows), dg);
 }
 
 static const char *const hf_types[] = {"seed_oss", NULL};

@@ -51,7 +51,7 @@ static cairn_status smollm_open(model *m, config *c, cairn_diag *dg)
     for (int32_t i = 0; i < b.s.n_layer; i++) on[i] = rotates(c, &list, every, i);
     d->window = windows(c, b.s.n_layer, on, &m->a);
     rope.interleaved = c->gguf;
-    TRY(decoder_bind(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg));
+    TRY(decoder_bind(m, c, &b, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg));
     for (int32_t i = 0; i < b.s.n_layer; i++)
         if (!on[i]) d->layer[i].rope = NULL;
     return CAIRN_OK;
