@@ -61,7 +61,7 @@ static bool cycle_reset(jrun *r, jv self, const jcall *c, jv *out)
 
 static bool loop_cycle(jrun *r, jv self, const jcall *c, jv *out)
 {
-    if (!c->n_pos || c->n_kw) return jfail(r, "no items for cycling given");
+    if (!c->n_pos || c->n_kw) return jfail(r, "no items for cycling given; expected at least one");
     *out = c->pos[self.u.loop->index0 % c->n_pos];
     return true;
 }

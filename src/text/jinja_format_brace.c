@@ -67,14 +67,14 @@ static bool brace_put(jrun *r, jv v, cairn_str f, buf *b)
         if (s.type && s.type != 's')
             return jfail(r, "unknown format code '%c' for a string; expected s", s.type);
         if (s.sign || s.alt || s.align == '=')
-            return jfail(r, "a sign, '#' or '=' is not allowed in a string's format");
-        if (s.comma) return jfail(r, "cannot specify '%c' with 's'", s.comma);
+            return jfail(r, "a sign, '#' or '=' in a string's format; expected none");
+        if (s.comma) return jfail(r, "cannot specify '%c' with 's'; expected none", s.comma);
         if (!jv_to_text(r, v, &text)) return false;
         jformat_text(&s, text, s.align && s.align != '=' ? s.align : '<', b);
         return true;
     }
     if (jv_is_whole(v) && (!s.type || strchr("dxXobn", s.type))) {
-        if (s.prec >= 0) return jfail(r, "precision not allowed in integer format");
+        if (s.prec >= 0) return jfail(r, "precision not allowed in integer format; expected none");
         return jformat_int(r, &s, v, b);
     }
     if (jv_is_num(v)) return brace_float(r, &s, v, b);
@@ -178,7 +178,8 @@ bool jformat_braces(jrun *r, cairn_str f, const jcall *c, jv *out)
                        "single '%c' encountered in format string; expected a field, or two for one",
                        ch);
         else if (memchr(f.ptr + i, '{', len ? len : 1) && f.ptr[i] != '}')
-            ok = jfail_as(r, CAIRN_E_UNSUPPORTED, "nested fields in a format are not supported");
+            ok = jfail_as(r, CAIRN_E_UNSUPPORTED,
+                          "nested fields in a format are not supported; expected plain ones");
         else
             ok = jsteps(r, 1) && brace_one(r, str_sub(f, i, len), c, &nr, &b);
         i += len + 1;

@@ -342,7 +342,7 @@ static jnode *unsupported(jparse *p, int32_t line)
 {
     return jparse_fail(p, CAIRN_E_UNSUPPORTED, line,
                        "other templates and blocks (include, import, from, extends, block) are not "
-                       "supported");
+                       "supported; expected a template that stands alone");
 }
 
 static jnode *statement(jparse *p)

@@ -320,7 +320,8 @@ static jnode *test(jparse *p, jnode *on)
         if (starts && !jtok_is_name(t, "else") && !jtok_is_name(t, "or") &&
             !jtok_is_name(t, "and")) {
             if (jtok_is_name(t, "is"))
-                return jparse_fail(p, CAIRN_E_CORRUPT, t->line, "two tests in a row with 'is'");
+                return jparse_fail(p, CAIRN_E_CORRUPT, t->line,
+                                   "two tests in a row with 'is'; expected one, or brackets");
             arg = parse_postfix(p, jparse_primary(p, false));
             n->x.args->pos = jparse_alloc(p, sizeof(jnode *));
             if (!arg || !n->x.args->pos) return NULL;

@@ -147,7 +147,9 @@ static void messages_say_what_was_expected(void **state)
                                       "'a' % 1",
                                       "'%(b)s' % {'a': 1}",
                                       "range | tojson",
-                                      "'a' | filesizeformat"};
+                                      "'a' | filesizeformat",
+                                      "1 | length",
+                                      "{[]: 1}"};
     static const char *const parse[] = {
         "{{ ] }}",         "{{ ? }}",     "{{ f(a=1, 2) }}", "{{ f(a=1, a=2) }}",
         "{% set 1 = 2 %}", "{% break %}", "{{ 1 is foo }}",  "{% macro m(a=1, b) %}{% endmacro %}",
