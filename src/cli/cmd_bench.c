@@ -217,7 +217,7 @@ static cairn_status seeded_ids(int32_t vocab, int32_t ctx, cairn_ids *out, cairn
 static void say(void *ctx, const char *line)
 {
     (void)ctx;
-    fprintf(stderr, "%s\n", line);
+    (void)fprintf(stderr, "%s\n", line);
 }
 
 int cmd_check_numerics(const command *c, int argc, char **argv)
