@@ -1,7 +1,8 @@
 /* Apertus (Hernández-Cano et al. 2025, "Apertus", section 2): a Llama block with RMS norms on the heads
    of q and k and an MLP without a gate, down · xIELU(up x), whose two slopes are learned a layer
    (Huang and Schlag 2024).  HF files hold the numbers of xIELU as tensors, GGUF files as metadata;
-   both before softplus. */
+   both before softplus.  mlx-lm does not
+   scale rotation where a config is silent. */
 #include "base/diag.h"
 #include "base/fmath.h"
 #include "model/decoder.h"

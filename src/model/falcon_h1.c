@@ -3,7 +3,9 @@
    multipliers (section 3.2.3, "maximal update parametrization") scale what goes in and out.
 
    GGUF files have the multipliers in their matrices.  They do not say whether a mixer's norm comes
-   before its gate; llama.cpp's comes after. */
+   before its gate; llama.cpp's comes after.  MLX files have those in their matrices that mlx-lm knows:
+   it leaves out key_multiplier, attention_in_multiplier for the values and the groups of the norm, which
+   all hold here as in the reference. */
 #include <stdio.h>
 
 #include "base/diag.h"
@@ -78,6 +80,27 @@ static void read_mixer(config *c, const base_config *b, weights *w, mamba_spec *
     out->norm_first = !c->gguf && config_bool(c, "mamba_norm_before_gate", true);
 }
 
+/* mlx-lm's own sign of a file whose matrices it multiplied. */
+static bool multiplied(const weights *w)
+{
+    const tensor_desc *t = weights_tensor(w, HF("mamba.conv1d"), GG("ssm_conv1d"), 0);
+    return w->src->format != SOURCE_GGUF && t && t->n_dim == 3 && t->dim[2] <= t->dim[1];
+}
+
+/* What is left to multiply then.  Biases were not multiplied: a file that has any is refused. */
+static void leave_multiplied(config *c, falcon_h1 *s, bool tied)
+{
+    static const char *const biases[] = {"attention_bias", "mlp_bias", "mamba_proj_bias",
+                                         "projectors_bias"};
+    for (size_t i = 0; i < N_ROWS(biases); i++)
+        if (config_bool(c, biases[i], false))
+            config_fail(c, biases[i], "true", "false, in the layout of MLX");
+    s->d.logits_by = tied ? s->d.logits_by / s->d.embed_by : 1;
+    s->attn_out = s->attn_in; /* of the values */
+    s->d.embed_by = s->attn_in = s->ssm_in = s->ssm_out = s->gate_by = s->down_by = 1;
+    for (int32_t i = 0; i < N_PART; i++) s->part[i] = 1;
+}
+
 static cairn_status bind_all(model *m, falcon_h1 *s, bool tied, bool normed, cairn_diag *dg)
 {
     TRY(decoder_bind_head_as(m, &s->d, tied, &decoder_embed_row, &out_norm_row, dg));
@@ -100,6 +123,7 @@ static cairn_status falcon_h1_open(model *m, config *c, cairn_diag *dg)
     if (!s->mixer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
     config_only_one(c, "hidden_act", "silu");
     read_multipliers(c, s);
+    if (multiplied(&m->w)) leave_multiplied(c, s, b.tied);
     read_mixer(c, &b, &m->w, &s->spec);
     const uint8_t *kind = config_kinds_all(c, LAYER_KEYS | LAYER_STATE, b.s.n_layer, &m->a);
     TRY(c->status);

@@ -20,8 +20,8 @@ extern const family family_deepseek, family_gemma3n, family_gemma4, family_glm_m
     family_minimax, family_qwen_moe, family_qwen_next, family_bert, family_modernbert,
     family_apertus, family_cohere, family_ernie, family_gemma, family_gemma1, family_lfm2,
     family_mamba2, family_falcon_h1, family_granite_h, family_nemotron_h, family_glm,
-    family_granite, family_hunyuan, family_llama, family_olmo, family_phi, family_qwen, family_seed,
-    family_smollm;
+    family_granite, family_granite_moe, family_hunyuan, family_llama, family_olmo, family_phi,
+    family_qwen, family_seed, family_smollm;
 
 /* Every layer of the same heads, layer i seeing `window[i]` positions (0: all).  Where rows see both sides the
    layers share one cache, and windows are attention's alone. */

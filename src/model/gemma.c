@@ -79,7 +79,9 @@ static cairn_status gemma_open(model *m, config *c, cairn_diag *dg)
     rope_params full, windowed;
     gemma *g = arena_calloc(&m->a, 1, sizeof *g);
     if (!g) return diag_set(dg, CAIRN_E_NOMEM, "model");
-    m->both = embeds || (third && config_bool(c, "use_bidirectional_attention", false));
+    const bool both = config_bool(c, "use_bidirectional_attention", false);
+    m->both = embeds || (third && both);
+    if (m->both && !embeds) m->headless_by = "use_bidirectional_attention";
     TRY(decoder_begin_in(m, c, &b, &g->d, dg));
     config_only(c, "hidden_activation", acts);
     g->d.score_scale = score_scale(c, &b, third);
@@ -93,8 +95,7 @@ static cairn_status gemma_open(model *m, config *c, cairn_diag *dg)
         gemma_ropes(c, &b, &m->a, &full, &windowed);
     else
         full = windowed = config_rope(c, &b, NULL, 1e4, &m->a);
-    if (!third && config_bool(c, "use_bidirectional_attention", false))
-        config_fail(c, "use_bidirectional_attention", "true", "a causal model");
+    if (!third && both) config_fail(c, "use_bidirectional_attention", "true", "a causal model");
     /* MLX's files have no head, but those of Gemma 3 may, whatever the config says. */
     if (m->src->mlx) b.tied = !(third && source_find(m->src, "lm_head.weight"));
     if (c->gguf && !b.tied)

@@ -1,5 +1,5 @@
 /* Gemma (Mesnard et al. 2024, "Gemma", section 2): a Llama block with embeddings scaled by sqrt(hidden),
-   gains stored less one in HF files, tanh-GELU, and the embedding as head. */
+   gains stored less one in HF files, tanh-GELU (mlx-lm: the exact one), and the embedding as head. */
 #include <math.h>
 
 #include "base/diag.h"

@@ -3,7 +3,8 @@
    chosen by logit and weighed by a softmax over the chosen.
 
    HF's unquantised experts lie with inputs first, gate and up interleaved.  Yarn's correction range
-   stays fractional, which GGUF files do not say. */
+   stays fractional, which GGUF files do not say; where
+   config.json does, mlx-lm rounds it all the same. */
 #include "base/diag.h"
 #include "model/config_moe.h"
 #include "model/decoder.h"

@@ -31,13 +31,12 @@ void granite_multipliers(config *c, decoder *d)
     d->logits_by = (float)(1 / multiplier(c, "logits_scaling", "logit_scale", 1));
 }
 
-static void read_granite(config *c, decoder *d)
+void granite_rotates(config *c)
 {
-    static const char finetuned[] =
-        "granite.rope.scaling.finetuned"; /* llama.cpp's switch of rotation */
-    granite_multipliers(c, d);
-    if (c->gguf && !meta_bool(&c->src->meta, finetuned, true))
-        config_fail(c, finetuned, "false", "layers that rotate");
+    static const char finetuned[] = "rope.scaling.finetuned"; /* llama.cpp's word for it */
+    char key[CONFIG_KEY_LEN];
+    if (c->gguf && !meta_bool(&c->src->meta, config_key(c, NULL, finetuned, key), true))
+        config_fail(c, key, "false", "layers that rotate");
 }
 
 /* Files of the older converter hold none of them: those of the 2B model hold then. */
@@ -63,8 +62,10 @@ static cairn_status granite_open(model *m, config *c, cairn_diag *dg)
     config_only_one(c, "hidden_act", "silu");
     if (minicpm)
         read_minicpm(c, &b.s, d);
-    else
-        read_granite(c, d);
+    else {
+        granite_multipliers(c, d);
+        granite_rotates(c);
+    }
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
     rope.interleaved = c->gguf;
     return decoder_bind(m, c, &b, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg);

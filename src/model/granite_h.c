@@ -1,12 +1,12 @@
 /* Granite 4 (IBM 2025, "Granite 4.0"): a Granite block whose attention is Mamba-2's mixer in most layers, and
    whose MLP is a shared one, beside which experts may stand.  Positions are told by rotation only where
-   position_embedding_type says "rope"; llama.cpp's switch for it is rope.scaling.finetuned. */
+   position_embedding_type says "rope"; llama.cpp's switch for it is rope.scaling.finetuned.
+   mlx-lm cuts time steps at 0.001 and 100 where the config is silent; the reference does not. */
 #include <stdio.h>
 
 #include "base/diag.h"
 #include "base/str.h"
 #include "model/config_hybrid.h"
-#include "model/config_moe.h"
 #include "model/granite.h"
 #include "model/mamba.h"
 #include "model/rows.h"
@@ -15,62 +15,18 @@ typedef struct granite_h {
     decoder d; /* first */
     mamba_weights *mixer;
     mamba_spec spec;
+    bool sparse; /* every layer has experts */
 } granite_h;
 
-static const weight_split shared_split = {
-    HF("shared_mlp.input_linear"),
-    NULL,
-    DIM_HIDDEN,
-    0,
-    {{L(moe.shared.gate), DIM_SHARED_FFN}, {L(moe.shared.up), DIM_SHARED_FFN}}};
-static const weight_row shared_in_rows[] = {
-    {L(moe.shared.gate), NULL, GG("ffn_gate_shexp"), DIM_SHARED_FFN, DIM_HIDDEN, 0},
-    {L(moe.shared.up), NULL, GG("ffn_up_shexp"), DIM_SHARED_FFN, DIM_HIDDEN, 0},
-};
-static const weight_row shared_out_row = {L(moe.shared.down),   HF("shared_mlp.output_linear"),
-                                          GG("ffn_down_shexp"), DIM_HIDDEN,
-                                          DIM_SHARED_FFN,       W_FFN_DOWN};
-/* Without experts GGUF calls them the MLP. */
-static const weight_row dense_in_rows[] = {
-    {L(moe.shared.gate), NULL, GG("ffn_gate"), DIM_SHARED_FFN, DIM_HIDDEN, 0},
-    {L(moe.shared.up), NULL, GG("ffn_up"), DIM_SHARED_FFN, DIM_HIDDEN, 0},
-};
-static const weight_row dense_out_row = {L(moe.shared.down), HF("shared_mlp.output_linear"),
-                                         GG("ffn_down"),     DIM_HIDDEN,
-                                         DIM_SHARED_FFN,     W_FFN_DOWN};
-static const weight_row router_row = {L(moe.router),      HF("block_sparse_moe.router.layer"),
-                                      GG("ffn_gate_inp"), DIM_EXPERTS,
-                                      DIM_HIDDEN,         W_ROUTER};
-#define EX(n) HF("block_sparse_moe." n)
-static const expert_row expert_rows[] = {
-    {L(moe.gate),
-     {EXPERT_PART(EX("input_linear.weight"), 0, 2), EXPERT_PART(EX("experts.gate_up_proj"), 0, 2),
-      EXPERT_WHOLE(EX("switch_mlp.gate_proj.weight"))},
-     {EXPERT_WHOLE(GG("ffn_gate_exps.weight"))},
-     DIM_EXPERT_FFN,
-     DIM_HIDDEN,
-     0},
-    {L(moe.up),
-     {EXPERT_PART(EX("input_linear.weight"), 1, 2), EXPERT_PART(EX("experts.gate_up_proj"), 1, 2),
-      EXPERT_WHOLE(EX("switch_mlp.up_proj.weight"))},
-     {EXPERT_WHOLE(GG("ffn_up_exps.weight"))},
-     DIM_EXPERT_FFN,
-     DIM_HIDDEN,
-     0},
-    {L(moe.down),
-     {EXPERT_WHOLE(EX("output_linear.weight")), EXPERT_WHOLE(EX("experts.down_proj")),
-      EXPERT_WHOLE(EX("switch_mlp.down_proj.weight"))},
-     {EXPERT_WHOLE(GG("ffn_down_exps.weight"))},
-     DIM_HIDDEN,
-     DIM_EXPERT_FFN,
+/* Without experts GGUF and MLX call them the MLP. */
+static const weight_row dense_rows[] = {
+    {L(moe.shared.gate), HF("mlp.gate_proj"), GG("ffn_gate"), DIM_SHARED_FFN, DIM_HIDDEN, 0},
+    {L(moe.shared.up), HF("mlp.up_proj"), GG("ffn_up"), DIM_SHARED_FFN, DIM_HIDDEN, 0},
+    {L(moe.shared.down), HF("mlp.down_proj"), GG("ffn_down"), DIM_HIDDEN, DIM_SHARED_FFN,
      W_FFN_DOWN},
 };
-#undef EX
-
 static const config_defaults base = {
     .n_head = 32, .vocab = 32000, .ctx = 2048, .by_layer = true, .bias = W_BIAS_ATTN};
-static const moe_defaults experts_of = {
-    .score = ROUTE_CHOSEN, .n_expert = 8, .k = 2, .ffn = 11008, .ffn_key = "intermediate_size"};
 
 /* All layers mix where config.json is silent. */
 static const uint8_t *kinds(config *c, int32_t n_layer, arena *a)
@@ -96,40 +52,30 @@ static bool rotates(config *c)
     return str_is(config_str(c, "position_embedding_type", NULL), "rope");
 }
 
-static bool has_experts(config *c)
-{
-    return config_int(c, "num_local_experts", "expert_count", 0, 1 << 12, c->gguf ? 0 : 8) > 0;
-}
-
 static void read_mlp(config *c, weights *w, granite_h *s)
 {
-    moe_defaults e = experts_of;
-    if (c->gguf) e.ffn = w->dim[DIM_FFN]; /* has no name of its own */
-    if (has_experts(c)) config_moe(c, &e, w, &s->d.route);
+    s->sparse = config_int(c, "num_local_experts", "expert_count", 0, 1 << 12, c->gguf ? 0 : 8) > 0;
+    if (s->sparse) granite_experts(c, w, &s->d.route);
     w->dim[DIM_SHARED_FFN] =
         config_int(c, "shared_intermediate_size",
-                   has_experts(c) ? "expert_shared_feed_forward_length" : "feed_forward_length", 1,
+                   s->sparse ? "expert_shared_feed_forward_length" : "feed_forward_length", 1,
                    1 << 20, c->gguf ? 0 : 1024);
 }
 
-static cairn_status bind_mlp(model *m, config *c, decoder_layer *l, int32_t i, cairn_diag *dg)
+static cairn_status bind_mlp(model *m, const granite_h *s, decoder_layer *l, int32_t i,
+                             cairn_diag *dg)
 {
     weights *w = &m->w;
-    const bool sparse = has_experts(c);
-    if (!c->gguf)
-        TRY(weights_bind_split(w, &shared_split, i, l, dg));
-    else
-        TRY(weights_bind(w, sparse ? shared_in_rows : dense_in_rows, N_ROWS(shared_in_rows), i, l,
-                         dg));
-    TRY(weights_bind(w, sparse ? &shared_out_row : &dense_out_row, 1, i, l, dg));
+    const bool named = weights_has(w, dense_rows[0].hf, dense_rows[0].gguf, i);
+    TRY(!s->sparse && named ? weights_bind(w, dense_rows, N_ROWS(dense_rows), i, l, dg)
+                            : granite_bind_shared(w, l, i, dg));
     l->mlp = l->moe.shared; /* all of it, without experts */
-    if (!sparse) return CAIRN_OK;
-    TRY(weights_bind(w, &router_row, 1, i, l, dg));
-    return weights_bind_experts(w, expert_rows, N_ROWS(expert_rows), i, l, dg);
+    if (!s->sparse) return CAIRN_OK;
+    TRY(weights_bind(w, &granite_router_row, 1, i, l, dg));
+    return weights_bind_experts(w, granite_expert_rows, GRANITE_EXPERT_ROWS, i, l, dg);
 }
 
-static cairn_status bind_all(model *m, config *c, granite_h *s, bool tied, const uint8_t *kind,
-                             cairn_diag *dg)
+static cairn_status bind_all(model *m, granite_h *s, bool tied, const uint8_t *kind, cairn_diag *dg)
 {
     TRY(family_cache_hybrid(m, kind, mamba_n_state(&s->spec, &m->w), dg));
     TRY(decoder_bind_head(m, &s->d, tied, 0, dg));
@@ -138,7 +84,7 @@ static cairn_status bind_all(model *m, config *c, granite_h *s, bool tied, const
         TRY(weights_bind(&m->w, decoder_pre_norms, DECODER_PRE_NORMS, i, l, dg));
         TRY(kind[i] & LAYER_KEYS ? decoder_bind_attn(m, l, i, dg)
                                  : mamba_bind(m, &s->mixer[i], i, MAMBA_MODEL_MAMBA, true, dg));
-        TRY(bind_mlp(m, c, l, i, dg));
+        TRY(bind_mlp(m, s, l, i, dg));
     }
     return CAIRN_OK;
 }
@@ -162,7 +108,7 @@ static cairn_status granite_h_open(model *m, config *c, cairn_diag *dg)
     TRY(c->status);
     rope.interleaved = c->gguf;
     if (turns) TRY(decoder_rope(m, &s->d, &rope, dg));
-    return bind_all(m, c, s, b.tied, kind, dg);
+    return bind_all(m, s, b.tied, kind, dg);
 }
 
 static val sublayer(fwd *f, val x, const model *m)

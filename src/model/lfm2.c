@@ -2,7 +2,8 @@
    two gates instead of attending, the others are grouped-query attention with norms on the heads of q
    and k; the MLP is gated, or a mixture of experts with DeepSeek-V3's bias of choosing.
 
-   Files of MLX have no head of their own, whatever their config says of ties. */
+   Files of MLX have no head of their own, whatever their config says of ties; those of the mixture name the
+   matrices of dense layers by what they are. */
 #include <string.h>
 
 #include "base/diag.h"
@@ -40,11 +41,16 @@ static const weight_row attn_rows[] = {
     {L(attn.q_norm), AT("q_layernorm"), GG("attn_q_norm"), DIM_ONE, DIM_HEAD, 0},
     {L(attn.k_norm), AT("k_layernorm"), GG("attn_k_norm"), DIM_ONE, DIM_HEAD, 0},
 };
-static const weight_row mlp_rows[] = {
-    {L(mlp.gate), FF("w1"), GG("ffn_gate"), DIM_FFN, DIM_HIDDEN, 0},
-    {L(mlp.up), FF("w3"), GG("ffn_up"), DIM_FFN, DIM_HIDDEN, 0},
-    {L(mlp.down), FF("w2"), GG("ffn_down"), DIM_HIDDEN, DIM_FFN, W_FFN_DOWN},
-};
+#define MLP(w1, w3, w2)                                                                            \
+    {                                                                                              \
+        {L(mlp.gate), FF(w1), GG("ffn_gate"), DIM_FFN, DIM_HIDDEN, 0},                             \
+            {L(mlp.up), FF(w3), GG("ffn_up"), DIM_FFN, DIM_HIDDEN, 0},                             \
+            {L(mlp.down), FF(w2), GG("ffn_down"), DIM_HIDDEN, DIM_FFN, W_FFN_DOWN},                \
+    }
+enum { MLP_ROWS = 3 };
+static const weight_row mlp_rows[MLP_ROWS] = MLP("w1", "w3", "w2");
+static const weight_row mlx_mlp_rows[MLP_ROWS] = MLP("gate_proj", "up_proj", "down_proj");
+#undef MLP
 static const weight_row router_row = {L(moe.router), FF("gate"), GG("ffn_gate_inp"),
                                       DIM_EXPERTS,   DIM_HIDDEN, W_ROUTER};
 static const weight_row choice_row = {L(moe.bias), FF("expert_bias"), GG("exp_probs_b.bias"),
@@ -143,7 +149,8 @@ static cairn_status bind_layer(model *m, lfm2 *s, int32_t i, bool attends, bool 
     TRY(weights_bind(w, norm_rows, N_ROWS(norm_rows), i, l, dg));
     TRY(attends ? weights_bind(w, attn_rows, N_ROWS(attn_rows), i, l, dg)
                 : weights_bind(w, conv_rows, N_ROWS(conv_rows), i, &s->conv[i], dg));
-    if (!sparse) return weights_bind(w, mlp_rows, N_ROWS(mlp_rows), i, l, dg);
+    const bool mlx = weights_has(w, mlx_mlp_rows[0].hf, mlx_mlp_rows[0].gguf, i);
+    if (!sparse) return weights_bind(w, mlx ? mlx_mlp_rows : mlp_rows, MLP_ROWS, i, l, dg);
     TRY(weights_bind(w, &router_row, 1, i, l, dg));
     if (biased) TRY(weights_bind(w, &choice_row, 1, i, l, dg));
     return weights_bind_experts(w, expert_rows, N_ROWS(expert_rows), i, l, dg);

@@ -1,5 +1,6 @@
 /* Mamba-2 (Dao and Gu 2024, "Transformers are SSMs"): nothing but its mixers, each behind a norm.  The
-   norm of a mixer's gated result goes by the groups of B and C, as the reference has it.  Nothing tells
+   norm of a mixer's gated result goes by the groups of B and C, as the reference has it and
+   mlx-lm has not.  Nothing tells
    positions, nothing limits them: where the config is silent a context of 2^20 is assumed. */
 #include "base/diag.h"
 #include "model/config_hybrid.h"

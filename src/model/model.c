@@ -15,12 +15,14 @@
 #include "tensor/fuse.h"
 
 static const family *const families[] = {
-    &family_llama,     &family_qwen,       &family_gemma,   &family_gemma1,    &family_phi,
-    &family_granite,   &family_olmo,       &family_cohere,  &family_smollm,    &family_glm,
-    &family_ernie,     &family_seed,       &family_hunyuan, &family_apertus,   &family_qwen_moe,
-    &family_qwen_next, &family_glm_moe,    &family_minimax, &family_gptoss,    &family_gemma3n,
-    &family_gemma4,    &family_deepseek,   &family_lfm2,    &family_mamba2,    &family_falcon_h1,
-    &family_granite_h, &family_nemotron_h, &family_bert,    &family_modernbert};
+    &family_llama,     &family_qwen,      &family_gemma,       &family_gemma1,
+    &family_phi,       &family_granite,   &family_olmo,        &family_cohere,
+    &family_smollm,    &family_glm,       &family_ernie,       &family_seed,
+    &family_hunyuan,   &family_apertus,   &family_qwen_moe,    &family_qwen_next,
+    &family_glm_moe,   &family_minimax,   &family_gptoss,      &family_gemma3n,
+    &family_gemma4,    &family_deepseek,  &family_lfm2,        &family_mamba2,
+    &family_falcon_h1, &family_granite_h, &family_granite_moe, &family_nemotron_h,
+    &family_bert,      &family_modernbert};
 enum { N_FAMILY = sizeof families / sizeof families[0] };
 
 /* Tensors that may lie in a file and mean nothing to the forward pass: tables that are computed here,
@@ -257,8 +259,9 @@ cairn_status model_check_head(const model *m, const char *what, cairn_diag *dg)
 {
     if (!m->headless) return CAIRN_OK;
     return diag_set(dg, CAIRN_E_ARG,
-                    "%s: found a model that only embeds (%s); expected one with logits %s",
-                    m->src->path, m->arch, what);
+                    "%s: found a model that only embeds (%s%s%s); expected one with logits %s",
+                    m->src->path, m->arch, m->headless_by ? " with " : "",
+                    m->headless_by ? m->headless_by : "", what);
 }
 
 /* How often one token meets the matrix, out of how many it is made of. */

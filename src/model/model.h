@@ -24,11 +24,12 @@ typedef struct model {
     const char *arch; /* the file's word for it, in `a` */
     model_shape shape;
     cachespec cache;
-    bool both;      /* a row sees those after it too: a sequence runs in one step */
-    bool headless;  /* no logits: the forward pass gives hidden states */
-    int32_t pad_id; /* takes no position, so that no text may hold it; -1: none */
-    bool embeds;    /* the file says how */
-    pool_spec pool; /* how hidden states become a vector */
+    bool both;               /* a row sees those after it too: a sequence runs in one step */
+    bool headless;           /* no logits: the forward pass gives hidden states */
+    const char *headless_by; /* the field of config.json that says so, or NULL */
+    int32_t pad_id;          /* takes no position, so that no text may hold it; -1: none */
+    bool embeds;             /* the file says how */
+    pool_spec pool;          /* how hidden states become a vector */
     const struct model_dense *dense; /* [pool.n_dense] */
     weights w;                       /* every weight that the family bound */
     void *impl;                      /* the family's own struct, in `a` */

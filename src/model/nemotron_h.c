@@ -4,7 +4,7 @@
    latent narrower than the hidden state.
 
    The reference cuts time steps at time_step_min, and ignores time_step_limit, attention_bias and
-   tie_word_embeddings: a head that is there is used. */
+   tie_word_embeddings: a head that is there is used.  mlx-lm cuts at time_step_limit alone. */
 #include <math.h>
 #include <string.h>
 
@@ -124,7 +124,7 @@ static void read_mixer(config *c, const base_config *b, weights *w, mamba_spec *
 static const char *layers_key(config *c)
 {
     if (config_has(c, "layers_block_type", NULL)) return "layers_block_type";
-    return "hybrid_override_pattern";
+    return config_has(c, "layer_types", NULL) ? "layer_types" : "hybrid_override_pattern";
 }
 
 /* A letter a layer. */

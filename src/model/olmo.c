@@ -2,7 +2,8 @@
    and after the MLP, none before; q and k have norms over their whole width, all heads together.
    OLMo 3 windows three of four layers, and scaled rotation is for its full layers alone.
 
-   Both are "olmo2" in GGUF files, which hold a window if they are of the third generation. */
+   Both are "olmo2" in GGUF files, which hold a window if they are of the third generation.
+   Where config.json has one rope_theta it is the full layers'; mlx-lm turns the others by it too. */
 #include "base/diag.h"
 #include "base/str.h"
 #include "model/decoder.h"

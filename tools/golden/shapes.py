@@ -24,7 +24,7 @@ def common(r, dim=HEAD_DIMS, share=False, kv=None, eps="rms_norm_eps", tied=True
     out = dict(vocab_size=r.choice([257, 301, 383, 384]), hidden_size=hidden, intermediate_size=r.choice([36, 51, 77, 100, 128]),
                num_hidden_layers=r.choice([1, 2, 3, 4, 5]), num_attention_heads=heads, num_key_value_heads=n_kv, head_dim=d,
                max_position_embeddings=r.choice([64, 100, 512]), bos_token_id=1, eos_token_id=2, pad_token_id=0)
-    out[eps] = r.choice([1e-8, 1e-6, 1e-5, 1e-3, 0.03])
+    out[eps] = r.choice([0.0, 1e-8, 1e-6, 1e-5, 1e-3, 0.03])
     if share: del out["head_dim"]
     if tied: out["tie_word_embeddings"] = r.random() < 0.5
     return out
@@ -240,6 +240,8 @@ def multipliers(r): return dict(embedding_multiplier=r.choice([1.0, 3.0, 12]), a
 
 
 def granite(r): return llama(r) | multipliers(r)
+def granite_moe(r): return roped(r, common(r, share=True)) | multipliers(r) | routed(r, "num_local_experts", "intermediate_size") | bits(r, "attention_bias")
+def granite_moe_shared(r): return granite_moe(r) | dict(shared_intermediate_size=r.choice([0, 24, 41]))
 def olmo2(r): return roped(r, common(r)) | bits(r, "attention_bias")
 
 
@@ -293,7 +295,7 @@ def mamba2(r):
     g, each, dim, state = scan(r); n = g * each; e = r.choice([1, 2])
     while n * dim % e or n * dim // e < 24: n += g
     return dict(vocab_size=r.choice([257, 383]), hidden_size=n * dim // e, num_hidden_layers=r.choice([1, 2, 3]), num_heads=n, head_dim=dim, state_size=state,
-                n_groups=g, expand=e, conv_kernel=r.choice([2, 3, 4]), chunk_size=r.choice([5, 16, 64]), layer_norm_epsilon=r.choice([1e-6, 1e-3]),
+                n_groups=g, expand=e, conv_kernel=r.choice([2, 3, 4]), chunk_size=r.choice([5, 16, 64]), layer_norm_epsilon=r.choice([0.0, 1e-6, 1e-3]),
                 bos_token_id=1, eos_token_id=2, pad_token_id=0, time_step_limit=r.choice(LIMITS)) | bits(r, "use_bias", "use_conv_bias", "tie_word_embeddings")
 
 
@@ -342,4 +344,5 @@ FAMILIES = {
     "hunyuan": ("hunyuan_v1_dense", hunyuan), "ernie4_5": ("ernie4_5", ernie4_5), "apertus": ("apertus", apertus), "lfm2": ("lfm2", lfm2),
     "lfm2_moe": ("lfm2_moe", lfm2_moe), "mamba2": ("mamba2", mamba2), "falcon_h1": ("falcon_h1", falcon_h1), "nemotron_h": ("nemotron_h", nemotron_h),
     "granite_h": ("granitemoehybrid", granite_h), "minimax_m2": ("minimax_m2", minimax_m2),
+    "granite_moe": ("granitemoe", granite_moe), "granite_moe_shared": ("granitemoeshared", granite_moe_shared),
 }

@@ -22,7 +22,17 @@ noise). Every checkpoint also passed, layer by layer: hidden states; greedy text
 company and threads, in f32 and in the fast mode.
 
 - **HF**: safetensors in BF16, against transformers. **GGUF**: written by llama.cpp's converter from the same weights, against transformers.
-- **MLX**: affine, mxfp and nvfp4 layouts, against mlx-lm. **Quantised HF**: fp8, compressed-tensors, GPTQ, AWQ, MXFP4, against their libraries.
+- **MLX**: affine, mxfp and nvfp4 layouts as mlx-lm writes them, against mlx-lm, or where its function is another than transformers', against
+  transformers on mlx's tensors (tests/golden/README.md says where). **Quantised HF**: fp8, compressed-tensors, GPTQ, AWQ, MXFP4, against their
+  libraries.
+
+A family's own name is its first row; NAME_more is another shape of it. Cells that no reference can fill:
+
+- ministral: neither llama.cpp's converter nor mlx-lm knows it (ministral3 both do).
+- mistral3_wrapped: a GGUF of its text model is one of Mistral; its MLX layout is the row mistral3.
+- cohere is Command R, command_r its GGUF. llama_minicpm5 is a Llama; so are its files.
+- RoBERTa and XLM-R are one architecture in GGUF. mlx-lm has no encoders; EmbeddingGemma and Qwen3-Embedding are in MLX what Gemma 3 and Qwen 3 are.
+- Shapes of a family that differ in numbers alone stand in HF files only: a GGUF or MLX file of them has the names of the family's.
 
 """
 

@@ -198,4 +198,19 @@ FAMILIES = {
         rope_parameters={L4: rope("yarn", factor=4.0, original_max_position_embeddings=61, truncate=False), S4: rope("default")})),
     "gemma2_untied": ("gemma2", c(hidden_size=45, intermediate_size=51, vocab_size=301, num_attention_heads=5, num_key_value_heads=1, head_dim=10,
                                   num_hidden_layers=3, sliding_window=2, query_pre_attn_scalar=5, attention_bias=True, tie_word_embeddings=False)),
+    "granite_moe": ("granitemoe", c(num_hidden_layers=3, num_local_experts=6, num_experts_per_tok=3, intermediate_size=40, embedding_multiplier=3.0,
+                                    attention_multiplier=0.2, residual_multiplier=0.4, logits_scaling=2.0)),
+    "granite_moe_shared": ("granitemoeshared", c(
+        hidden_size=72, num_attention_heads=6, num_key_value_heads=1, num_hidden_layers=2, num_local_experts=4, num_experts_per_tok=1,
+        intermediate_size=48, shared_intermediate_size=56, attention_bias=True, tie_word_embeddings=True, embedding_multiplier=2.0,
+        attention_multiplier=0.3, residual_multiplier=0.7, logits_scaling=4.0, rms_norm_eps=1e-3)),
+    "llama_f16": ("llama", c(dtype="float16", num_hidden_layers=2)),
+    "llama_f32": ("llama", c(dtype="float32", num_hidden_layers=2, hidden_size=48, intermediate_size=77)),
+    "llama_eps_zero": ("llama", c(rms_norm_eps=0.0, num_hidden_layers=2)),
+    # Layers by the reference's other word for their list, which alone says how many there are.
+    "nemotron_h_listed": ("nemotron_h", c(head_dim=16, hybrid_override_pattern="*EM", mamba_num_heads=4, mamba_head_dim=16, n_groups=2, ssm_state_size=8,
+                                          chunk_size=16, n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=40,
+                                          moe_shared_expert_intermediate_size=48),
+                          dict(layer_types=["full_attention", "moe", "linear_attention"], layers_block_type=None, num_hidden_layers=None,
+                               num_local_experts=4, n_routed_experts=None)),
 }
