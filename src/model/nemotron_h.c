@@ -228,7 +228,6 @@ static cairn_status bind_all(model *m, nemotron_h *s, bool tied, cairn_diag *dg)
 
 static cairn_status nemotron_h_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const mlp_acts[] = {"relu2", NULL}, *const acts[] = {"silu", NULL};
     config_defaults defaults = base;
     defaults.layers_key = layers_key(c);
     base_config b = config_base(c, &defaults);
@@ -240,8 +239,8 @@ static cairn_status nemotron_h_open(model *m, config *c, cairn_diag *dg)
     TRY(decoder_begin_in(m, c, &b, &s->d, dg));
     s->layer = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *s->layer);
     if (!s->layer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
-    config_only(c, "mlp_hidden_act", mlp_acts);
-    config_only(c, "mamba_hidden_act", acts);
+    config_only_one(c, "mlp_hidden_act", "relu2");
+    config_only_one(c, "mamba_hidden_act", "silu");
     read_mixer(c, &b, &m->w, &s->spec);
     s->kind = kinds(m, c);
     TRY(c->status);
