@@ -182,9 +182,14 @@ install: all
 	install -m 644 include/cairn/*.h '$(to)/include/cairn'
 	install -m 644 $(B)/libcairn.a '$(to)/lib'
 	@$(call pc,$(PREFIX),$${prefix}/lib) > '$(to)/lib/pkgconfig/cairn.pc'
+# Folders that others share stay, empty or not; a PREFIX that held nothing else (/opt/cairn) goes.
 uninstall:
 	rm -f '$(to)/bin/cairn' '$(to)/lib/libcairn.a' '$(to)/lib/pkgconfig/cairn.pc'
 	rm -rf '$(to)/include/cairn'
+	@rmdir '$(to)/lib/pkgconfig' 2>/dev/null || :
+	@cd '$(to)' 2>/dev/null || exit 0; \
+	if [ -z "$$(find . -mindepth 1 ! -path ./bin ! -path ./include ! -path ./lib)" ]; then \
+	    rmdir bin include lib "$$PWD" 2>/dev/null || :; fi
 
 # As a user builds: the public headers, libcairn.a, and what pkg-config says.
 examples: $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))

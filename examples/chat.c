@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "cairn/cairn.h"
+#include "session.h"
 
 typedef struct text { /* grows as `to` is written */
     FILE *to;
@@ -127,23 +128,14 @@ static cairn_status converse(cairn_engine *e, cairn_diag *dg)
 int main(int argc, char **argv)
 {
     cairn_diag dg = {0};
-    cairn_bytes path = {0};
-    cairn_model *m = NULL;
-    cairn_engine *e = NULL;
+    session s = {0};
 
     if (argc != 2) {
         fputs("usage: chat MODEL\n", stderr);
         return 2;
     }
-    cairn_status st = cairn_model_resolve(argv[1], &path, &dg);
-    if (st == CAIRN_OK) st = cairn_model_open(path.ptr, NULL, &m, &dg);
-    if (st == CAIRN_OK) st = cairn_text_check_template(cairn_model_text(m), &dg);
-    if (st == CAIRN_OK) st = cairn_engine_open(m, NULL, &e, &dg);
-    if (st == CAIRN_OK) st = converse(e, &dg);
-    if (st != CAIRN_OK)
-        fprintf(stderr, "chat: %s\n", dg.message[0] ? dg.message : cairn_status_text(st));
-    cairn_engine_close(e);
-    cairn_model_close(m);
-    cairn_bytes_free(&path);
-    return st == CAIRN_OK ? 0 : 1;
+    cairn_status st = session_open(&s, argv[1], &dg);
+    if (st == CAIRN_OK) st = cairn_text_check_template(cairn_model_text(s.model), &dg);
+    if (st == CAIRN_OK) st = converse(s.engine, &dg);
+    return session_close(&s, "chat", st, &dg);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cairn/cairn.h"
+#include "session.h"
 
 /* The engine's thread: a program that does more here hands the text to a thread of its own. */
 static void on_event(void *ctx, const cairn_event *ev)
@@ -27,6 +28,10 @@ static cairn_status answer(cairn_engine *e, const char *prompt, cairn_diag *dg)
     cairn_ids ids;
     sem_t done;
 
+    if (!text) {
+        (void)snprintf(dg->message, sizeof dg->message, "the model has no tokenizer");
+        return CAIRN_E_NOTFOUND;
+    }
     cairn_status st = cairn_text_tokenize(text, s, CAIRN_TOK_ADD_SPECIAL, &ids, dg);
     if (st != CAIRN_OK) return st;
     cairn_request_init(&r);
@@ -44,25 +49,13 @@ static cairn_status answer(cairn_engine *e, const char *prompt, cairn_diag *dg)
 int main(int argc, char **argv)
 {
     cairn_diag dg = {0};
-    cairn_bytes path = {0};
-    cairn_model *m = NULL;
-    cairn_engine *e = NULL;
+    session s = {0};
 
     if (argc != 3) {
         fputs("usage: generate MODEL PROMPT\n", stderr);
         return 2;
     }
-    cairn_status st = cairn_model_resolve(argv[1], &path, &dg);
-    if (st == CAIRN_OK) st = cairn_model_open(path.ptr, NULL, &m, &dg);
-    if (st == CAIRN_OK && !cairn_model_text(m)) {
-        fputs("generate: the model has no tokenizer\n", stderr);
-        st = CAIRN_E_NOTFOUND;
-    }
-    if (st == CAIRN_OK) st = cairn_engine_open(m, NULL, &e, &dg);
-    if (st == CAIRN_OK) st = answer(e, argv[2], &dg);
-    if (st != CAIRN_OK && dg.message[0]) fprintf(stderr, "generate: %s\n", dg.message);
-    cairn_engine_close(e);
-    cairn_model_close(m);
-    cairn_bytes_free(&path);
-    return st == CAIRN_OK ? 0 : 1;
+    cairn_status st = session_open(&s, argv[1], &dg);
+    if (st == CAIRN_OK) st = answer(s.engine, argv[2], &dg);
+    return session_close(&s, "generate", st, &dg);
 }

@@ -61,7 +61,8 @@ static cairn_status call_begin(call *c, const cairn_embed_opts *o, const void *t
     cairn_embed_opts_init(&c->o);
     if (!c->m) return diag_set(dg, CAIRN_E_ARG, "no model");
     if (!c->m->m->dev)
-        return diag_set(dg, CAIRN_E_ARG, "the model was opened without its weights; it cannot run");
+        return diag_set(dg, CAIRN_E_ARG,
+                        "the model was opened without its weights; expected one opened with them");
     if (!texts || !c->fn) return diag_set(dg, CAIRN_E_ARG, "no texts or no callback");
     if (c->n > CAIRN_MAX_EMBED_TEXTS)
         return diag_set(dg, CAIRN_E_LIMIT, "%zu texts; expected at most %d", c->n,

@@ -17,7 +17,8 @@ static cairn_status check_model(const cairn_model *m, cairn_diag *dg)
 {
     if (!m) return diag_set(dg, CAIRN_E_ARG, "no model");
     if (!m->m->dev)
-        return diag_set(dg, CAIRN_E_ARG, "the model was opened without its weights; it cannot run");
+        return diag_set(dg, CAIRN_E_ARG,
+                        "the model was opened without its weights; expected one opened with them");
     return CAIRN_OK;
 }
 

@@ -199,8 +199,8 @@ static void edit_utf8(void)
 {
     const char *own =
         setlocale(LC_CTYPE, ""); /* NOLINT(concurrency-mt-unsafe): once, for this loop */
-    if (own && strcmp(nl_langinfo(CODESET), "UTF-8") == 0)
-        return;                           /* NOLINT(concurrency-mt-unsafe) */
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): likewise */
+    if (own && strcmp(nl_langinfo(CODESET), "UTF-8") == 0) return;
     (void)setlocale(LC_CTYPE, "C.UTF-8"); /* NOLINT(concurrency-mt-unsafe) */
 }
 

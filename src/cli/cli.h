@@ -49,6 +49,16 @@ typedef struct cli_words {
     size_t n;
 } cli_words;
 
+/* Flags that several commands have. */
+#define CLI_COMPUTE(to)                                                                            \
+    {                                                                                              \
+        "--compute", NULL, FLAG_WORD, to, "fast|f32: arithmetic (default fast)", 0, 0, NULL        \
+    }
+#define CLI_THREADS(to)                                                                            \
+    {                                                                                              \
+        "--threads", "-t", FLAG_INT, to, "N: threads", 1, CAIRN_MAX_THREADS, NULL                  \
+    }
+
 /* Parses the flags of a command; `--help` prints them.  False: *exit_code says how to end. */
 bool cli_flags(const command *c, const flag *table, size_t n_flags, int argc, char **argv,
                size_t min_words, size_t max_words, cli_words *out, int *exit_code);

@@ -147,7 +147,7 @@ int cmd_bench(const command *c, int argc, char **argv)
          NULL},
         {"--batch", "-b", FLAG_INT, &batch, "N: sequences decoded together", 1, CAIRN_MAX_SEQS,
          NULL},
-        {"--threads", "-t", FLAG_INT, &threads, "N: threads", 1, CAIRN_MAX_THREADS, NULL},
+        CLI_THREADS(&threads),
         {"--repeats", "-r", FLAG_INT, &repeats, "N: repeats (5)", 1, MAX_REPEATS, NULL},
         {"--ops", NULL, FLAG_BOOL, &by_op, "where the time goes, op by op", 0, 0, NULL},
         {"--json", NULL, FLAG_BOOL, &json, "one JSON object", 0, 0, NULL},
@@ -217,7 +217,7 @@ static cairn_status seeded_ids(int32_t vocab, int32_t ctx, cairn_ids *out, cairn
 static void say(void *ctx, const char *line)
 {
     (void)ctx;
-    fprintf(stderr, "%s\n", line);
+    (void)fprintf(stderr, "%s\n", line);
 }
 
 int cmd_check_numerics(const command *c, int argc, char **argv)
@@ -228,7 +228,7 @@ int cmd_check_numerics(const command *c, int argc, char **argv)
     const flag table[] = {
         {"--ids", NULL, FLAG_STR, &ids_path, "IDS.json: the prompt (default: 1,300 seeded ids)", 0,
          0, NULL},
-        {"--compute", NULL, FLAG_WORD, &compute, "fast|f32: arithmetic (default fast)", 0, 0, NULL},
+        CLI_COMPUTE(&compute),
         {"--threads", "-t", FLAG_INT, &threads, "N: try 1 to N threads (8)", 1, CAIRN_MAX_THREADS,
          NULL},
         {"--verbose", "-v", FLAG_BOOL, &verbose, "a line for each comparison", 0, 0, NULL},

@@ -111,8 +111,8 @@ int cmd_embed(const command *c, int argc, char **argv)
         {"--prompt", NULL, FLAG_STR, &prompt, "TEXT: before each text", 0, 0, NULL},
         {"--truncate", NULL, FLAG_BOOL, &o.truncate, "cut a text that is too long for the model", 0,
          0, NULL},
-        {"--compute", NULL, FLAG_WORD, &compute, "fast|f32: arithmetic (default fast)", 0, 0, NULL},
-        {"--threads", "-t", FLAG_INT, &threads, "N: threads", 1, CAIRN_MAX_THREADS, NULL},
+        CLI_COMPUTE(&compute),
+        CLI_THREADS(&threads),
     };
     cli_words words;
     int code;

@@ -140,8 +140,8 @@ int cmd_logits(const command *c, int argc, char **argv)
          0, NULL},
         {"--top", NULL, FLAG_INT, &top, "K: only the K best of each position", 1, 1 << 20, NULL},
         {"--chunk", NULL, FLAG_INT, &chunk, "N: rows computed at a time", 1, 1 << 20, NULL},
-        {"--compute", NULL, FLAG_WORD, &compute, "fast|f32: arithmetic (default fast)", 0, 0, NULL},
-        {"--threads", "-t", FLAG_INT, &threads, "N: threads", 1, CAIRN_MAX_THREADS, NULL},
+        CLI_COMPUTE(&compute),
+        CLI_THREADS(&threads),
     };
     cli_words words;
     int code;
@@ -273,8 +273,8 @@ int cmd_score(const command *c, int argc, char **argv)
         {"--json", NULL, FLAG_BOOL, &json, "one JSON object", 0, 0, NULL},
         {"--ctx", NULL, FLAG_INT, &ctx, "N: window (default: the model's context)", 2,
          CAIRN_MAX_CTX, NULL},
-        {"--compute", NULL, FLAG_WORD, &compute, "fast|f32: arithmetic (default fast)", 0, 0, NULL},
-        {"--threads", "-t", FLAG_INT, &threads, "N: threads", 1, CAIRN_MAX_THREADS, NULL},
+        CLI_COMPUTE(&compute),
+        CLI_THREADS(&threads),
     };
     cli_words words;
     int code;

@@ -181,9 +181,8 @@ int cmd_run(const command *c, int argc, char **argv)
          NULL},
         {"--ctx", NULL, FLAG_INT, &f.ctx, "N: context (default: the largest that fits)", 1,
          CAIRN_MAX_CTX, NULL},
-        {"--compute", NULL, FLAG_WORD, &f.compute, "fast|f32: arithmetic (default fast)", 0, 0,
-         NULL},
-        {"--threads", "-t", FLAG_INT, &f.threads, "N: threads", 1, CAIRN_MAX_THREADS, NULL},
+        CLI_COMPUTE(&f.compute),
+        CLI_THREADS(&f.threads),
         {"--verbose", "-v", FLAG_BOOL, &f.verbose, "speeds on standard error", 0, 0, NULL},
     };
     cli_words words;

@@ -179,7 +179,7 @@ int cmd_serve(const command *c, int argc, char **argv)
          "S: seconds for running requests after SIGTERM, SIGINT or SIGHUP (20)", 0, 86400, NULL},
         {"--verbose", "-v", FLAG_BOOL, &f.verbose,
          "events too, not only warnings, on standard error", 0, 0, NULL},
-        {"--threads", "-t", FLAG_INT, &f.threads, "N: threads", 1, CAIRN_MAX_THREADS, NULL},
+        CLI_THREADS(&f.threads),
     };
     cli_words words;
     int code;

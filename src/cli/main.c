@@ -55,7 +55,7 @@ int main(int argc, char **argv)
     buf_init(&b, MEM_MISC);
     if (argc < 2) {
         put_usage(&b);
-        fputs(b.ptr ? b.ptr : "usage: cairn COMMAND ...\n", stderr);
+        (void)fputs(b.ptr ? b.ptr : "usage: cairn COMMAND ...\n", stderr);
         buf_deinit(&b);
         return EXIT_USAGE;
     }
@@ -71,7 +71,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(&commands[i], argc - 2, argv + 2);
-    fprintf(stderr, "cairn: command \"%s\" is not known; expected one of those in cairn --help\n",
-            argv[1]);
+    (void)fprintf(stderr,
+                  "cairn: command \"%s\" is not known; expected one of those in cairn --help\n",
+                  argv[1]);
     return EXIT_USAGE;
 }

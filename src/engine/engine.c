@@ -130,7 +130,8 @@ cairn_status engine_open(const model *m, const tok *t, const cairn_engine_opts *
 {
     cairn_status st = CAIRN_OK;
     if (!m->dev)
-        return diag_set(dg, CAIRN_E_ARG, "the model was opened without its weights; it cannot run");
+        return diag_set(dg, CAIRN_E_ARG,
+                        "the model was opened without its weights; expected one opened with them");
     TRY(model_check_head(m, "to generate", dg));
     engine *e = mem_calloc(1, sizeof *e, MEM_ENGINE);
     if (!e) return diag_set(dg, CAIRN_E_NOMEM, "no memory for an engine");

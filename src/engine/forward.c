@@ -30,9 +30,10 @@ static cairn_status check(const model *m, const int32_t *ids, size_t n, const ca
                           cairn_diag *dg)
 {
     TRY(forward_check_ids(m, ids, n, dg));
-    if (o->chunk < 0) return diag_set(dg, CAIRN_E_ARG, "chunk is %d", o->chunk);
+    if (o->chunk < 0) return diag_set(dg, CAIRN_E_ARG, "chunk is %d; expected 0 or more", o->chunk);
     if (o->first < 0 || (size_t)o->first >= n)
-        return diag_set(dg, CAIRN_E_ARG, "first wanted position is %d of %zu", o->first, n);
+        return diag_set(dg, CAIRN_E_ARG, "first wanted position is %d; expected 0 to %zu", o->first,
+                        n - 1);
     if (o->n_threads < 0 || o->n_threads > CAIRN_MAX_THREADS)
         return diag_set(dg, CAIRN_E_ARG, "%d threads; expected 0 to %d", o->n_threads,
                         CAIRN_MAX_THREADS);

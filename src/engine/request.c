@@ -29,15 +29,16 @@ void request_move(request *r, request_state to)
 
 static cairn_status check_ids(const cairn_request *q, const request_env *env, cairn_diag *dg)
 {
-    if (!q->ids || q->n_ids == 0) return diag_set(dg, CAIRN_E_ARG, "the prompt has no ids");
+    if (!q->ids || q->n_ids == 0)
+        return diag_set(dg, CAIRN_E_ARG, "the prompt has no ids; expected at least one");
     if (q->n_ids >= (size_t)env->ctx_len)
         return diag_set(dg, CAIRN_E_LIMIT,
                         "the prompt has %zu tokens; the context of %d leaves room for %d", q->n_ids,
                         env->ctx_len, env->ctx_len - 1);
     for (size_t i = 0; i < q->n_ids; i++)
         if (q->ids[i] < 0 || q->ids[i] >= env->vocab)
-            return diag_set(dg, CAIRN_E_ARG, "prompt id %d at %zu; the vocabulary has %d",
-                            q->ids[i], i, env->vocab);
+            return diag_set(dg, CAIRN_E_ARG, "prompt id %d at %zu; expected 0 to %d", q->ids[i], i,
+                            env->vocab - 1);
     return CAIRN_OK;
 }
 
@@ -53,7 +54,8 @@ static cairn_status check(const cairn_request *q, const request_env *env, cairn_
         return diag_set(dg, CAIRN_E_ARG, "%zu logit biases; expected at most %d",
                         q->sampling.n_bias, CAIRN_MAX_BIAS);
     if ((q->n_stop && !q->stop) || (q->sampling.n_bias && !q->sampling.bias))
-        return diag_set(dg, CAIRN_E_ARG, "a count of stop strings or biases without an array");
+        return diag_set(dg, CAIRN_E_ARG,
+                        "stop strings or biases are counted but not there; expected the array");
     return sample_check(&q->sampling, env->vocab, dg);
 }
 

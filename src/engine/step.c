@@ -77,7 +77,9 @@ static cairn_status make_taps(stepper *s, cairn_diag *dg)
     const size_t n_tap = (size_t)s->prog.n_tap, hidden = (size_t)s->m->shape.hidden;
     const size_t stride = (size_t)s->opts.max_rows * hidden;
     if (!mul_size(n_tap * stride, sizeof(float), &s->tap_bytes))
-        return diag_set(dg, CAIRN_E_LIMIT, "%zu taps of %d rows overflow", n_tap, s->opts.max_rows);
+        return diag_set(dg, CAIRN_E_LIMIT,
+                        "%zu taps of %d rows: expected fewer bytes than a size can be", n_tap,
+                        s->opts.max_rows);
     s->tap_space = mem_map(s->tap_bytes, MEM_SCRATCH);
     s->tap = arena_alloc(&s->a, n_tap * sizeof *s->tap);
     if (!s->tap_space || !s->tap)
@@ -96,7 +98,8 @@ static cairn_status make_buffers(stepper *s, cairn_diag *dg)
     s->seg = arena_alloc(&s->a, seqs * sizeof *s->seg);
     s->seq = arena_alloc(&s->a, seqs * sizeof *s->seq);
     if (!mul_size(outs * (size_t)s->vocab, sizeof(float), &s->logits_bytes))
-        return diag_set(dg, CAIRN_E_LIMIT, "logits of %zu rows overflow", outs);
+        return diag_set(dg, CAIRN_E_LIMIT,
+                        "logits of %zu rows: expected fewer bytes than a size can be", outs);
     s->logits = mem_map(s->logits_bytes, MEM_SCRATCH);
     if (!s->id || !s->pos || !s->out_row || !s->seg || !s->seq || !s->logits)
         return diag_set(dg, CAIRN_E_NOMEM, "%zu bytes for logits of %zu rows", s->logits_bytes,
@@ -109,7 +112,8 @@ cairn_status stepper_new(const model *m, const stepper_opts *o, stepper **out, c
     cairn_status st = CAIRN_OK;
     assert(o->max_rows > 0 && o->max_out > 0 && o->max_out <= o->max_rows && o->max_seqs > 0);
     if (!m->dev)
-        return diag_set(dg, CAIRN_E_ARG, "the model was opened without its weights; it cannot run");
+        return diag_set(dg, CAIRN_E_ARG,
+                        "the model was opened without its weights; expected one opened with them");
     stepper *s = mem_calloc(1, sizeof *s, MEM_ENGINE);
     if (!s) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a stepper");
     s->m = m;

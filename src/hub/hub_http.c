@@ -141,8 +141,9 @@ static cairn_status start_file(sink *s, long code)
     if (curl_easy_header(s->h->curl, "Content-Range", 0, CURLH_HEADER, -1, &range) == CURLHE_OK &&
         sscanf(range->value, "bytes %llu-", &from) == 1 && from == s->part->size)
         return CAIRN_OK;
-    return diag_set(s->dg, CAIRN_E_IO, "%s: the server answered another range than asked for",
-                    s->what);
+    return diag_set(s->dg, CAIRN_E_IO,
+                    "%s: the server answered another range; expected bytes from %llu on", s->what,
+                    (unsigned long long)s->part->size);
 }
 
 static size_t on_body(char *p, size_t one, size_t n, void *ctx)
@@ -230,14 +231,16 @@ static cairn_status request(hub_http *h, const char *url, sink *s)
                             h->code == 404                                       ? CAIRN_E_NOTFOUND
                             : h->code == 416 || h->code == 429 || h->code >= 500 ? CAIRN_E_BUSY
                                                                                  : CAIRN_E_IO,
-                            "%.250s: the server answered HTTP %ld", h->url.ptr, h->code);
+                            "%.250s: the server answered HTTP %ld; expected 200", h->url.ptr,
+                            h->code);
         buf copy; /* `next` dies with the handle's next request */
         buf_init(&copy, MEM_IO);
         buf_puts(&copy, next);
         buf_deinit(&h->url);
         h->url = copy;
     }
-    return diag_set(s->dg, CAIRN_E_IO, "%.250s: more than %d redirects", url, MAX_REDIRECTS);
+    return diag_set(s->dg, CAIRN_E_IO, "%.250s: found more redirects than expected, %d", url,
+                    MAX_REDIRECTS);
 }
 
 static void pause_before(int attempt)

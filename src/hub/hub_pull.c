@@ -53,7 +53,9 @@ cairn_status hub_remove(const char *name, cairn_diag *dg)
         st = diag_set(dg, CAIRN_E_NOTFOUND, "%s: nothing to remove; expected %s", name, dir.ptr);
     if (st == CAIRN_OK) hub_tree_remove(dir.ptr);
     if (st == CAIRN_OK && file_is_dir(dir.ptr))
-        st = diag_set(dg, CAIRN_E_IO, "%s: could not be removed whole", dir.ptr);
+        st =
+            diag_set(dg, CAIRN_E_IO,
+                     "%s: could not be removed whole; expected files that may be deleted", dir.ptr);
     buf_deinit(&dir);
     return st;
 }

@@ -102,14 +102,14 @@ static cairn_status choose_gguf(const repo_pull *p, json_val siblings, choice *c
     }
     if (sets == 1) return CAIRN_OK;
     if (p->ref->file[0])
-        return diag_set(p->dg, CAIRN_E_NOTFOUND, "%s: no file %s in it", p->ref->repo,
-                        p->ref->file);
+        return diag_set(p->dg, CAIRN_E_NOTFOUND, "%s: no file %s in it; expected one from its list",
+                        p->ref->repo, p->ref->file);
     if (sets)
         return diag_set(p->dg, CAIRN_E_ARG,
                         "%s: %zu GGUF models in it; expected one to be named, as in %s:%.*s",
                         p->ref->repo, sets, p->ref->repo, STR_ARG(c->gguf));
-    return diag_set(p->dg, CAIRN_E_UNSUPPORTED, "%s: no .safetensors and no .gguf in it",
-                    p->ref->repo);
+    return diag_set(p->dg, CAIRN_E_UNSUPPORTED,
+                    "%s: no .safetensors and no .gguf in it; expected a model's", p->ref->repo);
 }
 
 /* Several forms of the same weights may lie side by side: model*.safetensors is the usual one. */
@@ -126,8 +126,8 @@ static cairn_status add_file(repo_pull *p, json_val v)
                     git = json_str(json_get(v, "blobId"));
     const int64_t size = json_int(json_get(v, "size"), -1);
     if (p->n == FILES_MAX)
-        return diag_set(p->dg, CAIRN_E_LIMIT, "%s: more than %d files to fetch", p->ref->repo,
-                        (int)FILES_MAX);
+        return diag_set(p->dg, CAIRN_E_LIMIT, "%s: found more files to fetch than expected, %d",
+                        p->ref->repo, (int)FILES_MAX);
     if (!hub_file_name_ok(name))
         return diag_set(p->dg, CAIRN_E_CORRUPT, "%s: \"%.*s\" in its list; expected a file's name",
                         p->ref->repo, STR_ARG(name));
@@ -176,8 +176,9 @@ static cairn_status explain(const repo_pull *p, cairn_status st)
                         p->ref->repo, code, p->endpoint.ptr, p->ref->repo);
     if (code == 404)
         return diag_set(p->dg, CAIRN_E_NOTFOUND,
-                        "%s: no such repository, or no revision %s in it, at %.150s", p->ref->repo,
-                        p->ref->rev, p->endpoint.ptr);
+                        "%s: no such repository, or no revision %s in it, at %.150s; expected one "
+                        "that is there",
+                        p->ref->repo, p->ref->rev, p->endpoint.ptr);
     return diag_prefix(p->dg, st, "%s", p->ref->repo);
 }
 

@@ -42,7 +42,8 @@ static cairn_status copy(zip_file_t *f, const char *path, uint64_t size, hub_par
     while (st == CAIRN_OK) {
         const zip_int64_t n = zip_fread(f, chunk, CHUNK);
         if (n < 0)
-            st = diag_set(dg, CAIRN_E_CORRUPT, "%s: damaged: %s", path, zip_file_strerror(f));
+            st = diag_set(dg, CAIRN_E_CORRUPT, "%s: damaged: %s; expected a whole wheel", path,
+                          zip_file_strerror(f));
         if (n <= 0) break;
         done += (uint64_t)n;
         st = hub_part_add(p, chunk, (size_t)n, dg);
@@ -63,21 +64,22 @@ cairn_status hub_zip_append(const char *path, const char *member, hub_part *p, c
     if (!z) {
         zip_error_t why;
         zip_error_init_with_code(&why, e);
-        (void)diag_set(dg, CAIRN_E_CORRUPT, "%s: not a zip file: %s", path,
+        (void)diag_set(dg, CAIRN_E_CORRUPT, "%s: not a zip file: %s; expected a wheel", path,
                        zip_error_strerror(&why));
         zip_error_fini(&why);
         return CAIRN_E_CORRUPT;
     }
     cairn_status st = find(z, path, member, &at, dg);
     if (st == CAIRN_OK && (zip_stat_index(z, at, 0, &s) != 0 || !(s.valid & ZIP_STAT_SIZE)))
-        st = diag_set(dg, CAIRN_E_CORRUPT, "%s: a member without a size", path);
+        st = diag_set(dg, CAIRN_E_CORRUPT, "%s: %s has no size; expected one", path, member);
     if (st == CAIRN_OK && s.size > p->limit - p->size)
         st = diag_set(dg, CAIRN_E_CORRUPT, "%s: %llu bytes in it; expected at most %llu", path,
                       (unsigned long long)s.size, (unsigned long long)(p->limit - p->size));
     if (st == CAIRN_OK) {
         zip_file_t *f = zip_fopen_index(z, at, 0);
         st = f ? copy(f, path, s.size, p, dg)
-               : diag_set(dg, CAIRN_E_CORRUPT, "%s: %s", path, zip_strerror(z));
+               : diag_set(dg, CAIRN_E_CORRUPT, "%s: %s: %s; expected to read it", path, member,
+                          zip_strerror(z));
         if (f) (void)zip_fclose(f);
     }
     zip_discard(z);

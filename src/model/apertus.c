@@ -91,12 +91,11 @@ static cairn_status bind_numbers(model *m, config *c, int32_t i, xielu_params *o
 
 static cairn_status apertus_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"xielu", NULL};
     const base_config b = config_base(c, &apertus_defaults);
     const rope_params rope = read_rope(c, &b, &m->a);
     decoder *d;
     TRY(decoder_begin(m, c, &b, &d, dg));
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "xielu");
     config_switch(c, "qk_norm", true);
     config_switch(c, "post_norm", false);
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);

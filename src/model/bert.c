@@ -65,8 +65,7 @@ static const config_defaults bert_defaults = {.n_head = 12, .vocab = 30522, .ctx
 /* Switches that make a decoder of it, or another table of positions. */
 static void check_switches(config *c)
 {
-    static const char *const kinds[] = {"absolute", NULL};
-    config_only(c, "position_embedding_type", kinds);
+    config_only_one(c, "position_embedding_type", "absolute");
     config_switch(c, "is_decoder", false);
     config_switch(c, "add_cross_attention", false);
     if (c->gguf && meta_bool(&c->src->meta, "bert.attention.causal", false))

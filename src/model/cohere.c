@@ -1,7 +1,8 @@
 /* Command R, "cohere", and Command R7B and A, "cohere2" (Cohere 2025, "Command A", section 2): attention
    and MLP side by side on one LayerNorm without bias; pairs (2i, 2i+1) rotate; the logits are scaled.
    Of Command R every layer sees and rotates all, and R+ norms each head of q and k with gains of its
-   own; later ones have windowed layers, which rotate, between full ones, which do not. */
+   own; later ones have windowed layers, which rotate, between full ones, which do not.  The forward pass is
+   this file's own: in decoder.c's the MLP would read what attention adds, and norms are RMS norms. */
 #include <string.h>
 
 #include "base/diag.h"
@@ -22,16 +23,13 @@ static const config_defaults cohere_defaults = {
 /* Switches of the originals' configs that this file's forward has in one position only. */
 static void check_switches(config *c)
 {
-    static const char *const positions[] = {"rope_gptj", NULL};
-    static const char *const acts[] = {"silu", NULL};
-    static const char *const orders[] = {"local_attn_first", NULL};
     config_switch(c, "use_parallel_block", true);
     config_switch(c, "use_gated_activation", true);
     config_switch(c, "layer_norm_bias", false);
     (void)config_num(c, "rotary_pct", NULL, 1, 1, 1);
-    config_only(c, "hidden_act", acts);
-    config_only(c, "position_embedding_type", positions);
-    config_only(c, "order_of_interleaved_layers", orders);
+    config_only_one(c, "hidden_act", "silu");
+    config_only_one(c, "position_embedding_type", "rope_gptj");
+    config_only_one(c, "order_of_interleaved_layers", "local_attn_first");
 }
 
 /* Windows of Command R7B and A. */
@@ -70,7 +68,7 @@ static cairn_status cohere_open(model *m, config *c, cairn_diag *dg)
     d->window =
         first ? arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *d->window) : windows_of(m, c);
     rope.interleaved = true;
-    TRY(decoder_bind(m, c, &b, d, &rope, norm_rows, N_ROWS(norm_rows), dg));
+    TRY(decoder_bind(m, c, &b, &rope, norm_rows, N_ROWS(norm_rows), dg));
     for (int32_t i = 0; i < b.s.n_layer; i++)
         if (!first && !d->window[i]) d->layer[i].rope = NULL;
     return normed ? bind_head_norms(m, d, dg) : CAIRN_OK;

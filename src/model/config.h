@@ -51,6 +51,7 @@ bool config_null(config *c, const char *hf);
 void config_object(config *c, const char *hf);
 /* The text of field `hf` must be one of `allowed` (NULL-terminated) when present. */
 void config_only(config *c, const char *hf, const char *const *allowed);
+void config_only_one(config *c, const char *hf, const char *allowed);
 /* The activation that a text names, as transformers' ACT2FN has it; where there is none GELU by erf. */
 glu_act config_act(config *c, const char *hf, const char *gguf);
 
@@ -58,7 +59,8 @@ glu_act config_act(config *c, const char *hf, const char *gguf);
 const char *config_key(const config *c, const char *hf, const char *gguf, char out[CONFIG_KEY_LEN]);
 /* The first failure sticks: "FILE: key: found …; expected …". */
 void config_fail(config *c, const char *key, const char *found, const char *expected);
-
+/* The same of a value as the file spells it. */
+void config_fail_meta(config *c, const char *key, const meta *m, const char *expected);
 /* The same of a number, in either format; `expected` is a format. */
 void config_misfit(config *c, const char *hf, const char *gguf, int32_t found, const char *expected,
                    ...) __attribute__((format(printf, 5, 6)));

@@ -17,14 +17,13 @@ static uint8_t *new_kinds(config *c, int32_t n_layer, arena *a)
 
 static void fail_at(config *c, const char *key, int32_t i, const meta *m, const kind_word *words)
 {
-    char name[CONFIG_KEY_LEN], found[META_TEXT_LEN], expected[CONFIG_KEY_LEN] = "";
+    char name[CONFIG_KEY_LEN], expected[CONFIG_KEY_LEN] = "";
     size_t n = 0;
     for (size_t k = 0; words[k].word && n < sizeof expected; k++)
         n += (size_t)snprintf(expected + n, sizeof expected - n, "%s%s", k ? " or " : "",
                               words[k].word);
     (void)snprintf(name, sizeof name, "%s.%d", key, (int)i);
-    meta_text(m, found);
-    config_fail(c, name, found, expected);
+    config_fail_meta(c, name, m, expected);
 }
 
 const uint8_t *config_kinds(config *c, const char *key, const kind_word *words, int32_t n_layer,
@@ -34,10 +33,9 @@ const uint8_t *config_kinds(config *c, const char *key, const kind_word *words, 
     if (c->status != CAIRN_OK || !meta_get(&c->src->meta, key, &list)) return NULL;
     if (list.type == META_NULL) return NULL;
     if (list.type != META_ARR || list.u.n != (size_t)n_layer) {
-        char found[META_TEXT_LEN], expected[META_TEXT_LEN];
-        meta_text(&list, found);
+        char expected[META_TEXT_LEN];
         (void)snprintf(expected, sizeof expected, "one entry for each of %d layers", (int)n_layer);
-        config_fail(c, key, found, expected);
+        config_fail_meta(c, key, &list, expected);
         return NULL;
     }
     uint8_t *kind = new_kinds(c, n_layer, a);

@@ -19,6 +19,10 @@ typedef struct moe_defaults {
     const char *ffn_key; /* of config.json: the width of an expert; NULL: moe_intermediate_size */
 } moe_defaults;
 
+/* Weights that add to 1, as DeepSeek-V3's; its number of groups is the family's to say. */
+#define MOE_NORMALISED                                                                             \
+    .normalise = true, .eps = 1e-20f, .normalise_key = "norm_topk_prob", .gguf_normalises = true
+
 /* Fills *out and the dims and n_expert_used of `w`. */
 void config_moe(config *c, const moe_defaults *d, weights *w, route_spec *out);
 /* Which layers have experts: [n_layer] in the arena; all from `first_key`'s number on (HF; GGUF:

@@ -16,13 +16,12 @@ static const double least = 1e-3, most = 1e6, theta_lo = 1.01, theta_hi = 1e12, 
 
 static const float *num_list(config *c, const char *key, int32_t n, arena *a)
 {
-    char item[CONFIG_KEY_LEN], want[META_TEXT_LEN], found[META_TEXT_LEN];
+    char item[CONFIG_KEY_LEN], want[META_TEXT_LEN];
     meta arr = {0}, m = {0};
     if (c->status != CAIRN_OK) return NULL;
     if (!meta_get(&c->src->meta, key, &arr) || arr.type != META_ARR || arr.u.n != (size_t)n) {
-        meta_text(&arr, found);
         (void)snprintf(want, sizeof want, "%d numbers, one for each rotated pair", (int)n);
-        config_fail(c, key, found, want);
+        config_fail_meta(c, key, &arr, want);
         return NULL;
     }
     float *f = arena_alloc(a, (size_t)n * sizeof *f);
@@ -36,8 +35,7 @@ static const float *num_list(config *c, const char *key, int32_t n, arena *a)
         f[i] = m.type == META_FLOAT ? (float)m.u.f : m.type == META_INT ? (float)m.u.i : 0;
         if (f[i] > 0 && (double)f[i] < most) continue;
         (void)snprintf(item, sizeof item, "%.100s.%d", key, (int)i);
-        meta_text(&m, found);
-        config_fail(c, item, found, "a number of more than 0, less than 1e6");
+        config_fail_meta(c, item, &m, "a number of more than 0, less than 1e6");
         return NULL;
     }
     return f;
@@ -223,7 +221,7 @@ static void check_dim(config *c, const rope_params *p)
 static void read_hf(config *c, const char *kind, float partial, rope_params *p, arena *a)
 {
     static const char key[] = "partial_rotary_factor";
-    char block[CONFIG_KEY_LEN], found[META_TEXT_LEN];
+    char block[CONFIG_KEY_LEN];
     meta m = {0};
     find_block(c, kind, block);
     const double top = config_num(c, key, NULL, 1e-6, 1, partial > 0 ? (double)partial : 1);
@@ -237,8 +235,7 @@ static void read_hf(config *c, const char *kind, float partial, rope_params *p, 
             config_fail(c, key, "a part", "heads that rotate whole in this family");
         return;
     }
-    meta_text(&m, found);
-    config_fail(c, block, found, "an object");
+    config_fail_meta(c, block, &m, "an object");
 }
 
 rope_params config_rope(config *c, const base_config *b, const char *kind, double theta, arena *a)

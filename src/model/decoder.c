@@ -205,10 +205,11 @@ cairn_status decoder_bind_experts(model *m, decoder_layer *L, int32_t i, const d
     return weights_bind_experts(&m->w, moe->expert, moe->n_expert, i, L, dg);
 }
 
-cairn_status decoder_bind_moe(model *m, config *c, const base_config *b, decoder *d,
-                              const rope_params *rope, const weight_row *norms, size_t n_norms,
-                              const decoder_moe *moe, cairn_diag *dg)
+cairn_status decoder_bind_moe(model *m, config *c, const base_config *b, const rope_params *rope,
+                              const weight_row *norms, size_t n_norms, const decoder_moe *moe,
+                              cairn_diag *dg)
 {
+    decoder *d = m->impl;
     TRY(decoder_prepare(m, c, d, rope, dg));
     TRY(decoder_bind_head(m, d, b->tied, norms[0].flags & W_PLUS_ONE, dg));
     for (int32_t i = 0; i < m->shape.n_layer; i++) {
@@ -220,11 +221,10 @@ cairn_status decoder_bind_moe(model *m, config *c, const base_config *b, decoder
     return CAIRN_OK;
 }
 
-cairn_status decoder_bind(model *m, config *c, const base_config *b, decoder *d,
-                          const rope_params *rope, const weight_row *norms, size_t n_norms,
-                          cairn_diag *dg)
+cairn_status decoder_bind(model *m, config *c, const base_config *b, const rope_params *rope,
+                          const weight_row *norms, size_t n_norms, cairn_diag *dg)
 {
-    return decoder_bind_moe(m, c, b, d, rope, norms, n_norms, NULL, dg);
+    return decoder_bind_moe(m, c, b, rope, norms, n_norms, NULL, dg);
 }
 
 attention decoder_attention(const model *m, const decoder *d)
@@ -235,8 +235,10 @@ attention decoder_attention(const model *m, const decoder *d)
                        .q_rope = d->q_rope};
 }
 
-val decoder_mlp(fwd *f, val x, const decoder *d, const decoder_layer *L)
+val decoder_mlp(fwd *f, val x, const model *m)
 {
+    const decoder *d = m->impl;
+    const decoder_layer *L = &d->layer[f->layer];
     if (L->moe.router) return moe(f, x, &L->moe, &d->route, &d->glu);
     if (L->mlp.gate) return glu_mlp(f, x, &L->mlp, d->glu.act);
     val h = linear(f, x, L->mlp.up);
@@ -244,15 +246,22 @@ val decoder_mlp(fwd *f, val x, const decoder *d, const decoder_layer *L)
     return linear(f, h, L->mlp.down);
 }
 
-/* Norms and multipliers that a family lacks leave no op. */
+/* A norm that a family lacks leaves no op. */
 static val norm(fwd *f, val x, const weight *gain, float eps)
 {
     return gain ? rms_norm(f, x, gain, eps) : x;
 }
 
-static val times(fwd *f, val x, float by)
+/* x + post(sublayer(pre(x))) */
+static val residual(fwd *f, val x, const model *m, const weight *pre, decoder_sublayer sublayer,
+                    const weight *post)
 {
-    return by == 1.0f ? x : scale(f, x, by);
+    const decoder *d = m->impl;
+    val h = norm(f, x, pre, d->eps);
+    h = sublayer(f, h, m);
+    h = norm(f, h, post, d->eps);
+    h = times(f, h, d->residual_by);
+    return add(f, x, h);
 }
 
 static val attend_layer(fwd *f, val x, const model *m)
@@ -267,25 +276,18 @@ static val attend_layer(fwd *f, val x, const model *m)
 
 val decoder_forward(fwd *f, const model *m)
 {
-    return decoder_forward_by(f, m, m->impl, attend_layer);
+    return decoder_forward_by(f, m, attend_layer, decoder_mlp);
 }
 
-val decoder_forward_by(fwd *f, const model *m, const decoder *d, decoder_mixer sublayer)
+val decoder_forward_by(fwd *f, const model *m, decoder_sublayer mixer, decoder_sublayer mlp)
 {
+    const decoder *d = m->impl;
     val x = embed(f, d->tok_embed, d->embed_by);
     tap(f, x, 0);
     for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
         const decoder_layer *L = &d->layer[f->layer];
-        val h = norm(f, x, L->attn_norm, d->eps);
-        h = sublayer(f, h, m);
-        h = norm(f, h, L->attn_post, d->eps);
-        h = times(f, h, d->residual_by);
-        x = add(f, x, h);
-        h = norm(f, x, L->mlp_norm, d->eps);
-        h = decoder_mlp(f, h, d, L);
-        h = norm(f, h, L->mlp_post, d->eps);
-        h = times(f, h, d->residual_by);
-        x = add(f, x, h);
+        x = residual(f, x, m, L->attn_norm, mixer, L->attn_post);
+        if (mlp) x = residual(f, x, m, L->mlp_norm, mlp, L->mlp_post);
         tap(f, x, f->layer + 1);
     }
     f->layer = -1;

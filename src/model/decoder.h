@@ -56,18 +56,17 @@ cairn_status decoder_begin(model *m, config *c, const base_config *b, decoder **
 /* The same in a struct of the family's, which begins with a zeroed decoder: m->impl is both. */
 cairn_status decoder_begin_in(model *m, config *c, const base_config *b, decoder *d,
                               cairn_diag *dg);
-/* Last step: checks the config, lays out the cache by d->window, binds the embedding, the last norm,
-   the head, the matrices of every layer and `norms`, rows of a decoder_layer (the last norm's gain is
-   stored as the first of them is).  Every layer rotates
-   by `rope`, to which tables that a GGUF file holds as tensors are added. */
-cairn_status decoder_bind(model *m, config *c, const base_config *b, decoder *d,
-                          const rope_params *rope, const weight_row *norms, size_t n_norms,
-                          cairn_diag *dg);
+/* Last step: checks the config, lays out the cache by the decoder's windows, binds the embedding, the last
+   norm, the head, the matrices of every layer and `norms`, rows of a decoder_layer (the last norm's gain
+   is stored as the first of them is).  Every layer rotates by `rope`, to which tables that a GGUF file
+   holds as tensors are added. */
+cairn_status decoder_bind(model *m, config *c, const base_config *b, const rope_params *rope,
+                          const weight_row *norms, size_t n_norms, cairn_diag *dg);
 
 /* The same, the MLP of some layers being experts, whose numbers m->w.dim has. */
-cairn_status decoder_bind_moe(model *m, config *c, const base_config *b, decoder *d,
-                              const rope_params *rope, const weight_row *norms, size_t n_norms,
-                              const decoder_moe *moe, cairn_diag *dg);
+cairn_status decoder_bind_moe(model *m, config *c, const base_config *b, const rope_params *rope,
+                              const weight_row *norms, size_t n_norms, const decoder_moe *moe,
+                              cairn_diag *dg);
 
 /* The parts of decoder_bind, for families that bind some of it themselves.
    Rotation of every layer, with the tables that a GGUF file may hold: */
@@ -98,13 +97,14 @@ extern const weight_row decoder_head_norms[DECODER_HEAD_NORMS];
 
 /* Window 0; a family's forward sets it layer by layer. */
 attention decoder_attention(const model *m, const decoder *d);
+/* A sublayer of f->layer, without its norms; m->impl begins with a decoder. */
+typedef val (*decoder_sublayer)(fwd *f, val x, const model *m);
 /* The MLP of a layer, or its experts. */
-val decoder_mlp(fwd *f, val x, const decoder *d, const decoder_layer *L);
+val decoder_mlp(fwd *f, val x, const model *m);
 /* The forward pass of a decoder whose sublayers follow each other, x + post(sublayer(pre(x))), norms being
    there or not; returns the logits, of a headless model hidden states. */
 val decoder_forward(fwd *f, const model *m);
-/* The same, `sublayer` being the first of f->layer. */
-typedef val (*decoder_mixer)(fwd *f, val x, const model *m);
-val decoder_forward_by(fwd *f, const model *m, const decoder *d, decoder_mixer sublayer);
+/* The same with sublayers of the family's; `mlp` NULL: a layer is its mixer alone. */
+val decoder_forward_by(fwd *f, const model *m, decoder_sublayer mixer, decoder_sublayer mlp);
 
 #endif

@@ -9,7 +9,8 @@
 
    After the first dense layers a mixture of experts: sigmoid scores, a bias of choosing, groups,
    shared experts.  Layers of multi-token prediction are not part of the model.  Mistral 4 scores by
-   softmax, has no bias, and scales its queries up with their position. */
+   softmax, has no bias, and scales its queries up with their position.  The forward pass is this file's
+   own, since a layer may take the choice of positions from the layer before it. */
 #include <math.h>
 #include <string.h>
 
@@ -79,28 +80,11 @@ static const weight_row out_rows[] = {
 };
 #undef AT
 
-static const moe_defaults deepseek_experts = {.score = ROUTE_SIGMOID,
-                                              .n_expert = 256,
-                                              .k = 8,
-                                              .ffn = 2048,
-                                              .normalise = true,
-                                              .eps = 1e-20f,
-                                              .n_group = 8,
-                                              .n_group_used = 4,
-                                              .scale = 2.5f,
-                                              .normalise_key = "norm_topk_prob",
-                                              .gguf_normalises = true};
-static const moe_defaults glm_experts = {.score = ROUTE_SIGMOID,
-                                         .n_expert = 256,
-                                         .k = 8,
-                                         .ffn = 2048,
-                                         .normalise = true,
-                                         .eps = 1e-20f,
-                                         .n_group = 1,
-                                         .n_group_used = 1,
-                                         .scale = 2.5f,
-                                         .normalise_key = "norm_topk_prob",
-                                         .gguf_normalises = true};
+#define EXPERTS                                                                                    \
+    .n_expert = 256, .k = 8, .ffn = 2048, .score = ROUTE_SIGMOID, .scale = 2.5f, MOE_NORMALISED
+static const moe_defaults deepseek_experts = {.n_group = 8, .n_group_used = 4, EXPERTS};
+static const moe_defaults glm_experts = {.n_group = 1, .n_group_used = 1, EXPERTS};
+#undef EXPERTS
 static const moe_defaults mistral_experts = {.score = ROUTE_SOFTMAX,
                                              .n_group = 1,
                                              .n_group_used = 1,
@@ -108,53 +92,53 @@ static const moe_defaults mistral_experts = {.score = ROUTE_SOFTMAX,
                                              .n_expert = 128,
                                              .k = 4,
                                              .ffn = 2048,
-                                             .normalise = true,
-                                             .eps = 1e-20f,
-                                             .normalise_key = "norm_topk_prob",
-                                             .gguf_normalises = true};
-/* n_head, n_kv_head, head_dim, vocab, ctx */
-static const struct {
-    const char *hf, *gguf;
-    mla_defaults as;
-} kinds[] = {
-    {"deepseek_v3",
-     "deepseek2",
-     {.base = {128, 128, 64, 129280, 4096, .bias = W_BIAS_ATTN, .latent = true},
-      .experts = &deepseek_experts,
-      .q_lora = 1536,
-      .kv_lora = 512,
-      .nope = 128,
-      .dv = 128,
-      .n_dense = 3}},
-    {"deepseek_v32",
-     "deepseek32",
-     {.base = {128, 128, 64, 129280, 163840, .bias = W_BIAS_ATTN, .latent = true},
-      .experts = &deepseek_experts,
-      .q_lora = 1536,
-      .kv_lora = 512,
-      .nope = 128,
-      .dv = 128,
-      .n_dense = 3,
-      .index = {.n_head = 64}}},
-    {"glm_moe_dsa",
-     "glm-dsa",
-     {.base = {64, 64, 64, 154880, 202752, .eps = 1e-5f, .bias = W_BIAS_ATTN, .latent = true},
-      .experts = &glm_experts,
-      .q_lora = 2048,
-      .kv_lora = 512,
-      .nope = 192,
-      .dv = 256,
-      .n_dense = 3,
-      .index = {.n_head = 32, .interleaved = true, .shared = true}}},
-    {"mistral4",
-     "mistral4",
-     {.base = {32, 32, 128, 131072, 1048576, .partial = 1.0f, .bias = W_BIAS_ATTN, .latent = true},
-      .experts = &mistral_experts,
-      .q_lora = 1024,
-      .kv_lora = 256,
-      .nope = 64,
-      .dv = 128,
-      .mistral = true}},
+                                             MOE_NORMALISED};
+
+enum { V3, V32, GLM_DSA, MISTRAL, N_KIND };
+static const char *const hf_types[] = {[V3] = "deepseek_v3",
+                                       [V32] = "deepseek_v32",
+                                       [GLM_DSA] = "glm_moe_dsa",
+                                       [MISTRAL] = "mistral4",
+                                       [N_KIND] = NULL};
+static const char *const gguf_archs[] = {[V3] = "deepseek2",
+                                         [V32] = "deepseek32",
+                                         [GLM_DSA] = "glm-dsa",
+                                         [MISTRAL] = "mistral4",
+                                         [N_KIND] = NULL};
+/* base: n_head, n_kv_head, head_dim, vocab, ctx */
+static const mla_defaults kinds[] = {
+    [V3] = {.base = {128, 128, 64, 129280, 4096, .bias = W_BIAS_ATTN, .latent = true},
+            .experts = &deepseek_experts,
+            .q_lora = 1536,
+            .kv_lora = 512,
+            .nope = 128,
+            .dv = 128,
+            .n_dense = 3},
+    [V32] = {.base = {128, 128, 64, 129280, 163840, .bias = W_BIAS_ATTN, .latent = true},
+             .experts = &deepseek_experts,
+             .q_lora = 1536,
+             .kv_lora = 512,
+             .nope = 128,
+             .dv = 128,
+             .n_dense = 3,
+             .index = {.n_head = 64}},
+    [GLM_DSA] = {.base = {64, 64, 64, 154880, 202752, .eps = 1e-5f, .bias = W_BIAS_ATTN,
+                          .latent = true},
+                 .experts = &glm_experts,
+                 .q_lora = 2048,
+                 .kv_lora = 512,
+                 .nope = 192,
+                 .dv = 256,
+                 .n_dense = 3,
+                 .index = {.n_head = 32, .interleaved = true, .shared = true}},
+    [MISTRAL] = {.base = {32, 32, 128, 131072, 1048576, .partial = 1.0f, .bias = W_BIAS_ATTN,
+                          .latent = true},
+                 .experts = &mistral_experts,
+                 .q_lora = 1024,
+                 .kv_lora = 256,
+                 .nope = 64,
+                 .dv = 128,
+                 .mistral = true},
 };
 
 static cairn_status read_dims(model *m, config *c, const mla_defaults *as, deepseek *s)
@@ -283,7 +267,6 @@ static cairn_status read_rope(model *m, config *c, base_config *b, const mla_def
 
 static cairn_status mla_open(model *m, config *c, const mla_defaults *as, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     base_config b = config_base(c, &as->base);
     const int32_t n_mtp = config_skip_mtp(c, &b);
     deepseek *s = arena_calloc(&m->a, 1, sizeof *s);
@@ -292,14 +275,15 @@ static cairn_status mla_open(model *m, config *c, const mla_defaults *as, cairn_
     s->mla = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *s->mla);
     if (!s->mla) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
     weights_skip_mtp(&m->w, b.s.n_layer, n_mtp);
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     TRY(read_dims(m, c, as, s));
     TRY(read_rope(m, c, &b, as, s, dg));
     config_moe(c, as->experts, &m->w, &s->d.route);
     m->w.dim[DIM_SHARED_FFN] = m->w.dim[DIM_EXPERT_FFN] *
                                config_int(c, "n_shared_experts", "expert_shared_count", 1, 256, 1);
     bool *sparse = config_sparse_from(c, b.s.n_layer, "first_k_dense_replace", as->n_dense, &m->a);
-    if (sparse && as->index.n_head)
+    if (!sparse) return c->status;
+    if (as->index.n_head)
         (void)config_words(c, "mlp_layer_types", NULL, "sparse", "dense", b.s.n_layer, sparse);
     TRY(c->status);
     TRY(one_latent(m, s, dg));
@@ -313,9 +297,10 @@ static cairn_status mla_open(model *m, config *c, const mla_defaults *as, cairn_
 
 static cairn_status deepseek_open(model *m, config *c, cairn_diag *dg)
 {
+    const char *const *names = c->gguf ? gguf_archs : hf_types;
     size_t k = 0;
-    while (strcmp(c->arch, c->gguf ? kinds[k].gguf : kinds[k].hf) != 0) k++;
-    return mla_open(m, c, &kinds[k].as, dg);
+    while (strcmp(c->arch, names[k]) != 0) k++;
+    return mla_open(m, c, &kinds[k], dg);
 }
 
 /* *at: the positions that the layer before read, then those of this one; VAL_NONE: all. */
@@ -359,7 +344,7 @@ static val deepseek_forward(fwd *f, const model *m)
         h = latent_attention(f, h, s, &s->mla[f->layer], L->attn.wo, m->shape.n_head, &at);
         x = add(f, x, h);
         h = rms_norm(f, x, L->mlp_norm, d->eps);
-        h = decoder_mlp(f, h, d, L);
+        h = decoder_mlp(f, h, m);
         x = add(f, x, h);
         tap(f, x, f->layer + 1);
     }
@@ -368,8 +353,5 @@ static val deepseek_forward(fwd *f, const model *m)
     return linear(f, x, d->lm_head);
 }
 
-static const char *const hf_types[] = {"deepseek_v3", "deepseek_v32", "glm_moe_dsa", "mistral4",
-                                       NULL};
-static const char *const gguf_archs[] = {"deepseek2", "deepseek32", "glm-dsa", "mistral4", NULL};
 const family family_deepseek = {"deepseek",    hf_types,         gguf_archs,
                                 deepseek_open, deepseek_forward, false};

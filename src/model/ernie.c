@@ -13,16 +13,15 @@ static const config_defaults ernie_defaults = {.n_head = 16,
 
 static cairn_status ernie_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     const base_config b = config_base(c, &ernie_defaults);
     rope_params rope = config_rope(c, &b, NULL, 500000.0, &m->a);
     decoder *d;
     TRY(decoder_begin(m, c, &b, &d, dg));
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     if (config_bool(c, "use_bias", false)) m->w.need_bias = W_BIAS_QKV | W_BIAS_OUT | W_BIAS_MLP;
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
     rope.interleaved = true;
-    return decoder_bind(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg);
+    return decoder_bind(m, c, &b, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg);
 }
 
 static const char *const hf_types[] = {"ernie4_5", NULL};

@@ -42,20 +42,6 @@ static const config_defaults base = {.n_head = 32,
                                      .ctx = 8192,
                                      .eps = 1e-5f,
                                      .bias = W_BIAS_ATTN | W_BIAS_MLP};
-static const mamba_keys keys = {.n_head = "mamba_n_heads",
-                                .dim = "mamba_d_head",
-                                .n_state = "mamba_d_state",
-                                .n_group = "mamba_n_groups",
-                                .kernel = "mamba_d_conv",
-                                .inner = "mamba_d_ssm",
-                                .expand = "mamba_expand",
-                                .conv_bias = "mamba_conv_bias",
-                                .in_bias = "mamba_proj_bias",
-                                .out_bias = "projectors_bias",
-                                .n_head_otherwise = 128,
-                                .n_state_otherwise = 256,
-                                .n_group_otherwise = 1,
-                                .inner_otherwise = 1024};
 
 static float multiplier(config *c, const char *key)
 {
@@ -81,6 +67,17 @@ static void read_multipliers(config *c, falcon_h1 *s)
     for (int32_t i = 0; i < N_PART; i++) s->part[i] = multiplier_at(c, "ssm_multipliers", i);
     s->gate_by = multiplier_at(c, "mlp_multipliers", 0);
     s->down_by = multiplier_at(c, "mlp_multipliers", 1);
+}
+
+static void read_mixer(config *c, const base_config *b, weights *w, mamba_spec *out)
+{
+    mamba_keys k = mamba_bamba_keys;
+    k.inner = "mamba_d_ssm";
+    k.inner_otherwise = 1024;
+    k.out_bias = "projectors_bias";
+    mamba_config(c, &k, b->s.hidden, w, out);
+    out->eps = b->eps;
+    out->norm_first = !c->gguf && config_bool(c, "mamba_norm_before_gate", true);
 }
 
 /* mlx-lm's own sign of a file whose matrices it multiplied. */
@@ -117,7 +114,6 @@ static cairn_status bind_all(model *m, falcon_h1 *s, bool tied, bool normed, cai
 
 static cairn_status falcon_h1_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     const base_config b = config_base(c, &base);
     const rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
     falcon_h1 *s = arena_calloc(&m->a, 1, sizeof *s);
@@ -125,22 +121,15 @@ static cairn_status falcon_h1_open(model *m, config *c, cairn_diag *dg)
     TRY(decoder_begin_in(m, c, &b, &s->d, dg));
     s->mixer = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *s->mixer);
     if (!s->mixer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     read_multipliers(c, s);
     if (multiplied(&m->w)) leave_multiplied(c, s, b.tied);
-    mamba_config(c, &keys, b.s.hidden, &m->w, &s->spec);
-    s->spec.eps = b.eps;
-    s->spec.norm_first = !c->gguf && config_bool(c, "mamba_norm_before_gate", true);
+    read_mixer(c, &b, &m->w, &s->spec);
     const uint8_t *kind = config_kinds_all(c, LAYER_KEYS | LAYER_STATE, b.s.n_layer, &m->a);
     TRY(c->status);
     TRY(decoder_rope(m, &s->d, &rope, dg));
     TRY(family_cache_hybrid(m, kind, mamba_n_state(&s->spec, &m->w), dg));
     return bind_all(m, s, b.tied, config_bool(c, "mamba_rms_norm", false), dg);
-}
-
-static val times(fwd *f, val x, float by)
-{
-    return by == 1.0f ? x : scale(f, x, by);
 }
 
 static val part(fwd *f, val x, int32_t from, int32_t cols, float by)
@@ -171,8 +160,23 @@ static val mixer(fwd *f, val u, const falcon_h1 *s, const mamba_weights *w)
     return times(f, y, s->ssm_out);
 }
 
-static val mlp(fwd *f, val x, const falcon_h1 *s, const glu_weights *w)
+/* What both mixers make of one norm. */
+static val sublayer(fwd *f, val u, const model *m)
 {
+    const falcon_h1 *s = m->impl;
+    const decoder_layer *L = &s->d.layer[f->layer];
+    const attention a = decoder_attention(m, &s->d);
+    const val y = mixer(f, u, s, &s->mixer[f->layer]);
+    val h = times(f, u, s->attn_in);
+    h = gqa(f, h, &L->attn, &a, L->rope, s->d.eps);
+    h = times(f, h, s->attn_out);
+    return add(f, y, h);
+}
+
+static val mlp(fwd *f, val x, const model *m)
+{
+    const falcon_h1 *s = m->impl;
+    const glu_weights *w = &s->d.layer[f->layer].mlp;
     val g = linear(f, x, w->gate);
     g = times(f, g, s->gate_by);
     const val u = linear(f, x, w->up);
@@ -183,29 +187,7 @@ static val mlp(fwd *f, val x, const falcon_h1 *s, const glu_weights *w)
 
 static val falcon_h1_forward(fwd *f, const model *m)
 {
-    const falcon_h1 *s = m->impl;
-    const decoder *d = &s->d;
-    const attention a = decoder_attention(m, d);
-    val x = embed(f, d->tok_embed, d->embed_by);
-    tap(f, x, 0);
-    for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
-        const decoder_layer *L = &d->layer[f->layer];
-        const val u = rms_norm(f, x, L->attn_norm, d->eps);
-        const val y = mixer(f, u, s, &s->mixer[f->layer]);
-        val h = times(f, u, s->attn_in);
-        h = gqa(f, h, &L->attn, &a, L->rope, d->eps);
-        h = times(f, h, s->attn_out);
-        h = add(f, y, h);
-        x = add(f, x, h);
-        h = rms_norm(f, x, L->mlp_norm, d->eps);
-        h = mlp(f, h, s, &L->mlp);
-        x = add(f, x, h);
-        tap(f, x, f->layer + 1);
-    }
-    f->layer = -1;
-    x = rms_norm(f, x, d->out_norm, d->eps);
-    x = linear(f, x, d->lm_head);
-    return times(f, x, d->logits_by);
+    return decoder_forward_by(f, m, sublayer, mlp);
 }
 
 static const char *const hf_types[] = {"falcon_h1", NULL};

@@ -103,7 +103,7 @@ static cairn_status gemma_open(model *m, config *c, cairn_diag *dg)
                     "embeddings that are the head too in files of this family");
     TRY(c->status);
     TRY(family_rope(m, &windowed, &g->rope_windowed, dg));
-    TRY(decoder_bind(m, c, &b, &g->d, &full, norm_rows, third ? N_NORMS : N_NORMS - 2, dg));
+    TRY(decoder_bind(m, c, &b, &full, norm_rows, third ? N_NORMS : N_NORMS - 2, dg));
     for (int32_t i = 0; i < b.s.n_layer; i++)
         if (g->d.window[i]) g->d.layer[i].rope = &g->rope_windowed;
     return CAIRN_OK;
@@ -122,7 +122,7 @@ static val sublayer(fwd *f, val x, const model *m)
 static val gemma_forward(fwd *f, const model *m)
 {
     const gemma *g = m->impl;
-    const val x = decoder_forward_by(f, m, &g->d, sublayer);
+    const val x = decoder_forward_by(f, m, sublayer, decoder_mlp);
     return g->out_cap > 0 && !m->headless ? softcap(f, x, g->out_cap) : x;
 }
 

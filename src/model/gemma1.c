@@ -35,7 +35,7 @@ static cairn_status gemma1_open(model *m, config *c, cairn_diag *dg)
     d->embed_by = sqrtf((float)b.s.hidden);
     d->glu.act = GLU_GELU_TANH;
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
-    return decoder_bind(m, c, &b, d, &rope, norm_rows, N_ROWS(norm_rows), dg);
+    return decoder_bind(m, c, &b, &rope, norm_rows, N_ROWS(norm_rows), dg);
 }
 
 static const char *const hf_types[] = {"gemma", NULL};

@@ -195,12 +195,11 @@ static cairn_status bind(model *m, config *c, const base_config *b, gemma3n *g, 
 
 static cairn_status gemma3n_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"gelu_pytorch_tanh", NULL};
     const base_config b = config_base(c, &gemma3n_defaults);
     rope_params full, windowed;
     gemma3n *g = arena_calloc(&m->a, 1, sizeof *g);
     if (!g) return diag_set(dg, CAIRN_E_NOMEM, "model");
-    config_only(c, "hidden_activation", acts);
+    config_only_one(c, "hidden_activation", "gelu_pytorch_tanh");
     if (!b.tied) config_fail(c, "tie_word_embeddings", "false", "true in this family");
     TRY(c->status);
     m->shape = b.s;

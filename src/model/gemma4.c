@@ -137,9 +137,8 @@ static cairn_status bind(model *m, config *c, gemma4 *g, bool sparse, cairn_diag
 
 static cairn_status check_text(config *c, const base_config *b)
 {
-    static const char *const acts[] = {"gelu_pytorch_tanh", NULL};
     static const char *const directions[] = {"vision", NULL}; /* matters to images alone */
-    config_only(c, "hidden_activation", acts);
+    config_only_one(c, "hidden_activation", "gelu_pytorch_tanh");
     if (!config_null(c, "use_bidirectional_attention"))
         config_only(c, "use_bidirectional_attention", directions);
     if (!b->tied) config_fail(c, "tie_word_embeddings", "false", "true in this family");

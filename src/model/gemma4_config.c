@@ -89,7 +89,6 @@ cairn_status gemma4_read_layers(model *m, config *c, const base_config *b, gemma
 /* Full layers: pairs i, i + width/2 of the whole head, of which the first share turn. */
 static cairn_status full_rope(model *m, config *c, int32_t dim, rope_spec *out, cairn_diag *dg)
 {
-    static const char *const types[] = {"proportional", NULL};
     config_object(c, "rope_parameters");
     config_object(c, "rope_parameters.full_attention");
     config_object(c, "rope_parameters.sliding_attention");
@@ -101,7 +100,7 @@ static cairn_status full_rope(model *m, config *c, int32_t dim, rope_spec *out, 
         config_num(c, "rope_parameters.full_attention.partial_rotary_factor", NULL, 1e-3, 1, 0.25);
     const double factor =
         config_num(c, "rope_parameters.full_attention.factor", NULL, 1e-3, 1e6, 1);
-    config_only(c, "rope_parameters.full_attention.rope_type", types);
+    config_only_one(c, "rope_parameters.full_attention.rope_type", "proportional");
     TRY(c->status);
     TRY(family_rope(m, &p, out, dg));
     float *f = arena_calloc(&m->a, (size_t)dim / 2, sizeof *f);

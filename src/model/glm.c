@@ -22,18 +22,17 @@ static const config_defaults glm4_defaults = {.n_head = 32,
 
 static cairn_status glm_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     const base_config b = config_base(c, &glm4_defaults);
     rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
     decoder *d;
     TRY(decoder_begin(m, c, &b, &d, dg));
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     rope.interleaved = true;
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
     if (!c->gguf) m->w.need_bias = config_bool(c, "attention_bias", true) ? W_BIAS_QKV : 0;
     if (config_has(c, NULL, "rope.dimension_sections"))
         config_fail(c, "rope.dimension_sections", "present", "a text model");
-    return decoder_bind(m, c, &b, d, &rope, norm_rows, N_ROWS(norm_rows), dg);
+    return decoder_bind(m, c, &b, &rope, norm_rows, N_ROWS(norm_rows), dg);
 }
 
 static const char *const hf_types[] = {"glm4", NULL};

@@ -29,10 +29,7 @@ static const moe_defaults glm_experts = {.n_group = 1,
                                          .n_expert = 128,
                                          .k = 8,
                                          .ffn = 1408,
-                                         .normalise = true,
-                                         .eps = 1e-20f,
-                                         .normalise_key = "norm_topk_prob",
-                                         .gguf_normalises = true};
+                                         MOE_NORMALISED};
 
 static bool has_head_norms(config *c)
 {
@@ -42,14 +39,13 @@ static bool has_head_norms(config *c)
 
 static cairn_status glm_moe_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     base_config b = config_base(c, &glm_base);
     const rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
     const int32_t n_mtp = config_skip_mtp(c, &b);
     decoder *d;
     TRY(decoder_begin(m, c, &b, &d, dg));
     weights_skip_mtp(&m->w, b.s.n_layer, n_mtp);
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
     m->w.may_bias &= W_BIAS_QKV;
     config_moe(c, &glm_experts, &m->w, &d->route);
@@ -64,7 +60,7 @@ static cairn_status glm_moe_open(model *m, config *c, cairn_diag *dg)
                              .n_expert = DECODER_EXPERT_ROWS,
                              .shared = decoder_shared_rows,
                              .n_shared = DECODER_SHARED_ROWS};
-    TRY(decoder_bind_moe(m, c, &b, d, &rope, norm_rows, N_ROWS(norm_rows), &moe, dg));
+    TRY(decoder_bind_moe(m, c, &b, &rope, norm_rows, N_ROWS(norm_rows), &moe, dg));
     for (int32_t i = 0; i < b.s.n_layer && has_head_norms(c); i++)
         TRY(weights_bind(&m->w, decoder_head_norms, DECODER_HEAD_NORMS, i, &d->layer[i], dg));
     return CAIRN_OK;

@@ -70,12 +70,11 @@ static rope_params read_rope(config *c, const base_config *b, arena *a)
 
 static cairn_status gptoss_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     const base_config b = config_base(c, &base);
     const rope_params rope = read_rope(c, &b, &m->a);
     decoder *d;
     TRY(decoder_begin(m, c, &b, &d, dg));
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     d->glu = (glu_spec){GLU_CLAMPED, (float)config_num(c, "swiglu_alpha", NULL, 0, 1e6, 1.702),
                         (float)config_num(c, "swiglu_limit", NULL, 0, 1e6, 7.0)};
     const int32_t window =
@@ -93,7 +92,7 @@ static cairn_status gptoss_open(model *m, config *c, cairn_diag *dg)
                              .n_row = N_ROWS(moe_rows),
                              .expert = expert_rows,
                              .n_expert = N_ROWS(expert_rows)};
-    return decoder_bind_moe(m, c, &b, d, &rope, norm_rows, N_ROWS(norm_rows), &moe, dg);
+    return decoder_bind_moe(m, c, &b, &rope, norm_rows, N_ROWS(norm_rows), &moe, dg);
 }
 
 static const char *const hf_types[] = {"gpt_oss", NULL};

@@ -54,13 +54,12 @@ static void read_minicpm(config *c, const model_shape *s, decoder *d)
 
 static cairn_status granite_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     const bool minicpm = str_is(str_of(c->arch), "minicpm");
     const base_config b = config_base(c, minicpm ? &minicpm_defaults : &granite_defaults);
     rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
     decoder *d;
     TRY(decoder_begin(m, c, &b, &d, dg));
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     if (minicpm)
         read_minicpm(c, &b.s, d);
     else {
@@ -69,7 +68,7 @@ static cairn_status granite_open(model *m, config *c, cairn_diag *dg)
     }
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
     rope.interleaved = c->gguf;
-    return decoder_bind(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg);
+    return decoder_bind(m, c, &b, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg);
 }
 
 static const char *const hf_types[] = {"granite", "minicpm", NULL};

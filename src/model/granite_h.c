@@ -27,18 +27,6 @@ static const weight_row dense_rows[] = {
 };
 static const config_defaults base = {
     .n_head = 32, .vocab = 32000, .ctx = 2048, .by_layer = true, .bias = W_BIAS_ATTN};
-static const mamba_keys keys = {.n_head = "mamba_n_heads",
-                                .dim = "mamba_d_head",
-                                .n_state = "mamba_d_state",
-                                .n_group = "mamba_n_groups",
-                                .kernel = "mamba_d_conv",
-                                .expand = "mamba_expand",
-                                .conv_bias = "mamba_conv_bias",
-                                .in_bias = "mamba_proj_bias",
-                                .out_bias = "mamba_proj_bias",
-                                .n_head_otherwise = 128,
-                                .n_state_otherwise = 256,
-                                .n_group_otherwise = 1};
 
 /* All layers mix where config.json is silent; the reference's other word for its list wins, as there. */
 static const uint8_t *kinds(config *c, int32_t n_layer, arena *a)
@@ -105,7 +93,6 @@ static cairn_status bind_all(model *m, granite_h *s, bool tied, const uint8_t *k
 
 static cairn_status granite_h_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     const base_config b = config_base(c, &base);
     rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
     granite_h *s = arena_calloc(&m->a, 1, sizeof *s);
@@ -113,9 +100,9 @@ static cairn_status granite_h_open(model *m, config *c, cairn_diag *dg)
     TRY(decoder_begin_in(m, c, &b, &s->d, dg));
     s->mixer = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *s->mixer);
     if (!s->mixer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     granite_multipliers(c, &s->d);
-    mamba_config(c, &keys, b.s.hidden, &m->w, &s->spec);
+    mamba_config(c, &mamba_bamba_keys, b.s.hidden, &m->w, &s->spec);
     s->spec.eps = b.eps;
     read_mlp(c, &m->w, s);
     const uint8_t *kind = kinds(c, b.s.n_layer, &m->a);
@@ -137,8 +124,7 @@ static val sublayer(fwd *f, val x, const model *m)
 
 static val granite_h_forward(fwd *f, const model *m)
 {
-    const granite_h *s = m->impl;
-    return decoder_forward_by(f, m, &s->d, sublayer);
+    return decoder_forward_by(f, m, sublayer, decoder_mlp);
 }
 
 static const char *const hf_types[] = {"granitemoehybrid", NULL};

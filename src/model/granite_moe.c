@@ -83,12 +83,11 @@ static int32_t shared_width(config *c)
 
 static cairn_status granite_moe_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     const base_config b = config_base(c, &base);
     rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
     decoder *d;
     TRY(decoder_begin(m, c, &b, &d, dg));
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     granite_multipliers(c, d);
     granite_rotates(c);
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
@@ -102,7 +101,7 @@ static cairn_status granite_moe_open(model *m, config *c, cairn_diag *dg)
                              .n_row = 1,
                              .expert = granite_expert_rows,
                              .n_expert = GRANITE_EXPERT_ROWS};
-    TRY(decoder_bind_moe(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, &moe, dg));
+    TRY(decoder_bind_moe(m, c, &b, &rope, decoder_pre_norms, DECODER_PRE_NORMS, &moe, dg));
     m->w.dim[DIM_SHARED_FFN] = shared;
     for (int32_t i = 0; shared && i < b.s.n_layer; i++)
         TRY(granite_bind_shared(&m->w, &d->layer[i], i, dg));

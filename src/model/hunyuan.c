@@ -29,19 +29,18 @@ static rope_params read_rope(config *c, const base_config *b, arena *a)
 
 static cairn_status hunyuan_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     const base_config b = config_base(c, &hunyuan_defaults);
     const rope_params rope = read_rope(c, &b, &m->a);
     decoder *d;
     TRY(decoder_begin(m, c, &b, &d, dg));
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     if (!config_bool(c, "use_qk_norm", true))
         config_fail(c, "use_qk_norm", "false", "norms on q and k");
     if (config_bool(c, "use_cla", false))
         config_fail(c, "use_cla", "true", "keys and values of every layer's own");
     (void)config_int(c, "num_experts", NULL, 0, 1, 1);
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
-    TRY(decoder_bind(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg));
+    TRY(decoder_bind(m, c, &b, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg));
     for (int32_t i = 0; i < b.s.n_layer; i++) {
         TRY(weights_bind(&m->w, head_norm_rows, N_ROWS(head_norm_rows), i, &d->layer[i], dg));
         d->layer[i].attn.rope_first = true;

@@ -226,8 +226,7 @@ static val sublayer(fwd *f, val x, const model *m)
 
 static val lfm2_forward(fwd *f, const model *m)
 {
-    const lfm2 *s = m->impl;
-    return decoder_forward_by(f, m, &s->d, sublayer);
+    return decoder_forward_by(f, m, sublayer, decoder_mlp);
 }
 
 static const char *const hf_types[] = {"lfm2", "lfm2_moe", NULL};

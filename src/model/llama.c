@@ -39,7 +39,6 @@ static cairn_status tempered(model *m, config *c, const rope_params *p, decoder 
 
 static cairn_status llama_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     const bool third = str_is(str_of(c->arch), "ministral3");
     const bool mistral = str_is(str_of(c->arch), "mistral") || str_is(str_of(c->arch), "ministral");
     const base_config b = config_base(c, third     ? &ministral3_defaults
@@ -48,10 +47,10 @@ static cairn_status llama_open(model *m, config *c, cairn_diag *dg)
     rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
     decoder *d;
     TRY(decoder_begin(m, c, &b, &d, dg));
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     d->window = config_windows(c, b.s.n_layer, window_of(c, mistral, third), 0, &m->a);
     rope.interleaved = c->gguf;
-    TRY(decoder_bind(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg));
+    TRY(decoder_bind(m, c, &b, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg));
     return tempered(m, c, &rope, d, dg);
 }
 

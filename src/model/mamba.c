@@ -7,26 +7,49 @@
 
 #include "base/diag.h"
 #include "base/str.h"
+#include "model/rows.h"
 
 enum { MOST_HEADS = 1 << 14, WIDE = 1 << 20 };
 
+const mamba_keys mamba_own_keys = {.n_head = "num_heads",
+                                   .dim = "head_dim",
+                                   .n_state = "state_size",
+                                   .n_group = "n_groups",
+                                   .kernel = "conv_kernel",
+                                   .expand = "expand",
+                                   .conv_bias = "use_conv_bias",
+                                   .in_bias = "use_bias",
+                                   .out_bias = "use_bias",
+                                   .n_head_otherwise = 128,
+                                   .dim_otherwise = 64,
+                                   .n_state_otherwise = 128,
+                                   .n_group_otherwise = 8};
+const mamba_keys mamba_bamba_keys = {.n_head = "mamba_n_heads",
+                                     .dim = "mamba_d_head",
+                                     .n_state = "mamba_d_state",
+                                     .n_group = "mamba_n_groups",
+                                     .kernel = "mamba_d_conv",
+                                     .expand = "mamba_expand",
+                                     .conv_bias = "mamba_conv_bias",
+                                     .in_bias = "mamba_proj_bias",
+                                     .out_bias = "mamba_proj_bias",
+                                     .n_head_otherwise = 128,
+                                     .n_state_otherwise = 256,
+                                     .n_group_otherwise = 1};
+
+/* What stands before the names of `rows` in HF's files. */
+static const char *const places[] = {[MAMBA_BACKBONE_MIXER] = "backbone.layers.%d.mixer.",
+                                     [MAMBA_MODEL_MAMBA] = "model.layers.%d.mamba."};
 #define M(f) offsetof(mamba_weights, f)
-#define MIXER(hf)                                                                                    \
-    {                                                                                                \
-        {M(w_in), hf "in_proj", "blk.%d.ssm_in", DIM_IN, DIM_HIDDEN, W_BIAS_SSM_IN},                 \
-            {M(conv), hf "conv1d", "blk.%d.ssm_conv1d", DIM_KERNEL, DIM_CONV, W_CONV | W_BIAS_CONV}, \
-            {M(a), hf "A_log", "blk.%d.ssm_a", DIM_ONE, DIM_SSM_HEADS, W_BARE | W_NEG_EXP | W_FLAT}, \
-            {M(d), hf "D", "blk.%d.ssm_d", DIM_ONE, DIM_SSM_HEADS, W_BARE | W_FLAT},                 \
-            {M(dt_bias), hf "dt_bias", "blk.%d.ssm_dt.bias", DIM_ONE, DIM_SSM_HEADS, W_BARE},        \
-            {M(w_out), hf "out_proj", "blk.%d.ssm_out", DIM_HIDDEN, DIM_INNER, W_BIAS_SSM_OUT},      \
-            {M(norm), hf "norm", "blk.%d.ssm_norm", DIM_ONE, DIM_INNER, W_FLAT},                     \
-    }
-enum { MIXER_ROWS = 7, NORM_ROW = 6 };
-static const weight_row rows[][MIXER_ROWS] = {
-    [MAMBA_BACKBONE_MIXER] = MIXER("backbone.layers.%d.mixer."),
-    [MAMBA_MODEL_MAMBA] = MIXER("model.layers.%d.mamba."),
+static const weight_row rows[] = {
+    {M(w_in), "in_proj", GG("ssm_in"), DIM_IN, DIM_HIDDEN, W_BIAS_SSM_IN},
+    {M(conv), "conv1d", GG("ssm_conv1d"), DIM_KERNEL, DIM_CONV, W_CONV | W_BIAS_CONV},
+    {M(a), "A_log", GG("ssm_a"), DIM_ONE, DIM_SSM_HEADS, W_BARE | W_NEG_EXP | W_FLAT},
+    {M(d), "D", GG("ssm_d"), DIM_ONE, DIM_SSM_HEADS, W_BARE | W_FLAT},
+    {M(dt_bias), "dt_bias", GG("ssm_dt.bias"), DIM_ONE, DIM_SSM_HEADS, W_BARE},
+    {M(w_out), "out_proj", GG("ssm_out"), DIM_HIDDEN, DIM_INNER, W_BIAS_SSM_OUT},
 };
-#undef MIXER
+static const weight_row norm_row = {M(norm), "norm", GG("ssm_norm"), DIM_ONE, DIM_INNER, W_FLAT};
 #undef M
 
 /* A number, or infinity as Python's json and transformers write it. */
@@ -111,14 +134,22 @@ int32_t mamba_n_state(const mamba_spec *m, const weights *w)
     return w->dim[DIM_INNER] * m->s.n_state + (w->dim[DIM_KERNEL] - 1) * w->dim[DIM_CONV];
 }
 
+static cairn_status bind_row(weights *w, weight_row r, mamba_names names, int32_t layer,
+                             mamba_weights *into, cairn_diag *dg)
+{
+    char hf[64]; /* both parts are ours, and fit */
+    (void)snprintf(hf, sizeof hf, "%s%s", places[names], r.hf);
+    r.hf = hf;
+    return weights_bind(w, &r, 1, layer, into, dg);
+}
+
 cairn_status mamba_bind(model *m, mamba_weights *w, int32_t layer, mamba_names names, bool normed,
                         cairn_diag *dg)
 {
-    const weight_row *r = rows[names];
-    TRY(weights_bind(&m->w, r, NORM_ROW, layer, w, dg));
+    for (size_t i = 0; i < N_ROWS(rows); i++) TRY(bind_row(&m->w, rows[i], names, layer, w, dg));
     const bool gguf = m->src->format == SOURCE_GGUF;
-    if (!normed && !(gguf && weights_has(&m->w, NULL, r[NORM_ROW].gguf, layer))) return CAIRN_OK;
-    return weights_bind(&m->w, &r[NORM_ROW], 1, layer, w, dg);
+    if (!normed && !(gguf && weights_has(&m->w, NULL, norm_row.gguf, layer))) return CAIRN_OK;
+    return bind_row(&m->w, norm_row, names, layer, w, dg);
 }
 
 cairn_status mamba_bind_head(model *m, decoder *d, bool tied, cairn_diag *dg)

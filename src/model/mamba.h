@@ -12,6 +12,8 @@ typedef struct mamba_keys {
     int32_t n_head_otherwise, dim_otherwise; /* dim 0: an equal share of the width */
     int32_t n_state_otherwise, n_group_otherwise, inner_otherwise; /* inner 0: expand · hidden */
 } mamba_keys;
+extern const mamba_keys mamba_own_keys;   /* of Mamba-2's class */
+extern const mamba_keys mamba_bamba_keys; /* of Bamba's, which others were made from */
 
 /* Fills the dims and biases of `w` and *out; time steps are cut to time_step_limit, GGUF's never. */
 void mamba_config(config *c, const mamba_keys *k, int32_t hidden, weights *w, mamba_spec *out);

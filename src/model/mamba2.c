@@ -25,31 +25,17 @@ static const config_defaults base = {.vocab = 32768,
                                      .eps_key = "layer_norm_epsilon",
                                      .no_heads = true,
                                      .no_mlp = true};
-static const mamba_keys keys = {.n_head = "num_heads",
-                                .dim = "head_dim",
-                                .n_state = "state_size",
-                                .n_group = "n_groups",
-                                .kernel = "conv_kernel",
-                                .expand = "expand",
-                                .conv_bias = "use_conv_bias",
-                                .in_bias = "use_bias",
-                                .out_bias = "use_bias",
-                                .n_head_otherwise = 128,
-                                .dim_otherwise = 64,
-                                .n_state_otherwise = 128,
-                                .n_group_otherwise = 8};
 
 static cairn_status mamba2_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     const base_config b = config_base(c, &base);
     mamba2 *s = arena_calloc(&m->a, 1, sizeof *s);
     if (!s) return diag_set(dg, CAIRN_E_NOMEM, "model");
     TRY(decoder_begin_in(m, c, &b, &s->d, dg));
     s->mixer = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *s->mixer);
     if (!s->mixer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
-    config_only(c, "hidden_act", acts);
-    mamba_config(c, &keys, b.s.hidden, &m->w, &s->spec);
+    config_only_one(c, "hidden_act", "silu");
+    mamba_config(c, &mamba_own_keys, b.s.hidden, &m->w, &s->spec);
     s->spec.eps = b.eps;
     const uint8_t *kind = config_kinds_all(c, LAYER_STATE, b.s.n_layer, &m->a);
     TRY(c->status);
@@ -62,21 +48,15 @@ static cairn_status mamba2_open(model *m, config *c, cairn_diag *dg)
     return CAIRN_OK;
 }
 
-static val mamba2_forward(fwd *f, const model *m)
+static val mixer(fwd *f, val x, const model *m)
 {
     const mamba2 *s = m->impl;
-    const decoder *d = &s->d;
-    val x = embed(f, d->tok_embed, 1.0f);
-    tap(f, x, 0);
-    for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
-        val h = rms_norm(f, x, d->layer[f->layer].attn_norm, d->eps);
-        h = mamba(f, h, &s->mixer[f->layer], &s->spec);
-        x = add(f, x, h);
-        tap(f, x, f->layer + 1);
-    }
-    f->layer = -1;
-    x = rms_norm(f, x, d->out_norm, d->eps);
-    return linear(f, x, d->lm_head);
+    return mamba(f, x, &s->mixer[f->layer], &s->spec);
+}
+
+static val mamba2_forward(fwd *f, const model *m)
+{
+    return decoder_forward_by(f, m, mixer, NULL);
 }
 
 static const char *const hf_types[] = {"mamba2", NULL};

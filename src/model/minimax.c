@@ -66,12 +66,11 @@ static rope_params read_rope(config *c, const base_config *b, arena *a)
 
 static cairn_status minimax_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     const base_config b = config_base(c, &minimax_base);
     const rope_params rope = read_rope(c, &b, &m->a);
     decoder *d;
     TRY(decoder_begin(m, c, &b, &d, dg));
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
     config_moe(c, &minimax_experts, &m->w, &d->route);
     const bool *sparse = config_sparse_from(c, b.s.n_layer, NULL, 0, &m->a);
@@ -81,7 +80,7 @@ static cairn_status minimax_open(model *m, config *c, cairn_diag *dg)
                              .n_row = N_ROWS(router_rows),
                              .expert = expert_rows,
                              .n_expert = N_ROWS(expert_rows)};
-    TRY(decoder_bind_moe(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, &moe, dg));
+    TRY(decoder_bind_moe(m, c, &b, &rope, decoder_pre_norms, DECODER_PRE_NORMS, &moe, dg));
     for (int32_t i = 0; i < b.s.n_layer; i++)
         TRY(weights_bind(&m->w, norm_rows, N_ROWS(norm_rows), i, &d->layer[i], dg));
     return CAIRN_OK;

@@ -96,22 +96,7 @@ static const moe_defaults experts_of = {.n_group = 1,
                                         .n_expert = 8,
                                         .k = 2,
                                         .ffn = 7688,
-                                        .normalise = true,
-                                        .eps = 1e-20f,
-                                        .normalise_key = "norm_topk_prob",
-                                        .gguf_normalises = true};
-static const mamba_keys keys = {.n_head = "mamba_num_heads",
-                                .dim = "mamba_head_dim",
-                                .n_state = "ssm_state_size",
-                                .n_group = "n_groups",
-                                .kernel = "conv_kernel",
-                                .conv_bias = "use_conv_bias",
-                                .in_bias = "use_bias",
-                                .out_bias = "use_bias",
-                                .n_head_otherwise = 128,
-                                .dim_otherwise = 64,
-                                .n_state_otherwise = 128,
-                                .n_group_otherwise = 8};
+                                        MOE_NORMALISED};
 
 static const char *either(config *c, const char *old, const char *key)
 {
@@ -121,7 +106,11 @@ static const char *either(config *c, const char *old, const char *key)
 /* Older files' words win, as in the reference. */
 static void read_mixer(config *c, const base_config *b, weights *w, mamba_spec *out)
 {
-    mamba_keys k = keys;
+    mamba_keys k = mamba_own_keys;
+    k.n_head = "mamba_num_heads";
+    k.dim = "mamba_head_dim";
+    k.n_state = "ssm_state_size";
+    k.expand = NULL;
     k.n_group = either(c, "mamba_n_groups", k.n_group);
     k.kernel = either(c, "mamba_d_conv", k.kernel);
     k.conv_bias = either(c, "mamba_conv_bias", k.conv_bias);
@@ -241,7 +230,6 @@ static cairn_status bind_all(model *m, nemotron_h *s, bool tied, cairn_diag *dg)
 
 static cairn_status nemotron_h_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const mlp_acts[] = {"relu2", NULL}, *const acts[] = {"silu", NULL};
     config_defaults defaults = base;
     defaults.layers_key = layers_key(c);
     base_config b = config_base(c, &defaults);
@@ -253,8 +241,8 @@ static cairn_status nemotron_h_open(model *m, config *c, cairn_diag *dg)
     TRY(decoder_begin_in(m, c, &b, &s->d, dg));
     s->layer = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *s->layer);
     if (!s->layer) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
-    config_only(c, "mlp_hidden_act", mlp_acts);
-    config_only(c, "mamba_hidden_act", acts);
+    config_only_one(c, "mlp_hidden_act", "relu2");
+    config_only_one(c, "mamba_hidden_act", "silu");
     read_mixer(c, &b, &m->w, &s->spec);
     s->kind = kinds(m, c);
     TRY(c->status);
@@ -284,37 +272,28 @@ static val latent_moe(fwd *f, val x, const decoder *d, const moe_weights *w,
     return add(f, h, y);
 }
 
-static val nemotron_h_forward(fwd *f, const model *m)
+static val sublayer(fwd *f, val x, const model *m)
 {
     const nemotron_h *s = m->impl;
-    const decoder *d = &s->d;
-    const attention a = decoder_attention(m, d);
-    val x = embed(f, d->tok_embed, 1.0f);
-    tap(f, x, 0);
-    for (f->layer = 0; f->layer < m->shape.n_layer; f->layer++) {
-        const decoder_layer *L = &d->layer[f->layer];
-        const nemotron_layer *l = &s->layer[f->layer];
-        val h = rms_norm(f, x, L->attn_norm, d->eps);
-        switch (s->kind[f->layer]) {
-        case MIXER:
-            h = mamba(f, h, &l->mixer, &s->spec);
-            break;
-        case ATTENTION:
-            h = gqa(f, h, &L->attn, &a, NULL, d->eps);
-            break;
-        case MLP:
-            h = relu2_mlp(f, h, &L->mlp);
-            break;
-        case MOE:
-            h = latent_moe(f, h, d, &L->moe, l);
-            break;
-        }
-        x = add(f, x, h);
-        tap(f, x, f->layer + 1);
+    const decoder_layer *L = &s->d.layer[f->layer];
+    const nemotron_layer *l = &s->layer[f->layer];
+    const attention a = decoder_attention(m, &s->d);
+    switch (s->kind[f->layer]) {
+    case MIXER:
+        return mamba(f, x, &l->mixer, &s->spec);
+    case ATTENTION:
+        return gqa(f, x, &L->attn, &a, NULL, s->d.eps);
+    case MOE:
+        return latent_moe(f, x, &s->d, &L->moe, l);
+    case MLP:
+        break;
     }
-    f->layer = -1;
-    x = rms_norm(f, x, d->out_norm, d->eps);
-    return linear(f, x, d->lm_head);
+    return relu2_mlp(f, x, &L->mlp);
+}
+
+static val nemotron_h_forward(fwd *f, const model *m)
+{
+    return decoder_forward_by(f, m, sublayer, NULL);
 }
 
 static const char *const hf_types[] = {"nemotron_h", NULL};

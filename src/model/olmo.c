@@ -41,7 +41,6 @@ static cairn_status windowed_rope(model *m, config *c, const base_config *b,
 
 static cairn_status olmo_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     const bool third = str_is(str_of(c->arch), "olmo3");
     const base_config b = config_base(c, &olmo_defaults);
     const rope_params rope =
@@ -50,11 +49,11 @@ static cairn_status olmo_open(model *m, config *c, cairn_diag *dg)
     rope_spec *windowed = arena_calloc(&m->a, 1, sizeof *windowed);
     if (!windowed) return diag_set(dg, CAIRN_E_NOMEM, "model");
     TRY(decoder_begin(m, c, &b, &d, dg));
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     if (third && config_has(c, "rope_parameters.rope_type", NULL))
         config_fail(c, "rope_parameters", "of one kind", "one block a kind of layer");
     d->window = windows(c, third, b.s.n_layer, &m->a);
-    TRY(decoder_bind(m, c, &b, d, &rope, norm_rows, N_ROWS(norm_rows), dg));
+    TRY(decoder_bind(m, c, &b, &rope, norm_rows, N_ROWS(norm_rows), dg));
     TRY(windowed_rope(m, c, &b, &rope, windowed, dg));
     for (int32_t i = 0; i < b.s.n_layer; i++)
         if (d->window[i]) d->layer[i].rope = windowed;

@@ -25,18 +25,17 @@ static rope_params read_rope(config *c, const base_config *b, arena *a)
 
 static cairn_status phi_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     const base_config b = config_base(c, &phi3_defaults);
     const rope_params rope = read_rope(c, &b, &m->a);
     decoder *d;
     TRY(decoder_begin(m, c, &b, &d, dg));
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     if (rope.kind == ROPE_YARN)
         config_fail(c, "rope_scaling.type", "\"yarn\"", "longrope in this family");
     const int32_t window =
         config_int(c, "sliding_window", "attention.sliding_window", c->gguf ? 0 : 1, 1 << 28, 0);
     d->window = config_windows(c, b.s.n_layer, window, 0, &m->a);
-    return decoder_bind(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg);
+    return decoder_bind(m, c, &b, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg);
 }
 
 static const char *const hf_types[] = {"phi3", NULL};

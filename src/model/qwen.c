@@ -36,16 +36,15 @@ static void bias_policy(const config *c, bool third, weights *w)
 
 static cairn_status qwen_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     const bool third = str_is(str_of(c->arch), "qwen3");
     const base_config b = config_base(c, third ? &qwen3_defaults : &qwen2_defaults);
     const rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
     decoder *d;
     TRY(decoder_begin(m, c, &b, &d, dg));
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     d->window = windows(c, b.s.n_layer, &m->a);
     bias_policy(c, third, &m->w);
-    TRY(decoder_bind(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg));
+    TRY(decoder_bind(m, c, &b, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg));
     for (int32_t i = 0; third && i < b.s.n_layer; i++)
         TRY(weights_bind(&m->w, decoder_head_norms, DECODER_HEAD_NORMS, i, &d->layer[i], dg));
     return CAIRN_OK;

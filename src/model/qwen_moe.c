@@ -61,7 +61,6 @@ static void bias_policy(config *c, bool third, weights *w)
 
 static cairn_status qwen_moe_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     const bool third = str_is(str_of(c->arch), "qwen3_moe") || str_is(str_of(c->arch), "qwen3moe");
     const base_config b = config_base(c, third ? &qwen3_base : &qwen2_base);
     const rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
@@ -69,7 +68,7 @@ static cairn_status qwen_moe_open(model *m, config *c, cairn_diag *dg)
     decoder *d;
     TRY(decoder_begin(m, c, &b, &d, dg));
     e.normalise = third && c->gguf; /* GGUF does not say: llama.cpp's function */
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     d->window = windows(c, b.s.n_layer, third, &m->a);
     bias_policy(c, third, &m->w);
     config_moe(c, &e, &m->w, &d->route);
@@ -82,7 +81,7 @@ static cairn_status qwen_moe_open(model *m, config *c, cairn_diag *dg)
                              .n_expert = DECODER_EXPERT_ROWS,
                              .shared = third ? NULL : qwen_shared_rows,
                              .n_shared = QWEN_SHARED_ROWS};
-    TRY(decoder_bind_moe(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, &moe, dg));
+    TRY(decoder_bind_moe(m, c, &b, &rope, decoder_pre_norms, DECODER_PRE_NORMS, &moe, dg));
     for (int32_t i = 0; third && i < b.s.n_layer; i++)
         TRY(weights_bind(&m->w, decoder_head_norms, DECODER_HEAD_NORMS, i, &d->layer[i], dg));
     return CAIRN_OK;

@@ -226,7 +226,6 @@ static cairn_status bind(model *m, const base_config *b, qwen_next *q, const dec
 
 static cairn_status qwen_next_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL}, *const gates[] = {"swish", NULL};
     const cairn_str arch = str_of(c->arch);
     const bool next = str_is(arch, "qwen3_next") || str_is(arch, "qwen3next");
     const bool sparse = next || str_find(arch, STR_LIT("moe"), 0) != SIZE_MAX;
@@ -236,8 +235,8 @@ static cairn_status qwen_next_open(model *m, config *c, cairn_diag *dg)
     qwen_next *q = arena_calloc(&m->a, 1, sizeof *q);
     if (!q) return diag_set(dg, CAIRN_E_NOMEM, "model");
     TRY(decoder_begin_in(m, c, &b, &q->d, dg));
-    config_only(c, "hidden_act", acts);
-    config_only(c, "output_gate_type", gates);
+    config_only_one(c, "hidden_act", "silu");
+    config_only_one(c, "output_gate_type", "swish");
     q->linear = linear_layers(c, n_file, &m->a);
     q->rule = read_rule(c, c->gguf && !next, &m->w);
     q->delta = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *q->delta);
@@ -332,8 +331,7 @@ static val mixer(fwd *f, val x, const model *m)
 
 static val qwen_next_forward(fwd *f, const model *m)
 {
-    const qwen_next *q = m->impl;
-    return decoder_forward_by(f, m, &q->d, mixer);
+    return decoder_forward_by(f, m, mixer, decoder_mlp);
 }
 
 static const char *const hf_types[] = {"qwen3_next",  "qwen3_5",          "qwen3_5_text",

@@ -14,18 +14,17 @@ static const config_defaults seed_defaults = {
 
 static cairn_status seed_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     const base_config b = config_base(c, &seed_defaults);
     const rope_params rope = config_rope(c, &b, NULL, 10000.0, &m->a);
     decoder *d;
     TRY(decoder_begin(m, c, &b, &d, dg));
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     if (!c->gguf)
         m->w.need_bias = (config_bool(c, "attention_bias", true) ? W_BIAS_QKV : 0) |
                          (config_bool(c, "attention_out_bias", false) ? W_BIAS_OUT : 0) |
                          (config_bool(c, "mlp_bias", false) ? W_BIAS_MLP : 0);
     d->window = config_windows(c, b.s.n_layer, 0, 0, &m->a);
-    return decoder_bind(m, c, &b, d, &rope, norm_rows, N_ROWS(norm_rows), dg);
+    return decoder_bind(m, c, &b, &rope, norm_rows, N_ROWS(norm_rows), dg);
 }
 
 static const char *const hf_types[] = {"seed_oss", NULL};

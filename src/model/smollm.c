@@ -38,7 +38,6 @@ static const int32_t *windows(config *c, int32_t n_layer, const bool *rope, aren
 
 static cairn_status smollm_open(model *m, config *c, cairn_diag *dg)
 {
-    static const char *const acts[] = {"silu", NULL};
     const base_config b = config_base(c, &smollm3_defaults);
     rope_params rope = config_rope(c, &b, NULL, 2000000.0, &m->a);
     meta list = {0};
@@ -46,13 +45,13 @@ static cairn_status smollm_open(model *m, config *c, cairn_diag *dg)
     TRY(decoder_begin(m, c, &b, &d, dg));
     bool *on = arena_calloc(&m->a, (size_t)b.s.n_layer, sizeof *on);
     if (!on) return diag_set(dg, CAIRN_E_NOMEM, "%d layers", (int)b.s.n_layer);
-    config_only(c, "hidden_act", acts);
+    config_only_one(c, "hidden_act", "silu");
     const int32_t every = config_int(c, "no_rope_layer_interval", NULL, 1, 1 << 12, 4);
     if (!c->gguf && !meta_get(&c->src->meta, "no_rope_layers", &list)) list.type = META_NONE;
     for (int32_t i = 0; i < b.s.n_layer; i++) on[i] = rotates(c, &list, every, i);
     d->window = windows(c, b.s.n_layer, on, &m->a);
     rope.interleaved = c->gguf;
-    TRY(decoder_bind(m, c, &b, d, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg));
+    TRY(decoder_bind(m, c, &b, &rope, decoder_pre_norms, DECODER_PRE_NORMS, dg));
     for (int32_t i = 0; i < b.s.n_layer; i++)
         if (!on[i]) d->layer[i].rope = NULL;
     return CAIRN_OK;

@@ -4,6 +4,12 @@
 
 #include "nn/nn.h" /* IWYU pragma: export */
 
+/* by · x; 1 leaves no op */
+static inline val times(fwd *f, val x, float by)
+{
+    return by == 1.0f ? x : scale(f, x, by);
+}
+
 /* The matrices of grouped-query attention (Ainslie et al. 2023, "GQA"). */
 typedef struct gqa_weights {
     const weight *wq, *wk, *wv, *wo;

@@ -61,7 +61,7 @@ static bool cycle_reset(jrun *r, jv self, const jcall *c, jv *out)
 
 static bool loop_cycle(jrun *r, jv self, const jcall *c, jv *out)
 {
-    if (!c->n_pos || c->n_kw) return jfail(r, "no items for cycling given");
+    if (!c->n_pos || c->n_kw) return jfail(r, "no items for cycling given; expected at least one");
     *out = c->pos[self.u.loop->index0 % c->n_pos];
     return true;
 }
@@ -301,7 +301,7 @@ static bool slice_span(jrun *r, int64_t len, jv lo, jv hi, jv step, span *s)
     int64_t start, stop, by;
 
     if (!jv_slice_part(r, step, 1, &by)) return false;
-    if (!by) return jfail(r, "slice step cannot be zero");
+    if (!by) return jfail(r, "slice step cannot be zero; expected another step");
     const int64_t raw = by;
     if (by < -len - 1) by = -len - 1; /* the same items, without overflow */
     if (by > len + 1) by = len + 1;
@@ -358,7 +358,9 @@ bool jv_slice(jrun *r, jv obj, jv lo, jv hi, jv step, jv *out)
     span s = {0};
 
     if (obj.t == J_UNDEF) return jfail_undef(r, obj);
-    if (!jv_can_slice(obj)) return jfail(r, "'%s' object cannot be sliced", jv_type_name(obj));
+    if (!jv_can_slice(obj))
+        return jfail(r, "'%s' object cannot be sliced; expected a list or a string",
+                     jv_type_name(obj));
     if (!jv_len(r, obj, &len) || !slice_span(r, len, lo, hi, step, &s)) return false;
     if (obj.t == J_STR) return slice_text(r, obj, s, len == (int64_t)obj.len, out);
     if (obj.t == J_RANGE) {

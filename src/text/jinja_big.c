@@ -194,7 +194,7 @@ static bool floor_div(jrun *r, int op, jv a, jv b, jv *out)
 {
     const whole x = whole_of(a), y = whole_of(b);
     jbig *q, *m;
-    if (!y.n) return jfail(r, "integer division or modulo by zero");
+    if (!y.n) return jfail(r, "integer division or modulo by zero; expected another divisor");
     if (!div_abs(r, &x, &y, &q, &m)) return false;
     const bool down = m->n && x.neg != y.neg;
     q->neg = x.neg != y.neg && q->n;
@@ -255,7 +255,7 @@ static bool true_div(jrun *r, jv a, jv b, jv *out)
     whole x = whole_of(a);
     const whole y = whole_of(b);
     jbig *q, *m, *wide;
-    if (!y.n) return jfail(r, "division by zero");
+    if (!y.n) return jfail(r, "division by zero; expected another divisor");
     /* A quotient of at least 66 bits, so that the rest is only sticky. */
     const int64_t more = (int64_t)bits_of(&y) + 66 - (int64_t)bits_of(&x);
     const uint32_t shift = more > 0 ? (uint32_t)(more + 31) / 32 : 0;
@@ -266,7 +266,8 @@ static bool true_div(jrun *r, jv a, jv b, jv *out)
     if (!div_abs(r, &w, &y, &q, &m)) return false;
     if (q->n && m->n) q->d[0] |= 1;
     double v = ldexp(jbig_num(q), -(int)(shift * 32));
-    if (isinf(v)) return jfail(r, "integer division result too large for a float");
+    if (isinf(v))
+        return jfail(r, "integer division result too large for a float; expected one below 2^1024");
     *out = jv_float(x.neg != y.neg ? -v : v);
     return true;
 }

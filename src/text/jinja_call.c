@@ -67,7 +67,8 @@ static bool bind(jrun *r, const jfn *fn, const char *what, const jcall *c, jv *a
         for (uint32_t k = 0; k < c->n_kw; k++) {
             if (!str_eq(jv_text(c->kw_name[k]), name)) continue;
             if (n < c->n_pos)
-                return jfail(r, "%s '%s' got two values for '%.*s'", what, fn->name, STR_ARG(name));
+                return jfail(r, "%s '%s' got two values for '%.*s'; expected one", what, fn->name,
+                             STR_ARG(name));
             arg[n] = c->kw[k];
             used++;
         }
@@ -76,7 +77,9 @@ static bool bind(jrun *r, const jfn *fn, const char *what, const jcall *c, jv *a
     }
     if (c->n_pos > n)
         return jfail(r, "%s '%s' takes at most %u arguments, got %u", what, fn->name, n, c->n_pos);
-    if (used < c->n_kw) return jfail(r, "%s '%s' got an unknown keyword argument", what, fn->name);
+    if (used < c->n_kw)
+        return jfail(r, "%s '%s' got an unknown keyword argument; expected its own", what,
+                     fn->name);
     return true;
 }
 
@@ -210,7 +213,8 @@ static bool call_value(jrun *r, jv f, const jcall *c, jv *out)
     case J_UNDEF:
         return jfail_undef(r, f);
     default:
-        return jfail(r, "'%s' object is not callable", jv_type_name(f));
+        return jfail(r, "'%s' object is not callable; expected a function or a macro",
+                     jv_type_name(f));
     }
 }
 

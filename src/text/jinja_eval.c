@@ -35,6 +35,12 @@ bool jfail_as(jrun *r, cairn_status st, const char *fmt, ...)
     return false;
 }
 
+bool jfail_long(jrun *r, const char *what)
+{
+    return jfail_as(r, CAIRN_E_LIMIT, "%s: too much text; expected at most %d bytes", what,
+                    JINJA_MAX_OUTPUT);
+}
+
 bool jsteps(jrun *r, uint64_t n)
 {
     r->steps += n;
@@ -88,7 +94,7 @@ static bool eval_concat(jrun *r, const jnode *n, jv *out)
         if (!jeval(r, n->v[i], &v) || !jv_to_text(r, v, &part[i])) return false;
         len += part[i].len;
     }
-    if (len > JINJA_MAX_OUTPUT) return jfail_as(r, CAIRN_E_LIMIT, "string of %zu bytes", len);
+    if (len > JINJA_MAX_OUTPUT) return jfail_long(r, "a string");
     char *s = jalloc(r, len + 1);
     if (!s) return false;
     *out = jv_str((cairn_str){s, len});
@@ -187,7 +193,9 @@ static bool eval_applied(jrun *r, const jnode *n, jv *out)
     jcall c;
 
     if (n->a && !jeval(r, n->a, &in)) return false;
-    if (!n->fn) return jfail(r, "no %s named '%.*s'", what, STR_ARG(jv_text(n->val)));
+    if (!n->fn)
+        return jfail(r, "no %s named '%.*s'; expected one that is known", what,
+                     STR_ARG(jv_text(n->val)));
     if (!jeval_args(r, n->x.args, jv_of(J_MISSING), &c)) return false;
     r->line = n->line;
     return jfn_call(r, n->fn, what, in, &c, out);

@@ -44,8 +44,7 @@ bool jcapture(jrun *r, size_t from, jv *out)
 
 static bool emit(jrun *r, cairn_str s)
 {
-    if (r->out->len - r->out_base + s.len > JINJA_MAX_OUTPUT)
-        return jfail_as(r, CAIRN_E_LIMIT, "output of more than %d bytes", JINJA_MAX_OUTPUT);
+    if (r->out->len - r->out_base + s.len > JINJA_MAX_OUTPUT) return jfail_long(r, "output");
     buf_str(r->out, s);
     if (r->out->no_memory || r->out->over_limit)
         return jfail_as(r, buf_status(r->out), "output of %zu bytes", r->out->len);
@@ -63,9 +62,10 @@ static bool print(jrun *r, jv v)
 static bool assign_ns(jrun *r, const jnode *t, jv v)
 {
     jv ns = act_up(r, t->a->hops)->slot[t->a->slot];
-    if (ns.t != J_NS) return jfail(r, "cannot assign attribute on non-namespace object");
+    if (ns.t != J_NS)
+        return jfail(r, "cannot assign attribute on non-namespace object; expected a namespace");
     if (t->val.len && t->val.u.s[0] == '_')
-        return jfail(r, "namespace attribute '%.*s' begins with an underscore",
+        return jfail(r, "namespace attribute '%.*s' begins with an underscore; expected a letter",
                      STR_ARG(jv_text(t->val)));
     return jdict_put(r, ns.u.dict, t->val, v);
 }
@@ -102,7 +102,7 @@ static bool assign(jrun *r, const jnode *t, jv v)
 static bool check_targets(jrun *r, const jnode *t)
 {
     if (t->kind == N_NSREF && act_up(r, t->a->hops)->slot[t->a->slot].t != J_NS)
-        return jfail(r, "cannot assign attribute on non-namespace object");
+        return jfail(r, "cannot assign attribute on non-namespace object; expected a namespace");
     for (uint32_t i = 0; t->kind == N_TUPLE && i < t->n; i++)
         if (!check_targets(r, t->v[i])) return false;
     return true;

@@ -169,6 +169,7 @@ jnode *jparse_target(jparse *p, int flags, const char *end_name)
 {
     jnode *n = jparse_tuple(p, TUPLE_TARGET | flags, end_name);
     if (n && !can_assign(n))
-        return jparse_fail(p, CAIRN_E_CORRUPT, n->line, "cannot assign to this expression");
+        return jparse_fail(p, CAIRN_E_CORRUPT, n->line,
+                           "cannot assign to this expression; expected a name");
     return n;
 }

@@ -160,7 +160,7 @@ static bool indent_lines(jrun *r, cairn_str s, cairn_str by, bool first, bool bl
         if (n && (blank || line.len)) buf_str(b, by);
         buf_str(b, line);
         if (!jsteps(r, 1 + line.len / 4 + by.len / 16)) return false;
-        if (b->len > JINJA_MAX_OUTPUT) return jfail_as(r, CAIRN_E_LIMIT, "indent: too much text");
+        if (b->len > JINJA_MAX_OUTPUT) return jfail_long(r, "indent");
     }
     return true;
 }
@@ -218,7 +218,9 @@ static bool f_truncate(jrun *r, jv in, const jv *arg, jv *out)
     if (!jv_is_int(len) || !jv_is_int(leeway)) return jfail(r, "truncate: expected integers");
     const int64_t n = jv_as_int(len);
     if (!jv_len(r, end, &n_end)) return false;
-    if (n < n_end || jv_as_int(leeway) < 0) return jfail(r, "truncate: length or leeway too small");
+    if (n < n_end || jv_as_int(leeway) < 0)
+        return jfail(
+            r, "truncate: length or leeway too small; expected the end's length and 0 at least");
     if (!jv_len(r, in, &n_in)) return false;
     if (n_in - jv_as_int(leeway) <= n) { /* whatever has a length */
         *out = in;
@@ -250,7 +252,8 @@ static bool f_format(jrun *r, jv in, const jcall *c, jv *out)
     jv args;
 
     if (!jv_to_text(r, in, &s)) return false;
-    if (c->n_pos && c->n_kw) return jfail(r, "format: positional and keyword arguments together");
+    if (c->n_pos && c->n_kw)
+        return jfail(r, "format: positional and keyword arguments together; expected one kind");
     if (c->n_kw) {
         if (!jv_new_dict(r, J_DICT, c->n_kw, &args)) return false;
         for (uint32_t i = 0; i < c->n_kw; i++)

@@ -25,7 +25,10 @@ static int map_set_up(jrun *r, jiter *it)
     if (c->n_pos) {
         if (c->pos[0].t != J_STR) return jfail(r, "map: the filter's name must be a string") - 1;
         it->fn = jfilter_find(jv_text(c->pos[0]));
-        if (!it->fn) return jfail(r, "no filter named '%.*s'", STR_ARG(jv_text(c->pos[0]))) - 1;
+        if (!it->fn)
+            return jfail(r, "no filter named '%.*s'; expected one that is known",
+                         STR_ARG(jv_text(c->pos[0]))) -
+                   1;
         *c = rest(c, 1);
         return 0;
     }
@@ -35,7 +38,7 @@ static int map_set_up(jrun *r, jiter *it)
         else if (jv_is_str(c->kw_name[i], "default"))
             dflt = c->kw[i];
         else
-            return jfail(r, "map: unexpected keyword argument") - 1;
+            return jfail(r, "map: unexpected keyword argument; expected attribute or default") - 1;
     }
     if (attribute.t == J_MISSING) return jfail(r, "map requires a filter argument") - 1;
     it->src = dflt;
@@ -63,7 +66,7 @@ static int select_set_up(jrun *r, jiter *it)
     jv attribute = jv_of(J_MISSING);
 
     if (it->src.u.b) {
-        if (!c->n_pos) return jfail(r, "missing parameter for attribute name") - 1;
+        if (!c->n_pos) return jfail(r, "missing parameter for attribute name; expected a name") - 1;
         attribute = c->pos[0];
         *c = rest(c, 1);
     }
@@ -71,7 +74,10 @@ static int select_set_up(jrun *r, jiter *it)
     if (!c->n_pos) return 0;
     if (c->pos[0].t != J_STR) return jfail(r, "the test's name must be a string") - 1;
     it->fn = jtest_find(jv_text(c->pos[0]));
-    if (!it->fn) return jfail(r, "no test named '%.*s'", STR_ARG(jv_text(c->pos[0]))) - 1;
+    if (!it->fn)
+        return jfail(r, "no test named '%.*s'; expected one that is known",
+                     STR_ARG(jv_text(c->pos[0]))) -
+               1;
     *c = rest(c, 1);
     return 0;
 }

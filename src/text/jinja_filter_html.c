@@ -109,7 +109,9 @@ static bool f_xmlattr(jrun *r, jv in, const jv *arg, jv *out)
     buf b;
 
     if (in.t == J_UNDEF) return jfail_undef(r, in);
-    if (in.t != J_DICT) return jfail(r, "'%s' object has no attribute 'items'", jv_type_name(in));
+    if (in.t != J_DICT)
+        return jfail(r, "xmlattr: '%s' object has no attribute 'items'; expected a mapping",
+                     jv_type_name(in));
     buf_init(&b, MEM_TEXT);
     for (uint32_t i = 0; ok && i < in.u.dict->n; i++) {
         const jpair *p = &in.u.dict->kv[i];
@@ -117,7 +119,8 @@ static bool f_xmlattr(jrun *r, jv in, const jv *arg, jv *out)
         if (p->k.t != J_STR) ok = jfail(r, "xmlattr: expected string keys");
         for (size_t k = 0; ok && k < p->k.len; k++)
             if (strchr("/>=", p->k.u.s[k]) || jtext_space(p->k.u.s + k, p->k.len - k))
-                ok = jfail(r, "invalid character in an attribute name");
+                ok = jfail(r,
+                           "invalid character in an attribute name; expected none of space / > =");
         if (any || arg[0].t == J_MISSING || jv_truth(arg[0])) buf_byte(&b, ' ');
         any = true;
         ok = ok && jv_put_escaped(r, p->k, &b);

@@ -303,8 +303,7 @@ static bool put_runs(linker *l, cairn_str s)
         while (end < s.len && !jtext_space(s.ptr + end, s.len - end)) end++;
         if (!put_run(l, str_sub(s, i, end - i))) return false;
         i = end;
-        if (l->out->len > JINJA_MAX_OUTPUT)
-            return jfail_as(l->r, CAIRN_E_LIMIT, "urlize: too much text");
+        if (l->out->len > JINJA_MAX_OUTPUT) return jfail_long(l->r, "urlize");
     }
     return true;
 }
@@ -354,7 +353,7 @@ static bool take_schemes(jrun *r, jv v, jv *list)
     for (uint32_t i = 0; i < list->u.list->n; i++) {
         const jv one = list->u.list->v[i];
         if (one.t != J_STR || !is_scheme(jv_text(one)))
-            return jfail(r, "urlize: not a valid URI scheme prefix");
+            return jfail(r, "urlize: not a valid URI scheme prefix; expected one as in https://");
     }
     return true;
 }

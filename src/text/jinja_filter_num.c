@@ -10,7 +10,8 @@ static bool f_abs(jrun *r, jv in, const jv *arg, jv *out)
 {
     (void)arg;
     if (in.t == J_UNDEF) return jfail_undef(r, in);
-    if (!jv_is_num(in)) return jfail(r, "bad operand type for abs(): '%s'", jv_type_name(in));
+    if (!jv_is_num(in))
+        return jfail(r, "bad operand type for abs(): '%s'; expected a number", jv_type_name(in));
     if (in.t == J_FLOAT) {
         *out = jv_float(fabs(in.u.f));
         return true;
@@ -51,7 +52,8 @@ static bool parse_int(jrun *r, cairn_str s, int64_t base, bool *valid, jv *out)
         *out = jv_int(negative ? v : -v);
         return true;
     }
-    if (s.len - from > JBIG_MAX_DIGITS) return jfail(r, "exceeds the limit for integer conversion");
+    if (s.len - from > JBIG_MAX_DIGITS)
+        return jfail(r, "int: a text of more than %d digits", JBIG_MAX_DIGITS);
     const jbig *big =
         jsteps(r, s.len * s.len / 64)
             ? jbig_read(&r->a, str_sub(s, from, s.len - from), (unsigned)base, negative)
@@ -86,7 +88,8 @@ static bool parse_float(jrun *r, cairn_str s, double *out)
 static bool from_float(jrun *r, double x, jv otherwise, bool inf_fails, jv *out)
 {
     if (isnan(x) || isinf(x)) {
-        if (inf_fails && isinf(x)) return jfail(r, "cannot convert float infinity to integer");
+        if (inf_fails && isinf(x))
+            return jfail(r, "cannot convert float infinity to integer; expected a finite number");
         *out = otherwise;
         return true;
     }
@@ -130,7 +133,8 @@ static bool f_float(jrun *r, jv in, const jv *arg, jv *out)
 {
     double x;
     if (in.t == J_UNDEF) return jfail_undef(r, in);
-    if (in.t == J_BIG && isinf(jv_as_num(in))) return jfail(r, "int too large to convert to float");
+    if (in.t == J_BIG && isinf(jv_as_num(in)))
+        return jfail(r, "int too large to convert to float; expected one below 2^1024");
     if (jv_is_num(in))
         *out = jv_float(jv_as_num(in));
     else if (in.t == J_STR && parse_float(r, jv_text(in), &x))
@@ -192,7 +196,8 @@ static bool round_half(jrun *r, jv in, int64_t digits, jv *out)
     }
     snprintf(z, sizeof z, "%.*f", (int)digits, x); /* exact, half to even */
     x = strtod(z, NULL);
-    if (isinf(x)) return jfail(r, "rounded value too large to represent");
+    if (isinf(x))
+        return jfail(r, "rounded value too large to represent; expected one below 2^1024");
     *out = jv_float(x);
     return true;
 }
@@ -215,7 +220,8 @@ static bool f_round(jrun *r, jv in, const jv *arg, jv *out)
         return false;
     if (x.t == J_FLOAT && !from_float(r, ceiling ? ceil(x.u.f) : floor(x.u.f), jv_none(), true, &x))
         return false;
-    if (x.t == J_NONE) return jfail(r, "cannot convert float NaN to integer");
+    if (x.t == J_NONE)
+        return jfail(r, "cannot convert float NaN to integer; expected a finite number");
     return jv_binary(r, TK_DIV, x, unit, out);
 }
 
@@ -231,7 +237,7 @@ static bool f_filesizeformat(jrun *r, jv in, const jv *arg, jv *out)
     if (jv_is_num(in))
         x = jv_as_num(in);
     else if (in.t != J_STR || !parse_float(r, jv_text(in), &x))
-        return jfail(r, "filesizeformat: not a number");
+        return jfail(r, "filesizeformat: expected a number, got %s", jv_type_name(in));
     for (; i < 7 && x >= unit; i++) unit *= base;
     if (x >= 1 && x <= 1)
         snprintf(z, sizeof z, "1 Byte");

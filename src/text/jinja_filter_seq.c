@@ -15,7 +15,7 @@ static bool attr_parts(jrun *r, cairn_str s, jv *out)
             int64_t v = 0;
             for (uint32_t k = 0; k < part.len; k++) {
                 if (part.u.s[k] < '0' || part.u.s[k] > '9' || v > INT32_MAX)
-                    return jfail(r, "index in an attribute out of range");
+                    return jfail(r, "an index in an attribute is too large; expected below 2^31");
                 v = v * 10 + (part.u.s[k] - '0');
             }
             part = jv_int(v);
@@ -227,7 +227,7 @@ static bool f_sum(jrun *r, jv in, const jv *arg, jv *out)
     int got;
 
     *out = arg[1].t == J_MISSING ? jv_int(0) : arg[1];
-    if (out->t == J_STR) return jfail(r, "sum: cannot sum strings");
+    if (out->t == J_STR) return jfail(r, "sum: cannot sum strings; expected numbers or lists");
     if (!jattr_prepare(r, arg[0], &parts) || !jiter_init(r, in, &it)) return false;
     while ((got = jiter_next(r, &it, &x)) > 0)
         if (!jattr_get(r, x, parts, jv_none(), &x) || !jv_binary(r, TK_ADD, *out, x, out))
@@ -257,7 +257,8 @@ static bool f_last(jrun *r, jv in, const jv *arg, jv *out)
 {
     (void)arg;
     if (in.t == J_ITER || in.t == J_LOOP || !jv_can_iter(in))
-        return jfail(r, "'%s' object is not reversible", jv_type_name(in));
+        return jfail(r, "'%s' object is not reversible; expected a list or a string",
+                     jv_type_name(in));
     if (!jv_truth(in)) return jv_undef_hint(r, "no last item, sequence was empty", out);
     if (in.t == J_STR || in.t == J_RANGE) return jv_getitem(r, in, jv_int(-1), out);
     if (in.t == J_DICT)
@@ -308,7 +309,7 @@ static bool f_join(jrun *r, jv in, const jv *arg, jv *out)
         if (!first) buf_str(&b, d);
         first = false;
         ok = jsteps(r, 1 + (uint64_t)(x.t == J_STR ? x.len : 0) / 64) && jv_print(r, x, &b);
-        if (b.len > JINJA_MAX_OUTPUT) ok = jfail_as(r, CAIRN_E_LIMIT, "join: too much text");
+        if (b.len > JINJA_MAX_OUTPUT) ok = jfail_long(r, "join");
     }
     if (ok && buf_status(&b) != CAIRN_OK) ok = jfail_as(r, CAIRN_E_NOMEM, "join");
     ok = ok && jv_copy(r, buf_view(&b), out);
@@ -352,7 +353,7 @@ static bool slice_now(jrun *r, jv in, const jv *arg, jv *out)
 
     if (!jv_is_int(arg[0])) return jfail(r, "slice: the number must be an integer");
     int64_t n = jv_as_int(arg[0]), at = 0;
-    if (!n) return jfail(r, "slice: zero slices");
+    if (!n) return jfail(r, "slice: zero slices; expected at least one");
     if (n > MAX_SLICES) return jfail_as(r, CAIRN_E_LIMIT, "slice: more than %d", MAX_SLICES);
     if (!jv_to_list(r, in, J_LIST, &in) || !jv_new_list(r, J_LIST, 0, &all)) return false;
     int64_t each = in.u.list->n / n, extra = in.u.list->n % n;

@@ -168,7 +168,7 @@ static bool put_line(jrun *r, wrap *w, buf *b)
     }
     if (n && w->n_lines++) buf_str(b, w->newline);
     if (n) buf_put(b, w->s.ptr + from, to - from);
-    if (b->len > JINJA_MAX_OUTPUT) return jfail_as(r, CAIRN_E_LIMIT, "wordwrap: too much text");
+    if (b->len > JINJA_MAX_OUTPUT) return jfail_long(r, "wordwrap");
     return jsteps(r, 1 + w->newline.len / 16);
 }
 

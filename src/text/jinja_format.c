@@ -150,7 +150,9 @@ bool jformat_digits(cairn_str f, size_t *i, int64_t limit, int64_t *out)
 
 bool jformat_too_large(jrun *r)
 {
-    return jfail_as(r, CAIRN_E_LIMIT, "format width or precision too large");
+    return jfail_as(r, CAIRN_E_LIMIT,
+                    "format width or precision too large; expected at most %d and %d",
+                    JFORMAT_MAX_WIDTH, JFORMAT_MAX_PRECISION);
 }
 
 bool jformat_finish(jrun *r, bool ok, buf *b, jv *out)

@@ -30,7 +30,10 @@ static bool brace_spec(jrun *r, cairn_str f, jspec *s)
         if (!jformat_digits(f, &i, JFORMAT_MAX_PRECISION, &s->prec)) return jformat_too_large(r);
     }
     if (i < f.len) s->type = f.ptr[i++];
-    return i == f.len || jfail(r, "invalid format specifier '%.*s'", STR_ARG(f));
+    return i == f.len || jfail(r,
+                               "invalid format specifier '%.*s'; expected fill, align, sign, #, 0, "
+                               "width, comma, precision, type",
+                               STR_ARG(f));
 }
 
 static bool brace_float(jrun *r, const jspec *s, jv v, buf *b)
@@ -38,7 +41,8 @@ static bool brace_float(jrun *r, const jspec *s, jv v, buf *b)
     buf t;
 
     if (s->type && !strchr("eEfFgGn%", s->type))
-        return jfail(r, "unknown format code '%c'", s->type);
+        return jfail(r, "unknown format code '%c' for a number; expected one of bdeEfFgGnoxX%%",
+                     s->type);
     if (s->type || s->prec >= 0 || v.t != J_FLOAT) {
         double x;
         if (!jv_to_num(r, v, &x)) return false;
@@ -61,20 +65,20 @@ static bool brace_put(jrun *r, jv v, cairn_str f, buf *b)
     if (!brace_spec(r, f, &s)) return false;
     if (v.t == J_STR) {
         if (s.type && s.type != 's')
-            return jfail(r, "unknown format code '%c' for a string", s.type);
+            return jfail(r, "unknown format code '%c' for a string; expected s", s.type);
         if (s.sign || s.alt || s.align == '=')
-            return jfail(r, "a sign, '#' or '=' is not allowed in a string's format");
-        if (s.comma) return jfail(r, "cannot specify '%c' with 's'", s.comma);
+            return jfail(r, "a sign, '#' or '=' in a string's format; expected none");
+        if (s.comma) return jfail(r, "cannot specify '%c' with 's'; expected none", s.comma);
         if (!jv_to_text(r, v, &text)) return false;
         jformat_text(&s, text, s.align && s.align != '=' ? s.align : '<', b);
         return true;
     }
     if (jv_is_whole(v) && (!s.type || strchr("dxXobn", s.type))) {
-        if (s.prec >= 0) return jfail(r, "precision not allowed in integer format");
+        if (s.prec >= 0) return jfail(r, "precision not allowed in integer format; expected none");
         return jformat_int(r, &s, v, b);
     }
     if (jv_is_num(v)) return brace_float(r, &s, v, b);
-    return jfail(r, "unsupported format string for %s", jv_type_name(v));
+    return jfail(r, "unsupported format string for %s; expected none", jv_type_name(v));
 }
 
 typedef struct numbering { /* "{}" counts, "{0}" says: not both */
@@ -105,9 +109,11 @@ static bool brace_field(jrun *r, cairn_str f, const jcall *c, numbering *nr, jv 
         nr->manual |= name.len == f.len; /* the reference looks at whole fields */
     }
     if (nr->automatic && nr->manual)
-        return jfail(r, "fields with numbers and without in one format");
+        return jfail(r, "fields with numbers and without in one format; expected one kind");
     if (n < (int64_t)c->n_pos) *out = c->pos[n];
-    if (out->t == J_MISSING) return jfail(r, "no argument '%.*s' for the format", STR_ARG(name));
+    if (out->t == J_MISSING)
+        return jfail(r, "no argument '%.*s' for the format; expected it in the call",
+                     STR_ARG(name));
     while (i < f.len) {
         bool attr = f.ptr[i++] == '.';
         from = i;
@@ -140,7 +146,8 @@ static bool brace_one(jrun *r, cairn_str f, const jcall *c, numbering *nr, buf *
     }
     if (!brace_field(r, name, c, nr, &v)) return false;
     if (!conversion) return brace_put(r, v, text, b);
-    if (!strchr("rsa", conversion)) return jfail(r, "unknown conversion '%c'", conversion);
+    if (!strchr("rsa", conversion))
+        return jfail(r, "unknown conversion '%c'; expected r, s or a", conversion);
     buf t;
     buf_init(&t, MEM_TEXT);
     const bool ok = jformat_as(r, conversion, v, &t) && buf_status(&t) == CAIRN_OK &&
@@ -167,13 +174,16 @@ bool jformat_braces(jrun *r, cairn_str f, const jcall *c, jv *out)
         const char *end = ch == '{' && i < f.len ? memchr(f.ptr + i, '}', f.len - i) : NULL;
         size_t len = end ? (size_t)(end - f.ptr) - i : 0;
         if (!end)
-            ok = jfail(r, "single '%c' encountered in format string", ch);
+            ok = jfail(r,
+                       "single '%c' encountered in format string; expected a field, or two for one",
+                       ch);
         else if (memchr(f.ptr + i, '{', len ? len : 1) && f.ptr[i] != '}')
-            ok = jfail_as(r, CAIRN_E_UNSUPPORTED, "nested fields in a format are not supported");
+            ok = jfail_as(r, CAIRN_E_UNSUPPORTED,
+                          "nested fields in a format are not supported; expected plain ones");
         else
             ok = jsteps(r, 1) && brace_one(r, str_sub(f, i, len), c, &nr, &b);
         i += len + 1;
-        if (b.len > JINJA_MAX_OUTPUT) ok = jfail_as(r, CAIRN_E_LIMIT, "formatted text too long");
+        if (b.len > JINJA_MAX_OUTPUT) ok = jfail_long(r, "format");
     }
     return jformat_finish(r, ok, &b, out);
 }

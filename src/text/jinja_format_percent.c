@@ -14,7 +14,7 @@ typedef struct percent {
 static bool next_arg(jrun *r, percent *p, jv *out)
 {
     if (p->list ? p->used >= p->list->n : p->used > 0)
-        return jfail(r, "not enough arguments for format string");
+        return jfail(r, "not enough arguments for format string; expected one for each field");
     *out = p->list ? p->list->v[p->used] : p->args;
     p->used++;
     return true;
@@ -55,7 +55,7 @@ static bool percent_spec(jrun *r, percent *p, cairn_str f, size_t *i, jspec *s)
         }
     }
     while (*i < f.len && (f.ptr[*i] == 'l' || f.ptr[*i] == 'h' || f.ptr[*i] == 'L')) (*i)++;
-    if (*i >= f.len) return jfail(r, "incomplete format");
+    if (*i >= f.len) return jfail(r, "incomplete format; expected a letter at its end");
     s->type = f.ptr[(*i)++];
     return true;
 }
@@ -123,7 +123,8 @@ static bool percent_put(jrun *r, jspec *s, jv v, buf *b)
         jformat_float(s, x, b);
         return true;
     default:
-        return jfail(r, "unsupported format character '%c'", s->type);
+        return jfail(r, "unsupported format character '%c'; expected one of acdeEfFgGiorsuxX",
+                     s->type);
     }
 }
 
@@ -142,7 +143,8 @@ static bool percent_one(jrun *r, percent *p, cairn_str f, size_t *i, buf *b)
         if (!end || p->args.t != J_DICT) return jfail(r, "format requires a mapping");
         cairn_str key = {f.ptr + *i + 1, (size_t)(end - f.ptr) - *i - 1};
         if (!jdict_get_str(p->args.u.dict, key, &v))
-            return jfail(r, "no key '%.*s' for the format", STR_ARG(key));
+            return jfail(r, "no key '%.*s' for the format; expected it in the mapping",
+                         STR_ARG(key));
         *i = (size_t)(end - f.ptr) + 1;
     }
     if (!percent_spec(r, p, f, i, &s)) return false;
@@ -166,12 +168,14 @@ bool jformat_percent(jrun *r, cairn_str f, jv args, jv *out)
             buf_byte(&b, c);
         else
             ok = jsteps(r, 1) && percent_one(r, &p, f, &i, &b);
-        if (b.len > JINJA_MAX_OUTPUT) ok = jfail_as(r, CAIRN_E_LIMIT, "formatted text too long");
+        if (b.len > JINJA_MAX_OUTPUT) ok = jfail_long(r, "format");
     }
     ok = ok && jsteps(r, f.len / 4);
     bool all = p.list ? p.used >= p.list->n
                       : p.used || args.t == J_DICT || args.t == J_LIST || args.t == J_UNDEF ||
                             args.t == J_RANGE;
-    if (ok && !all) ok = jfail(r, "not all arguments converted during string formatting");
+    if (ok && !all)
+        ok = jfail(
+            r, "not all arguments converted during string formatting; expected a field for each");
     return jformat_finish(r, ok, &b, out);
 }

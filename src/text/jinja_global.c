@@ -74,7 +74,8 @@ static bool g_namespace(jrun *r, jv self, const jcall *c, jv *out)
     for (uint32_t i = 0; i < out->u.dict->n; i++) {
         jv k = out->u.dict->kv[i].k;
         if (k.t == J_STR && k.len && k.u.s[0] == '_')
-            return jfail(r, "namespace attribute '%.*s' begins with an underscore",
+            return jfail(r,
+                         "namespace attribute '%.*s' begins with an underscore; expected a letter",
                          STR_ARG(jv_text(k)));
     }
     return true;

@@ -49,7 +49,8 @@ bool jiter_init(jrun *r, jv v, jiter *it)
         it->kind = IT_LOOP;
         return true;
     default:
-        return jfail(r, "'%s' object is not iterable", jv_type_name(v));
+        return jfail(r, "'%s' object is not iterable; expected a list, a mapping or a string",
+                     jv_type_name(v));
     }
 }
 
@@ -134,7 +135,8 @@ static int next_of(jrun *r, jiter *it, jv *out)
         it->set_up = true;
         return jiter_next(r, it->key.u.iter, out);
     case IT_BAD:
-        jfail(r, "'%s' object is not iterable", jv_type_name(it->src));
+        jfail(r, "'%s' object is not iterable; expected a list, a mapping or a string",
+              jv_type_name(it->src));
         return -1;
     case IT_GEN:
         return gen_next(r, it, out);

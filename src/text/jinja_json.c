@@ -173,8 +173,7 @@ static bool dump(jrun *r, dumper *d, jv v, uint32_t depth)
     enum { MAX_DEPTH = 500 };
     if (depth > MAX_DEPTH)
         return jfail_as(r, CAIRN_E_LIMIT, "value nested more than %d deep", MAX_DEPTH);
-    if (d->b.len > JINJA_MAX_OUTPUT)
-        return jfail_as(r, CAIRN_E_LIMIT, "JSON of more than %d bytes", JINJA_MAX_OUTPUT);
+    if (d->b.len > JINJA_MAX_OUTPUT) return jfail_long(r, "tojson");
     if (!jsteps(r, 1)) return false;
     switch (v.t) {
     case J_NONE:
@@ -200,7 +199,10 @@ static bool dump(jrun *r, dumper *d, jv v, uint32_t depth)
     case J_DICT:
         return dump_obj(r, d, v.u.dict, depth);
     default:
-        return jfail(r, "Object of type %s is not JSON serializable", jv_type_name(v));
+        return jfail(r,
+                     "Object of type %s is not JSON serializable; expected a list, mapping, text, "
+                     "number or none",
+                     jv_type_name(v));
     }
 }
 

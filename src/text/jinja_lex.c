@@ -220,7 +220,8 @@ static bool unescape(lexer *x, cairn_str s, jv *out)
         if (s.ptr[i] != '\\') {
             buf_byte(&b, s.ptr[i++]);
         } else if (i + 1 >= s.len || (i = escape(s, i + 1, &b)) == 0) {
-            jparse_fail(x->p, CAIRN_E_CORRUPT, x->line, "malformed escape in a string");
+            jparse_fail(x->p, CAIRN_E_CORRUPT, x->line,
+                        "malformed escape in a string; expected one as in Python");
             goto out;
         }
     }
@@ -358,19 +359,22 @@ static bool op(lexer *x)
     for (int k = TK_ADD; k <= TK_SEMICOLON && !type; k++)
         if (at(x, x->pos, jtoken_name(k))) type = k;
     if (!type) {
-        jparse_fail(x->p, CAIRN_E_CORRUPT, x->line, "unexpected character '%c'", x->s[x->pos]);
+        jparse_fail(x->p, CAIRN_E_CORRUPT, x->line,
+                    "unexpected character '%c'; expected an expression", x->s[x->pos]);
         return false;
     }
     char c = x->s[x->pos];
     if (c == '(' || c == '[' || c == '{') {
         if (x->n_close == sizeof x->close) {
-            jparse_fail(x->p, CAIRN_E_LIMIT, x->line, "brackets nested too deep");
+            jparse_fail(x->p, CAIRN_E_LIMIT, x->line, "brackets nested more than %zu deep",
+                        sizeof x->close);
             return false;
         }
         x->close[x->n_close++] = (char)(c == '(' ? ')' : c == '[' ? ']' : '}');
     } else if (c == ')' || c == ']' || c == '}') {
         if (!x->n_close || x->close[--x->n_close] != c) {
-            jparse_fail(x->p, CAIRN_E_CORRUPT, x->line, "unexpected '%c'", c);
+            jparse_fail(x->p, CAIRN_E_CORRUPT, x->line,
+                        "unexpected '%c'; expected a bracket that closes the last open one", c);
             return false;
         }
     }

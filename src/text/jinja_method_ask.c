@@ -89,7 +89,9 @@ static bool m_expandtabs(jrun *r, jv self, const jv *arg, jv *out)
 
     if (!jv_is_int(size)) return jfail(r, "expandtabs: the size must be an integer");
     const int64_t tab = jv_as_int(size);
-    if (tab > JINJA_MAX_STEPS) return jfail_as(r, CAIRN_E_LIMIT, "expandtabs: too wide");
+    if (tab > JINJA_MAX_STEPS)
+        return jfail_as(r, CAIRN_E_LIMIT, "expandtabs: tabs of %lld; expected at most %d",
+                        (long long)tab, JINJA_MAX_STEPS);
     buf_init(&b, MEM_TEXT);
     for (size_t i = 0; i < self.len && b.len <= JINJA_MAX_OUTPUT; i++) {
         const char c = self.u.s[i];

@@ -70,7 +70,7 @@ static bool find(jrun *r, jv self, const jv *arg, bool last, bool must, jv *out)
         return false;
     at = last ? rfind(part, jv_text(arg[0])) : str_find(part, jv_text(arg[0]), 0);
     if (beyond) at = SIZE_MAX;
-    if (at == SIZE_MAX && must) return jfail(r, "substring not found");
+    if (at == SIZE_MAX && must) return jfail(r, "substring not found; expected it in the text");
     *out = jv_int(at == SIZE_MAX ? -1 : (int64_t)jtext_count(str_sub(jv_text(self), 0, base + at)));
     return true;
 }
@@ -217,7 +217,7 @@ static bool split(jrun *r, jv self, const jv *arg, bool right, jv *out)
         if (!want_str(r, arg[0], "split")) return false;
         sep = jv_text(arg[0]);
         by = &sep;
-        if (!sep.len) return jfail(r, "empty separator");
+        if (!sep.len) return jfail(r, "empty separator; expected at least one character");
     }
     if (!jv_new_list(r, J_LIST, 0, out) || !jbytes(r, s.len)) return false;
     if (right) return rsplit_any(r, s, by, max, out);
@@ -258,7 +258,7 @@ static bool partition(jrun *r, jv self, const jv *arg, bool last, jv *out)
 
     if (!want_str(r, arg[0], "partition")) return false;
     sep = jv_text(arg[0]);
-    if (!sep.len) return jfail(r, "empty separator");
+    if (!sep.len) return jfail(r, "empty separator; expected at least one character");
     size_t at = last ? rfind(s, sep) : str_find(s, sep, 0);
     if (!jv_new_list(r, J_TUPLE, 3, out)) return false;
     jv *v = out->u.list->v;

@@ -59,7 +59,7 @@ static bool padded(jrun *r, jv self, size_t n_left, size_t n_right, jv fill, jv 
     char *s;
 
     if (n_left + n_right > JINJA_MAX_OUTPUT || len > JINJA_MAX_OUTPUT)
-        return jfail_as(r, CAIRN_E_LIMIT, "padding of %zu characters", n_left + n_right);
+        return jfail_long(r, "padding");
     if (!(s = jalloc(r, len + 1))) return false;
     for (size_t i = 0; i < n_left + n_right + 1; i++) {
         jv part = i == n_left ? self : fill;

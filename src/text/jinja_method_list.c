@@ -24,7 +24,7 @@ static bool m_list_index(jrun *r, jv self, const jv *arg, jv *out)
         *out = jv_int(i);
         return true;
     }
-    return jfail(r, "the value is not in the list");
+    return jfail(r, "the value is not in the list; expected one that is");
 }
 
 static bool range_find(jrun *r, jv self, jv x, int64_t *at, int64_t *n)
@@ -45,7 +45,7 @@ static bool m_range_index(jrun *r, jv self, const jv *arg, jv *out)
     int64_t at, n;
     if (!range_find(r, self, arg[0], &at, &n)) return false;
     *out = jv_int(at);
-    return at >= 0 || jfail(r, "the value is not in the range");
+    return at >= 0 || jfail(r, "the value is not in the range; expected one that is");
 }
 
 static bool m_range_count(jrun *r, jv self, const jv *arg, jv *out)

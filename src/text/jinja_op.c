@@ -163,8 +163,8 @@ bool jv_cmp(jrun *r, jv a, jv b, int op, bool *out)
         r->depth--;
         return ok;
     }
-    return jfail(r, "'%s' not supported between '%s' and '%s'", jtoken_name(op), jv_type_name(a),
-                 jv_type_name(b));
+    return jfail(r, "'%s' not supported between '%s' and '%s'; expected two of one kind",
+                 jtoken_name(op), jv_type_name(a), jv_type_name(b));
 }
 
 static bool range_contains(const jrange *g, jv x)
@@ -206,7 +206,9 @@ bool jv_contains(jrun *r, jv item, jv in, bool *out)
         break;
     }
     if (!jv_can_iter(in))
-        return jfail(r, "argument of type '%s' is not iterable", jv_type_name(in));
+        return jfail(
+            r, "argument of type '%s' is not iterable; expected a list, a mapping or a string",
+            jv_type_name(in));
     if (!jiter_init(r, in, &it)) return false;
     while ((got = jiter_next(r, &it, &x)) > 0) {
         if (!jv_eq(r, item, x, out)) return false;
@@ -220,7 +222,9 @@ static bool int_pow(jrun *r, int64_t base, int64_t e, jv *out)
     int64_t v = 1;
     const jv x = jv_int(base), y = jv_int(e);
     if (e < 0) {
-        if (!base) return jfail(r, "zero cannot be raised to a negative power");
+        if (!base)
+            return jfail(
+                r, "zero cannot be raised to a negative power; expected an exponent of 0 or more");
         *out = jv_float(pow((double)base, (double)e));
         return true;
     }
@@ -234,7 +238,7 @@ static bool int_pow(jrun *r, int64_t base, int64_t e, jv *out)
 /* Python's // and %: towards minus infinity, the sign of the divisor. */
 static bool int_divmod(jrun *r, int op, int64_t a, int64_t b, jv *out)
 {
-    if (!b) return jfail(r, "integer division or modulo by zero");
+    if (!b) return jfail(r, "integer division or modulo by zero; expected another divisor");
     if (b == -1) {
         if (op == TK_FLOORDIV && a == INT64_MIN) return jbig_neg(r, jv_int(a), out);
         *out = jv_int(op == TK_FLOORDIV ? -a : 0);
@@ -264,7 +268,7 @@ static bool int_op(jrun *r, int op, int64_t a, int64_t b, jv *out)
     case TK_POW:
         return int_pow(r, a, b, out);
     case TK_DIV:
-        if (!b) return jfail(r, "division by zero");
+        if (!b) return jfail(r, "division by zero; expected another divisor");
         if (a > INT64_C(1) << 53 || a < -(INT64_C(1) << 53) || b > INT64_C(1) << 53 ||
             b < -(INT64_C(1) << 53))
             return jbig_op(r, op, jv_int(a), jv_int(b), out);
@@ -284,7 +288,7 @@ static bool float_op(jrun *r, int op, double a, double b, jv *out)
 
     if ((op == TK_DIV || op == TK_FLOORDIV || op == TK_MOD) && !(b < zero) && !(b > zero) &&
         !isnan(b))
-        return jfail(r, "float division by zero");
+        return jfail(r, "float division by zero; expected another divisor");
     switch (op) {
     case TK_ADD:
         v = a + b;
@@ -299,11 +303,15 @@ static bool float_op(jrun *r, int op, double a, double b, jv *out)
         v = a / b;
         break;
     case TK_POW:
-        if (a < zero && floor(b) < b) return jfail(r, "a negative number to a fraction is complex");
+        if (a < zero && floor(b) < b)
+            return jfail(r,
+                         "a negative number to a fraction is complex; expected a whole exponent");
         if (!(a < zero) && !(a > zero) && b < zero)
-            return jfail(r, "zero cannot be raised to a negative power");
+            return jfail(
+                r, "zero cannot be raised to a negative power; expected an exponent of 0 or more");
         v = pow(a, b);
-        if (isinf(v) && !isinf(a) && !isinf(b)) return jfail(r, "result too large");
+        if (isinf(v) && !isinf(a) && !isinf(b))
+            return jfail(r, "result too large for a float; expected one below 2^1024");
         break;
     default:
         v = fmod(a, b);
@@ -328,7 +336,9 @@ static bool repeat(jrun *r, jv a, int64_t n, jv *out)
     if (n < 0) n = 0;
     size_t unit = a.t == J_STR ? a.len : a.u.list->n, total;
     if (__builtin_mul_overflow(unit, (size_t)n, &total) || total > JINJA_MAX_OUTPUT)
-        return jfail_as(r, CAIRN_E_LIMIT, "repeating %lld times makes too much", (long long)n);
+        return jfail_as(r, CAIRN_E_LIMIT,
+                        "repeated %lld times; expected at most %d bytes or items in all",
+                        (long long)n, JINJA_MAX_OUTPUT);
     if (a.t != J_STR) {
         if (!jv_new_list(r, a.t, total, out)) return false;
         for (size_t i = 0; i < total; i++) out->u.list->v[i] = a.u.list->v[i % unit];
@@ -358,7 +368,7 @@ static bool add_text(jrun *r, jv a, jv b, jv *out)
         plain->flag = J_SAFE;
         return add_text(r, a, b, out);
     }
-    if (len > JINJA_MAX_OUTPUT) return jfail_as(r, CAIRN_E_LIMIT, "string of %zu bytes", len);
+    if (len > JINJA_MAX_OUTPUT) return jfail_long(r, "a string");
     if (!(s = jalloc(r, len + 1))) return false;
     if (a.len) memcpy(s, a.u.s, a.len);
     if (b.len) memcpy(s + a.len, b.u.s, b.len);
@@ -398,8 +408,9 @@ bool jv_binary(jrun *r, int op, jv a, jv b, jv *out)
     }
     if (op == TK_MUL && can_repeat(a) && jv_is_int(b)) return repeat(r, a, jv_as_int(b), out);
     if (op == TK_MUL && can_repeat(b) && jv_is_int(a)) return repeat(r, b, jv_as_int(a), out);
-    return jfail(r, "unsupported operand types for %s: '%s' and '%s'", jtoken_name(op),
-                 jv_type_name(a), jv_type_name(b));
+    return jfail(r,
+                 "unsupported operand types for %s: '%s' and '%s'; expected two that go together",
+                 jtoken_name(op), jv_type_name(a), jv_type_name(b));
 }
 
 bool jv_unary(jrun *r, int op, jv a, jv *out)
@@ -416,7 +427,8 @@ bool jv_unary(jrun *r, int op, jv a, jv *out)
         return op != TK_SUB || jbig_neg(r, a, out);
     }
     if (a.t != J_FLOAT)
-        return jfail(r, "bad operand type for unary %s: '%s'", jtoken_name(op), jv_type_name(a));
+        return jfail(r, "bad operand type for unary %s: '%s'; expected a number", jtoken_name(op),
+                     jv_type_name(a));
     *out = jv_float(op == TK_SUB ? -a.u.f : a.u.f);
     return true;
 }

@@ -238,7 +238,7 @@ static bool signature(jparse *p, jblock *b)
             if (!(d = jparse_expr(p))) return false;
         } else if (with_default) {
             jparse_fail(p, CAIRN_E_CORRUPT, jcur(p)->line,
-                        "a parameter without default after one with");
+                        "a parameter without default after one with; expected the other order");
             return false;
         }
         if (!jnodes_push(p, &dflt, params.v[0])) return false;
@@ -307,7 +307,8 @@ static jnode *parse_autoescape(jparse *p, int32_t line)
 
     if (!on) return NULL;
     if (on->kind != N_CONST || jv_truth(on->val))
-        return jparse_fail(p, CAIRN_E_UNSUPPORTED, line, "automatic escaping is not supported");
+        return jparse_fail(p, CAIRN_E_UNSUPPORTED, line,
+                           "automatic escaping is not supported; expected autoescape false");
     return (n->x.block->body = whole_body(p, "endautoescape")) ? n : NULL;
 }
 
@@ -341,7 +342,7 @@ static jnode *unsupported(jparse *p, int32_t line)
 {
     return jparse_fail(p, CAIRN_E_UNSUPPORTED, line,
                        "other templates and blocks (include, import, from, extends, block) are not "
-                       "supported");
+                       "supported; expected a template that stands alone");
 }
 
 static jnode *statement(jparse *p)
@@ -379,7 +380,8 @@ static jnode *statement(jparse *p)
         p->depth--;
         return n;
     }
-    return jparse_fail(p, CAIRN_E_CORRUPT, t->line, "unknown tag '%.*s'", STR_ARG(jv_text(t->val)));
+    return jparse_fail(p, CAIRN_E_CORRUPT, t->line,
+                       "unknown tag '%.*s'; expected one that is known", STR_ARG(jv_text(t->val)));
 }
 
 jnode *jparse_template(jparse *p)

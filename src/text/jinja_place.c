@@ -25,7 +25,8 @@ static bool place_target(jresolver *r, jframe *f, jnode *n)
     if (n->kind == N_NSREF) return place_name(r, f, n->a);
     if (n->kind == N_NAME) {
         if (r->for_depth && str_is(jv_text(n->val), "loop")) {
-            jparse_fail(r->p, CAIRN_E_CORRUPT, n->line, "cannot assign to 'loop' inside a loop");
+            jparse_fail(r->p, CAIRN_E_CORRUPT, n->line,
+                        "cannot assign to 'loop' inside a loop; expected another name");
             return false;
         }
         return place_name(r, f, n);
@@ -235,7 +236,8 @@ static bool place_children(jresolver *r, jframe *f, jnode *n, bool soft)
 {
     soft |= n->kind == N_IF || n->kind == N_COND;
     if ((n->kind == N_FILTER || n->kind == N_TEST) && !n->fn && !soft) {
-        jparse_fail(r->p, CAIRN_E_CORRUPT, n->line, "no %s named '%.*s'",
+        jparse_fail(r->p, CAIRN_E_CORRUPT, n->line,
+                    "no %s named '%.*s'; expected one that is known",
                     n->kind == N_FILTER ? "filter" : "test", STR_ARG(jv_text(n->val)));
         return false;
     }
@@ -272,7 +274,7 @@ static bool place_kind(jresolver *r, jframe *f, jnode *n, bool soft)
     case N_BREAK:
     case N_CONTINUE:
         if (f->fn->in_loop) return true;
-        jparse_fail(r->p, CAIRN_E_CORRUPT, n->line, "'%s' outside of a loop",
+        jparse_fail(r->p, CAIRN_E_CORRUPT, n->line, "'%s' outside of a loop; expected it in one",
                     n->kind == N_BREAK ? "break" : "continue");
         return false;
     default:

@@ -220,8 +220,7 @@ static bool put_value(pretty *p, jv v, place at)
     bool ok = true;
 
     if (!measure(p, v, &n)) return false;
-    if (p->out->len > JINJA_MAX_OUTPUT)
-        return jfail_as(p->r, CAIRN_E_LIMIT, "pprint: too much text");
+    if (p->out->len > JINJA_MAX_OUTPUT) return jfail_long(p->r, "pprint");
     if (!jenter(p->r)) return false;
     const bool fits = n + at.indent + at.allowance <= PRETTY_WIDTH;
     if (!fits && has_parts(v))

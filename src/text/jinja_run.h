@@ -56,6 +56,8 @@ struct jrun {
 /* Records the first error as E_ARG with template and line; answers false. */
 bool jfail(jrun *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 bool jfail_as(jrun *r, cairn_status st, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* The same of what would pass JINJA_MAX_OUTPUT. */
+bool jfail_long(jrun *r, const char *what);
 /* Counts work; false when the limit is passed. */
 bool jsteps(jrun *r, uint64_t n);
 /* The same for n bytes that are looked at one by one. */

@@ -6,9 +6,10 @@
 static void *unexpected(jparse *p, const jtoken *t)
 {
     if (t->type == TK_NAME)
-        return jparse_fail(p, CAIRN_E_CORRUPT, t->line, "unexpected '%.*s'",
+        return jparse_fail(p, CAIRN_E_CORRUPT, t->line, "unexpected '%.*s'; expected a value",
                            STR_ARG(jv_text(t->val)));
-    return jparse_fail(p, CAIRN_E_CORRUPT, t->line, "unexpected '%s'", jtoken_name(t->type));
+    return jparse_fail(p, CAIRN_E_CORRUPT, t->line, "unexpected '%s'; expected a value",
+                       jtoken_name(t->type));
 }
 
 jnode *jparse_name(jparse *p)
@@ -134,7 +135,8 @@ static bool call_arg(jparse *p, jnodes *pos, jnodes *kw, jnodes *names, jargs *a
     } else if (ok && !a->dyn_pos && !kw->n) {
         return jnodes_push(p, pos, jparse_expr(p));
     }
-    jparse_fail(p, CAIRN_E_CORRUPT, t->line, "arguments in an order that is not allowed");
+    jparse_fail(p, CAIRN_E_CORRUPT, t->line,
+                "arguments in an order that is not allowed; expected keywords behind the others");
     return false;
 }
 
@@ -166,7 +168,7 @@ static jargs *call_args(jparse *p)
             for (uint32_t k = 0; k < i; k++)
                 if (str_eq(jv_text(a->kw_name[k]), jv_text(a->kw_name[i])))
                     return jparse_fail(p, CAIRN_E_CORRUPT, names.v[i]->line,
-                                       "argument '%.*s' is given twice",
+                                       "argument '%.*s' is given twice; expected once",
                                        STR_ARG(jv_text(a->kw_name[i])));
         }
     }
@@ -222,7 +224,8 @@ static jnode *subscript(jparse *p, jnode *on)
     n->b->n = l.n;
     for (uint32_t i = 0; i < l.n; i++)
         if (l.v[i]->kind == N_SLICE)
-            return jparse_fail(p, CAIRN_E_UNSUPPORTED, n->line, "a slice among other subscripts");
+            return jparse_fail(p, CAIRN_E_UNSUPPORTED, n->line,
+                               "a slice among other subscripts; expected it alone");
     return n;
 }
 
@@ -317,7 +320,8 @@ static jnode *test(jparse *p, jnode *on)
         if (starts && !jtok_is_name(t, "else") && !jtok_is_name(t, "or") &&
             !jtok_is_name(t, "and")) {
             if (jtok_is_name(t, "is"))
-                return jparse_fail(p, CAIRN_E_CORRUPT, t->line, "two tests in a row with 'is'");
+                return jparse_fail(p, CAIRN_E_CORRUPT, t->line,
+                                   "two tests in a row with 'is'; expected one, or brackets");
             arg = parse_postfix(p, jparse_primary(p, false));
             n->x.args->pos = jparse_alloc(p, sizeof(jnode *));
             if (!arg || !n->x.args->pos) return NULL;

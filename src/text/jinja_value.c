@@ -21,7 +21,7 @@ void *jalloc(jrun *r, size_t size)
 bool jv_copy(jrun *r, cairn_str s, jv *out)
 {
     char *p;
-    if (s.len > JINJA_MAX_OUTPUT) return jfail_as(r, CAIRN_E_LIMIT, "string of %zu bytes", s.len);
+    if (s.len > JINJA_MAX_OUTPUT) return jfail_long(r, "a string");
     if (!(p = jalloc(r, s.len + 1))) return false;
     if (s.len) memcpy(p, s.ptr, s.len);
     *out = jv_str((cairn_str){p, s.len});
@@ -128,7 +128,8 @@ bool jdict_put(jrun *r, jdict *d, jv k, jv v)
 bool jv_hashable(jrun *r, jv v)
 {
     if (v.t == J_LIST || v.t == J_DICT || (v.t == J_VIEW && !(v.flag & J_VALUES)))
-        return jfail(r, "unhashable type: '%s'", jv_type_name(v));
+        return jfail(r, "unhashable type: '%s'; expected a text, a number or a tuple",
+                     jv_type_name(v));
     for (uint32_t i = 0; v.t == J_TUPLE && i < v.u.list->n; i++) {
         if (!jenter(r)) return false;
         bool ok = jv_hashable(r, v.u.list->v[i]);
@@ -214,7 +215,8 @@ double jv_as_num(jv v)
 bool jv_to_num(jrun *r, jv v, double *out)
 {
     *out = jv_as_num(v);
-    return v.t != J_BIG || !isinf(*out) || jfail(r, "int too large to convert to float");
+    return v.t != J_BIG || !isinf(*out) ||
+           jfail(r, "int too large to convert to float; expected one below 2^1024");
 }
 
 bool jv_len(jrun *r, jv v, int64_t *out)
@@ -243,7 +245,8 @@ bool jv_len(jrun *r, jv v, int64_t *out)
         *out = n.u.i;
         return true;
     default:
-        return jfail(r, "object of type '%s' has no len()", jv_type_name(v));
+        return jfail(r, "object of type '%s' has no len(); expected a list, a mapping or a string",
+                     jv_type_name(v));
     }
 }
 

@@ -115,9 +115,7 @@ void reply_step_text(reply *r, const tool_state *s, char c)
         reply_take_arm(r, arm);
         return;
     }
-    const char first = r->pend[0];
-    reply_unread(r, r->pend + 1, r->n_pend - 1);
-    r->n_pend = 0;
+    const char first = reply_first(r);
     text_byte(r, s, first);
 }
 

@@ -97,8 +97,7 @@ void reply_step_word(reply *r, const tool_state *s, char c)
         reply_fail(r, r->pend, r->n_pend);
         return;
     }
-    reply_unread(r, r->pend + 1, r->n_pend - 1);
-    r->n_pend = 0;
+    (void)reply_first(r);
     reply_took(r, &first, 1);
 }
 

@@ -35,6 +35,13 @@ static void cut_pend(reply *r, size_t keep)
     r->n_pend = 0;
 }
 
+char reply_first(reply *r)
+{
+    const char first = r->pend[0];
+    cut_pend(r, 1);
+    return first;
+}
+
 reply_match reply_match_byte(reply *r, const tool_state *s, char c, const tool_arm **arm)
 {
     bool part;

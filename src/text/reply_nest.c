@@ -117,9 +117,7 @@ void reply_step_nest(reply *r, const tool_state *s, char c)
     const reply_match m = reply_match_byte(r, s, c, &arm);
     if (m == MATCH_PART) return;
     if (m == MATCH_NONE) {
-        const char first = r->pend[0];
-        reply_unread(r, r->pend + 1, r->n_pend - 1);
-        r->n_pend = 0;
+        const char first = reply_first(r);
         if (keep(r, &first, 1))
             reply_took(r, &first, 1);
         else

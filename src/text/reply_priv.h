@@ -112,6 +112,7 @@ void reply_fail(reply *r, const char *p, size_t n);
 typedef enum reply_match { MATCH_NONE, MATCH_PART, MATCH_FULL } reply_match;
 /* Adds c to `pend` and compares; a full match names its arm, bytes beyond it are unread. */
 reply_match reply_match_byte(reply *r, const tool_state *s, char c, const tool_arm **arm);
+char reply_first(reply *r); /* of `pend`, when nothing matched; the others are unread */
 const tool_arm *reply_match_end(reply *r, const tool_state *s); /* the text ends: a whole arm */
 void reply_take_arm(reply *r, const tool_arm *arm);
 

@@ -24,6 +24,10 @@ cairn_status hf_text(const hf_obj *o, const char *key, cairn_str *out);
 cairn_status hf_list(const hf_obj *o, const char *key, json_val *out);
 /* v must be an object with a text `type`. */
 cairn_status hf_type(const hf_obj *o, cairn_str *type);
+/* Gives v to `step`; of a Sequence, those of its list `key`, to HF_MAX_DEPTH inside each other. */
+enum { HF_MAX_DEPTH = 8 };
+typedef cairn_status (*hf_step)(void *ctx, json_val v, cairn_str type);
+cairn_status hf_steps(const hf_obj *o, const char *key, hf_step step, void *ctx);
 
 /* tok_hf_lists.c: the pieces and merges of a file whose shape is the usual one. */
 typedef struct hf_slice {

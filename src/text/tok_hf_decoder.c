@@ -112,8 +112,9 @@ static cairn_status dec_ctc(loader *l, json_val v)
     return add_replace(l, word, STR_LIT(" "), NULL);
 }
 
-static cairn_status one_decoder(loader *l, json_val v, cairn_str type)
+static cairn_status one_decoder(void *ctx, json_val v, cairn_str type)
 {
+    loader *l = ctx;
     tok_decoder *d = &l->t->dec;
     bool fresh = !l->n_op && !l->bytes && !l->fused && !d->byte_level && !d->word_piece;
 
@@ -148,23 +149,6 @@ static cairn_status one_decoder(loader *l, json_val v, cairn_str type)
     return diag_set(l->dg, CAIRN_E_UNSUPPORTED,
                     "%s: decoder of type \"%.*s\"; expected one that is known", l->where,
                     STR_ARG(type));
-}
-
-static cairn_status walk(loader *l, json_val v, int depth)
-{
-    const hf_obj o = {v, l->where, "decoder", l->dg};
-    cairn_str type;
-    json_val list, sub;
-
-    TRY(hf_type(&o, &type));
-    if (!str_is(type, "Sequence")) return one_decoder(l, v, type);
-    if (depth == TOK_MAX_DEPTH)
-        return diag_set(l->dg, CAIRN_E_LIMIT, "%s: nested decoders; expected at most %d deep",
-                        l->where, TOK_MAX_DEPTH);
-    TRY(hf_list(&o, "decoders", &list));
-    json_iter it = json_each(list);
-    while (json_next(&it, &sub)) TRY(walk(l, sub, depth + 1));
-    return CAIRN_OK;
 }
 
 static cairn_str apply_strip(const strip_op *op, cairn_str s)
@@ -246,6 +230,7 @@ static cairn_status piece_out(loader *l, int32_t id, buf *x, buf *y)
 
 cairn_status hf_decoder(tok *t, json_val v, const char *where, cairn_diag *dg)
 {
+    const hf_obj o = {v, where, "decoder", dg};
     loader *l = mem_calloc(1, sizeof *l, MEM_TEXT);
     buf x, y;
     cairn_status st = CAIRN_OK;
@@ -259,7 +244,7 @@ cairn_status hf_decoder(tok *t, json_val v, const char *where, cairn_diag *dg)
     if (hf_is_none(v))
         t->dec.spaced = true;
     else
-        TRY_GOTO(walk(l, v, 0), out);
+        TRY_GOTO(hf_steps(&o, "decoders", one_decoder, l), out);
     for (int32_t id = 0; id < t->n && !t->dec.byte_level; id++)
         if (t->flag[id] & TOK_F_USED) TRY_GOTO(piece_out(l, id, &x, &y), out);
 out:

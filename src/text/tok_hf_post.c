@@ -89,32 +89,24 @@ static cairn_status post_pair(loader *l, json_val post, const char *key, bool af
     return put_around(l, after, &one, 1);
 }
 
-static cairn_status read_post(loader *l, json_val post, int depth)
+static cairn_status one_post(void *ctx, json_val v, cairn_str type)
 {
-    const hf_obj o = {post, l->where, "post_processor", l->dg};
-    cairn_str type;
-    json_val list, v;
+    loader *l = ctx;
 
-    TRY(hf_type(&o, &type));
     if (str_is(type, "ByteLevel")) return CAIRN_OK; /* moves offsets only */
-    if (str_is(type, "TemplateProcessing")) return post_template(l, post);
+    if (str_is(type, "TemplateProcessing")) return post_template(l, v);
     if (str_is(type, "BertProcessing") || str_is(type, "RobertaProcessing")) {
-        TRY(post_pair(l, post, "cls", false));
-        return post_pair(l, post, "sep", true);
+        TRY(post_pair(l, v, "cls", false));
+        return post_pair(l, v, "sep", true);
     }
-    if (!str_is(type, "Sequence"))
-        return diag_set(l->dg, CAIRN_E_UNSUPPORTED,
-                        "%s: post_processor of type \"%.*s\"; expected one that is known", l->where,
-                        STR_ARG(type));
-    if (depth == TOK_MAX_DEPTH) return bad(l, "nested post_processors; expected at most 8 deep");
-    TRY(hf_list(&o, "processors", &list));
-    json_iter it = json_each(list);
-    while (json_next(&it, &v)) TRY(read_post(l, v, depth + 1));
-    return CAIRN_OK;
+    return diag_set(l->dg, CAIRN_E_UNSUPPORTED,
+                    "%s: post_processor of type \"%.*s\"; expected one that is known", l->where,
+                    STR_ARG(type));
 }
 
 cairn_status hf_post_processor(tok *t, json_val v, const char *where, cairn_diag *dg)
 {
+    const hf_obj o = {v, where, "post_processor", dg};
     loader l = {t, where, dg};
-    return hf_is_none(v) ? CAIRN_OK : read_post(&l, v, 0);
+    return hf_is_none(v) ? CAIRN_OK : hf_steps(&o, "processors", one_post, &l);
 }

@@ -100,8 +100,9 @@ static cairn_status norm_map(loader *l, json_val v)
     return st == CAIRN_OK ? add_norm(l, s) : st;
 }
 
-static cairn_status one_norm(loader *l, json_val v, cairn_str type)
+static cairn_status one_norm(void *ctx, json_val v, cairn_str type)
 {
+    loader *l = ctx;
     static const struct {
         const char *name;
         norm_kind kind;
@@ -141,30 +142,14 @@ static cairn_status one_norm(loader *l, json_val v, cairn_str type)
                     STR_ARG(type));
 }
 
-static cairn_status walk_norm(loader *l, json_val v, int depth)
-{
-    const hf_obj o = {v, l->where, "normalizer", l->dg};
-    cairn_str type;
-    json_val list, sub;
-
-    TRY(hf_type(&o, &type));
-    if (!str_is(type, "Sequence")) return one_norm(l, v, type);
-    if (depth == TOK_MAX_DEPTH)
-        return diag_set(l->dg, CAIRN_E_LIMIT, "%s: nested normalizers; expected at most %d deep",
-                        l->where, TOK_MAX_DEPTH);
-    TRY(hf_list(&o, "normalizers", &list));
-    json_iter it = json_each(list);
-    while (json_next(&it, &sub)) TRY(walk_norm(l, sub, depth + 1));
-    return CAIRN_OK;
-}
-
 cairn_status hf_normalizer(tok *t, json_val v, const char *where, cairn_diag *dg)
 {
+    const hf_obj o = {v, where, "normalizer", dg};
     loader l = {t, where, dg};
 
     t->norm = arena_calloc(&t->mem, TOK_MAX_STEPS, sizeof *t->norm);
     if (!t->norm) return no_memory(dg);
-    return hf_is_none(v) ? CAIRN_OK : walk_norm(&l, v, 0);
+    return hf_is_none(v) ? CAIRN_OK : hf_steps(&o, "normalizers", one_norm, &l);
 }
 
 static cairn_status add_pre(loader *l, pre_step s)
@@ -249,8 +234,9 @@ static cairn_status pre_metaspace(loader *l, json_val v)
     return add_pre(l, s);
 }
 
-static cairn_status one_pre(loader *l, json_val v, cairn_str type)
+static cairn_status one_pre(void *ctx, json_val v, cairn_str type)
 {
+    loader *l = ctx;
     pre_step s = {.kind = PRE_DIGIT, .behavior = PRE_CONTIGUOUS};
 
     if (str_is(type, "ByteLevel")) return pre_byte_level(l, v);
@@ -301,31 +287,15 @@ static cairn_status one_pre(loader *l, json_val v, cairn_str type)
                     STR_ARG(type));
 }
 
-static cairn_status walk_pre(loader *l, json_val v, int depth)
-{
-    const hf_obj o = {v, l->where, "pre_tokenizer", l->dg};
-    cairn_str type;
-    json_val list, sub;
-
-    TRY(hf_type(&o, &type));
-    if (!str_is(type, "Sequence")) return one_pre(l, v, type);
-    if (depth == TOK_MAX_DEPTH)
-        return diag_set(l->dg, CAIRN_E_LIMIT, "%s: nested pre-tokenizers; expected at most %d deep",
-                        l->where, TOK_MAX_DEPTH);
-    TRY(hf_list(&o, "pretokenizers", &list));
-    json_iter it = json_each(list);
-    while (json_next(&it, &sub)) TRY(walk_pre(l, sub, depth + 1));
-    return CAIRN_OK;
-}
-
 cairn_status hf_pre_tokenizer(tok *t, json_val v, const char *where, cairn_diag *dg)
 {
+    const hf_obj o = {v, where, "pre_tokenizer", dg};
     loader l = {t, where, dg};
 
     t->pre = arena_calloc(&t->mem, TOK_MAX_STEPS, sizeof *t->pre);
     if (!t->pre) return no_memory(dg);
     if (hf_is_none(v)) return CAIRN_OK;
-    TRY(walk_pre(&l, v, 0));
+    TRY(hf_steps(&o, "pretokenizers", one_pre, &l));
     pre_join(t->pre, &t->n_pre);
     return CAIRN_OK;
 }

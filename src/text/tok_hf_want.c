@@ -94,3 +94,25 @@ cairn_status hf_type(const hf_obj *o, cairn_str *type)
     *type = json_str(v);
     return CAIRN_OK;
 }
+
+static cairn_status walk(const hf_obj *o, const char *key, hf_step step, void *ctx, int depth)
+{
+    hf_obj sub = *o;
+    cairn_str type;
+    json_val list;
+
+    TRY(hf_type(o, &type));
+    if (!str_is(type, "Sequence")) return step(ctx, o->v, type);
+    if (depth == HF_MAX_DEPTH)
+        return diag_set(o->dg, CAIRN_E_LIMIT, "%s: nested %s; expected at most %d deep", o->where,
+                        key, HF_MAX_DEPTH);
+    TRY(hf_list(o, key, &list));
+    json_iter it = json_each(list);
+    while (json_next(&it, &sub.v)) TRY(walk(&sub, key, step, ctx, depth + 1));
+    return CAIRN_OK;
+}
+
+cairn_status hf_steps(const hf_obj *o, const char *key, hf_step step, void *ctx)
+{
+    return walk(o, key, step, ctx, 0);
+}

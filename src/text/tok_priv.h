@@ -20,7 +20,6 @@ enum {
     TOK_MAX_OUT = 32 << 20,  /* bytes of all pieces after their decoder; Gemma's have 2 MB */
     TOK_MAX_ADDED = 2 << 20, /* bytes of all added tokens; the most known have 0.1 MB */
     TOK_MAX_STEPS = 64,      /* normalizers, pre-tokenizers, decoders of one file */
-    TOK_MAX_DEPTH = 8,       /* of nested Sequences */
     TOK_MAX_TEXT = 1 << 28,  /* bytes of one text: offsets fit 32 bits after any expansion */
 };
 

@@ -244,7 +244,7 @@ def test_messages_name_the_model(model):
     refused(run("info", model, "--tensor", "nope", "--out", model / "x.npy"),
             "m: tensor nope: found none of that name")
     put(model, "tokenizer.json", TOKENIZER)
-    refused(run("run", model, "--raw", "-p", ""), "m: the prompt has no ids")
+    refused(run("run", model, "--raw", "-p", ""), "m: the prompt has no ids; expected at least one")
     nan = bytearray(safetensors())
     nan[-4:] = struct.pack("<f", float("nan"))
     put(model, "model.safetensors", bytes(nan))

@@ -69,7 +69,24 @@ def test_installs(tmp_path):
     assert "-I%s/include" % prefix in build_and_run(work, prefix / "lib/pkgconfig")
     assert subprocess.run([prefix / "bin/cairn", "--version"], check=True, capture_output=True).stdout
     make("uninstall", "PREFIX=%s" % prefix)
-    assert not files_of(prefix)
+    assert not prefix.exists()
+    make("uninstall", "PREFIX=%s" % prefix)  # of nothing
     make("install", "PREFIX=/usr", "DESTDIR=%s" % stage)
     assert "bin/cairn" in files_of(stage / "usr")
     assert "prefix=/usr\n" in (stage / "usr/lib/pkgconfig/cairn.pc").read_text()
+
+
+def test_uninstall_leaves_what_others_share(tmp_path):
+    share = tmp_path / "share"
+    share.mkdir()
+    make("install", "PREFIX=%s" % tmp_path)
+    make("uninstall", "PREFIX=%s" % tmp_path)
+    assert sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*")) == ["bin", "include", "lib", "share"]
+    share.rmdir()
+    (tmp_path / "lib" / "other.a").write_text("")
+    (tmp_path / "lib" / "pkgconfig").mkdir()
+    (tmp_path / "lib" / "pkgconfig" / "other.pc").write_text("")
+    make("install", "PREFIX=%s" % tmp_path)
+    make("uninstall", "PREFIX=%s" % tmp_path)
+    assert files_of(tmp_path) == {"lib/other.a", "lib/pkgconfig/other.pc"}
+    assert (tmp_path / "bin").is_dir() and not (tmp_path / "include" / "cairn").exists()

@@ -95,3 +95,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(200, body, cut=cut)
         where = "bytes %d-%d/%d" % (start, len(body) - 1, len(body))
         return self.answer(206, body[start:], [("Content-Range", where)], cut)
+
+
+def failed(p, *says):
+    """A run of cairn that ends in one line with all of `says` in it, which is the answer."""
+    assert p.returncode == 1 and p.stdout == ""
+    last = p.stderr.strip().split("\n")[-1]
+    assert last.startswith("cairn: ")
+    for s in says:
+        assert s in last
+    return last

@@ -104,11 +104,64 @@ static void messages_say_where(void **state)
     expect("{{ {}.a.b }}", CAIRN_E_ARG, "'dict object' has no attribute 'a'");
     expect("{{ raise_exception('no tools') }}", CAIRN_E_ARG, "line 1: no tools");
     expect("{% if x %}", CAIRN_E_CORRUPT, "endif");
-    expect("{% foo %}", CAIRN_E_CORRUPT, "unknown tag 'foo'");
-    expect("{{ 1 | foo }}", CAIRN_E_CORRUPT, "no filter named 'foo'");
+    expect("{% foo %}", CAIRN_E_CORRUPT, "unknown tag 'foo'; expected one");
+    expect("{{ 1 | foo }}", CAIRN_E_CORRUPT, "no filter named 'foo'; expected one");
     expect("{{ (1 }}", CAIRN_E_CORRUPT, "line 1");
     expect("{% include 'x' %}", CAIRN_E_UNSUPPORTED, "include");
     expect("{{ [].append(1) }}", CAIRN_E_ARG, "sandbox");
+}
+
+/* What a template's author can mend in one look: each names what should stand there. */
+static void messages_say_what_was_expected(void **state)
+{
+    static const char *const run[] = {"1 // 0",
+                                      "1 / 0",
+                                      "1.0 / 0",
+                                      "0 ** -1",
+                                      "(-1) ** 0.5",
+                                      "1e300 ** 2",
+                                      "-'a'",
+                                      "1 + 'a'",
+                                      "1 < 'a'",
+                                      "1 in 2",
+                                      "[1][::0]",
+                                      "1()",
+                                      "'a' | abs",
+                                      "[1] | slice(0) | list",
+                                      "[] | map(foo=1) | list",
+                                      "'a' | truncate(1)",
+                                      "1 | xmlattr",
+                                      "{'a b': 1} | xmlattr",
+                                      "'a'.split('')",
+                                      "'a'.index('b')",
+                                      "[].index(1)",
+                                      "'{:q}'.format(1)",
+                                      "'{:q}'.format('a')",
+                                      "'{'.format(1)",
+                                      "'{} {0}'.format(1)",
+                                      "'{x}'.format(1)",
+                                      "'{!q}'.format(1)",
+                                      "'%d' % ()",
+                                      "'%' % 1",
+                                      "'%y' % 1",
+                                      "'a' % 1",
+                                      "'%(b)s' % {'a': 1}",
+                                      "range | tojson",
+                                      "'a' | filesizeformat",
+                                      "1 | length",
+                                      "{[]: 1}"};
+    static const char *const parse[] = {
+        "{{ ] }}",         "{{ ? }}",     "{{ f(a=1, 2) }}", "{{ f(a=1, a=2) }}",
+        "{% set 1 = 2 %}", "{% break %}", "{{ 1 is foo }}",  "{% macro m(a=1, b) %}{% endmacro %}",
+        "{{ '\\xq' }}"};
+    char text[128];
+    (void)state;
+    for (size_t i = 0; i < sizeof run / sizeof run[0]; i++) {
+        (void)snprintf(text, sizeof text, "{{ %s }}", run[i]);
+        expect(text, CAIRN_E_ARG, "expected");
+    }
+    for (size_t i = 0; i < sizeof parse / sizeof parse[0]; i++)
+        expect(parse[i], CAIRN_E_CORRUPT, "expected");
 }
 
 static void limits_hold(void **state)
@@ -119,14 +172,17 @@ static void limits_hold(void **state)
     expect("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", CAIRN_E_LIMIT, "deep");
     expect("{% set n = namespace(x='aaaaaaaa') %}{% for i in range(99) %}{% set n.x = n.x ~ n.x %}"
            "{% endfor %}",
-           CAIRN_E_LIMIT, "");
+           CAIRN_E_LIMIT, "a string: too much text");
     expect("{% set n = namespace(x=[]) %}{% for i in range(9999) %}{% set n.x = [n.x] %}{% endfor "
            "%}{{ n.x }}",
            CAIRN_E_LIMIT, "deep");
-    expect("{{ 'x' * 99999999999 }}", CAIRN_E_LIMIT, "");
+    expect("{{ 'x' * 99999999999 }}", CAIRN_E_LIMIT,
+           "repeated 99999999999 times; expected at most");
     expect("{{ 10 ** 99999 }}", CAIRN_E_LIMIT, "bits");
     expect("{{ 10 ** 5000 }}", CAIRN_E_ARG, "4300 digits");
     expect("{% for i in range(99999) %}{{ 'x' * 10000 }}{% endfor %}", CAIRN_E_LIMIT, "");
+    expect("{% set s = 'x' * 1000000 %}{% for i in range(99) %}{{ s }}{% endfor %}", CAIRN_E_LIMIT,
+           "output: too much text; expected at most 16777216 bytes");
     expect("{{ range(100001) }}", CAIRN_E_ARG, "range");
 }
 
@@ -382,6 +438,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recorded_cases),
         cmocka_unit_test(messages_say_where),
+        cmocka_unit_test(messages_say_what_was_expected),
         cmocka_unit_test(limits_hold),
         cmocka_unit_test(hostile_templates_end_soon),
         cmocka_unit_test(deep_syntax_is_refused),

@@ -369,7 +369,7 @@ static void bad_options(void **state)
     engine *e;
     cairn_diag dg;
     assert_int_equal(engine_open(&sim.m, NULL, &o, &hooks, &e, &dg), CAIRN_E_ARG);
-    assert_says(&dg, "without its weights");
+    assert_says(&dg, "without its weights; expected");
     sim.m.dev = d;
 }
 

@@ -201,6 +201,12 @@ static void str(buf *b, const char *z)
     buf_puts(b, z);
 }
 
+static void key(buf *b, const char *name, uint64_t type)
+{
+    str(b, name);
+    le(b, type, 4);
+}
+
 static void tensor(buf *b, const char *name, uint32_t type, uint64_t dim, uint64_t at)
 {
     str(b, name);
@@ -268,30 +274,25 @@ static void bad_metadata(void **state)
     le(&b, 0, 16);
     refuses(&b, CAIRN_E_CORRUPT, "a string of 4611686018427387904 bytes");
     head(&b, 3, 0, 1);
-    str(&b, "k");
-    le(&b, 13, 4);
+    key(&b, "k", 13);
     refuses(&b, CAIRN_E_CORRUPT, "k: unknown metadata type 13");
     head(&b, 3, 0, 1);
-    str(&b, "k");
-    le(&b, 7, 4);
+    key(&b, "k", 7);
     le(&b, 2, 1);
     refuses(&b, CAIRN_E_CORRUPT, "a bool of value 2");
     head(&b, 3, 0, 2);
     for (int i = 0; i < 2; i++) {
-        str(&b, "k");
-        le(&b, 4, 4);
+        key(&b, "k", 4);
         le(&b, 1, 4);
     }
     refuses(&b, CAIRN_E_CORRUPT, "k: second metadata key");
     head(&b, 3, 0, 1);
-    str(&b, "k");
-    le(&b, 9, 4);
+    key(&b, "k", 9);
     le(&b, 8, 4);
     le(&b, UINT64_C(1) << 60, 8);
     refuses(&b, CAIRN_E_CORRUPT, "an array of 1152921504606846976 elements");
     head(&b, 3, 0, 1);
-    str(&b, "k");
-    le(&b, 9, 4);
+    key(&b, "k", 9);
     for (int i = 0; i < 5; i++) {
         le(&b, 9, 4);
         le(&b, 1, 8);
@@ -299,8 +300,7 @@ static void bad_metadata(void **state)
     le(&b, 0, 64);
     refuses(&b, CAIRN_E_LIMIT, "expected at most 4 deep");
     head(&b, 3, 0, 1);
-    str(&b, "general.alignment");
-    le(&b, 4, 4);
+    key(&b, "general.alignment", 4);
     le(&b, 48, 4);
     refuses(&b, CAIRN_E_CORRUPT, "general.alignment: expected a power of two");
     buf_deinit(&b);
