@@ -1,11 +1,13 @@
 /* The only caller of malloc.  Each block carries its size and tag in 16 bytes before it, so that the
-   counters are exact; they are atomic, since any thread may allocate.  The fail-the-nth hook counts
-   every request for memory, mapped spans too. */
+   counters are exact; they are atomic, since any thread may allocate.  Big blocks are mappings of their own:
+   malloc writes a mapping's first page before it can be advised to be a huge one.  The fail-the-nth hook
+   counts every request for memory, mapped spans too. */
 #include "base/alloc.h"
 
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "base/num.h"
@@ -18,7 +20,8 @@ typedef struct header {
 _Static_assert(sizeof(header) == 16, "blocks stay 16-byte aligned");
 
 enum { HUGE_FROM = 4 << 20 }; /* a page at a time, such blocks cost more in faults than in use */
-enum { MARK_LIVE = 0x4c495645, MARK_DEAD = 0x44454144 };
+enum { HUGE_PAGE = 2 << 20 };
+enum { MARK_LIVE = 0x4c495645, MARK_BIG = 0x42494721, MARK_DEAD = 0x44454144 };
 
 static _Atomic uint64_t used[MEM_TAG_COUNT];
 static _Atomic uint64_t n_calls;
@@ -32,8 +35,35 @@ static bool must_fail(void)
 static header *header_of(void *p)
 {
     header *h = (header *)p - 1;
-    assert(h->mark == MARK_LIVE);
+    assert(h->mark == MARK_LIVE || h->mark == MARK_BIG);
     return h;
+}
+
+static bool is_big(size_t all)
+{
+    return all >= HUGE_FROM;
+}
+
+/* What is mapped for a big block: whole huge pages, which the system then begins at one. */
+static size_t big_len(size_t all)
+{
+    return (all + HUGE_PAGE - 1) & ~(size_t)(HUGE_PAGE - 1);
+}
+
+static header *big_advise(void *p, size_t len)
+{
+    if (p == MAP_FAILED) return NULL;
+    (void)madvise(p, len, MADV_HUGEPAGE); /* advice only */
+    return p;
+}
+
+static header *big_map(size_t all)
+{
+    const size_t len = big_len(all);
+
+    if (len < all) return NULL;
+    return big_advise(mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+                      len);
 }
 
 void mem_advise_huge(void *p, size_t size)
@@ -47,7 +77,7 @@ void mem_advise_huge(void *p, size_t size)
 static void *take(header *h, size_t size, mem_tag tag)
 {
     if (!h) return NULL;
-    *h = (header){size, (uint32_t)tag, MARK_LIVE};
+    *h = (header){size, (uint32_t)tag, is_big(size + sizeof *h) ? MARK_BIG : MARK_LIVE};
     atomic_fetch_add(&used[tag], size);
     return h + 1;
 }
@@ -56,9 +86,7 @@ void *mem_alloc(size_t size, mem_tag tag)
 {
     size_t all;
     if (must_fail() || !add_size(size, sizeof(header), &all)) return NULL;
-    header *h = malloc(all);
-    if (h) mem_advise_huge(h, all);
-    return take(h, size, tag);
+    return take(is_big(all) ? big_map(all) : malloc(all), size, tag);
 }
 
 void *mem_calloc(size_t n, size_t size, mem_tag tag)
@@ -66,19 +94,45 @@ void *mem_calloc(size_t n, size_t size, mem_tag tag)
     size_t want, all;
     if (must_fail() || !mul_size(n, size, &want) || !add_size(want, sizeof(header), &all))
         return NULL;
-    header *h = calloc(1, all);
-    if (h) mem_advise_huge(h, all);
-    return take(h, want, tag);
+    return take(is_big(all) ? big_map(all) : calloc(1, all), want, tag);
 }
 
-/* Without advice: a block of pages of two kinds cannot grow where it is, and would be there twice. */
+static void give_back(header *h, const header *was)
+{
+    if (was->mark == MARK_LIVE) {
+        free(h);
+        return;
+    }
+    const int rc = munmap(h, big_len(was->size + sizeof *h));
+    assert(rc == 0);
+    (void)rc;
+}
+
+/* realloc of a block that is big, or becomes it. */
+static header *resize_big(header *h, const header *old, size_t all)
+{
+    const size_t had = old->size + sizeof *h;
+
+    if (old->mark == MARK_BIG && is_big(all)) {
+        const size_t len = big_len(all);
+        if (len < all) return NULL;
+        return big_advise(mremap(h, big_len(had), len, MREMAP_MAYMOVE), len);
+    }
+    header *fresh = is_big(all) ? big_map(all) : malloc(all);
+    if (!fresh) return NULL;
+    memcpy(fresh, h, had < all ? had : all);
+    give_back(h, old);
+    return fresh;
+}
+
 void *mem_realloc(void *p, size_t size, mem_tag tag)
 {
     if (!p) return mem_alloc(size, tag);
     size_t all;
     if (must_fail() || !add_size(size, sizeof(header), &all)) return NULL;
     const header old = *header_of(p);
-    header *h = realloc((header *)p - 1, all);
+    header *h = (header *)p - 1;
+    h = old.mark == MARK_BIG || is_big(all) ? resize_big(h, &old, all) : realloc(h, all);
     if (!h) return NULL;
     atomic_fetch_sub(&used[old.tag], old.size);
     return take(h, size, tag);
@@ -88,9 +142,10 @@ void mem_free(void *p)
 {
     if (!p) return;
     header *h = header_of(p);
-    atomic_fetch_sub(&used[h->tag], h->size);
+    const header was = *h;
+    atomic_fetch_sub(&used[was.tag], was.size);
     h->mark = MARK_DEAD;
-    free(h);
+    give_back(h, &was);
 }
 
 void *mem_map(size_t size, mem_tag tag)

@@ -117,12 +117,39 @@ static void maps_are_zero_and_counted(void **state)
     assert_int_equal(mem_used_all(), 0);
 }
 
+/* From some size on blocks are mappings: what is in them must survive every way from one kind to the other. */
+static void big_blocks_keep_their_bytes(void **state)
+{
+    (void)state;
+    static const size_t size[] = {100, (size_t)5 << 20, ((size_t)9 << 20) + 3, (size_t)4 << 20, 70};
+    uint32_t *p = mem_calloc(1, (size_t)6 << 20, MEM_TEXT);
+    for (size_t i = 0; i < ((size_t)6 << 20) / sizeof *p; i++) assert_int_equal(p[i], 0);
+    mem_free(p);
+    p = NULL;
+    for (size_t k = 0; k < sizeof size / sizeof size[0]; k++) {
+        const size_t had = k ? size[k - 1] / sizeof *p : 0, n = size[k] / sizeof *p;
+        p = mem_realloc(p, size[k], MEM_TEXT);
+        assert_non_null(p);
+        assert_int_equal((uintptr_t)p % 16, 0);
+        assert_int_equal(mem_used(MEM_TEXT), size[k]);
+        for (size_t i = 0; i < had && i < n; i++)
+            assert_int_equal(p[i], (uint32_t)(i * 2654435761u));
+        for (size_t i = 0; i < n; i++) p[i] = (uint32_t)(i * 2654435761u);
+    }
+    mem_free(p);
+    assert_int_equal(mem_used_all(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counters_are_exact),      cmocka_unit_test(nothing_is_something),
-        cmocka_unit_test(aligned_to_16),           cmocka_unit_test(overflow_is_refused),
-        cmocka_unit_test(hook_fails_the_nth_once), cmocka_unit_test(maps_are_zero_and_counted),
+        cmocka_unit_test(counters_are_exact),
+        cmocka_unit_test(nothing_is_something),
+        cmocka_unit_test(aligned_to_16),
+        cmocka_unit_test(overflow_is_refused),
+        cmocka_unit_test(hook_fails_the_nth_once),
+        cmocka_unit_test(maps_are_zero_and_counted),
+        cmocka_unit_test(big_blocks_keep_their_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
