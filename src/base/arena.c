@@ -36,26 +36,27 @@ void arena_deinit(arena *a)
     a->used = 0;
 }
 
-static struct arena_block *add_block(arena *a, size_t size)
+static struct arena_block *add_block(arena *a, size_t size, bool zeroed)
 {
     size_t cap = a->head ? a->head->cap * 2 : BLOCK_MIN, all;
     if (cap > BLOCK_MAX) cap = BLOCK_MAX;
     if (cap < size) cap = size;
     if (!add_size(cap, sizeof(struct arena_block), &all)) return NULL;
-    struct arena_block *b = mem_alloc(all, a->tag);
+    struct arena_block *b = zeroed ? mem_calloc(1, all, a->tag) : mem_alloc(all, a->tag);
     if (!b) return NULL;
     *b = (struct arena_block){a->head, cap, 0, 0};
     a->head = b;
     return b;
 }
 
-void *arena_alloc(arena *a, size_t size)
+/* zeroed: a block of its own, which the system has zeroed already. */
+static void *carve(arena *a, size_t size, bool zeroed)
 {
     size_t padded;
     if (!add_size(size ? size : 1, ARENA_ALIGN - 1, &padded)) return NULL;
     padded &= ~(size_t)(ARENA_ALIGN - 1);
     struct arena_block *b = a->head;
-    if (!b || b->cap - b->used < padded) b = add_block(a, padded);
+    if (!b || zeroed || b->cap - b->used < padded) b = add_block(a, padded, zeroed);
     if (!b) return NULL;
     char *p = (char *)(b + 1) + b->used;
     b->used += padded;
@@ -63,10 +64,16 @@ void *arena_alloc(arena *a, size_t size)
     return p;
 }
 
+void *arena_alloc(arena *a, size_t size)
+{
+    return carve(a, size, false);
+}
+
 void *arena_calloc(arena *a, size_t n, size_t size)
 {
     size_t all;
     if (!mul_size(n, size, &all)) return NULL;
+    if (all > BLOCK_MAX) return carve(a, all, true);
     void *p = arena_alloc(a, all);
     if (p) memset(p, 0, all);
     return p;
