@@ -1,7 +1,7 @@
 /* Open addressing with linear probing; the capacity is a power of two and at most three quarters
    are taken.  A slot keeps the key's first bytes, which are all of most keys; four slots fill a line of the
-   processor's cache.  Where the longer keys are stands behind the slots.  There is no deletion: tables
-   are built once. */
+   processor's cache.  Behind the slots stand the last bytes of keys of up to 16, which with the first are
+   the key, and where longer ones are.  There is no deletion: tables are built once. */
 #include "base/map.h"
 
 #include <assert.h>
@@ -53,35 +53,60 @@ static uint64_t hash_short(uint64_t head, size_t len)
     return (h ^ h >> 32) * 0xC2B2AE3D27D4EB4Fu >> 16; /* the slot is chosen by the low bits */
 }
 
+enum { HEAD = 8, BOTH = 16 }; /* bytes of a head, of a head and a tail, which may overlap */
+
 /* A key as it is looked for. */
 typedef struct ask {
     cairn_str key;
-    uint64_t head, hash;
+    uint64_t head, rest, hash; /* rest: what stands behind the slots */
 } ask;
+
+/* Of head, rest and length, or of the key where that is longer. */
+static inline uint64_t hash_of(uint64_t head, uint64_t rest, cairn_str key)
+{
+    if (key.len <= HEAD) return hash_short(head, key.len);
+    if (key.len > BOTH) return hash64(key.ptr, key.len, 0);
+    return hash_short(head ^ (rest ^ rest >> 32) * 0x9FB21C651E98DF25u, key.len);
+}
+
+static inline uint64_t rest_of(cairn_str key)
+{
+    uint64_t tail;
+
+    if (key.len <= HEAD) return 0;
+    if (key.len > BOTH) return (uintptr_t)key.ptr;
+    memcpy(&tail, key.ptr + key.len - sizeof tail, sizeof tail);
+    return tail;
+}
 
 static inline ask ask_for(cairn_str key)
 {
-    const uint64_t head = head_of(key);
-    return (ask){key, head,
-                 key.len > sizeof head ? hash64(key.ptr, key.len, 0) : hash_short(head, key.len)};
+    const uint64_t head = head_of(key), rest = rest_of(key);
+    return (ask){key, head, rest, hash_of(head, rest, key)};
 }
 
-/* Where the key of slot i is, if it is longer than its head. */
-static inline const char **key_at(const map *m, size_t i)
+static inline uint64_t *rest_at(const map *m, size_t i)
 {
-    return (const char **)(void *)(m->slot + m->cap) + i;
+    return (uint64_t *)(void *)(m->slot + m->cap) + i;
+}
+
+static inline const char *long_key(uint64_t rest)
+{
+    return (const char *)(uintptr_t)rest;
 }
 
 /* The slot that holds the key, or the free one where it belongs. */
 static inline size_t probe(const map *m, const ask *a)
 {
-    const size_t len = a->key.len, skip = sizeof a->head;
+    const size_t len = a->key.len;
 
     for (size_t i = a->hash & (m->cap - 1);; i = (i + 1) & (m->cap - 1)) {
         const struct map_slot *s = &m->slot[i];
         if (!s->more) return i;
         if (s->head != a->head || s->more - 1 != len) continue;
-        if (len <= skip || memcmp(*key_at(m, i) + skip, a->key.ptr + skip, len - skip) == 0)
+        if (len <= HEAD || *rest_at(m, i) == a->rest) return i;
+        if (len > BOTH &&
+            memcmp(long_key(*rest_at(m, i)) + HEAD, a->key.ptr + HEAD, len - HEAD) == 0)
             return i;
     }
 }
@@ -90,18 +115,17 @@ static cairn_status rehash(map *m, size_t cap)
 {
     map fresh = {.cap = cap, .n = m->n, .tag = m->tag};
 
-    fresh.slot = mem_calloc(cap, sizeof *fresh.slot + sizeof(const char *), m->tag);
+    fresh.slot = mem_calloc(cap, sizeof *fresh.slot + sizeof(uint64_t), m->tag);
     if (!fresh.slot) return CAIRN_E_NOMEM;
     for (size_t i = 0; i < m->cap; i++) {
         const struct map_slot *s = &m->slot[i];
         if (!s->more) continue;
-        ask a = {{NULL, s->more - 1}, s->head, 0};
-        const bool is_long = a.key.len > sizeof s->head;
-        if (is_long) a.key.ptr = *key_at(m, i);
-        a.hash = is_long ? hash64(a.key.ptr, a.key.len, 0) : hash_short(s->head, a.key.len);
+        const uint64_t rest = *rest_at(m, i);
+        ask a = {{long_key(rest), s->more - 1}, s->head, rest, 0};
+        a.hash = hash_of(a.head, a.rest, a.key);
         const size_t to = probe(&fresh, &a);
         fresh.slot[to] = *s;
-        if (is_long) *key_at(&fresh, to) = a.key.ptr;
+        *rest_at(&fresh, to) = rest;
     }
     mem_free(m->slot);
     *m = fresh;
@@ -122,7 +146,7 @@ static inline void put(map *m, const ask *a, uint32_t value)
 
     m->n += !m->slot[i].more;
     m->slot[i] = (struct map_slot){a->head, (uint32_t)a->key.len + 1, value};
-    if (a->key.len > sizeof a->head) *key_at(m, i) = a->key.ptr;
+    if (a->key.len > HEAD) *rest_at(m, i) = a->rest;
 }
 
 cairn_status map_put(map *m, cairn_str key, uint32_t value)
@@ -166,10 +190,10 @@ void map_get_many(const map *m, const cairn_str *key, size_t n, uint32_t *value)
         a[i] = ask_for(key[i]);
         const size_t at = a[i].hash & (m->cap - 1);
         __builtin_prefetch(&m->slot[at]);
-        if (key[i].len > sizeof a[i].head) __builtin_prefetch(key_at(m, at));
+        if (key[i].len > HEAD) __builtin_prefetch(rest_at(m, at));
     }
     for (size_t i = 0; i < n; i++)
-        if (key[i].len > sizeof a[i].head) __builtin_prefetch(*key_at(m, a[i].hash & (m->cap - 1)));
+        if (key[i].len > BOTH) __builtin_prefetch(long_key(*rest_at(m, a[i].hash & (m->cap - 1))));
     for (size_t i = 0; i < n; i++) {
         const struct map_slot *s = &m->slot[probe(m, &a[i])];
         if (s->more) value[i] = s->value;

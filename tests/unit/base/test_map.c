@@ -9,7 +9,7 @@
 enum { N_KEYS = 3000 };
 
 typedef struct naive {
-    char key[N_KEYS][12];
+    char key[N_KEYS][32];
     bool there[N_KEYS];
     uint32_t value[N_KEYS];
 } naive;
@@ -35,8 +35,13 @@ static void like_a_list(void **state)
         map m;
         map_init(&m, MEM_TEXT);
         memset(&model, 0, sizeof model);
-        for (unsigned i = 0; i < N_KEYS; i++)
-            (void)snprintf(model.key[i], sizeof model.key[i], "%x", i * 2654435761u);
+        /* Short, up to 16 bytes, longer; with equal ends too. */
+        for (unsigned i = 0; i < N_KEYS; i++) {
+            static const char *const first[] = {"", "abc", "the same", "equal at its "};
+            static const char *const last[] = {"", "", "", " both ends"};
+            (void)snprintf(model.key[i], sizeof model.key[i], "%s%x%s", first[i % 4],
+                           i * 2654435761u, last[i % 4]);
+        }
         compare_all(&m, &model);
         for (uint64_t k = 0; k < 2 * N_KEYS; k++) {
             const uint64_t r = rng_u64(seed, 0, k);
