@@ -11,8 +11,7 @@
 #include "format/genconfig.h"
 #include "format/pyjson.h"
 
-/* Gemma's tokenizer.json has 33 MB; while it is parsed it is there twice. */
-enum { MAX_TOKENIZER = 44 << 20 };
+enum { MAX_TOKENIZER = 44 << 20 }; /* bytes; Gemma's tokenizer.json has 33 MB */
 
 static const char token_file[] = "tokenizer_config.json";
 
@@ -64,29 +63,43 @@ static const tokenizer_file tokenizer_files[] = {
     {"vocab.json", "merges.txt", open_merges},  {"vocab.txt", NULL, open_wordpiece},
 };
 
+/* Mapped, a large file costs no memory of its own.  One that is not there is no error. */
+static cairn_status map_file(const char *dir, const char *name, buf *path, file_map *out,
+                             bool *found, cairn_diag *dg)
+{
+    *found = false;
+    if (!path_join(path, dir, name)) return diag_set(dg, CAIRN_E_NOMEM, "%s: path", dir);
+    if (!file_exists(path->ptr)) return CAIRN_OK;
+    TRY(file_map_open(path->ptr, out, dg));
+    *found = true;
+    if (out->size <= MAX_TOKENIZER) return CAIRN_OK;
+    return diag_set(dg, CAIRN_E_LIMIT, "%s: found %zu bytes; expected at most %d", path->ptr,
+                    out->size, MAX_TOKENIZER);
+}
+
+static cairn_str view(const file_map *m)
+{
+    return (cairn_str){(const char *)m->ptr, m->size};
+}
+
 static cairn_status open_file(const tokenizer_file *f, const char *dir, cairn_str config, tok **out,
                               bool *found, cairn_diag *dg)
 {
     cairn_status st;
-    buf text, beside, where;
+    file_map text = {NULL, 0}, beside = {NULL, 0};
+    buf where;
 
-    buf_init(&text, MEM_TEXT);
-    buf_init(&beside, MEM_TEXT);
     buf_init(&where, MEM_TEXT);
-    TRY_GOTO(chatfile_read(dir, f->name, MAX_TOKENIZER, false, &text, found, dg), out);
-    if (!*found) goto out;
     if (f->beside) {
-        TRY_GOTO(chatfile_read(dir, f->beside, MAX_TOKENIZER, false, &beside, found, dg), out);
+        TRY_GOTO(map_file(dir, f->beside, &where, &beside, found, dg), out);
         if (!*found) goto out;
     }
-    if (!path_join(&where, dir, f->name)) {
-        st = diag_set(dg, CAIRN_E_NOMEM, "%s: path", dir);
-        goto out;
-    }
-    st = f->open(f, buf_view(&text), buf_view(&beside), config, where.ptr, out, dg);
+    TRY_GOTO(map_file(dir, f->name, &where, &text, found, dg), out);
+    if (!*found) goto out;
+    st = f->open(f, view(&text), view(&beside), config, where.ptr, out, dg);
 out:
-    buf_deinit(&text);
-    buf_deinit(&beside);
+    file_map_close(&text);
+    file_map_close(&beside);
     buf_deinit(&where);
     return st;
 }

@@ -81,6 +81,38 @@ static inline void ascii_load(ascii_block *b, cairn_str s, size_t at)
     b->mark &= ~b->stop;
 }
 
+/* Eight bytes are ASCII and neither blanks nor controls?  It may say no where a byte is 0x21. */
+static inline bool ascii_printed8(uint64_t x)
+{
+    const uint64_t one = 0x0101010101010101u;
+
+    return !((x | (x + one) | (x - 0x21 * one)) & 0x80 * one);
+}
+
+/* The same of a short text. */
+static inline bool ascii_printed(cairn_str s)
+{
+    uint64_t x;
+    uint32_t u, v;
+
+    if (s.len < sizeof u) {
+        for (size_t i = 0; i < s.len; i++)
+            if (s.ptr[i] <= ' ' || s.ptr[i] > '~') return false;
+        return true;
+    }
+    if (s.len < sizeof x) { /* two halves, which overlap */
+        memcpy(&u, s.ptr, sizeof u);
+        memcpy(&v, s.ptr + s.len - sizeof v, sizeof v);
+        return ascii_printed8(u | (uint64_t)v << 32);
+    }
+    for (size_t i = 0; i + sizeof x <= s.len; i += sizeof x) {
+        memcpy(&x, s.ptr + i, sizeof x);
+        if (!ascii_printed8(x)) return false;
+    }
+    memcpy(&x, s.ptr + s.len - sizeof x, sizeof x);
+    return ascii_printed8(x);
+}
+
 /* End of the run of set bits from `at` on; the last bit is clear. */
 static inline uint32_t ascii_end(uint64_t bits, uint32_t at)
 {

@@ -7,6 +7,7 @@
 
 #include "base/num.h"
 #include "base/utf8.h"
+#include "text/ascii.h"
 #include "text/tok_priv.h"
 #include "text/uchar.h"
 
@@ -22,10 +23,11 @@ cairn_status tok_new(int32_t n, tok **out, cairn_diag *dg)
     t->n = n;
     t->unk = -1;
     t->special = (tok_special){-1, -1, -1, -1, false, false};
-    t->text = arena_calloc(&t->mem, (size_t)n + 1, sizeof *t->text);
-    t->out = arena_calloc(&t->mem, (size_t)n + 1, sizeof *t->out);
+    t->text =
+        arena_calloc(&t->mem, (size_t)n + 1, 2 * sizeof *t->text); /* one block: fewer pages */
+    t->out = t->text ? t->text + n + 1 : NULL;
     t->flag = arena_calloc(&t->mem, (size_t)n + 1, 1);
-    if (!t->text || !t->out || !t->flag || pool_new(&t->pool) != CAIRN_OK ||
+    if (!t->text || !t->flag || pool_new(&t->pool) != CAIRN_OK ||
         map_reserve(&t->by_key, (size_t)n) != CAIRN_OK) {
         tok_close(t);
         return diag_set(dg, CAIRN_E_NOMEM, "no memory for %d pieces", n);
@@ -73,18 +75,15 @@ bool tok_byte_piece(cairn_str s, uint8_t *byte)
 }
 
 /* The bytes that a piece of the byte-level alphabet stands for; ptr NULL if it is not one. */
-static cairn_str raw_bytes(cairn_str s, char *into)
+static cairn_status raw_bytes(tok *t, cairn_str s, cairn_str *raw)
 {
-    size_t n = 0, len;
-    uint32_t cp;
-
-    for (size_t at = 0; at < s.len; at += len) {
-        len = uc_next(s.ptr + at, &cp);
-        int b = bytelevel_byte(cp);
-        if (b < 0) return (cairn_str){0};
-        into[n++] = (char)b;
-    }
-    return (cairn_str){into, n};
+    *raw = s;
+    if (ascii_printed(s)) return CAIRN_OK; /* stands for itself */
+    char *into = arena_alloc(&t->mem, s.len + 1);
+    if (!into) return CAIRN_E_NOMEM;
+    const char *end = bytelevel_bytes(s, into);
+    *raw = end ? (cairn_str){into, (size_t)(end - into)} : (cairn_str){0};
+    return CAIRN_OK;
 }
 
 /* Keys on their way into by_key. */
@@ -106,11 +105,7 @@ static cairn_status index_one(tok *t, int32_t id, keys *k)
 {
     cairn_str text = t->text[id], raw = {0};
 
-    if (t->byte_level || t->dec.byte_level) {
-        char *into = arena_alloc(&t->mem, text.len + 1);
-        if (!into) return CAIRN_E_NOMEM;
-        raw = raw_bytes(text, into);
-    }
+    if (t->byte_level || t->dec.byte_level) TRY(raw_bytes(t, text, &raw));
     if (!t->out[id].ptr) t->out[id] = t->dec.byte_level && raw.ptr ? raw : text;
     if (t->out[id].len > t->max_out) t->max_out = t->out[id].len;
     if (t->flag[id] & TOK_F_ADDED) return CAIRN_OK; /* the model does not know it */
@@ -133,7 +128,7 @@ cairn_status tok_index(tok *t, const char *where, const char *field, cairn_diag 
             return diag_set(dg, CAIRN_E_CORRUPT,
                             "%s: %s: found piece %d of %zu bytes; expected at most %d", where,
                             field, id, s.len, TOK_MAX_PIECE);
-        if (!utf8_valid(s))
+        if (!t->are_utf8 && !utf8_valid(s))
             return diag_set(dg, CAIRN_E_CORRUPT,
                             "%s: %s: found piece %d that is no UTF-8; expected text", where, field,
                             id);
@@ -345,8 +340,8 @@ int32_t tok_find(const tok *t, cairn_str spelling)
     if (spelling.len > TOK_MAX_PIECE || !utf8_valid(spelling)) return -1;
     if (spelling.len > sizeof stack) into = mem_alloc(spelling.len, MEM_TEXT);
     if (!into) return -1;
-    cairn_str raw = raw_bytes(spelling, into);
-    if (raw.ptr && map_get(&t->by_key, raw, &v)) id = (int32_t)v;
+    const char *end = bytelevel_bytes(spelling, into);
+    if (end && map_get(&t->by_key, (cairn_str){into, (size_t)(end - into)}, &v)) id = (int32_t)v;
     if (into != stack) mem_free(into);
     return id;
 }

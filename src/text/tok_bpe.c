@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/thread.h"
+#include "text/ascii.h"
 #include "text/heap.h"
 #include "text/tok_priv.h"
 #include "text/uchar.h"
@@ -17,16 +18,16 @@ static uint64_t pair_hash(uint32_t l, uint32_t r)
     return h ^ h >> 29; /* low bits: the slot; high ones: the filter's bit */
 }
 
-/* The merge of the pair; its rank is UINT32_MAX if it never merges. */
+/* The merge of the pair; its order is 0 if it never merges. */
 static inline const bpe_slot *slot_of(const bpe *b, uint32_t l, uint32_t r)
 {
-    static const bpe_slot none = {.rank = UINT32_MAX};
+    static const bpe_slot none = {.order = 0};
     uint64_t h = pair_hash(l, r), bit = h >> b->filter_shift;
 
     if (!(b->filter[bit / 64] >> (bit % 64) & 1)) return &none;
     for (uint64_t i = h;; i++) {
         const bpe_slot *s = &b->slot[i & b->mask];
-        if ((s->l == l && s->r == r) || s->rank == UINT32_MAX) return s;
+        if ((s->l == l && s->r == r) || !s->order) return s;
     }
 }
 
@@ -37,9 +38,9 @@ void bpe_put(bpe *b, uint32_t l, uint32_t r, uint32_t rank, uint32_t id)
     b->filter[bit / 64] |= (uint64_t)1 << (bit % 64);
     for (uint64_t i = h;; i++) {
         bpe_slot *s = &b->slot[i & b->mask];
-        bool is_free = s->rank == UINT32_MAX;
+        const bool is_free = !s->order;
         if (!is_free && (s->l != l || s->r != r)) continue;
-        if (is_free || !b->keep_first_rank) *s = (bpe_slot){l, r, rank, id};
+        if (is_free || !b->keep_first_rank) *s = (bpe_slot){l, r, id, ~rank};
         return;
     }
 }
@@ -53,34 +54,17 @@ cairn_status bpe_init(tok *t, uint32_t n_merge, cairn_diag *dg)
         return diag_set(dg, CAIRN_E_LIMIT, "%u merges; expected at most %d", n_merge,
                         TOK_MAX_MERGES);
     while (cap < n_merge + n_merge / 2u) cap *= 2;
-    b->slot = arena_alloc(&t->mem, cap * sizeof *b->slot);
+    b->slot = arena_calloc(&t->mem, cap, sizeof *b->slot);
     b->whole = arena_calloc(&t->mem, (size_t)t->n, 1);
     b->filter = arena_calloc(&t->mem, cap / 16, sizeof *b->filter); /* four bits a slot */
     for (b->filter_shift = 62; (uint64_t)1 << (64 - b->filter_shift) < 4 * (uint64_t)cap;)
         b->filter_shift--;
     if (!b->slot || !b->whole || !b->filter)
         return diag_set(dg, CAIRN_E_NOMEM, "no memory for %u merges", n_merge);
-    memset(b->slot, 0xFF, cap * sizeof *b->slot);
     b->mask = cap - 1;
     b->first_mixed = UINT32_MAX;
     buf_init(&b->tmp, MEM_TEXT);
     return CAIRN_OK;
-}
-
-/* Writes the bytes that a piece of the byte-level alphabet stands for, which are no more than it has:
-   the end, NULL if it is none. */
-static char *put_raw(cairn_str s, char *out)
-{
-    size_t len;
-    uint32_t cp;
-
-    for (size_t at = 0; at < s.len; at += len) {
-        len = uc_next(s.ptr + at, &cp);
-        const int byte = bytelevel_byte(cp);
-        if (byte < 0) return NULL;
-        *out++ = (char)byte;
-    }
-    return out;
 }
 
 /* The keys of n pieces, behind b->tmp, which has room; an empty one: no text can have it. */
@@ -89,7 +73,9 @@ static void put_keys(tok *t, const cairn_str *side, size_t n, cairn_str *key)
     buf *b = &t->bpe.tmp;
 
     for (size_t i = 0; i < n; i++) {
-        char *from = b->ptr + b->len, *end = put_raw(side[i], from);
+        key[i] = side[i];
+        if (ascii_printed(side[i])) continue; /* stands for itself */
+        char *from = b->ptr + b->len, *end = bytelevel_bytes(side[i], from);
         key[i] = (cairn_str){from, end ? (size_t)(end - from) : 0};
         b->len += key[i].len;
     }
@@ -221,7 +207,7 @@ static bool fill_ascii(tok *t)
     for (int i = 0; i < 128 * 128; i++) {
         int32_t l = b->ascii_id[i >> 7], r = b->ascii_id[i & 127];
         const bpe_slot *s = l < 0 || r < 0 ? NULL : slot_of(b, (uint32_t)l, (uint32_t)r);
-        b->ascii[i] = s ? (uint64_t)s->rank << 32 | s->id : UINT64_MAX;
+        b->ascii[i] = s ? (uint64_t)~s->order << 32 | s->id : UINT64_MAX;
     }
     return true;
 }
@@ -254,7 +240,7 @@ static inline bpe_slot pair_of(const bpe *b, bpe_slot *lately, uint32_t l, uint3
     bpe_slot *s = &lately[h >> 51];
     if (s->l != l || s->r != r) {
         const bpe_slot *found = slot_of(b, l, r);
-        *s = (bpe_slot){l, r, found->rank, found->id};
+        *s = (bpe_slot){l, r, found->id, found->order};
     }
     return *s;
 }
@@ -274,7 +260,7 @@ static void first_ranks(const bpe *b, bpe_slot *lately, cairn_str word, const ui
             continue;
         }
         const bpe_slot s = pair_of(b, lately, id[i], id[i + 1]);
-        rank[i] = s.rank;
+        rank[i] = ~s.order;
         into[i] = s.id;
     }
 }
@@ -299,7 +285,7 @@ uint32_t bpe_merge_short(const bpe *b, bpe_slot *lately, cairn_str word, uint32_
         }
         for (uint32_t i = best > 0 ? best - 1 : 0; i <= best && i + 1 < n; i++) {
             const bpe_slot s = pair_of(b, lately, id[i], id[i + 1]);
-            rank[i] = s.rank;
+            rank[i] = ~s.order;
             into[i] = s.id;
         }
     }
@@ -312,7 +298,7 @@ static bool pair(const tok *t, cairn_str word, const sym *s, int32_t i, uint32_t
     (void)word;
     if (s[i].next < 0) return false;
     const bpe_slot *found = slot_of(&t->bpe, s[i].id, s[s[i].next].id);
-    *rank = found->rank;
+    *rank = ~found->order;
     *id = found->id;
     return *rank != UINT32_MAX;
 }

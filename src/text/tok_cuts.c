@@ -9,7 +9,7 @@
 #include "text/tok_priv.h"
 #include "text/uchar.h"
 
-enum { CODE_POINTS = 0x110000, PAIR_BITS = 1 << 20 };
+enum { CODE_POINTS = 0x110000, PAIR_BITS = 1 << 20, ASCII = 128 };
 
 static uint64_t pair_bit(uint32_t a, uint32_t b)
 {
@@ -60,16 +60,29 @@ static void note_piece(bpe *b, cairn_str s)
         if (b->spaces && cp == 0x2581) cp = ' ';
         if (at > 1 && last == ' ' && cp != ' ' && before == ' ') b->runs = 0;
         before = last;
-        if (at > 0) set_bit(b->pairs, pair_bit(last, cp));
-        if (at == 0 && len == s.len) set_bit(b->known, cp);
+        if (at > 0 && (last | cp) < ASCII)
+            set_bit(b->cuts[last], cp);
+        else if (at > 0)
+            set_bit(b->pairs, pair_bit(last, cp));
+        else if (len == s.len)
+            set_bit(b->known, cp);
     }
 }
 
 /* Unknown characters may fuse across a cut, or become bytes that merge. */
 static bool may_cut(const bpe *b, uint32_t left, uint32_t right)
 {
+    if ((left | right) < ASCII) return bit_of(b->cuts[left], right);
     return bit_of(b->known, left) && bit_of(b->known, right) &&
            !bit_of(b->pairs, pair_bit(left, right));
+}
+
+/* From the pairs that are side by side in a piece to those that may be cut. */
+static void turn_ascii(bpe *b)
+{
+    for (uint32_t l = 0; l < ASCII; l++)
+        for (uint32_t i = 0; i < ASCII / 64; i++)
+            b->cuts[l][i] = bit_of(b->known, l) ? b->known[i] & ~b->cuts[l][i] : 0;
 }
 
 /* Which lengths of a run of spaces, merged by itself, end in more than one of them? */
@@ -99,7 +112,7 @@ cairn_status bpe_find_cuts(tok *t, cairn_diag *dg)
         return CAIRN_OK;
     b->known = arena_calloc(&t->mem, CODE_POINTS / 64, sizeof *b->known);
     b->pairs = arena_calloc(&t->mem, PAIR_BITS / 64, sizeof *b->pairs);
-    b->cuts = arena_calloc(&t->mem, 128, sizeof *b->cuts);
+    b->cuts = arena_calloc(&t->mem, ASCII, sizeof *b->cuts);
     if (!b->known || !b->pairs || !b->cuts)
         return diag_set(dg, CAIRN_E_NOMEM, "no memory for a vocabulary");
     b->spaces = only_spaces(t);
@@ -110,9 +123,7 @@ cairn_status bpe_find_cuts(tok *t, cairn_diag *dg)
             return diag_set(dg, CAIRN_E_NOMEM, "no memory for a vocabulary");
     }
     for (int32_t i = 0; i < t->n; i++) note_piece(b, t->text[i]); /* each, merged or not */
-    for (uint32_t l = 0; l < 128; l++)
-        for (uint32_t r = 0; r < 128; r++)
-            if (may_cut(b, l, r)) set_bit(b->cuts[l], r);
+    turn_ascii(b);
     return CAIRN_OK;
 }
 

@@ -111,8 +111,8 @@ static cairn_status list_vocab(loader *l)
     size_t room = n;
 
     for (size_t i = 0; i < n; i++) room += p[i].text.len;
-    char *to = arena_alloc(&l->t->mem, room);
-    if (!to) return no_memory(l);
+    char *const all = arena_alloc(&l->t->mem, room), *to = all;
+    if (!all) return no_memory(l);
     for (size_t i = 0; i < n; i++) {
         const cairn_str s = hf_lists_text(l->lists, p[i].text);
         if (l->t->flag[p[i].id] & TOK_F_USED) return CAIRN_E_CORRUPT;
@@ -122,6 +122,8 @@ static cairn_status list_vocab(loader *l)
         l->t->flag[p[i].id] = TOK_F_USED;
         to += s.len + 1;
     }
+    l->t->are_utf8 =
+        utf8_valid((cairn_str){all, room}); /* at once: no character has a NUL inside */
     return CAIRN_OK;
 }
 

@@ -19,6 +19,7 @@ typedef struct loader {
     strip_op strip[TOK_MAX_STEPS];
     size_t n_op;
     size_t n_out;      /* bytes of what pieces became */
+    char *room;        /* where the next of them goes; NULL: to be copied */
     bool bytes, fused; /* a ByteFallback, a Fuse came before */
     cairn_str word_prefix;
     bool cleanup;
@@ -187,6 +188,46 @@ out:
     return st;
 }
 
+/* Most decoders replace one text by another that is not longer: then what the pieces become is written
+   where it stays. */
+static cairn_status make_room(loader *l)
+{
+    const norm_step *op = &l->op[0];
+    const tok *t = l->t;
+    size_t n = 0;
+
+    if (l->n_op != 1 || op->kind != NORM_REPLACE || op->re || t->dec.word_piece) return CAIRN_OK;
+    if (!op->from.len || op->to.len > op->from.len) return CAIRN_OK;
+    for (int32_t id = 0; id < t->n; id++) n += t->text[id].len;
+    l->room = arena_alloc(&l->t->mem, n);
+    return l->room ? CAIRN_OK : CAIRN_E_NOMEM;
+}
+
+/* The step of make_room: s itself where it has nothing to replace. */
+static cairn_str replace_short(const loader *l, cairn_str s)
+{
+    const cairn_str from = l->op[0].from, with = l->op[0].to;
+    const char first = from.ptr[0];
+    char *to = l->room;
+    size_t done = 0;
+
+    for (size_t at = 0; at + from.len <= s.len;) {
+        if (s.ptr[at] != first || memcmp(s.ptr + at, from.ptr, from.len) != 0) {
+            at++;
+            continue;
+        }
+        memcpy(to, s.ptr + done, at - done);
+        to += at - done;
+        if (with.len) memcpy(to, with.ptr, with.len);
+        to += with.len;
+        done = at += from.len;
+    }
+    if (done == 0) return s;
+    memcpy(to, s.ptr + done, s.len - done);
+    to += s.len - done;
+    return (cairn_str){l->room, (size_t)(to - l->room)};
+}
+
 static cairn_status piece_out(loader *l, int32_t id, buf *x, buf *y)
 {
     tok *t = l->t;
@@ -195,6 +236,8 @@ static cairn_status piece_out(loader *l, int32_t id, buf *x, buf *y)
 
     if (t->dec.word_piece) {
         TRY(word_piece(l, s, x, y, &s));
+    } else if (l->room) {
+        s = replace_short(l, s);
     } else {
         for (size_t i = 0; i < l->n_op; i++) {
             if (l->op[i].kind == NORM_STRIP) {
@@ -224,7 +267,9 @@ static cairn_status piece_out(loader *l, int32_t id, buf *x, buf *y)
         return diag_set(l->dg, CAIRN_E_LIMIT,
                         "%s: decoder: found pieces that become over %d bytes; expected fewer",
                         l->where, TOK_MAX_OUT);
-    t->out[id] = t->dec.word_piece ? s : tok_copy(t, s);
+    const bool stays = t->dec.word_piece || s.ptr == l->room;
+    if (s.ptr == l->room) l->room += s.len;
+    t->out[id] = stays ? s : tok_copy(t, s);
     return t->out[id].ptr ? CAIRN_OK : CAIRN_E_NOMEM;
 }
 
@@ -245,6 +290,7 @@ cairn_status hf_decoder(tok *t, json_val v, const char *where, cairn_diag *dg)
         t->dec.spaced = true;
     else
         TRY_GOTO(hf_steps(&o, "decoders", one_decoder, l), out);
+    TRY_GOTO(make_room(l), out);
     for (int32_t id = 0; id < t->n && !t->dec.byte_level; id++)
         if (t->flag[id] & TOK_F_USED) TRY_GOTO(piece_out(l, id, &x, &y), out);
 out:

@@ -56,6 +56,63 @@ static inline bool next_is(const reader *r, char c)
     return r->p < r->end && *r->p == c;
 }
 
+/* What stood between two texts or numbers the last time: in a list it is the same from one end to the
+   other, but at its ends and where a text has escapes.  Longer ones are read anew each time. */
+enum { GAP_MOST = 32 };
+typedef struct gap {
+    byte16 half[2];
+    uint64_t
+        want; /* a bit for each byte that counts; not known yet: more bits than there are bytes */
+    size_t len;
+} gap;
+#define GAP_NONE                                                                                   \
+    (gap)                                                                                          \
+    {                                                                                              \
+        .want = UINT64_MAX                                                                         \
+    }
+
+static inline bool same_gap(reader *r, const gap *g)
+{
+    byte16 x, y;
+
+    if (r->end - r->p < GAP_MOST) return false;
+    memcpy(&x, r->p, sizeof x);
+    memcpy(&y, r->p + sizeof x, sizeof y);
+    const uint64_t same =
+        ascii_bits((lane16)(x == g->half[0])) | ascii_bits((lane16)(y == g->half[1])) << sizeof x;
+    if ((same & g->want) != g->want) return false;
+    r->p += g->len;
+    return true;
+}
+
+/* The characters `what` with blanks around each of them, but not behind a quote.  Where other ones stand
+   nothing is taken. */
+static bool new_gap(reader *r, gap *g, const char *what)
+{
+    const char *from = r->p;
+
+    skip_space(r);
+    for (; *what; what++) {
+        if (!next_is(r, *what)) {
+            r->p = from;
+            return false;
+        }
+        r->p++;
+        if (*what != '"') skip_space(r);
+    }
+    *g = GAP_NONE;
+    if (r->p - from > GAP_MOST || r->end - from < GAP_MOST) return true;
+    g->len = (size_t)(r->p - from);
+    g->want = ((uint64_t)1 << g->len) - 1;
+    memcpy(g->half, from, sizeof g->half);
+    return true;
+}
+
+static inline bool take_gap(reader *r, gap *g, const char *what)
+{
+    return same_gap(r, g) || new_gap(r, g, what);
+}
+
 /* Four digits of \u. */
 static bool read_unit(reader *r, uint32_t *unit)
 {
@@ -111,7 +168,6 @@ static bool read_escaped(reader *r, const char *from, hf_slice *out)
     }
     if (r->p++ == r->end || buf_status(plain) != CAIRN_OK) return false;
     *out = (hf_slice){(uint32_t)HF_SLICE_MAX + 1 + (uint32_t)at, (uint32_t)(plain->len - at)};
-    skip_space(r);
     return true;
 }
 
@@ -131,14 +187,23 @@ static inline const char *plain_end(const char *p, const char *end)
     return p;
 }
 
-/* A string and the blanks behind it. */
-static inline bool read_text(reader *r, hf_slice *out)
+/* A string behind its first quote, with the last one. */
+static inline bool read_rest(reader *r, hf_slice *out)
 {
-    if (!next_is(r, '"')) return false;
-    const char *from = r->p + 1;
+    const char *from = r->p;
+
     r->p = plain_end(from, r->end);
     if (!next_is(r, '"')) return next_is(r, '\\') && read_escaped(r, from, out);
     *out = (hf_slice){(uint32_t)(from - r->l->file.ptr), (uint32_t)(r->p++ - from)};
+    return true;
+}
+
+/* A string and the blanks behind it. */
+static bool read_text(reader *r, hf_slice *out)
+{
+    if (!next_is(r, '"')) return false;
+    r->p++;
+    if (!read_rest(r, out)) return false;
     skip_space(r);
     return true;
 }
@@ -149,23 +214,30 @@ static void reserve(const reader *r, buf *b, size_t record, size_t text_bytes)
     if (buf_grow(b, (size_t)(r->end - r->p) / text_bytes * record)) buf_clear(b);
 }
 
+static inline bool read_id(reader *r, uint32_t *id)
+{
+    const char *from = r->p;
+
+    for (*id = 0; r->p < r->end && str_is_digit(*r->p) && r->p - from < ID_DIGITS; r->p++)
+        *id = *id * 10 + (uint32_t)(*r->p - '0');
+    return r->p > from && (*from != '0' || r->p - from == 1);
+}
+
 /* {"piece": id, …} */
 static bool read_pieces(reader *r)
 {
     hf_piece p;
+    gap quote = GAP_NONE, colon = GAP_NONE, comma = GAP_NONE;
 
     if (!take(r, '{')) return false;
     if (take(r, '}')) return true;
     reserve(r, &r->l->piece, sizeof p, PIECE_BYTES);
     do {
-        if (!read_text(r, &p.text) || !take(r, ':')) return false;
-        const char *from = r->p;
-        for (p.id = 0; r->p < r->end && str_is_digit(*r->p) && r->p - from < ID_DIGITS; r->p++)
-            p.id = p.id * 10 + (uint32_t)(*r->p - '0');
-        if (r->p == from || (*from == '0' && r->p - from > 1)) return false;
-        skip_space(r);
+        if (!take_gap(r, &quote, "\"") || !read_rest(r, &p.text)) return false;
+        if (!take_gap(r, &colon, ":") || !read_id(r, &p.id)) return false;
         buf_add(&r->l->piece, &p, sizeof p);
-    } while (take(r, ','));
+    } while (take_gap(r, &comma, ","));
+    skip_space(r);
     return take(r, '}');
 }
 
@@ -181,24 +253,43 @@ static bool split_merge(const hf_lists *l, hf_slice both, hf_merge *m)
     return true;
 }
 
-static bool read_merges(reader *r)
+/* "a b", … */
+static bool read_joined(reader *r)
 {
     hf_slice both;
     hf_merge m;
+    gap quote = GAP_NONE, comma = GAP_NONE;
 
+    do {
+        if (!take_gap(r, &quote, "\"") || !read_rest(r, &both) || !split_merge(r->l, both, &m))
+            return false;
+        buf_add(&r->l->merge, &m, sizeof m);
+    } while (take_gap(r, &comma, ","));
+    skip_space(r);
+    return true;
+}
+
+/* ["a", "b"], … */
+static bool read_pairs(reader *r)
+{
+    hf_merge m;
+    gap open = GAP_NONE, comma = GAP_NONE, close = GAP_NONE;
+
+    do {
+        if (!take_gap(r, &open, "[\"") || !read_rest(r, &m.l)) return false;
+        if (!take_gap(r, &comma, ",\"") || !read_rest(r, &m.r)) return false;
+        buf_add(&r->l->merge, &m, sizeof m);
+    } while (take_gap(r, &close, "],"));
+    skip_space(r);
+    return take(r, ']');
+}
+
+static bool read_merges(reader *r)
+{
     if (!take(r, '[')) return false;
     if (take(r, ']')) return true;
-    reserve(r, &r->l->merge, sizeof m, MERGE_BYTES);
-    do {
-        if (take(r, '[')) {
-            if (!read_text(r, &m.l) || !take(r, ',') || !read_text(r, &m.r) || !take(r, ']'))
-                return false;
-        } else if (!read_text(r, &both) || !split_merge(r->l, both, &m)) {
-            return false;
-        }
-        buf_add(&r->l->merge, &m, sizeof m);
-    } while (take(r, ','));
-    return take(r, ']');
+    reserve(r, &r->l->merge, sizeof(hf_merge), MERGE_BYTES);
+    return (next_is(r, '[') ? read_pairs(r) : read_joined(r)) && take(r, ']');
 }
 
 /* Any value: the parser will see whether it is one. */

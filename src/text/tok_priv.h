@@ -222,7 +222,9 @@ enum { HOT_SLOTS = 65536, HOT_IDS = 3, HOT_BYTES = 16 };     /* 2 MiB */
 
 /* Symbols l and r become id. */
 typedef struct bpe_slot {
-    uint32_t l, r, rank, id; /* rank UINT32_MAX: empty */
+    uint32_t l, r, id;
+    uint32_t
+        order; /* ~rank, so that zeroed slots are free ones: no merge has the rank UINT32_MAX */
 } bpe_slot;
 
 enum { PAIR_SLOTS = 8192 }; /* pairs that were looked up lately, 128 KiB */
@@ -359,6 +361,7 @@ struct tok {
     arena mem;      /* everything below that is not said to be elsewhere */
     int32_t n;
     cairn_str *text; /* as the file spells it */
+    bool are_utf8;   /* the texts, as was seen while they were read */
     cairn_str *out;  /* the bytes it contributes */
     uint8_t *flag;
     size_t max_text, max_out; /* longest of each */

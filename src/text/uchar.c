@@ -162,6 +162,20 @@ int bytelevel_byte(uint32_t cp)
     return cp == 0x143 ? 0xAD : -1;
 }
 
+char *bytelevel_bytes(cairn_str s, char *out)
+{
+    size_t len;
+    uint32_t cp;
+
+    for (size_t at = 0; at < s.len; at += len) {
+        len = uc_next(s.ptr + at, &cp);
+        const int byte = bytelevel_byte(cp);
+        if (byte < 0) return NULL;
+        *out++ = (char)byte;
+    }
+    return out;
+}
+
 static const struct {
     uint32_t first;
     int script;

@@ -86,5 +86,8 @@ static inline size_t uc_prev(const char *s, size_t at)
 /* The byte-level alphabet: each byte is one printable character. */
 uint32_t bytelevel_char(uint8_t byte);
 int bytelevel_byte(uint32_t cp); /* -1: not of the alphabet */
+/* Writes the bytes that a text of the alphabet stands for, which are no more than it has: the end, NULL
+   if it is none. */
+char *bytelevel_bytes(cairn_str s, char *out);
 
 #endif

@@ -25,7 +25,8 @@ static int fail(const cairn_diag *dg)
 
 static cairn_status open_any(int argc, char **argv, tok **out, cairn_diag *dg)
 {
-    buf json, config;
+    file_map json;
+    buf config;
     cairn_status st;
 
     if (str_ends(str_of(argv[1]), STR_LIT(".gguf"))) {
@@ -35,18 +36,18 @@ static cairn_status open_any(int argc, char **argv, tok **out, cairn_diag *dg)
         source_close(src);
         return st;
     }
-    buf_init(&json, MEM_IO);
+    TRY(file_map_open(argv[1], &json, dg));
+    const cairn_str text = {(const char *)json.ptr, json.size};
     buf_init(&config, MEM_IO);
-    TRY_GOTO(file_read(argv[1], (size_t)1 << 30, &json, dg), out);
     if (argc > 2) TRY_GOTO(file_read(argv[2], (size_t)1 << 30, &config, dg), out);
-    if (tok_is_tiktoken(buf_view(&json)))
-        st = tok_open_tiktoken(buf_view(&json), buf_view(&config), argv[1], argv[1], out, dg);
+    if (tok_is_tiktoken(text))
+        st = tok_open_tiktoken(text, buf_view(&config), argv[1], argv[1], out, dg);
     else if (str_ends(str_of(argv[1]), STR_LIT(".model")))
-        st = tok_open_sentencepiece(buf_view(&json), buf_view(&config), argv[1], out, dg);
+        st = tok_open_sentencepiece(text, buf_view(&config), argv[1], out, dg);
     else
-        st = tok_open_hf(buf_view(&json), buf_view(&config), argv[1], out, dg);
+        st = tok_open_hf(text, buf_view(&config), argv[1], out, dg);
 out:
-    buf_deinit(&json);
+    file_map_close(&json);
     buf_deinit(&config);
     return st;
 }
