@@ -191,7 +191,10 @@ static void feed(detok *d, int32_t id)
     cairn_str s = t->out[id];
     bool first = !d->any;
 
-    if (t->flag[id] & TOK_F_SPECIAL && !d->keep_special) return;
+    if (t->flag[id] & TOK_F_SPECIAL && !d->keep_special) {
+        if (dec->each_byte) emit_run_lossy(d, true); /* no text, but between two bytes */
+        return;
+    }
     if (dec->word_end.len) {
         d->any = true;
         feed_words(d, t->out[id]);

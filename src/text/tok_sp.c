@@ -132,7 +132,14 @@ static cairn_status set_type(loader *l, int32_t id, int64_t type)
     return t->out[id].ptr ? CAIRN_OK : no_memory(l);
 }
 
-static cairn_status read_piece(loader *l, int32_t id, cairn_str s, double *best)
+/* SentencePiece's own for user-defined pieces: above what any other pieces of the same bytes have, since those
+   score below zero. */
+static double user_score(size_t n_bytes)
+{
+    return (double)(float)(0.1 * (double)((int64_t)n_bytes - 1));
+}
+
+static cairn_status read_piece(loader *l, int32_t id, cairn_str s)
 {
     tok *t = l->t;
     int64_t type = NORMAL;
@@ -152,34 +159,20 @@ static cairn_status read_piece(loader *l, int32_t id, cairn_str s, double *best)
     t->text[id] = tok_copy(t, text);
     if (!t->text[id].ptr) return no_memory(l);
     t->flag[id] |= TOK_F_USED;
-    if (type == NORMAL && t->score[id] > *best) *best = t->score[id];
+    if (type == USER && l->model == UNIGRAM) t->score[id] = user_score(text.len);
     return set_type(l, id, type);
-}
-
-/* A user-defined piece of n bytes scores n times the best one, less a little. */
-static void score_user_pieces(loader *l, double best)
-{
-    tok *t = l->t;
-    uint32_t id;
-
-    for (int32_t i = 0; i < t->n; i++)
-        if (t->text[i].len && trie_longest(&t->keep, t->text[i], 0, &id) == t->text[i].len &&
-            (int32_t)id == i)
-            t->score[i] = (double)((float)t->text[i].len * (float)best - 0.1F);
 }
 
 static cairn_status read_pieces(loader *l, cairn_str s)
 {
     tok *t = l->t;
-    double best = -1e30;
     int32_t id = 0;
     pb_field f;
 
     t->score = arena_calloc(&t->mem, (size_t)t->n, sizeof *t->score);
     if (!t->score) return no_memory(l);
     for (pb_reader r = {s}; pb_next(&r, &f);)
-        if (f.number == 1) TRY(read_piece(l, id++, f.bytes, &best));
-    if (l->model == UNIGRAM) score_user_pieces(l, best);
+        if (f.number == 1) TRY(read_piece(l, id++, f.bytes));
     return CAIRN_OK;
 }
 

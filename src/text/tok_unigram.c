@@ -36,6 +36,17 @@ static void reach(const tok *t, node *to, double score, size_t from, int32_t id)
     *to = (node){score, (uint32_t)from, id};
 }
 
+/* SentencePiece keeps long texts' sums short: what was reached from `at` on is counted from there. */
+static void count_anew(node *best, size_t at, size_t end)
+{
+    enum { FAR = 100000 };
+    const double base = best[at].score;
+
+    if (base >= -FAR && base <= FAR) return;
+    for (size_t i = at; i <= end; i++)
+        if (best[i].id != -2) best[i].score = (double)(float)(best[i].score - base);
+}
+
 static void put_unknown(const tok *t, cairn_str s, buf *ids)
 {
     bool bytes = t->bpe.byte_fallback;
@@ -75,6 +86,8 @@ static void extend(const tok *t, cairn_str word, node *best, size_t at)
 
 cairn_status unigram_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg)
 {
+    enum { CHAR_MOST = 4 }; /* bytes; the unknown piece covers one */
+    const size_t reach_of = t->max_text > CHAR_MOST ? t->max_text : CHAR_MOST;
     uint32_t end = (uint32_t)word.len;
 
     buf_clear(&w->sym);
@@ -82,8 +95,12 @@ cairn_status unigram_word(const tok *t, cairn_str word, work *w, buf *ids, cairn
     if (!best) return diag_set(dg, CAIRN_E_NOMEM, "encoding a word of %zu bytes", word.len);
     for (size_t i = 0; i <= word.len; i++) best[i] = (node){0, 0, -2};
     best[0].id = -1;
-    for (size_t at = 0; at < word.len; at++)
-        if (best[at].id != -2) extend(t, word, best, at);
+    for (size_t at = 0; at < word.len; at++) {
+        const size_t left = word.len - at;
+        if (best[at].id == -2) continue;
+        if (t->short_sums) count_anew(best, at, at + (left < reach_of ? left : reach_of));
+        extend(t, word, best, at);
+    }
     /* Backwards: turn `from` into `to`, so that the way can be walked from the left. */
     for (uint32_t at = end, next = 0; at > 0;) {
         uint32_t from = best[at].from;

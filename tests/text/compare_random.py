@@ -242,7 +242,7 @@ def check(rng, doc, driver, n_texts, path):
             req.append({"ids": ids, "keep": not skip})
             want.append(out)
     p = subprocess.run([driver, path], input="".join(json.dumps(r) + "\n" for r in req).encode(), capture_output=True, check=False)
-    got = [json.loads(x) for x in p.stdout.decode().splitlines()]
+    got = [json.loads(x) for x in p.stdout.decode().split("\n")[:-1]]
     if len(got) != len(req):
         return (0, 0, p.stderr.decode().strip()) if p.returncode == 1 else (1, 1, f"died with {p.returncode}")
     bad = 0

@@ -31,18 +31,30 @@ static int32_t *ids_of(json_val list, size_t *n)
     return ids;
 }
 
-static void check_encode(const char *name, const tok *t, json_val c)
+static void check_ids(const char *name, const tok *t, cairn_str s, json_val list)
 {
     size_t n;
-    cairn_str s = json_str(json_at(c, 0));
-    const int32_t *want = ids_of(json_at(c, 1), &n);
+    const int32_t *want = ids_of(list, &n);
     buf ids;
 
     buf_init(&ids, MEM_TEXT);
     assert_ok(tok_encode(t, s, 0, &ids, NULL));
     if (ids.len != n * sizeof *want || (n && memcmp(ids.ptr, want, ids.len) != 0))
-        fail_msg("%s: \"%.*s\" has other ids", name, STR_ARG(s));
+        fail_msg("%s: \"%.100s\" has other ids", name, s.ptr);
     buf_deinit(&ids);
+}
+
+/* A text many times over, and another one. */
+static void check_long(const char *name, const tok *t, json_val c)
+{
+    buf s;
+
+    buf_init(&s, MEM_TEXT);
+    for (int64_t i = 0; i < json_int(json_at(c, 1), 0); i++) buf_str(&s, json_str(json_at(c, 0)));
+    buf_str(&s, json_str(json_at(c, 2)));
+    assert_ok(buf_status(&s));
+    check_ids(name, t, buf_view(&s), json_at(c, 3));
+    buf_deinit(&s);
 }
 
 static void check_decode(const char *name, const tok *t, json_val c)
@@ -89,7 +101,9 @@ static void check_model(const char *name, const char *ext)
                           : tok_open_sentencepiece(buf_view(&model), (cairn_str){0}, name, &t, &dg);
     if (st != CAIRN_OK) fail_msg("%s", dg.message);
     json_iter it = json_each(json_get(json_root(doc), "cases"));
-    while (json_next(&it, &c)) check_encode(name, t, c);
+    while (json_next(&it, &c)) check_ids(name, t, json_str(json_at(c, 0)), json_at(c, 1));
+    it = json_each(json_get(json_root(doc), "long"));
+    while (json_next(&it, &c)) check_long(name, t, c);
     it = json_each(json_get(json_root(doc), "decodes"));
     while (json_next(&it, &c)) check_decode(name, t, c);
     tok_close(t);

@@ -5,7 +5,7 @@ its own library in a .json beside it.
 usage: make_sp.py [--check DRIVER [--texts N]]     (pip install sentencepiece tiktoken tokenizers)
 
 With --check nothing is written: the models are compared with DRIVER (tests/text/tok_driver) over N random
-texts each.  A .json has "cases": [[text, ids], …] and "decodes": [[ids, text], …].
+texts each.  A .json has "cases": [[text, ids], …], "decodes": [[ids, text], …] and "long": [[text, times, rest, ids], …].
 """
 import argparse
 import base64
@@ -76,27 +76,40 @@ def ranks(pattern):
 
 
 def makers():
-    """name → (file's bytes, its name, encode, decode)"""
+    """name, file's bytes, its ending, encode, decode, number of pieces, ids of the bytes of a character"""
     for name, kind in KINDS.items():
         model = train(name, kind)
         p = sp.SentencePieceProcessor(model_proto=model)
-        yield name, model, ".model", p.encode, p.decode, p.get_piece_size()
+        both = [p.piece_to_id(b) for b in ("<0xC8>", "<0xAB>")] if kind.get("byte_fallback") else []
+        yield name, model, ".model", p.encode, p.decode, p.get_piece_size(), both
     for name, pattern in patterns().items():
         r = ranks(pattern)
         e = tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=r, special_tokens={})
         text = b"".join(base64.b64encode(b) + b" %d\n" % k for b, k in sorted(r.items(), key=lambda x: x[1]))
         yield (name, text, ".tiktoken", lambda s, e=e: e.encode(s, disallowed_special=()),
-               lambda ids, e=e: e.decode(ids), len(r))
+               lambda ids, e=e: e.decode(ids), len(r), [])
 
 
-def cases(name, encode, decode, n, count):
+def cases(name, encode, decode, n, bytes_of, count):
     rng = random.Random(name)
     fixed = CORPUS[:7] + ["", " ", "   ", "  x", "x  ", " a  b ", "\n", "\t a"]
+    # Equal sums but for their rounding, which what a user-defined piece adds decides.
+    fixed += ["?!the!!!", "!!![a]!!!", "\u206a<tool>\u2015\u203900000000000000000000"]
     texts = fixed + [make_text(rng, EXTRA, ()) for _ in range(count)]
     # A NUL ends a string for SentencePiece's trie; U+2581 comes back as a space.
     texts = [s for s in texts if "\0" not in s]
     decodes = [[rng.randrange(n) for _ in range(rng.randint(1, 20))] for _ in range(count // 2)]
+    # A control piece between two bytes of a character.
+    decodes += [[b[0], 2, b[1]] for b in [bytes_of] if b]
     return [[s, encode(s)] for s in texts], [[i, decode(i)] for i in decodes]
+
+
+def long_cases(name, encode):
+    """[text, times, rest, ids]: sums so long that they would lose their digits, but are counted anew."""
+    if not name.startswith("unigram_raw"):
+        return []
+    rest = " ".join(CORPUS[:7])
+    return [["\x7f", 1500000, rest, encode("\x7f" * 1500000 + rest)]]
 
 
 def main():
@@ -106,24 +119,24 @@ def main():
     o = ap.parse_args()
     os.makedirs(OUT, exist_ok=True)
     bad = 0
-    for name, data, ext, encode, decode, n in makers():
+    for name, data, ext, encode, decode, n, both in makers():
         path = os.path.join(OUT, name + ext)
         if not o.check:
-            enc, dec = cases(name, encode, decode, n, 60)
+            enc, dec = cases(name, encode, decode, n, both, 60)
             open(path, "wb").write(data)
             with open(os.path.join(OUT, name + ".json"), "w", encoding="utf-8") as f:
-                json.dump({"cases": enc, "decodes": dec}, f, separators=(",", ":"))
+                json.dump({"cases": enc, "decodes": dec, "long": long_cases(name, encode)}, f, separators=(",", ":"))
                 f.write("\n")
             print(f"{name}: {len(data)} bytes, {len(enc)} texts, {len(dec)} decodes")
             continue
         with tempfile.TemporaryDirectory() as work:
             path = os.path.join(work, name + ext)
             open(path, "wb").write(data)
-            enc, dec = cases(name + "x", encode, decode, n, o.texts)
+            enc, dec = cases(name + "x", encode, decode, n, both, o.texts)
             req = [{"s": s, "flags": 0} for s, _ in enc] + [{"ids": i, "keep": False} for i, _ in dec]
             p = subprocess.run([o.check, path], input="".join(json.dumps(r) + "\n" for r in req).encode(),
                                capture_output=True, check=False)
-            got = [json.loads(x) for x in p.stdout.decode().splitlines()]
+            got = [json.loads(x) for x in p.stdout.decode().split("\n")[:-1]]
         wrong = 0
         if len(got) != len(req):
             print(f"{name}: {p.stderr.decode()}")
