@@ -214,20 +214,6 @@ static cairn_status encode_plain(call *c, cairn_str s, bool first)
     return CAIRN_OK;
 }
 
-/* Does the normalizer leave the start of s out?  What stands there then does not begin the text for a
-   Metaspace that asks. */
-static cairn_status drops_start(call *c, cairn_str s, bool *drops)
-{
-    const tok *t = c->t;
-    uint32_t cp;
-    cairn_str left;
-
-    TRY(norm_run(t->norm, t->n_norm, str_sub(s, 0, uc_next(s.ptr, &cp)), &c->w->norm_x,
-                 &c->w->norm_y, &left, c->dg));
-    *drops = left.len == 0;
-    return CAIRN_OK;
-}
-
 /* Text in which only added tokens that want normalised text may be. */
 static cairn_status encode_text(call *c, cairn_str s, bool first, bool after_added)
 {
@@ -241,11 +227,8 @@ static cairn_status encode_text(call *c, cairn_str s, bool first, bool after_add
         s = buf_view(&c->w->text_y);
         TRY(buf_status(&c->w->text_y));
     }
-    if (first && t->n_norm && s.len && pre_asks_first(t->pre, t->n_pre)) {
-        bool drops;
-        TRY(drops_start(c, s, &drops));
-        first = !drops;
-    }
+    if (first && t->n_norm && s.len && pre_asks_first(t->pre, t->n_pre))
+        TRY(norm_keeps_start(t->norm, t->n_norm, s, &first, c->dg));
     TRY(norm_run(t->norm, t->n_norm, s, &c->w->norm_x, &c->w->norm_y, &s, c->dg));
     if (s.len == 0) return CAIRN_OK;
     if (t->late.n == 0) return encode_plain(c, s, first);

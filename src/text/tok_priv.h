@@ -119,6 +119,10 @@ void norm_precompiled(const norm_step *step, cairn_str s, buf *out, bool *same);
 cairn_status norm_run(const norm_step *step, size_t n, cairn_str s, buf *x, buf *y, cairn_str *out,
                       cairn_diag *dg);
 
+/* norm_start.c.  Does the result begin with what came from the start of s, which is not empty? */
+cairn_status norm_keeps_start(const norm_step *step, size_t n, cairn_str s, bool *keeps,
+                              cairn_diag *dg);
+
 /* regex.c: Oniguruma with limits. */
 
 cairn_status regex_new(cairn_str pattern, const char *where, regex **out, cairn_diag *dg);

@@ -326,11 +326,54 @@ static void bad_files(void **state)
     assert_int_equal(mem_used_all(), 0);
 }
 
+/* A Metaspace of scheme "first" asks the normalizer whether a word begins the text.  The ids are those of
+   tokenizers 0.23. */
+static void replaced_start(void **state)
+{
+#define RUN   "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\" *[?!]+\"},\"content\":\"-\"}"
+#define PAIR  "{\"type\":\"Replace\",\"pattern\":{\"String\":\"?!\"},\"content\":\"-\"}"
+#define ACUTE "{\"type\":\"Replace\",\"pattern\":{\"String\":\"e\\u0301\"},\"content\":\"-\"}"
+    static const struct {
+        const char *steps, *text;
+        int32_t first; /* 0: -x, 1: U+2581 -x */
+    } cases[] = {
+        {RUN, "?!x y", 0},
+        {RUN, "?x y", 1},
+        {RUN, " ?x y", 0},
+        {"{\"type\":\"Prepend\",\"prepend\":\"?\"}," PAIR, "!x y", 1},
+        {"{\"type\":\"NFD\"}," ACUTE, "\u00e9x y", 1},
+        {"{\"type\":\"NFD\"}," ACUTE, "e\u0301x y", 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        buf json, ids;
+        buf_init(&json, MEM_TEXT);
+        buf_init(&ids, MEM_TEXT);
+        buf_printf(&json,
+                   "{\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"<unk>\",\"vocab\":{\"-x\":0,"
+                   "\"\u2581-x\":1,\"\u2581y\":2,\"<unk>\":3}},\"normalizer\":{\"type\":"
+                   "\"Sequence\",\"normalizers\":[%s]},\"pre_tokenizer\":{\"type\":\"Metaspace\","
+                   "\"replacement\":\"\u2581\",\"prepend_scheme\":\"first\",\"split\":true}}",
+                   cases[i].steps);
+        tok *t = open_text(json.ptr);
+        assert_ok(tok_encode(t, str_of(cases[i].text), 0, &ids, NULL));
+        const int32_t want[] = {cases[i].first, 2};
+        assert_int_equal(ids.len, sizeof want);
+        assert_memory_equal(ids.ptr, want, sizeof want);
+        tok_close(t);
+        buf_deinit(&ids);
+        buf_deinit(&json);
+    }
+    assert_int_equal(mem_used_all(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(odd_files),
         cmocka_unit_test(bad_files),
+        cmocka_unit_test(replaced_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
