@@ -242,8 +242,11 @@ static bool item(jrun *r, jv obj, jv key, jv *out)
     case J_TUPLE:
         return jv_is_int(key) && seq_at(obj.u.list, jv_as_int(key), out);
     case J_STR:
-        return jv_is_int(key) && jsteps(r, obj.len / 8) &&
-               char_at(jv_text(obj), jv_as_int(key), out);
+        if (!jv_is_int(key) || !jsteps(r, obj.len / 8) ||
+            !char_at(jv_text(obj), jv_as_int(key), out))
+            return false;
+        out->flag = obj.flag & J_SAFE;
+        return true;
     case J_RANGE:
         if (!jv_is_int(key)) return false;
         g = obj.u.range;
@@ -362,7 +365,11 @@ bool jv_slice(jrun *r, jv obj, jv lo, jv hi, jv step, jv *out)
         return jfail(r, "'%s' object cannot be sliced; expected a list or a string",
                      jv_type_name(obj));
     if (!jv_len(r, obj, &len) || !slice_span(r, len, lo, hi, step, &s)) return false;
-    if (obj.t == J_STR) return slice_text(r, obj, s, len == (int64_t)obj.len, out);
+    if (obj.t == J_STR) {
+        if (!slice_text(r, obj, s, len == (int64_t)obj.len, out)) return false;
+        out->flag = obj.flag & J_SAFE;
+        return true;
+    }
     if (obj.t == J_RANGE) {
         const jrange *g = obj.u.range;
         jrange *made = jalloc(r, sizeof *made);

@@ -338,11 +338,14 @@ static jnode *parse_continue(jparse *p, int32_t line)
     return jnode_new(p, N_CONTINUE, line);
 }
 
-static jnode *unsupported(jparse *p, int32_t line)
+/* Statements that need other templates, of which there are none. */
+static bool needs_templates(cairn_str name)
 {
-    return jparse_fail(p, CAIRN_E_UNSUPPORTED, line,
-                       "other templates and blocks (include, import, from, extends, block) are not "
-                       "supported; expected a template that stands alone");
+    static const char *const names[] = {"include", "import", "from", "extends", "block"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (str_is(name, names[i])) return true;
+    return false;
 }
 
 static jnode *statement(jparse *p)
@@ -361,12 +364,7 @@ static jnode *statement(jparse *p)
                 {"autoescape", parse_autoescape},
                 {"print", parse_print},
                 {"break", parse_break},
-                {"continue", parse_continue},
-                {"include", unsupported},
-                {"import", unsupported},
-                {"from", unsupported},
-                {"extends", unsupported},
-                {"block", unsupported}};
+                {"continue", parse_continue}};
     const jtoken *t = jexpect(p, TK_NAME);
     jnode *n;
 
@@ -380,6 +378,10 @@ static jnode *statement(jparse *p)
         p->depth--;
         return n;
     }
+    if (needs_templates(jv_text(t->val)))
+        return jparse_fail(p, CAIRN_E_UNSUPPORTED, t->line,
+                           "found {%% %.*s %%}; expected a statement that needs no other template",
+                           STR_ARG(jv_text(t->val)));
     return jparse_fail(p, CAIRN_E_CORRUPT, t->line,
                        "unknown tag '%.*s'; expected one that is known", STR_ARG(jv_text(t->val)));
 }

@@ -107,7 +107,15 @@ static void messages_say_where(void **state)
     expect("{% foo %}", CAIRN_E_CORRUPT, "unknown tag 'foo'; expected one");
     expect("{{ 1 | foo }}", CAIRN_E_CORRUPT, "no filter named 'foo'; expected one");
     expect("{{ (1 }}", CAIRN_E_CORRUPT, "line 1");
-    expect("{% include 'x' %}", CAIRN_E_UNSUPPORTED, "include");
+    static const char *const others[] = {"include 'x'", "import 'x' as y", "from 'x' import y",
+                                         "extends 'x'", "block x"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        char text[64], message[64];
+        (void)snprintf(text, sizeof text, "{%% %s %%}", others[i]);
+        (void)snprintf(message, sizeof message, "found {%% %.*s %%}; expected",
+                       (int)strcspn(others[i], " "), others[i]);
+        expect(text, CAIRN_E_UNSUPPORTED, message);
+    }
     expect("{{ [].append(1) }}", CAIRN_E_ARG, "sandbox");
 }
 

@@ -151,6 +151,8 @@ i|string, f|string, l|string, nil|string, t|string, d|string
 'a\nb\n\nc'|indent, 'a\nb\n\nc'|indent(2, true), 'a\n\nb'|indent(2, blank=true), 'a\nb'|indent('> '), ''|indent, 'a\n'|indent, 'a\n\n'|indent, '\n'|indent(2, true)
 '<a href="x">\'&'|e, '<'|escape|escape, ('<'|safe) ~ '<', ('<'|safe) + '<', '<'|e|forceescape, '<b>'|safe|length
 ['<'|safe]
+('<b>'|safe)[1:] + '<', ('<b>'|safe)[0] + '<', ('<b>'|safe)[:] + '<', ('<b>'|escape)[0:3] ~ '<', ('<b>'|safe)[::-1]|escape, ('<b>'|safe)[-1] ~ '<', [('<b>'|safe)[1:], ('<b>'|safe)[0]], ('<b>'|safe)[5:] is escaped, ('é<b'|safe)[1:]|escape, ('é<b'|safe)[1]|escape
+('<b>'|safe)|first|escape, ('<b'|safe)|last|escape, ('b<'|safe)|last|escape, ('<b>'|safe)|list|join('&')|escape, ('<b>'|safe)|reverse|escape, ('<b>'|safe)|slice(2)|list, ('<b>'|safe)|batch(2)|list, ('<b>'|safe)|min|escape, ('<b>'|safe)|sort|join|escape, ('<<'|safe)|random|escape
 'foo bar baz'|wordcount, 'a-b c_d é'|wordcount, 'foo bar baz qux'|truncate(9), 'foo bar baz qux'|truncate(9, true), 'foo bar'|truncate(5, leeway=0), 'foo'|center(9), 'a b'|urlencode, {'a b': 'c/d'}|urlencode, 'é/x'|urlencode
 1000|filesizeformat, 1|filesizeformat, 1500000|filesizeformat, 1024|filesizeformat(true), 1048576|filesizeformat(binary=true), 10|filesizeformat
 '%s-%d'|format('a', 3), '%(x)s'|format(x=1), '%s'|format
