@@ -131,6 +131,44 @@ static cairn_status check_content(json_val m, size_t i, chat_fault *f)
                 v);
 }
 
+enum { PARAM_MOST = 96 }; /* bytes of messages[i].tool_calls[j].function.arguments */
+
+/* What is called: an object with a name, and arguments unless there are none. */
+static cairn_status check_called(json_val v, const char *where, chat_fault *f)
+{
+    const json_val name = json_get(v, "name"), args = json_get(v, "arguments");
+    const json_type t = json_typeof(args);
+    char param[PARAM_MOST];
+
+    if (json_typeof(v) != JSON_OBJ) return want(f, where, "an object", v);
+    (void)snprintf(param, sizeof param, "%s.name", where);
+    if (json_str(name).len == 0) return want(f, param, "a name", name);
+    (void)snprintf(param, sizeof param, "%s.arguments", where);
+    if (t > JSON_NULL && t != JSON_STR && t != JSON_OBJ)
+        return want(f, param, "a string or an object", args);
+    return CAIRN_OK;
+}
+
+static cairn_status check_calls(json_val m, size_t i, chat_fault *f)
+{
+    const json_val calls = json_get(m, "tool_calls"), old = json_get(m, "function_call");
+    json_iter it = json_each(calls);
+    json_val call;
+    char param[PARAM_MOST];
+
+    (void)snprintf(param, sizeof param, "messages[%zu].tool_calls", i);
+    if (json_typeof(calls) > JSON_NULL && json_typeof(calls) != JSON_ARR)
+        return want(f, param, "an array", calls);
+    for (size_t j = 0; json_next(&it, &call); j++) {
+        (void)snprintf(param, sizeof param, "messages[%zu].tool_calls[%zu]", i, j);
+        if (json_typeof(call) != JSON_OBJ) return want(f, param, "an object", call);
+        (void)snprintf(param, sizeof param, "messages[%zu].tool_calls[%zu].function", i, j);
+        TRY(check_called(json_get(call, "function"), param, f));
+    }
+    (void)snprintf(param, sizeof param, "messages[%zu].function_call", i);
+    return json_typeof(old) > JSON_NULL ? check_called(old, param, f) : CAIRN_OK;
+}
+
 static cairn_status check_message(json_val m, size_t i, chat_fault *f)
 {
     const json_val role = json_get(m, "role");
@@ -141,6 +179,7 @@ static cairn_status check_message(json_val m, size_t i, chat_fault *f)
     (void)snprintf(param, sizeof param, "messages[%zu].role", i);
     if (!role_known(json_str(role)))
         return want(f, param, "system, developer, user, assistant, tool or function", role);
+    TRY(check_calls(m, i, f));
     return check_content(m, i, f);
 }
 

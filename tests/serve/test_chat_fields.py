@@ -5,6 +5,16 @@ import time
 import pytest
 import util
 
+
+def calls(*list_, **message):
+    return [{"role": "user", "content": "x"}, dict({"role": "assistant", "content": None, "tool_calls": list(list_)}, **message)]
+
+
+def call(**function):
+    return {"id": "c", "type": "function", "function": dict({"name": "f", "arguments": "{}"}, **function)}
+
+
+CALL = "messages[1].tool_calls[0]"
 BAD = [
     ("messages", None), ("messages", []), ("messages", "hi"), ("messages[0]", ["hi"]),
     ("messages[0].role", [{"role": "boss", "content": "x"}]), ("messages[0].role", [{"content": "x"}]),
@@ -17,6 +27,13 @@ BAD = [
         {"type": "image_url", "image_url": {"url": "data:"}}]}]),
     ("messages[0].content", [{"role": "user", "content": [{"type": "text"}]}]),
     ("messages[0].content", [{"role": "user", "content": ["x"]}]),
+    (CALL, calls(1)), (CALL, calls(None)), ("messages[1].tool_calls[1]", calls(call(), "f")),
+    ("messages[1].tool_calls", calls(tool_calls={"a": 1})), ("messages[1].tool_calls", calls(tool_calls="f")),
+    (CALL + ".function", calls({"id": "c"})), (CALL + ".function", calls({"function": "f"})),
+    (CALL + ".function.name", calls(call(name=3))), (CALL + ".function.name", calls({"function": {}})),
+    (CALL + ".function.arguments", calls(call(arguments=7))), (CALL + ".function.arguments", calls(call(arguments=[1]))),
+    ("messages[1].function_call", calls(function_call=1)),
+    ("messages[1].function_call.name", calls(function_call={"arguments": "{}"})),
     ("temperature", 2.5), ("temperature", -1), ("temperature", "hot"), ("top_p", 1.5),
     ("top_k", 1.5), ("top_k", -2), ("min_p", 2), ("n", 0), ("n", 129), ("n", "2"),
     ("max_tokens", 0), ("max_tokens", "9"), ("max_completion_tokens", -1), ("seed", "x"),
@@ -57,6 +74,11 @@ def test_refused_by_name(server, param, value):
     ({"messages": [{"role": "x" * 1000, "content": "x"}]}, "function, found a string"),
     ({"messages": [{"role": "user", "content": []}]}, "must hold at least one part, found an empty array"),
     ({"messages": [{"role": "assistant", "content": None}]}, "where there are no `tool_calls`, found null"),
+    ({"messages": calls(1)}, "`messages[1].tool_calls[0]` must be an object, found 1"),
+    ({"messages": calls(tool_calls="f")}, "`messages[1].tool_calls` must be an array, found `f`"),
+    ({"messages": calls({"id": "c"})}, "`messages[1].tool_calls[0].function` must be an object, found nothing"),
+    ({"messages": calls(call(arguments=7))},
+     "`messages[1].tool_calls[0].function.arguments` must be a string or an object, found 7"),
     ({"tools": [1]}, "`tools[0]` must be an object, found 1"),
     ({"logit_bias": {"999999": 1}}, "`logit_bias` takes token ids from 0 to 255, found 999999"),
 ])
@@ -84,6 +106,8 @@ FINE = [
     {"stop": [], "logit_bias": {}, "tools": [], "best_of": 1, "top_k": -1, "store": False},
     {"seed": -5}, {"seed": 2**63 + 5}, {"temperature": 0}, {"temperature": 2},
     {"messages": [{"role": "assistant", "content": None, "reasoning_content": "hm"}]},
+    {"messages": calls(call(arguments={"a": 1}), call(arguments=None), {"function": {"name": "f"}})},
+    {"messages": calls(tool_calls=None, content="x")}, {"messages": calls(content="x")},
     {"model": None}, {"model": ""}, {"parallel_tool_calls": True, "echo": False},
 ]
 
