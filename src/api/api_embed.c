@@ -1,6 +1,7 @@
 /* The public face of embeddings: prompts before texts, tokens, cutting what is too long; the rest is
    engine/embed.c's. */
 #include "api/api_model.h"
+#include "api/api_text.h"
 
 #include <assert.h>
 #include <string.h>
@@ -93,17 +94,22 @@ static cairn_status blame(const call *c, size_t i, cairn_status st, cairn_diag *
     return embed_blame(&how, i, st, dg);
 }
 
+/* `at_least`: it was not counted to its end. */
+static cairn_status too_long(const call *c, size_t i, bool at_least, size_t n, cairn_diag *dg)
+{
+    return blame(c, i,
+                 diag_set(dg, CAIRN_E_LIMIT,
+                          "found %s%zu tokens; expected at most the %d that the model takes, or "
+                          "truncate",
+                          at_least ? "at least " : "", n, (int)embed_max_ids(c->m->m)),
+                 dg);
+}
+
 static cairn_status set_text(call *c, size_t i, cairn_ids ids, cairn_diag *dg)
 {
     const size_t most = (size_t)embed_max_ids(c->m->m);
     if (c->o.truncate && ids.len > most) ids.len = most;
-    if (ids.len > most)
-        return blame(c, i,
-                     diag_set(dg, CAIRN_E_LIMIT,
-                              "found %zu tokens; expected at most the %zu that the model takes, "
-                              "or truncate",
-                              ids.len, most),
-                     dg);
+    if (ids.len > most) return too_long(c, i, false, ids.len, dg);
     c->text[i].ids = ids.ptr;
     c->text[i].n = (int32_t)ids.len;
     return CAIRN_OK;
@@ -173,34 +179,37 @@ out:
 }
 
 /* As tokenizers cut: the special tokens around the text stay, its own last ones go. */
-static cairn_status cut(const call *c, cairn_str text, cairn_ids *ids, cairn_diag *dg)
+static void cut(const call *c, cairn_ids *ids)
 {
-    const size_t most = (size_t)embed_max_ids(c->m->m);
-    cairn_ids bare = {0};
-    if (ids->len <= most) return CAIRN_OK;
-    TRY(cairn_text_tokenize(c->m->text, text, CAIRN_TOK_PARSE_SPECIAL, &bare, dg));
-    const size_t added = ids->len >= bare.len ? ids->len - bare.len : 0;
-    size_t before = 0;
-    while (before < added && memcmp(ids->ptr + before, bare.ptr, bare.len * sizeof *bare.ptr) != 0)
-        before++;
-    cairn_ids_free(&bare);
-    const size_t after = added - before, from = ids->len - after;
-    if (after < most) memmove(ids->ptr + most - after, ids->ptr + from, after * sizeof *ids->ptr);
+    const size_t most = (size_t)embed_max_ids(c->m->m), after = tok_n_after(c->m->text->f.tok);
+    if (ids->len <= most) return;
+    if (after < most)
+        memmove(ids->ptr + most - after, ids->ptr + ids->len - after, after * sizeof *ids->ptr);
     ids->len = most;
-    return CAIRN_OK;
 }
+
+/* A text that is far too long is refused by its bytes, or once so many tokens more than fit were found. */
+enum { COUNTED_OVER = 1 << 16 };
 
 static cairn_status tokenize(call *c, size_t i, cairn_str prompt, cairn_str text, buf *joined,
                              cairn_diag *dg)
 {
+    const size_t most = (size_t)embed_max_ids(c->m->m), counted = most + COUNTED_OVER;
+    cairn_ids *ids = &c->own[i];
     buf_clear(joined);
     buf_str(joined, prompt);
     buf_str(joined, text);
     TRY(buf_status(joined));
-    cairn_status st = cairn_text_tokenize(c->m->text, buf_view(joined), whole, &c->own[i], dg);
-    if (st == CAIRN_OK && c->o.truncate) st = cut(c, buf_view(joined), &c->own[i], dg);
+    const size_t least = c->o.truncate ? 0 : cairn_text_least_ids(c->m->text, buf_view(joined));
+    if (least > counted) return too_long(c, i, true, least, dg);
+    const cairn_status st = text_tokenize_some(c->m->text, buf_view(joined), whole,
+                                               c->o.truncate ? most : counted, ids, dg);
     if (st != CAIRN_OK) return blame(c, i, st, dg);
-    return set_text(c, i, c->own[i], dg);
+    if (c->o.truncate)
+        cut(c, ids);
+    else if (ids->len >= counted)
+        return too_long(c, i, true, ids->len, dg);
+    return set_text(c, i, *ids, dg);
 }
 
 /* Whether the tokenizer makes the same of a piece in ASCII capitals. */

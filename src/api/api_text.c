@@ -26,8 +26,8 @@ void cairn_text_close(cairn_text *t)
     mem_free(t);
 }
 
-cairn_status cairn_text_tokenize(const cairn_text *t, cairn_str s, uint32_t flags, cairn_ids *out,
-                                 cairn_diag *dg)
+cairn_status text_tokenize_some(const cairn_text *t, cairn_str s, uint32_t flags, size_t enough,
+                                cairn_ids *out, cairn_diag *dg)
 {
     uint32_t f = 0;
     cairn_bytes bytes;
@@ -35,7 +35,7 @@ cairn_status cairn_text_tokenize(const cairn_text *t, cairn_str s, uint32_t flag
     if (flags & CAIRN_TOK_ADD_SPECIAL) f |= TOK_ADD_SPECIAL;
     if (flags & CAIRN_TOK_PARSE_SPECIAL) f |= TOK_PARSE_SPECIAL;
     buf_init(&ids, MEM_TEXT);
-    cairn_status st = tok_encode(t->f.tok, s, f, &ids, dg);
+    cairn_status st = tok_encode_some(t->f.tok, s, f, enough, &ids, dg);
     const size_t n = ids.len / sizeof(int32_t);
     if (st == CAIRN_OK) st = buf_take(&ids, &bytes);
     buf_deinit(&ids);
@@ -43,6 +43,12 @@ cairn_status cairn_text_tokenize(const cairn_text *t, cairn_str s, uint32_t flag
     out->ptr = (int32_t *)(void *)bytes.ptr;
     out->len = n;
     return CAIRN_OK;
+}
+
+cairn_status cairn_text_tokenize(const cairn_text *t, cairn_str s, uint32_t flags, cairn_ids *out,
+                                 cairn_diag *dg)
+{
+    return text_tokenize_some(t, s, flags, SIZE_MAX, out, dg);
 }
 
 cairn_status cairn_text_detokenize(const cairn_text *t, const int32_t *ids, size_t n,

@@ -9,4 +9,8 @@ struct cairn_text {
     textfiles f;
 };
 
+/* cairn_text_tokenize, which may stop when the text itself has made `enough` ids (text/tok.h). */
+cairn_status text_tokenize_some(const cairn_text *t, cairn_str s, uint32_t flags, size_t enough,
+                                cairn_ids *out, cairn_diag *dg);
+
 #endif

@@ -174,10 +174,16 @@ cairn_status tok_opened(cairn_status st, const char *where, cairn_diag *dg)
 typedef struct call {
     const tok *t;
     uint32_t flags;
+    size_t enough; /* bytes of *ids, with which it may stop */
     work *w;
     buf *ids;
     cairn_diag *dg;
 } call;
+
+static bool has_enough(const call *c)
+{
+    return c->ids->len >= c->enough;
+}
 
 /* The words of one span, as the last step's scanner finds them; `room` bytes may be read there. */
 static cairn_status encode_span(call *c, const scanner *scan, cairn_str s, size_t room)
@@ -188,6 +194,7 @@ static cairn_status encode_span(call *c, const scanner *scan, cairn_str s, size_
     while ((l.n = scan->words(s, l.at, l.end, WORD_BATCH)) > 0) {
         TRY(words_ids(c->t, c->t->word, &l, c->w, c->ids, c->dg));
         l.at = l.end[l.n - 1];
+        if (has_enough(c)) break;
     }
     return CAIRN_OK;
 }
@@ -205,7 +212,7 @@ static cairn_status encode_plain(call *c, cairn_str s, bool first)
     TRY(pretok_run(t->pre, scan ? n - 1 : n, s, first, c->w, &text, c->dg));
     const span *w = (const span *)(const void *)c->w->span_x.ptr;
     n = c->w->span_x.len / sizeof *w;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && !has_enough(c); i++) {
         cairn_str word = str_sub(text, w[i].off, w[i].len);
         const size_t room = text.len - w[i].off;
         TRY(scan ? encode_span(c, scan, word, room)
@@ -236,7 +243,7 @@ static cairn_status encode_text(call *c, cairn_str s, bool first, bool after_add
     TRY(added_cut(&t->late, t->added, s, parse, &c->w->late));
     const piece *p = (const piece *)(const void *)c->w->late.ptr;
     size_t n = c->w->late.len / sizeof *p;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && !has_enough(c); i++) {
         if (p[i].id >= 0)
             ids_put(c->ids, p[i].id);
         else
@@ -252,7 +259,7 @@ static cairn_status encode_all(call *c, cairn_str s)
     TRY(added_cut(&t->early, t->added, s, c->flags & TOK_PARSE_SPECIAL, &c->w->early));
     const piece *p = (const piece *)(const void *)c->w->early.ptr;
     size_t n = c->w->early.len / sizeof *p;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && !has_enough(c); i++) {
         if (p[i].id >= 0)
             ids_put(c->ids, p[i].id);
         else
@@ -277,7 +284,18 @@ static void put_lossy(cairn_str s, buf *out)
 
 cairn_status tok_encode(const tok *t, cairn_str s, uint32_t flags, buf *ids, cairn_diag *dg)
 {
-    call c = {.t = t, .flags = flags, .ids = ids, .dg = dg};
+    return tok_encode_some(t, s, flags, SIZE_MAX, ids, dg);
+}
+
+uint32_t tok_n_after(const tok *t)
+{
+    return t->n_after;
+}
+
+cairn_status tok_encode_some(const tok *t, cairn_str s, uint32_t flags, size_t enough, buf *ids,
+                             cairn_diag *dg)
+{
+    call c = {.t = t, .flags = flags, .enough = SIZE_MAX, .ids = ids, .dg = dg};
     buf lossy;
     cairn_status st = CAIRN_OK;
 
@@ -292,6 +310,8 @@ cairn_status tok_encode(const tok *t, cairn_str s, uint32_t flags, buf *ids, cai
         s = buf_view(&lossy);
     }
     if (flags & TOK_ADD_SPECIAL) buf_put(ids, t->before, t->n_before * sizeof *t->before);
+    if (enough < (SIZE_MAX - ids->len) / sizeof(int32_t))
+        c.enough = ids->len + enough * sizeof(int32_t);
     TRY_GOTO(encode_all(&c, s), out);
     if (flags & TOK_ADD_SPECIAL) buf_put(ids, t->after, t->n_after * sizeof *t->after);
     st = buf_status(ids);

@@ -33,6 +33,11 @@ void tok_close(tok *t);
 enum { TOK_ADD_SPECIAL = 1, TOK_PARSE_SPECIAL = 2 };
 /* Appends ids (int32_t) to `ids`.  E_LIMIT when a limit of the algorithm is hit. */
 cairn_status tok_encode(const tok *t, cairn_str s, uint32_t flags, buf *ids, cairn_diag *dg);
+/* The same, which may stop when s itself has made `enough` ids or more: they are the first that tok_encode makes,
+   and what it puts behind a text follows. */
+cairn_status tok_encode_some(const tok *t, cairn_str s, uint32_t flags, size_t enough, buf *ids,
+                             cairn_diag *dg);
+uint32_t tok_n_after(const tok *t); /* how many ids TOK_ADD_SPECIAL puts behind a text */
 /* tok_encode makes at least so many ids of s, whatever the flags; 0 where that cannot be told from s and
    the vocabulary alone. */
 size_t tok_least_ids(const tok *t, cairn_str s);

@@ -118,6 +118,23 @@ def test_a_text_that_is_too_long(model):
     assert embed(model, "-f", model + "/long", "--truncate") == embed(model, "-f", model + "/cut")
 
 
+def test_a_text_that_is_far_too_long(model, tmp_path):
+    """It is not tokenised to its end, which only the number in the message would need."""
+    text = tmp_path / "far"
+    text.write_text("w3 w4 w5 w6 " * 50_000)
+    (tmp_path / "near").write_text("w3 w4 w5 w6 " * 5)
+    refused(run("embed", model, "-f", text), "found at least 65", " tokens", "16", "--truncate")
+    assert embed(model, "-f", text, "--truncate") == embed(model, "-f", tmp_path / "near", "--truncate")
+
+
+def test_bytes_that_are_no_text(model, tmp_path):
+    """As everywhere: U+FFFD for each malformed part."""
+    (tmp_path / "bytes").write_bytes(b"w3 \xff w4")
+    (tmp_path / "text").write_text("w3 \ufffd w4", encoding="utf-8")
+    assert embed(model, "-f", tmp_path / "bytes") == embed(model, "-f", tmp_path / "text")
+    assert run("tokenize", model, "-f", tmp_path / "bytes").out == run("tokenize", model, "-f", tmp_path / "text").out
+
+
 def test_what_is_refused(model, tmp_path):
     a = model + "/a"
     refused(run("embed", model), "-f FILE is missing", code=2)

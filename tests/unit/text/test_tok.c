@@ -232,6 +232,30 @@ static void long_words(void **state)
     tok_close(t);
 }
 
+/* An encoding that may stop has the first ids of the whole one, enough of them, and few more. */
+static void stops_with_enough(void **state)
+{
+    enum { REPEATS = 20000, SLACK = 200 }; /* words are looked up in batches */
+    tok *t = open_text(tiny);
+    buf s = {.tag = MEM_TEXT}, all = {.tag = MEM_TEXT};
+
+    (void)state;
+    for (int i = 0; i < REPEATS; i++) buf_puts(&s, i % 100 ? " ab aab" : "<s>tool");
+    assert_ok(tok_encode(t, buf_view(&s), TOK_ADD_SPECIAL | TOK_PARSE_SPECIAL, &all, NULL));
+    for (size_t enough = 1; enough < REPEATS; enough *= 7) {
+        buf ids = {.tag = MEM_TEXT};
+        assert_ok(tok_encode_some(t, buf_view(&s), TOK_ADD_SPECIAL | TOK_PARSE_SPECIAL, enough,
+                                  &ids, NULL));
+        assert_in_range(ids.len / sizeof(int32_t), enough, enough + SLACK);
+        assert_memory_equal(ids.ptr, all.ptr, ids.len); /* nothing is put behind here */
+        buf_deinit(&ids);
+    }
+    assert_int_equal(tok_n_after(t), 0);
+    buf_deinit(&all);
+    buf_deinit(&s);
+    tok_close(t);
+}
+
 static void deep_sequences(void **state)
 {
     buf b = {.tag = MEM_TEXT};
@@ -291,6 +315,7 @@ int main(void)
         cmocka_unit_test(streams_whole_characters),
         cmocka_unit_test(ids_without_a_piece),
         cmocka_unit_test(long_words),
+        cmocka_unit_test(stops_with_enough),
         cmocka_unit_test(deep_sequences),
         cmocka_unit_test(memory_runs_out),
     };
