@@ -76,7 +76,8 @@ static void name_model(const char *word, char out[ID_MAX])
     (void)snprintf(out, ID_MAX, "%.*s", (int)keep, name);
 }
 
-/* A model that completes texts only is served, as other programs may mean to; a chat with it is a 400. */
+/* A model that completes texts only is served, as other programs may mean to; a chat with it is a 400.  Of one
+   whose use is to embed nobody expects a chat. */
 static void warn_of_text(const char *word, const cairn_model *m)
 {
     cairn_diag dg = {0};
@@ -126,7 +127,7 @@ static cairn_status open_one(const char *word, const serve_flags *f, served *s, 
         cairn_model_close(s->model[s->n]);
         return st;
     }
-    warn_of_text(word, s->model[s->n]);
+    if (!info.embeds) warn_of_text(word, s->model[s->n]);
     name_model(word, s->id[s->n]);
     s->entry[s->n].id = s->id[s->n];
     s->n++;

@@ -45,7 +45,8 @@ void http_wake(const http_server *h); /* any thread, signal handlers too */
 /* No new connections or requests; replies close their connection; idle connections are cut. */
 void http_drain(http_server *h);
 bool http_draining(const http_server *h);
-size_t http_busy(const http_server *h); /* connections with a request in progress */
+uint64_t http_max_body(const http_server *h); /* bytes */
+size_t http_busy(const http_server *h);       /* connections with a request in progress */
 size_t http_connections(const http_server *h);
 uint64_t http_now_ms(void); /* monotonic */
 /* Cuts what is left; requests in progress are told through on_gone.  NULL is fine. */

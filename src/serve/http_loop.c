@@ -295,6 +295,11 @@ void http_drain(http_server *h)
     h->draining = true;
 }
 
+uint64_t http_max_body(const http_server *h)
+{
+    return h->lim.max_body_bytes;
+}
+
 bool http_draining(const http_server *h)
 {
     return h->draining;

@@ -5,6 +5,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/json.h"
@@ -13,6 +14,7 @@
 #include "serve/openai_wire.h"
 
 enum { MOST_DIMENSIONS = 1 << 20 };
+enum { INPUT_NAME = 32 }; /* bytes of input[i], for any i */
 
 typedef struct embed_job {
     job j;
@@ -23,13 +25,16 @@ typedef struct embed_job {
     cairn_embed_opts o;
     bool base64;
     size_t n;
-    cairn_str *texts; /* [n], or NULL: `lists` */
-    cairn_ids *lists; /* [n] */
+    cairn_str *texts;         /* [n], or NULL: `lists` */
+    cairn_ids *lists;         /* [n] */
+    char (*name)[INPUT_NAME]; /* [n], of several: input[0], … */
+    const char **names;       /* [n] */
     int64_t n_tokens;
     buf reply;
     json_writer w;
     int status; /* 200, or of the error */
     const char *param, *code;
+    char at[INPUT_NAME]; /* param, where it is one of several texts */
     char message[600];
 } embed_job;
 
@@ -96,6 +101,11 @@ static bool read_options(embed_job *e, json_val root)
                        "`encoding_format` is \"%.*s\"; expected float or base64", STR_ARG(format));
 }
 
+static bool no_memory(embed_job *e)
+{
+    return refuse_with(e, 503, NULL, "out_of_memory", "no memory for the request");
+}
+
 static bool bad_input(embed_job *e)
 {
     return refuse_with(e, 400, "input", "invalid_value",
@@ -103,19 +113,41 @@ static bool bad_input(embed_job *e)
                        CAIRN_MAX_EMBED_TEXTS);
 }
 
+/* Element i is not what the first one is. */
+static bool bad_element(embed_job *e, size_t i, const char *expected)
+{
+    (void)snprintf(e->at, sizeof e->at, "input[%zu]", i);
+    return refuse_with(e, 400, e->at, "invalid_value", "`%s` must be %s", e->at, expected);
+}
+
+/* False: `list` is no list of tokens, or there is no memory, which has been said. */
 static bool read_tokens(embed_job *e, json_val list, cairn_ids *out)
 {
     json_iter it = json_each(list);
     json_val v;
     const size_t n = json_typeof(list) == JSON_ARR ? json_size(list) : 0;
     out->ptr = mem_calloc(n + 1, sizeof *out->ptr, MEM_SERVE);
-    if (!out->ptr) return refuse_with(e, 503, NULL, "out_of_memory", "no memory for the request");
+    if (!out->ptr) return no_memory(e);
     while (json_next(&it, &v)) {
         const int64_t id = json_int(v, -1);
-        if (id < 0 || id > INT32_MAX) return bad_input(e);
+        if (id < 0 || id > INT32_MAX) return false;
         out->ptr[out->len++] = (int32_t)id;
     }
-    return n > 0 || bad_input(e);
+    return n > 0;
+}
+
+/* Each text by its place, for messages. */
+static bool name_all(embed_job *e)
+{
+    e->name = mem_calloc(e->n, sizeof *e->name, MEM_SERVE);
+    e->names = mem_calloc(e->n, sizeof *e->names, MEM_SERVE);
+    if (!e->name || !e->names) return no_memory(e);
+    for (size_t i = 0; i < e->n; i++) {
+        (void)snprintf(e->name[i], sizeof e->name[i], "input[%zu]", i);
+        e->names[i] = e->name[i];
+    }
+    e->o.names = e->names;
+    return true;
 }
 
 /* `list` holds texts, or lists of tokens. */
@@ -130,31 +162,32 @@ static bool read_list(embed_job *e, json_val list)
         e->texts = mem_calloc(n, sizeof *e->texts, MEM_SERVE);
     else
         e->lists = mem_calloc(n, sizeof *e->lists, MEM_SERVE);
-    if (!e->texts && !e->lists)
-        return refuse_with(e, 503, NULL, "out_of_memory", "no memory for the request");
+    if (!e->texts && !e->lists) return no_memory(e);
     e->n = n; /* of those that are read, and of the zeros behind them: release takes all */
     for (size_t i = 0; json_next(&it, &v); i++) {
-        if (texts && json_typeof(v) != JSON_STR) return bad_input(e);
+        if (texts && json_typeof(v) != JSON_STR)
+            return bad_element(e, i, "a text, as the first is");
         if (texts)
             e->texts[i] = json_str(v);
         else if (!read_tokens(e, v, &e->lists[i]))
-            return false;
+            return e->status == 200 && bad_element(e, i, "a list of tokens");
     }
-    return true;
+    return name_all(e);
 }
 
 static bool read_input(embed_job *e, json_val v)
 {
+    static const char *const one[] = {"input"};
     const json_type first = json_typeof(json_at(v, 0));
     if (json_typeof(v) == JSON_ARR && first != JSON_INT) return read_list(e, v);
     if (json_typeof(v) == JSON_STR)
         e->texts = mem_calloc(1, sizeof *e->texts, MEM_SERVE);
     else
         e->lists = mem_calloc(1, sizeof *e->lists, MEM_SERVE);
-    if (!e->texts && !e->lists)
-        return refuse_with(e, 503, NULL, "out_of_memory", "no memory for the request");
+    if (!e->texts && !e->lists) return no_memory(e);
     e->n = 1;
-    if (e->lists) return read_tokens(e, v, &e->lists[0]);
+    e->o.names = one;
+    if (e->lists) return read_tokens(e, v, &e->lists[0]) || (e->status == 200 && bad_input(e));
     e->texts[0] = json_str(v);
     return true;
 }
@@ -221,6 +254,16 @@ static bool try_options(embed_job *e)
     return option(e, "prompt_name", st, &dg);
 }
 
+/* The text that the message begins with. */
+static const char *at_fault(const embed_job *e, const cairn_diag *dg)
+{
+    for (size_t i = 0; e->names && i < e->n; i++) {
+        const size_t n = strlen(e->names[i]);
+        if (strncmp(dg->message, e->names[i], n) == 0 && dg->message[n] == ':') return e->names[i];
+    }
+    return "input";
+}
+
 static void embed(embed_job *e)
 {
     cairn_diag dg = {0};
@@ -243,9 +286,10 @@ static void embed(embed_job *e)
     json_w_end_obj(&e->w);
     json_w_end_obj(&e->w);
     if (st != CAIRN_OK)
-        (void)refuse_with(
-            e, openai_status(st), st == CAIRN_E_LIMIT || st == CAIRN_E_ARG ? "input" : NULL,
-            st == CAIRN_E_LIMIT ? "context_length_exceeded" : "invalid_value", "%s", dg.message);
+        (void)refuse_with(e, openai_status(st),
+                          st == CAIRN_E_LIMIT || st == CAIRN_E_ARG ? at_fault(e, &dg) : NULL,
+                          st == CAIRN_E_LIMIT ? "context_length_exceeded" : "invalid_value", "%s",
+                          dg.message);
 }
 
 /* Worker. */
@@ -284,6 +328,8 @@ static void release(job *j)
     for (size_t i = 0; e->lists && i < e->n; i++) cairn_ids_free(&e->lists[i]);
     mem_free(e->lists);
     mem_free(e->texts);
+    mem_free(e->names);
+    mem_free(e->name);
     buf_deinit(&e->body);
     buf_deinit(&e->reply);
     mem_free(e);

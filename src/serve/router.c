@@ -98,7 +98,8 @@ void router_refuse(void *server, http_req *rq, int status, const char *why)
 
     if (status == 413) {
         openai_error(rq, 413, NULL, "request_too_large",
-                     "the body is over the limit of this server");
+                     "the body is over the limit of this server, %llu bytes",
+                     (unsigned long long)http_max_body(s->http));
     } else if (status == 503) {
         http_set_header(rq, "Retry-After", "1");
         openai_error(rq, status, NULL, "server_busy",
