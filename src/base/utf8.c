@@ -72,8 +72,17 @@ int utf8_encode(uint32_t cp, char out[4])
     return n;
 }
 
+/* Three bytes that are a character: neither a longer form than needed nor a surrogate. */
+static bool is_three(const uint8_t *p)
+{
+    const uint32_t high = (p[0] & 15u) << 6 | (p[1] & 63u); /* the code point's but for six bits */
+
+    return (p[0] & 0xF0) == 0xE0 && (p[1] & 0xC0) == 0x80 && (p[2] & 0xC0) == 0x80 &&
+           high >= 0x800 >> 6 && high >> 5 != 0xD800 >> 11;
+}
+
 /* Length of the ASCII bytes from s[i] on, in eights where there are as many, and of the frequent forms
-   that need no tables: two bytes, and three that do not begin with E0 or ED. */
+   that need no tables: two and three bytes. */
 static size_t plain(cairn_str s, size_t i)
 {
     const size_t from = i;
@@ -93,8 +102,7 @@ static size_t plain(cairn_str s, size_t i)
             i++;
         else if (left >= 2 && p[0] >= 0xC2 && p[0] < 0xE0 && (p[1] & 0xC0) == 0x80)
             i += 2;
-        else if (left >= 3 && p[0] > 0xE0 && p[0] < 0xF0 && p[0] != 0xED && (p[1] & 0xC0) == 0x80 &&
-                 (p[2] & 0xC0) == 0x80)
+        else if (left >= 3 && is_three(p))
             i += 3;
         else
             break;

@@ -52,20 +52,23 @@ static bool only_spaces(const tok *t)
 /* The neighbours in a piece, and what it stands for if it is one character. */
 static void note_piece(bpe *b, cairn_str s)
 {
+    uint64_t(*const cuts)[2] = b->cuts, *const pairs = b->pairs;
+    const bool spaces = b->spaces;
     uint32_t cp, last = 0, before = 0;
     size_t len;
 
-    for (size_t at = 0; at < s.len; at += len, last = cp) {
+    for (size_t at = 0; at < s.len; at += len, before = last, last = cp) {
         len = uc_next(s.ptr + at, &cp);
-        if (b->spaces && cp == 0x2581) cp = ' ';
-        if (at > 1 && last == ' ' && cp != ' ' && before == ' ') b->runs = 0;
-        before = last;
-        if (at > 0 && (last | cp) < ASCII)
-            set_bit(b->cuts[last], cp);
-        else if (at > 0)
-            set_bit(b->pairs, pair_bit(last, cp));
-        else if (len == s.len)
-            set_bit(b->known, cp);
+        if (spaces && cp == 0x2581) cp = ' ';
+        if (at == 0) {
+            if (len == s.len) set_bit(b->known, cp);
+            continue;
+        }
+        if ((last | cp) < ASCII)
+            set_bit(cuts[last], cp);
+        else
+            set_bit(pairs, pair_bit(last, cp));
+        if (last == ' ' && before == ' ' && cp != ' ') b->runs = 0;
     }
 }
 

@@ -8,19 +8,34 @@ static cairn_status no_memory(cairn_diag *dg)
     return diag_set(dg, CAIRN_E_NOMEM, "no memory for a tokenizer");
 }
 
-/* What the file says of one added token. */
+static cairn_status read_flag(const hf_obj *o, const char *key, json_val v, bool *out)
+{
+    if (hf_is_none(v)) return CAIRN_OK;
+    if (json_typeof(v) != JSON_BOOL) return hf_wrong(o, key, v, "true or false");
+    *out = json_bool(v, false);
+    return CAIRN_OK;
+}
+
+/* What the file says of one added token: of thousands, so that each member is looked at once. */
 static cairn_status one_added(json_val v, const char *where, added *a, cairn_diag *dg)
 {
     const hf_obj o = {v, where, "added_tokens", dg};
+    json_iter it = json_each(v);
+    json_val m, normalized = {0};
+    cairn_str key;
 
-    *a = (added){.text = json_str(json_get(v, "content")),
-                 .id = (int32_t)json_int(json_get(v, "id"), -1)};
-    TRY(hf_bool(&o, "special", &a->special));
-    TRY(hf_bool(&o, "lstrip", &a->lstrip));
-    TRY(hf_bool(&o, "rstrip", &a->rstrip));
-    TRY(hf_bool(&o, "single_word", &a->single_word));
+    *a = (added){.id = -1};
+    while (json_next_member(&it, &key, &m)) {
+        if (str_is(key, "content")) a->text = json_str(m);
+        if (str_is(key, "id")) a->id = (int32_t)json_int(m, -1);
+        if (str_is(key, "special")) TRY(read_flag(&o, "special", m, &a->special));
+        if (str_is(key, "lstrip")) TRY(read_flag(&o, "lstrip", m, &a->lstrip));
+        if (str_is(key, "rstrip")) TRY(read_flag(&o, "rstrip", m, &a->rstrip));
+        if (str_is(key, "single_word")) TRY(read_flag(&o, "single_word", m, &a->single_word));
+        if (str_is(key, "normalized")) normalized = m;
+    }
     a->normalized = !a->special;
-    TRY(hf_bool(&o, "normalized", &a->normalized));
+    TRY(read_flag(&o, "normalized", normalized, &a->normalized));
     if (a->text.len <= TOK_MAX_PIECE) return CAIRN_OK;
     return diag_set(dg, CAIRN_E_LIMIT,
                     "%s: added_tokens.content: found %zu bytes; expected at most %d", where,

@@ -207,24 +207,23 @@ static cairn_status make_room(loader *l)
 static cairn_str replace_short(const loader *l, cairn_str s)
 {
     const cairn_str from = l->op[0].from, with = l->op[0].to;
-    const char first = from.ptr[0];
+    const char first = from.ptr[0], *done = s.ptr, *const end = s.ptr + s.len;
     char *to = l->room;
-    size_t done = 0;
 
-    for (size_t at = 0; at + from.len <= s.len;) {
-        if (s.ptr[at] != first || memcmp(s.ptr + at, from.ptr, from.len) != 0) {
-            at++;
+    for (const char *p = s.ptr; (size_t)(end - p) >= from.len;) {
+        if (*p != first || memcmp(p, from.ptr, from.len) != 0) {
+            p++;
             continue;
         }
-        memcpy(to, s.ptr + done, at - done);
-        to += at - done;
+        memcpy(to, done, (size_t)(p - done));
+        to += p - done;
         if (with.len) memcpy(to, with.ptr, with.len);
         to += with.len;
-        done = at += from.len;
+        done = p += from.len;
     }
-    if (done == 0) return s;
-    memcpy(to, s.ptr + done, s.len - done);
-    to += s.len - done;
+    if (done == s.ptr) return s;
+    memcpy(to, done, (size_t)(end - done));
+    to += end - done;
     return (cairn_str){l->room, (size_t)(to - l->room)};
 }
 

@@ -227,16 +227,16 @@ static inline bool read_id(reader *r, uint32_t *id)
 static bool read_pieces(reader *r)
 {
     hf_piece p;
-    gap quote = GAP_NONE, colon = GAP_NONE, comma = GAP_NONE;
+    gap first = GAP_NONE, colon = GAP_NONE, comma = GAP_NONE;
 
     if (!take(r, '{')) return false;
     if (take(r, '}')) return true;
     reserve(r, &r->l->piece, sizeof p, PIECE_BYTES);
+    if (!take_gap(r, &first, "\"")) return false;
     do {
-        if (!take_gap(r, &quote, "\"") || !read_rest(r, &p.text)) return false;
-        if (!take_gap(r, &colon, ":") || !read_id(r, &p.id)) return false;
+        if (!read_rest(r, &p.text) || !take_gap(r, &colon, ":") || !read_id(r, &p.id)) return false;
         buf_add(&r->l->piece, &p, sizeof p);
-    } while (take_gap(r, &comma, ","));
+    } while (take_gap(r, &comma, ",\""));
     skip_space(r);
     return take(r, '}');
 }
@@ -258,13 +258,13 @@ static bool read_joined(reader *r)
 {
     hf_slice both;
     hf_merge m;
-    gap quote = GAP_NONE, comma = GAP_NONE;
+    gap first = GAP_NONE, comma = GAP_NONE;
 
+    if (!take_gap(r, &first, "\"")) return false;
     do {
-        if (!take_gap(r, &quote, "\"") || !read_rest(r, &both) || !split_merge(r->l, both, &m))
-            return false;
+        if (!read_rest(r, &both) || !split_merge(r->l, both, &m)) return false;
         buf_add(&r->l->merge, &m, sizeof m);
-    } while (take_gap(r, &comma, ","));
+    } while (take_gap(r, &comma, ",\""));
     skip_space(r);
     return true;
 }
@@ -273,13 +273,13 @@ static bool read_joined(reader *r)
 static bool read_pairs(reader *r)
 {
     hf_merge m;
-    gap open = GAP_NONE, comma = GAP_NONE, close = GAP_NONE;
+    gap first = GAP_NONE, comma = GAP_NONE, next = GAP_NONE;
 
+    if (!take_gap(r, &first, "[\"")) return false;
     do {
-        if (!take_gap(r, &open, "[\"") || !read_rest(r, &m.l)) return false;
-        if (!take_gap(r, &comma, ",\"") || !read_rest(r, &m.r)) return false;
+        if (!read_rest(r, &m.l) || !take_gap(r, &comma, ",\"") || !read_rest(r, &m.r)) return false;
         buf_add(&r->l->merge, &m, sizeof m);
-    } while (take_gap(r, &close, "],"));
+    } while (take_gap(r, &next, "],[\""));
     skip_space(r);
     return take(r, ']');
 }
