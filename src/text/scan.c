@@ -233,12 +233,46 @@ static size_t deepseek3(cairn_str s, size_t at)
     return deepseek3_in(s, at, false);
 }
 
+/* The class of the next character if it is Han or kana, else 0. */
+static inline uint32_t peek_kana(cairn_str s, size_t at, size_t *len)
+{
+    uint32_t c = peek(s, at, len), cp;
+
+    if (!c) return 0;
+    uc_next(s.ptr + at, &cp);
+    return is_han_kana(cp) ? c : 0;
+}
+
+static inline size_t skip_kana(cairn_str s, size_t at, uint32_t classes)
+{
+    size_t len;
+
+    while (peek_kana(s, at, &len) & classes) at += len;
+    return at;
+}
+
+/* The third rule inside a text of Han and kana: letters, which one of the unassigned characters may lead; or
+   the voiced marks, the middle dot and the like, which are symbols and punctuation; or what matches nothing. */
+static size_t deepseek3_kana(cairn_str s, size_t at)
+{
+    const uint32_t word = UC_LETTER | UC_MARK, marks = UC_PUNCT | UC_SYMBOL;
+    size_t len;
+    uint32_t c = peek_kana(s, at, &len);
+
+    if (c & word) return skip_kana(s, at, word);
+    if (c & marks) return skip_kana(s, at, marks);
+    size_t last = at, end = at;
+    for (; c && !(c & (word | marks)); c = peek_kana(s, end, &len)) last = end, end += len;
+    if (!(c & word)) return end;
+    return last > at ? last : skip_kana(s, end, word);
+}
+
 /* The three rules of the family in one: numbers in threes, then Han and kana, then the rest of each text. */
 static size_t deepseek3_all(cairn_str s, size_t at)
 {
     size_t end = skip_n(s, at, UC_NUMBER, 3);
 
-    if (end == at) end = han_kana(s, at);
+    if (end == at) end = deepseek3_kana(s, at);
     return end > at ? end : deepseek3_in(s, at, true);
 }
 
