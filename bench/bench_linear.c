@@ -80,8 +80,9 @@ static void fill(bench *b, uint64_t seed)
     const size_t block = tile_block_bytes(b->type);
     for (size_t i = 0; i < b->tile_bytes; i++) b->data[i] = (uint8_t)rng_u64(seed, 0, i);
     for (size_t at = 0; at < b->tile_bytes; at += block) {
-        const bool k45 = b->type == TILE_Q4_K || b->type == TILE_Q5_K;
-        for (size_t g = 0; g < block; g += k45 ? block / 2 : block) {
+        const bool in_group = b->type == TILE_Q2_K || b->type == TILE_IQ4_XS ||
+                              b->type == TILE_Q4_K || b->type == TILE_Q5_K; /* d is */
+        for (size_t g = 0; g < block; g += in_group ? block / 2 : block) {
             for (size_t i = 0; i < 64; i++) {
                 const uint16_t h = f16_from_f32(0.001f);
                 if (i < 32 || b->type == TILE_Q4_1 || b->type == TILE_Q5_1)

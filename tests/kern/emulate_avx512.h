@@ -109,6 +109,8 @@ EMU emu512 emu_ternarylogic(emu512 a, emu512 b, emu512 c, int imm)
 EMU_EACH(and, 16, u32, a.u32[i] & b.u32[i])
 EMU_EACH(xor, 16, u32, a.u32[i] ^ b.u32[i])
 EMU_EACH(add_epi32, 16, u32, a.u32[i] + b.u32[i])
+EMU_EACH(sub_epi8, 64, u8, (uint8_t)(a.u8[i] - b.u8[i]))
+EMU_EACH(mullo_epi32, 16, u32, a.u32[i] * b.u32[i])
 EMU_EACH(mul_ps, 16, f32, a.f32[i] * b.f32[i])
 #define EMU_SHIFT(name, n, field, type, expr)                                                      \
     EMU emu512 emu_##name(emu512 a, unsigned s)                                                    \
@@ -207,6 +209,8 @@ EMU __m128 emu_lane_1(__m128 a)
 #undef _mm512_and_si512
 #undef _mm512_xor_si512
 #undef _mm512_add_epi32
+#undef _mm512_sub_epi8
+#undef _mm512_mullo_epi32
 #undef _mm512_mul_ps
 #undef _mm512_srli_epi16
 #undef _mm512_slli_epi16
@@ -250,6 +254,8 @@ EMU __m128 emu_lane_1(__m128 a)
 #define _mm512_and_si512             emu_and
 #define _mm512_xor_si512             emu_xor
 #define _mm512_add_epi32             emu_add_epi32
+#define _mm512_sub_epi8              emu_sub_epi8
+#define _mm512_mullo_epi32           emu_mullo_epi32
 #define _mm512_mul_ps                emu_mul_ps
 #define _mm512_srli_epi16            emu_srli_epi16
 #define _mm512_slli_epi16            emu_slli_epi16

@@ -7,6 +7,7 @@
 #define vnni_tile_q5_0   emulated_tile_q5_0
 #define vnni_tile_q5_1   emulated_tile_q5_1
 #define vnni_tile_q8_0   emulated_tile_q8_0
+#define vnni_tile_iq4_nl emulated_tile_iq4_nl
 #define vnni_affine_4    emulated_affine_4
 #define vnni_affine_e2m1 emulated_affine_e2m1
 #define vnni_affine_5    emulated_affine_5

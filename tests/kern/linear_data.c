@@ -29,8 +29,9 @@ static void fill_scales(dtype t, uint64_t seed, uint64_t b, uint8_t *p)
     static const struct {
         dtype t;
         int at, n;
-    } half[] = {{DT_Q4_0, 0, 1}, {DT_Q4_1, 0, 2}, {DT_Q5_0, 0, 1}, {DT_Q5_1, 0, 2},
-                {DT_Q8_0, 0, 1}, {DT_Q4_K, 0, 2}, {DT_Q5_K, 0, 2}, {DT_Q6_K, 208, 1}};
+    } half[] = {{DT_Q4_0, 0, 1},   {DT_Q4_1, 0, 2},   {DT_Q5_0, 0, 1},  {DT_Q5_1, 0, 2},
+                {DT_Q8_0, 0, 1},   {DT_IQ4_NL, 0, 1}, {DT_Q2_K, 80, 2}, {DT_Q3_K, 108, 1},
+                {DT_IQ4_XS, 0, 1}, {DT_Q4_K, 0, 2},   {DT_Q5_K, 0, 2},  {DT_Q6_K, 208, 1}};
     for (size_t i = 0; i < sizeof half / sizeof *half; i++) {
         for (int k = 0; half[i].t == t && k < half[i].n; k++)
             put_half(p + half[i].at + 2 * k, seed, 2 * b + (uint64_t)k, 0.02);
@@ -83,7 +84,8 @@ bool same_bits(const float *a, const float *b, size_t n)
 
 #if defined(__x86_64__)
 kern_tile_fn emulated_tile_q4_0, emulated_tile_q4_1, emulated_tile_q5_0, emulated_tile_q5_1,
-    emulated_tile_q8_0, emulated_tile_q4_k, emulated_tile_q5_k, emulated_tile_q6_k;
+    emulated_tile_q8_0, emulated_tile_iq4_nl, emulated_tile_q2_k, emulated_tile_q3_k,
+    emulated_tile_iq4_xs, emulated_tile_q4_k, emulated_tile_q5_k, emulated_tile_q6_k;
 kern_affine_fn emulated_affine_4, emulated_affine_e2m1, emulated_affine_5, emulated_affine_8;
 kern_dense_fn emulated_dense_f32, emulated_dense_f16, emulated_dense_bf16;
 
@@ -94,6 +96,10 @@ static void emulated_kernels(kern_linear *k)
     k->tile[TILE_Q5_0] = emulated_tile_q5_0;
     k->tile[TILE_Q5_1] = emulated_tile_q5_1;
     k->tile[TILE_Q8_0] = emulated_tile_q8_0;
+    k->tile[TILE_IQ4_NL] = emulated_tile_iq4_nl;
+    k->tile[TILE_Q2_K] = emulated_tile_q2_k;
+    k->tile[TILE_Q3_K] = emulated_tile_q3_k;
+    k->tile[TILE_IQ4_XS] = emulated_tile_iq4_xs;
     k->tile[TILE_Q4_K] = emulated_tile_q4_k;
     k->tile[TILE_Q5_K] = emulated_tile_q5_k;
     k->tile[TILE_Q6_K] = emulated_tile_q6_k;

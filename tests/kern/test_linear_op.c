@@ -183,14 +183,14 @@ static void test_mixed(void **state)
     check_op(CAIRN_COMPUTE_FAST, 512, qkv, 3, false);
     const shape dense[] = {{DT_BF16, 35, WEIGHT_PLAIN, false},
                            {DT_F32, 1, WEIGHT_PLAIN, true},
-                           {DT_IQ4_NL, 9, WEIGHT_HEAD, false}};
-    check_op(CAIRN_COMPUTE_FAST, 96, dense, 3, false);
+                           {DT_NVFP4, 9, WEIGHT_HEAD, false}};
+    check_op(CAIRN_COMPUTE_FAST, 192, dense, 3, false);
 }
 
 static void test_each(void **state)
 {
-    static const dtype types[] = {DT_Q4_0, DT_Q4_1, DT_Q5_0, DT_Q5_1, DT_Q8_0,
-                                  DT_Q4_K, DT_Q5_K, DT_Q6_K, DT_Q2_K, DT_F16};
+    static const dtype types[] = {DT_Q4_0, DT_Q4_1,   DT_Q5_0, DT_Q5_1, DT_Q8_0, DT_IQ4_NL, DT_Q2_K,
+                                  DT_Q3_K, DT_IQ4_XS, DT_Q4_K, DT_Q5_K, DT_Q6_K, DT_TQ2_0,  DT_F16};
     (void)state;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         const shape s = {types[i], 66, i % 2 ? WEIGHT_HEAD : WEIGHT_PLAIN, i % 3 == 0};

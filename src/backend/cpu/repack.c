@@ -21,25 +21,31 @@ typedef struct tile_format {
     dtype type;
     uint8_t head_lines;  /* lines of the block before its groups: d, then m, of all 32 rows */
     uint8_t group_lines; /* lines of a group */
-    uint8_t n_half;      /* f16 values of a row: d, or d and m */
+    uint8_t n_half;      /* 16-bit values of a row: d, or d and m, or d and IQ4_XS's high bits */
     uint8_t half_from;   /* where they are in the stored block */
     uint8_t fifth_from;  /* Q5_0, Q5_1: the fifth bits, for line 0; else 0 */
+    uint8_t third_line;  /* Q3_K: the 8 lines of third bits from here on; else 0 */
     word_span span[MAX_SPAN];
 } tile_format;
 
 static const tile_format formats[TILE_COUNT] = {
-    [TILE_Q4_0] = {DT_Q4_0, 1, 4, 1, 0, 0, {{2, 4, 0, 1}}},
-    [TILE_Q4_1] = {DT_Q4_1, 2, 4, 2, 0, 0, {{4, 4, 0, 1}}},
-    [TILE_Q5_0] = {DT_Q5_0, 1, 5, 1, 0, 2, {{6, 4, 1, 1}}},
-    [TILE_Q5_1] = {DT_Q5_1, 2, 5, 2, 0, 4, {{8, 4, 1, 1}}},
-    [TILE_Q8_0] = {DT_Q8_0, 1, 8, 1, 0, 0, {{2, 8, 0, 1}}},
-    [TILE_Q4_K] = {DT_Q4_K, 0, 36, 2, 0, 0, {{4, 3, 1, 1}, {16, 32, 4, 1}}},
-    [TILE_Q5_K] = {DT_Q5_K, 0, 44, 2, 0, 0, {{4, 3, 1, 1}, {16, 8, 4, 1}, {48, 32, 12, 1}}},
+    [TILE_Q4_0] = {DT_Q4_0, 1, 4, 1, 0, 0, 0, {{2, 4, 0, 1}}},
+    [TILE_Q4_1] = {DT_Q4_1, 2, 4, 2, 0, 0, 0, {{4, 4, 0, 1}}},
+    [TILE_Q5_0] = {DT_Q5_0, 1, 5, 1, 0, 2, 0, {{6, 4, 1, 1}}},
+    [TILE_Q5_1] = {DT_Q5_1, 2, 5, 2, 0, 4, 0, {{8, 4, 1, 1}}},
+    [TILE_Q8_0] = {DT_Q8_0, 1, 8, 1, 0, 0, 0, {{2, 8, 0, 1}}},
+    [TILE_IQ4_NL] = {DT_IQ4_NL, 1, 4, 1, 0, 0, 0, {{2, 4, 0, 1}}},
+    [TILE_Q2_K] = {DT_Q2_K, 0, 21, 2, 80, 0, 0, {{0, 4, 1, 1}, {16, 16, 5, 1}}},
+    [TILE_Q3_K] = {DT_Q3_K, 1, 27, 1, 108, 0, 3, {{96, 3, 0, 1}, {0, 8, 3, 1}, {32, 16, 11, 1}}},
+    [TILE_IQ4_XS] = {DT_IQ4_XS, 0, 34, 2, 0, 0, 0, {{4, 1, 1, 1}, {8, 32, 2, 1}}},
+    [TILE_Q4_K] = {DT_Q4_K, 0, 36, 2, 0, 0, 0, {{4, 3, 1, 1}, {16, 32, 4, 1}}},
+    [TILE_Q5_K] = {DT_Q5_K, 0, 44, 2, 0, 0, 0, {{4, 3, 1, 1}, {16, 8, 4, 1}, {48, 32, 12, 1}}},
     [TILE_Q6_K] = {DT_Q6_K,
                    1,
                    52,
                    1,
                    208,
+                   0,
                    0,
                    {{192, 4, 0, 1},
                     {0, 8, 4, 3},
@@ -99,6 +105,27 @@ static void pack_head(const tile_format *f, const uint8_t *src, int32_t r, uint8
     }
 }
 
+/* Bits 1 and 2 of each nibble change places. */
+static uint32_t third_bits(uint32_t x)
+{
+    const uint32_t t = (x ^ x >> 1) & 0x22222222;
+    return x ^ t ^ t << 1;
+}
+
+/* In the lines of n rows from row i of a group on. */
+static void order_third_bits(uint8_t *line, size_t i, size_t n)
+{
+    for (size_t s = 0; s < 8; s++) {
+        for (size_t k = 0; k < n; k++) {
+            uint8_t *at = line + TILE_LINE * s + 4 * (i + k);
+            uint32_t bits;
+            memcpy(&bits, at, sizeof bits);
+            bits = third_bits(bits);
+            memcpy(at, &bits, sizeof bits);
+        }
+    }
+}
+
 typedef uint32_t words4 __attribute__((vector_size(16)));
 #define PICK __builtin_shufflevector
 
@@ -132,6 +159,7 @@ static void pack_block(const tile_format *f, const uint8_t *src, size_t row_byte
                 memcpy(to + w * apart + 4 * k, from + k * row_bytes + 4 * w, 4);
         }
     }
+    if (f->third_line) order_third_bits(group + TILE_LINE * f->third_line, i, (size_t)n);
 }
 
 void tiles_pack(tile_type t, const uint8_t *rows, size_t row_bytes, int32_t n_row, int32_t n_block,

@@ -10,6 +10,10 @@
      Q5_0  d[32]            | per group: 1 line of fifth bits, 4 of nibbles
      Q5_1  d[32] | m[32]    | per group: 1 line of fifth bits, 4 of nibbles
      Q8_0  d[32]            | per group: 8 lines
+     IQ4_NL d[32]           | per group: 4 lines of nibbles
+     Q2_K                     per group: d[16] dmin[16] | 4 lines of scales | 16 of codes
+     Q3_K  d[32]            | per group: 3 lines of scales | 8 of third bits | 16 of codes
+     IQ4_XS                   per group: d[16] high bits of scales[16] | 1 line of low | 32 of nibbles
      Q4_K                     per group: d[16] dmin[16] | 3 lines of scales | 32 of nibbles
      Q5_K                     per group: d[16] dmin[16] | 3 lines of scales | 8 of fifth bits | 32 of nibbles
      Q6_K  d[32]            | per group: 4 lines of scales | 16 times (2 lines of nibbles, 1 of high bits)
@@ -17,6 +21,13 @@
      nibbles, 32-blocks   line s: low w[4s+n], high w[16+4s+n]
      fifth bits, likewise bit s: of w[4s+n], bit 4+s: of w[16+4s+n]
      Q8_0                 line s: w[4s+n]
+     codes, Q2_K Q3_K     line 8h+s: bits 2k and 2k+1 of w[128h+32k+4s+n], k = 0 … 3
+     scales, Q2_K         line i: of sub-block 4i+n, low the scale, high the minimum
+     scales, Q3_K         the file's 12 bytes, as they are
+     third bits, Q3_K     line s: w[128h+32k+4s+n] at bit 4h + 0, 2, 1, 3 for k = 0 … 3: a shift brings two
+                          of them to where the codes of two k lie
+     scales, IQ4_XS       the file's 2 and 4 bytes, as they are
+     nibbles, IQ4_XS      line 4j+s: low w[32j+4s+n], high w[32j+16+4s+n]
      nibbles, Q4_K Q5_K   line 8p+s: low w[64p+4s+n], high w[64p+32+4s+n]
      fifth bits, Q5_K     line s: bit 2p of w[64p+4s+n], bit 2p+1 of w[64p+32+4s+n]
      scales, Q4_K Q5_K    the file's 12 bytes, as they are
@@ -46,6 +57,10 @@
     X(Q5_0, 32, 22)                                                                                \
     X(Q5_1, 32, 24)                                                                                \
     X(Q8_0, 32, 34)                                                                                \
+    X(IQ4_NL, 32, 18)                                                                              \
+    X(Q2_K, 256, 84)                                                                               \
+    X(Q3_K, 256, 110)                                                                              \
+    X(IQ4_XS, 256, 136)                                                                            \
     X(Q4_K, 256, 144)                                                                              \
     X(Q5_K, 256, 176)                                                                              \
     X(Q6_K, 256, 210)
@@ -56,6 +71,9 @@ typedef enum tile_type {
 #undef TILE_ENUM
         TILE_COUNT
 } tile_type;
+
+/* The weights that the nibbles of IQ4_NL and IQ4_XS stand for. */
+#define TILE_IQ4_LEVELS -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113
 
 typedef enum affine_code { AFFINE_4, AFFINE_E2M1, AFFINE_5, AFFINE_8, AFFINE_COUNT } affine_code;
 typedef enum affine_head { HEAD_F16, HEAD_BF16, HEAD_F32 } affine_head;
@@ -140,7 +158,10 @@ void kern_linear_avx512vnni(kern_linear *k);
 
 static inline int32_t tile_elems(tile_type t)
 {
-    return t < TILE_Q4_K ? 32 : 256;
+#define TILE_ELEMS(name, elems, bytes) elems,
+    static const int16_t n[TILE_COUNT] = {TILE_LIST(TILE_ELEMS)};
+#undef TILE_ELEMS
+    return n[t];
 }
 /* Bytes of one block of one tile. */
 static inline size_t tile_block_bytes(tile_type t)

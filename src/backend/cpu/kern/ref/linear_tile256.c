@@ -1,11 +1,13 @@
 /* Tiles of the formats with 256 weights a block: the definition of their product.  All sums inside a
    block are exact int32 whatever their order; one short float chain a block is ordered:
-     Q4_K, Q5_K   I = Σ_j sc_j Σ w·q,  Mn = Σ_j m_j Σ q        over 8 sub-blocks of 32
-                  t = RN(d·RN(I));  t = fma(−dmin, RN(Mn), t);  y = fma(t, dx, y)
-     Q6_K         I = Σ_j sc_j Σ (w − 32)·q                     over 16 sub-blocks of 16
-                  t = RN(d·RN(I));  y = fma(t, dx, y)
-   blocks ascending from y = +0; with two terms, the first and then the second within each block.
-   Bounds: |I| ≤ 63·31·127·256 = 63.5 M (Q5_K), 128·32·127·256 = 133.2 M (Q6_K); |Mn| ≤ 2.1 M. */
+     I = Σ_j sc_j Σ w·q,  t = RN(d·RN(I))           over 16 sub-blocks of 16: Q2_K, Q3_K, Q6_K;
+                                                    over 8 of 32: Q4_K, Q5_K, IQ4_XS
+     Mn = Σ_j m_j Σ q,  t = fma(−dmin, RN(Mn), t)   Q2_K, Q4_K, Q5_K
+     y = fma(t, dx, y)
+   w as stored where there are minima, else centred: Q3_K w − 4, Q6_K w − 32; IQ4_XS looks it up.
+   Blocks ascend from y = +0; with two terms, the first and then the second within each block.
+   Bounds of |I|: Q2_K 15·3·127·256 = 1.5 M, Q3_K 32·4·127·256 = 4.2 M, Q4_K 30.8 M, Q5_K 63·31·127·256 =
+   63.5 M, IQ4_XS 32·127·127·256 = 132.2 M, Q6_K 128·32·127·256 = 133.2 M; |Mn| ≤ 2.1 M. */
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +17,7 @@
 /* One block, unpacked. */
 typedef struct block256 {
     int8_t w[TILE_ROWS][256];
-    int8_t sc[TILE_ROWS][16], m[TILE_ROWS][8];
+    int8_t sc[TILE_ROWS][16], m[TILE_ROWS][16]; /* one a sub-block */
     float d[TILE_ROWS], dmin[TILE_ROWS];
 } block256;
 
@@ -68,6 +70,15 @@ static void unpack_k45(bool five, const uint8_t *p, block256 *out)
     }
 }
 
+static void unpack_q4(const uint8_t *p, block256 *out)
+{
+    unpack_k45(false, p, out);
+}
+static void unpack_q5(const uint8_t *p, block256 *out)
+{
+    unpack_k45(true, p, out);
+}
+
 static void unpack_q6(const uint8_t *p, block256 *out)
 {
     const uint8_t *d = p;
@@ -93,6 +104,77 @@ static void unpack_q6(const uint8_t *p, block256 *out)
     }
 }
 
+/* The two-bit codes of row i, from their 16 lines. */
+static void unpack_pairs(const uint8_t *p, int32_t i, int8_t w[256])
+{
+    for (int32_t k = 0; k < 256; k++)
+        w[k] = (int8_t)(byte_at(p, k / 128 * 8 + k % 32 / 4, i, k % 4) >> (k % 128 / 32 * 2) & 3);
+}
+
+static void unpack_q2(const uint8_t *p, block256 *out)
+{
+    for (int32_t r = 0; r < TILE_ROWS; r++) {
+        const uint8_t *group = p + 21 * TILE_LINE * (r / 16), *scales = group + TILE_LINE;
+        const int32_t i = r % 16;
+        out->d[r] = half_at(group, i);
+        out->dmin[r] = half_at(group, 16 + i);
+        for (int32_t j = 0; j < 16; j++) {
+            const uint8_t v = byte_at(scales, j / 4, i, j % 4);
+            out->sc[r][j] = v & 15;
+            out->m[r][j] = v >> 4;
+        }
+        unpack_pairs(group + 5 * TILE_LINE, i, out->w[r]);
+    }
+}
+
+/* Sixteen scales of the 12 packed bytes: low nibbles of the first eight, then their high ones; two bits
+   each on top, in the last four. */
+static void unpack_scales_q3(const uint8_t *line, int32_t row, int8_t *sc)
+{
+    for (int32_t j = 0; j < 16; j++) {
+        const int32_t low = byte_at(line, j % 8 / 4, row, j % 4) >> (j / 8 * 4) & 15;
+        const int32_t high = byte_at(line, 2, row, j % 4) >> (j / 4 * 2) & 3;
+        sc[j] = (int8_t)((low | high << 4) - 32);
+    }
+}
+
+static void unpack_q3(const uint8_t *p, block256 *out)
+{
+    static const uint8_t bit[4] = {0, 2, 1, 3};
+    for (int32_t r = 0; r < TILE_ROWS; r++) {
+        const uint8_t *group = p + TILE_LINE * (1 + 27 * (r / 16)), *third = group + 3 * TILE_LINE;
+        const int32_t i = r % 16;
+        out->d[r] = half_at(p, r);
+        unpack_scales_q3(group, i, out->sc[r]);
+        unpack_pairs(group + 11 * TILE_LINE, i, out->w[r]);
+        for (int32_t k = 0; k < 256; k++) {
+            const int32_t at = k / 128 * 4 + bit[k % 128 / 32];
+            const int32_t high = byte_at(third, k % 32 / 4, i, k % 4) >> at & 1;
+            out->w[r][k] = (int8_t)(out->w[r][k] + 4 * high - 4);
+        }
+    }
+}
+
+static void unpack_iq4_xs(const uint8_t *p, block256 *out)
+{
+    static const int8_t level[16] = {TILE_IQ4_LEVELS};
+    for (int32_t r = 0; r < TILE_ROWS; r++) {
+        const uint8_t *group = p + 34 * TILE_LINE * (r / 16), *low = group + TILE_LINE;
+        const int32_t i = r % 16;
+        uint16_t high;
+        out->d[r] = half_at(group, i);
+        memcpy(&high, group + 32 + 2 * i, sizeof high);
+        for (int32_t j = 0; j < 8; j++)
+            out->sc[r][j] = (int8_t)(((byte_at(low, 0, i, j / 2) >> (j % 2 * 4) & 15) |
+                                      (high >> 2 * j & 3) << 4) -
+                                     32);
+        for (int32_t k = 0; k < 256; k++) {
+            const uint8_t v = byte_at(low, 1 + k / 32 * 4 + k % 16 / 4, i, k % 4);
+            out->w[r][k] = level[v >> (k % 32 / 16 * 4) & 15];
+        }
+    }
+}
+
 static int32_t scaled_dot(const int8_t *w, const int8_t *q, const int8_t *sc, int32_t sub)
 {
     int32_t total = 0;
@@ -104,45 +186,50 @@ static int32_t scaled_dot(const int8_t *w, const int8_t *q, const int8_t *sc, in
     return total;
 }
 
-static int32_t min_dot(const int8_t *m, const int16_t *s32)
+static int32_t min_dot(const int8_t *m, const int16_t *s16, int32_t sub)
 {
-    static const uint8_t order[8] = {0, 2, 1, 3, 4, 6, 5, 7};
     int32_t total = 0;
-    for (int32_t i = 0; i < 8; i++) total += m[order[i]] * s32[i];
+    for (int32_t i = 0; i < 16; i++) total += m[16 * i / sub] * s16[i];
     return total;
 }
 
-static void tile256(tile_type t, const uint8_t *tile, int32_t n_block, const void *act,
+/* How a format differs. */
+typedef struct format256 {
+    tile_type type;
+    int32_t sub; /* weights under one scale */
+    bool min;
+    void (*unpack)(const uint8_t *p, block256 *out);
+} format256;
+
+static void tile256(format256 f, const uint8_t *tile, int32_t n_block, const void *act,
                     size_t stride, int32_t n_vec, int32_t terms, float *y)
 {
     block256 u;
     memset(y, 0, (size_t)(n_vec / terms) * TILE_ROWS * sizeof *y);
     for (int32_t b = 0; b < n_block; b++) {
         const a8_256 *a = (const void *)((const uint8_t *)act + (size_t)b * stride);
-        const uint8_t *p = tile + (size_t)b * tile_block_bytes(t);
-        if (t == TILE_Q6_K)
-            unpack_q6(p, &u);
-        else
-            unpack_k45(t == TILE_Q5_K, p, &u);
+        f.unpack(tile + (size_t)b * tile_block_bytes(f.type), &u);
         for (int32_t v = 0; v < n_vec; v++) {
             float *out = y + (size_t)(v / terms) * TILE_ROWS;
             for (int32_t r = 0; r < TILE_ROWS; r++) {
-                int32_t i = scaled_dot(u.w[r], a[v].q, u.sc[r], t == TILE_Q6_K ? 16 : 32);
-                float f = u.d[r] * (float)i;
-                if (t != TILE_Q6_K) f = fmaf(-u.dmin[r], (float)min_dot(u.m[r], a[v].s32), f);
-                out[r] = fmaf(f, a[v].d, out[r]);
+                float t = u.d[r] * (float)scaled_dot(u.w[r], a[v].q, u.sc[r], f.sub);
+                if (f.min) t = fmaf(-u.dmin[r], (float)min_dot(u.m[r], a[v].s16, f.sub), t);
+                out[r] = fmaf(t, a[v].d, out[r]);
             }
         }
     }
 }
 
-#define DEFINE_TILE256(name, type)                                                                 \
+#define DEFINE_TILE256(name, ...)                                                                  \
     void name(const uint8_t *tile, int32_t n_block, const void *act, size_t stride, int32_t n_vec, \
               int32_t terms, float *y, void *panel)                                                \
     {                                                                                              \
         (void)panel;                                                                               \
-        tile256(type, tile, n_block, act, stride, n_vec, terms, y);                                \
+        tile256((format256){__VA_ARGS__}, tile, n_block, act, stride, n_vec, terms, y);            \
     }
-DEFINE_TILE256(ref_tile_q4_k, TILE_Q4_K)
-DEFINE_TILE256(ref_tile_q5_k, TILE_Q5_K)
-DEFINE_TILE256(ref_tile_q6_k, TILE_Q6_K)
+DEFINE_TILE256(ref_tile_q2_k, TILE_Q2_K, 16, true, unpack_q2)
+DEFINE_TILE256(ref_tile_q3_k, TILE_Q3_K, 16, false, unpack_q3)
+DEFINE_TILE256(ref_tile_iq4_xs, TILE_IQ4_XS, 32, false, unpack_iq4_xs)
+DEFINE_TILE256(ref_tile_q4_k, TILE_Q4_K, 32, true, unpack_q4)
+DEFINE_TILE256(ref_tile_q5_k, TILE_Q5_K, 32, true, unpack_q5)
+DEFINE_TILE256(ref_tile_q6_k, TILE_Q6_K, 16, false, unpack_q6)

@@ -1,7 +1,8 @@
 /* Tiles of the formats with 32 weights a block: the definition of their product.
      D = Σ w·q, exact;  y = fma(RN(dw·dx), D, y);  with a minimum: y = fma(RN(mw·dx), Σ q, y)
    blocks ascending from y = +0; with two terms, the first and then the second within each block.
-   Q4_0 and Q5_0 hold w centred (w − 8, w − 16), Q8_0 signed, Q4_1 and Q5_1 from 0 up. */
+   Q4_0 and Q5_0 hold w centred (w − 8, w − 16), Q8_0 signed, Q4_1 and Q5_1 from 0 up; IQ4_NL looks it
+   up.  |D| ≤ 128·127·32 = 520,192. */
 #include <math.h>
 #include <string.h>
 
@@ -42,6 +43,15 @@ static void unpack_nibbles(const uint8_t *line, const uint8_t *high, int32_t cen
     }
 }
 
+/* Nibbles to the weights that they stand for. */
+static void look_up(int8_t w[16][32])
+{
+    static const int8_t level[16] = {TILE_IQ4_LEVELS};
+    for (int32_t r = 0; r < 16; r++) {
+        for (int32_t i = 0; i < 32; i++) w[r][i] = level[w[r][i]];
+    }
+}
+
 static void unpack_bytes(const uint8_t *line, int8_t w[16][32])
 {
     for (int32_t r = 0; r < 16; r++) {
@@ -53,7 +63,7 @@ static void unpack_bytes(const uint8_t *line, int8_t w[16][32])
 static void unpack32(tile_type t, const uint8_t *p, block32 *out)
 {
     bool five = t == TILE_Q5_0 || t == TILE_Q5_1, min = t == TILE_Q4_1 || t == TILE_Q5_1;
-    int32_t centre = min ? 0 : five ? 16 : 8;
+    int32_t centre = min || t == TILE_IQ4_NL ? 0 : five ? 16 : 8;
     halves_to_f32(p, out->d);
     p += TILE_LINE;
     if (min) {
@@ -68,6 +78,7 @@ static void unpack32(tile_type t, const uint8_t *p, block32 *out)
             const uint8_t *high = five ? p : NULL;
             if (five) p += TILE_LINE;
             unpack_nibbles(p, high, centre, out->w + 16 * g);
+            if (t == TILE_IQ4_NL) look_up(out->w + 16 * g);
             p += 4 * TILE_LINE;
         }
     }
@@ -112,3 +123,4 @@ DEFINE_TILE32(ref_tile_q4_1, TILE_Q4_1)
 DEFINE_TILE32(ref_tile_q5_0, TILE_Q5_0)
 DEFINE_TILE32(ref_tile_q5_1, TILE_Q5_1)
 DEFINE_TILE32(ref_tile_q8_0, TILE_Q8_0)
+DEFINE_TILE32(ref_tile_iq4_nl, TILE_IQ4_NL)

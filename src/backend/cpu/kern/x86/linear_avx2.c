@@ -78,6 +78,10 @@ void kern_linear_avx2(kern_linear *k)
     k->tile[TILE_Q5_0] = avx2_tile_q5_0;
     k->tile[TILE_Q5_1] = avx2_tile_q5_1;
     k->tile[TILE_Q8_0] = avx2_tile_q8_0;
+    k->tile[TILE_IQ4_NL] = avx2_tile_iq4_nl;
+    k->tile[TILE_Q2_K] = avx2_tile_q2_k;
+    k->tile[TILE_Q3_K] = avx2_tile_q3_k;
+    k->tile[TILE_IQ4_XS] = avx2_tile_iq4_xs;
     k->tile[TILE_Q4_K] = avx2_tile_q4_k;
     k->tile[TILE_Q5_K] = avx2_tile_q5_k;
     k->tile[TILE_Q6_K] = avx2_tile_q6_k;

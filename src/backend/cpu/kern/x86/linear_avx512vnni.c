@@ -30,6 +30,10 @@ void kern_linear_avx512vnni(kern_linear *k)
     k->tile[TILE_Q5_0] = vnni_tile_q5_0;
     k->tile[TILE_Q5_1] = vnni_tile_q5_1;
     k->tile[TILE_Q8_0] = vnni_tile_q8_0;
+    k->tile[TILE_IQ4_NL] = vnni_tile_iq4_nl;
+    k->tile[TILE_Q2_K] = vnni_tile_q2_k;
+    k->tile[TILE_Q3_K] = vnni_tile_q3_k;
+    k->tile[TILE_IQ4_XS] = vnni_tile_iq4_xs;
     k->tile[TILE_Q4_K] = vnni_tile_q4_k;
     k->tile[TILE_Q5_K] = vnni_tile_q5_k;
     k->tile[TILE_Q6_K] = vnni_tile_q6_k;

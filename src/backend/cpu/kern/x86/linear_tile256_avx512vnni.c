@@ -1,70 +1,6 @@
-/* Tiles of Q4_K, Q5_K and Q6_K, AVX-512 VNNI.  A register holds one line: a word of each of 16 rows.
-
-   The scale's multiplication costs one instruction where a dot fits 16 bits.  Centred weights (less 8,
-   16, 32) make it fit over 32, 16 and 8 weights: 8·127·32 = 16·127·16 = 32·127·8 = 32,512.  So dots
-   start at −centre·Σ q, and vpdpwssd multiplies their low halves by the scale, zero-extended to 32
-   bits (the high half, a sign, meets the zero), and adds.  Q6_K wants just that.  For Q4_K and Q5_K
-   the centring is undone by centre·Σ sc·Σ q: four vpdpwssd of pairs of scales and sums, |·| ≤ 2.1 M,
-   and a shift.
-
-   Few vectors: weights are unpacked in registers.  Many: a block is unpacked once into a panel in L1
-   and met by all vectors, six at a time: 12 dots and 12 sums of 32 registers. */
-#include <immintrin.h>
-#include <string.h>
-
+/* Tiles of Q4_K, Q5_K and Q6_K, AVX-512 VNNI. */
 #include "backend/cpu/kern/x86/linear_x86.h"
-
-#define INLINE static inline __attribute__((always_inline))
-
-enum { DIRECT_VEC = 4, PANEL_VEC = 6, N_LINE = 64 };
-#define DIRECT_CASES(X) X(1) X(2) X(3) X(4)
-
-#include "backend/cpu/kern/x86/linear_tile256_body.h"
-
-/* One block, unpacked, by groups of 16 rows. */
-struct panel256 {
-    uint8_t w[2][N_LINE][64];
-    uint8_t sc[2][16][64];  /* scales as 32-bit numbers with a high half of 0 */
-    uint8_t pair[2][8][64]; /* Q4_K, Q5_K: 4 of minima, 4 of scales, to meet sums of q */
-    float d[TILE_ROWS], dmin[TILE_ROWS];
-};
-_Static_assert(sizeof(panel256) <= TILE_PANEL, "panel");
-
-INLINE __m512i load(const void *p)
-{
-    return _mm512_loadu_si512(p);
-}
-INLINE __m512i word(const void *p)
-{
-    int32_t v;
-    memcpy(&v, p, sizeof v);
-    return _mm512_set1_epi32(v);
-}
-INLINE __m512 halves(const uint8_t *p)
-{
-    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
-}
-INLINE __m512i and8(__m512i v, int mask)
-{
-    return _mm512_and_si512(v, _mm512_set1_epi8((char)mask));
-}
-/* a | (b & mask) */
-INLINE __m512i or_and8(__m512i a, __m512i b, int mask)
-{
-    return _mm512_ternarylogic_epi32(a, b, _mm512_set1_epi8((char)mask), 0xf8);
-}
-/* Byte n of each word, alone and unsigned. */
-INLINE __m512i byte_of(__m512i v, const unsigned n)
-{
-    const __m512i x = n ? _mm512_srli_epi32(v, 8 * n) : v;
-    return n == 3 ? x : _mm512_and_si512(x, _mm512_set1_epi32(0xff));
-}
-/* Likewise signed in the low half, the high half 0. */
-INLINE __m512i signed_byte_of(__m512i v, const unsigned n)
-{
-    const __m512i top = n == 3 ? v : _mm512_slli_epi32(v, 24 - 8 * n);
-    return _mm512_srli_epi32(_mm512_srai_epi32(top, 8), 16);
-}
+#include "backend/cpu/kern/x86/tile256_avx512vnni.h"
 
 /* Q4_K, Q5_K: 8 scales; 4 pairs of minima, 4 of scales in the order 0 2, 1 3, 4 6, 5 7. */
 INLINE void scales_k45(const uint8_t *p, __m512i *sc, __m512i *pair)
@@ -119,36 +55,6 @@ INLINE void unpack_k6(const uint8_t *p, __m512i *w)
     w[3] = or_and8(and8(_mm512_srli_epi16(b, 4), 15), _mm512_srli_epi16(c, 2), 0x30);
 }
 
-/* start + Σ pair · sums, 4 pairs. */
-INLINE __m512i pair_dot(const __m512i *pair, const int16_t *sums)
-{
-    __m512i s = _mm512_setzero_si512();
-    for (int i = 0; i < 4; i++) s = _mm512_dpwssd_epi32(s, pair[i], word(sums + 2 * i));
-    return s;
-}
-
-/* i: Σ scale · centred dots. */
-INLINE void accumulate_k45(const int bits, __m512i i, const __m512i *pair, __m512 d, __m512 dmin,
-                           const a8_256 *a, float *y)
-{
-    const __m512i mn = pair_dot(pair, a->s32), c = pair_dot(pair + 4, a->s32);
-    const __m512i whole = _mm512_add_epi32(i, _mm512_slli_epi32(c, bits == 4 ? 3 : 4));
-    __m512 t = _mm512_mul_ps(d, _mm512_cvtepi32_ps(whole));
-    t = _mm512_fnmadd_ps(dmin, _mm512_cvtepi32_ps(mn), t);
-    _mm512_store_ps(y, _mm512_fmadd_ps(t, _mm512_set1_ps(a->d), _mm512_load_ps(y)));
-}
-INLINE void accumulate_k6(__m512i i, __m512 d, const a8_256 *a, float *y)
-{
-    const __m512 t = _mm512_mul_ps(d, _mm512_cvtepi32_ps(i));
-    _mm512_store_ps(y, _mm512_fmadd_ps(t, _mm512_set1_ps(a->d), _mm512_load_ps(y)));
-}
-
-/* Where the dot over `lines` lines from line s on starts: −centre·Σ q. */
-INLINE __m512i start(const int bits, const a8_256 *a, int s)
-{
-    return word(bits == 4 ? &a->n32[s / 8] : bits == 5 ? &a->n16[s / 4] : &a->n8[s / 2]);
-}
-
 /* 16 rows of a Q4_K or Q5_K block times n vectors. */
 INLINE void direct_k45(const int bits, const uint8_t *p, const a8_256 *a, const int n,
                        int32_t shift, float *y)
@@ -193,8 +99,8 @@ INLINE void direct_k45(const int bits, const uint8_t *p, const a8_256 *a, const 
         }
     }
     for (int t = 0; t < n; t++)
-        accumulate_k45(bits, sum[t], pair, halves(p), halves(p + 32), &a[t],
-                       y + (t >> shift) * TILE_ROWS);
+        accumulate(bits, sum[t], pair, halves(p), halves(p + 32), &a[t],
+                   y + (t >> shift) * TILE_ROWS);
 }
 
 /* 16 rows of a Q6_K block times n vectors; d16: their d. */
@@ -226,24 +132,16 @@ INLINE void direct_k6(const uint8_t *d16, const uint8_t *p, const a8_256 *a, con
         }
     }
     for (int t = 0; t < n; t++)
-        accumulate_k6(sum[t], halves(d16), &a[t], y + (t >> shift) * TILE_ROWS);
+        accumulate(6, sum[t], NULL, halves(d16), halves(d16), &a[t], y + (t >> shift) * TILE_ROWS);
 }
 
-INLINE void direct(const int bits, const uint8_t *tile, int32_t n_block, const uint8_t *act,
-                   size_t stride, const int n, int32_t shift, float *y)
+INLINE void direct_group(const int bits, const uint8_t *d16, const uint8_t *p, const a8_256 *a,
+                         const int n, int32_t shift, float *y)
 {
-    for (int32_t b = 0; b < n_block; b++) {
-        const a8_256 *a = (const a8_256 *)(const void *)(act + (size_t)b * stride);
-        const uint8_t *p = tile + TILE_LINE * head_lines(bits);
-        if (bits == 6) prefetch(tile);
-        for (int g = 0; g < 2; g++, p += TILE_LINE * group_lines(bits)) {
-            if (bits == 6)
-                direct_k6(tile + 32 * g, p, a, n, shift, y + 16 * g);
-            else
-                direct_k45(bits, p, a, n, shift, y + 16 * g);
-        }
-        tile = p;
-    }
+    if (bits == 6)
+        direct_k6(d16, p, a, n, shift, y);
+    else
+        direct_k45(bits, p, a, n, shift, y);
 }
 
 INLINE void unpack_group(const int bits, const uint8_t *d16, const uint8_t *p, const int g,
@@ -280,68 +178,6 @@ INLINE void unpack_group(const int bits, const uint8_t *d16, const uint8_t *p, c
             _mm512_store_si512(u->w[g][16 * pr + 8 + s], hi);
         }
     }
-}
-
-INLINE void unpack_panel(const int bits, const uint8_t *tile, panel256 *u)
-{
-    const uint8_t *p = tile + TILE_LINE * head_lines(bits);
-    for (int g = 0; g < 2; g++, p += TILE_LINE * group_lines(bits))
-        unpack_group(bits, bits == 6 ? tile + 32 * g : p, p, g, u);
-}
-
-/* Both groups of the panel times vectors v … v+n-1. */
-INLINE void panel_vecs(const int bits, const panel256 *u, const a8_256 *a, const int n, int32_t v,
-                       int32_t shift, float *y)
-{
-    const int lines = bits == 4 ? 8 : bits == 5 ? 4 : 2; /* whose dot fits 16 bits */
-    const int scale_lines = bits == 6 ? 4 : 8;
-    __m512i i0[PANEL_VEC], i1[PANEL_VEC];
-    for (int t = 0; t < n; t++) i0[t] = i1[t] = _mm512_setzero_si512();
-    for (int s = 0; s < N_LINE; s += lines) {
-        const __m512i c0 = load(u->sc[0][s / scale_lines]), c1 = load(u->sc[1][s / scale_lines]);
-        __m512i s0[PANEL_VEC], s1[PANEL_VEC];
-        for (int t = 0; t < n; t++) s0[t] = s1[t] = start(bits, &a[t], s);
-#pragma GCC unroll 8
-        for (int k = 0; k < lines; k++) {
-            const __m512i w0 = load(u->w[0][s + k]), w1 = load(u->w[1][s + k]);
-            for (int t = 0; t < n; t++) {
-                const __m512i q = word(a[t].q + 4 * (s + k));
-                s0[t] = _mm512_dpbusd_epi32(s0[t], w0, q);
-                s1[t] = _mm512_dpbusd_epi32(s1[t], w1, q);
-            }
-        }
-        for (int t = 0; t < n; t++) {
-            i0[t] = _mm512_dpwssd_epi32(i0[t], c0, s0[t]);
-            i1[t] = _mm512_dpwssd_epi32(i1[t], c1, s1[t]);
-        }
-    }
-    for (int t = 0; t < n; t++) {
-        float *out = y + ((v + t) >> shift) * TILE_ROWS;
-        for (int g = 0; g < 2; g++) {
-            const __m512i i = g ? i1[t] : i0[t];
-            const __m512 d = _mm512_load_ps(u->d + 16 * g);
-            if (bits == 6)
-                accumulate_k6(i, d, &a[t], out + 16 * g);
-            else
-                accumulate_k45(bits, i, (const __m512i *)(const void *)u->pair[g], d,
-                               _mm512_load_ps(u->dmin + 16 * g), &a[t], out + 16 * g);
-        }
-    }
-}
-
-INLINE void panel_all(const int bits, const uint8_t *tile, size_t block, const panel256 *u,
-                      const a8_256 *a, int32_t n_vec, int32_t shift, float *y)
-{
-    int32_t v = 0;
-    for (; v + PANEL_VEC <= n_vec; v += PANEL_VEC) {
-        /* The next block comes in beside the products, a part for each step. */
-        for (size_t i = 0; i < block * PANEL_VEC / (size_t)n_vec; i += TILE_LINE)
-            _mm_prefetch((const char *)tile + block + block * (size_t)v / (size_t)n_vec + i,
-                         _MM_HINT_T1);
-        panel_vecs(bits, u, a + v, PANEL_VEC, v, shift, y);
-    }
-    for (; v + 3 <= n_vec; v += 3) panel_vecs(bits, u, a + v, 3, v, shift, y);
-    for (; v < n_vec; v++) panel_vecs(bits, u, a + v, 1, v, shift, y);
 }
 
 DEFINE_TILE(vnni_tile_q4_k, 4)

@@ -1,20 +1,41 @@
-/* Tiles of Q4_K, Q5_K and Q6_K: what the levels share.  Each includes it once, after
+/* Tiles of 256 weights a block: what the levels share.  Each file includes it once, after
    DIRECT_CASES(X) — X(n) for each number of vectors that goes without a panel — and defines
 
      direct(…)       the products of n vectors, n known where it is inlined
      unpack_panel(…) one block, unpacked into the level's panel256
      panel_all(…)    one unpacked block times all vectors
 
-   `bits` tells the format: 4, 5 or 6.  Nothing here is seen outside the file that includes it. */
+   `bits` tells the format: 2 … 6 those with a K, BITS_IQ4 IQ4_XS.  Nothing here is seen outside the file
+   that includes it. */
 typedef struct panel256 panel256;
+
+enum { BITS_IQ4 = 7, THIRD_LINE = 3 /* of a group of Q3_K, its third bits */ };
 
 INLINE int group_lines(const int bits)
 {
-    return bits == 4 ? 36 : bits == 5 ? 44 : 52;
+    static const uint8_t n[] = {[2] = 21, [3] = 27, [4] = 36, [5] = 44, [6] = 52, [BITS_IQ4] = 34};
+    return n[bits];
 }
+/* d of all rows, before the groups. */
 INLINE int head_lines(const int bits)
 {
-    return bits == 6;
+    return bits == 3 || bits == 6;
+}
+/* What meets the sums of q: minima, or what undoes the centring. */
+INLINE int has_min(const int bits)
+{
+    return bits == 2 || bits == 4 || bits == 5;
+}
+/* Lines under one scale. */
+INLINE int scale_lines(const int bits)
+{
+    return bits == 2 || bits == 3 || bits == 6 ? 4 : 8;
+}
+
+/* Q2_K, Q3_K: the line of a group from which on codes lie. */
+INLINE int code_line(const int bits)
+{
+    return bits == 2 ? 5 : 11;
 }
 
 INLINE void prefetch(const uint8_t *p)

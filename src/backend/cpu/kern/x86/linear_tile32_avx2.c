@@ -7,17 +7,11 @@
      5 bits   2·31·127 = 7,874 a line, 4 lines 31,496
      8 bits   |w| as unsigned times q with w's sign: 2·128·127 = 32,512, one line;
               codes from 0 up are made signed by w = code − 128, undone by 128·Σ q
+     IQ4_NL   likewise with levels of at most 127, looked up
    Few vectors: weights are unpacked in registers.  Many: a block is unpacked once into a panel in L1
-   and met by all vectors; 8-bit weights are widened to 16 bits there, where two vpmaddwd a line beat
-   the four instructions of the sign trick. */
-#include <immintrin.h>
-#include <string.h>
-
+   and met by all vectors; 8-bit weights and levels are widened to 16 bits there. */
 #include "backend/cpu/kern/x86/linear_x86.h"
-
-#define INLINE static inline __attribute__((always_inline))
-/* Keeps a chain of sums a chain: rearranged into a tree, it needs more registers than there are. */
-#define KEEP(v) __asm__("" : "+x"(v))
+#include "backend/cpu/kern/x86/words_avx2.h"
 
 enum { DIRECT_VEC = 4, PANEL_VEC = 4 };
 
@@ -29,16 +23,6 @@ struct panel32 {
 };
 _Static_assert(sizeof(panel32) <= TILE_PANEL, "panel");
 
-INLINE __m256i load(const void *p)
-{
-    return _mm256_loadu_si256((const __m256i *)p);
-}
-INLINE __m256i word(const void *p)
-{
-    int32_t v;
-    memcpy(&v, p, sizeof v);
-    return _mm256_set1_epi32(v);
-}
 /* Eight of d or of the minimum. */
 INLINE __m256 scales(form f, const uint8_t *p)
 {
@@ -64,6 +48,10 @@ INLINE void unpack_line(form f, __m256i v, __m256i fifth, int s, __m256i *lo, __
         const __m256i code = _mm256_broadcastsi128_si256(_mm_setr_epi8(E2M1_CODES));
         *lo = _mm256_shuffle_epi8(code, *lo);
         *hi = _mm256_shuffle_epi8(code, *hi);
+    }
+    if (f.bits == IQ4) {
+        *lo = iq4_levels(*lo);
+        *hi = iq4_levels(*hi);
     }
     if (f.bits == BITS5) {
         const __m256i bit = _mm256_set1_epi8(16);
@@ -97,13 +85,7 @@ INLINE void direct_dots(form f, const uint8_t *lines, __m256i fifth, const a8_32
         for (int s = 0; s < 8; s++) {
             const __m256i raw = load(lines + TILE_LINE * s);
             const __m256i w = f.min ? _mm256_xor_si256(raw, _mm256_set1_epi8((char)0x80)) : raw;
-            const __m256i mag = _mm256_abs_epi8(w);
-            for (int t = 0; t < n; t++) {
-                const __m256i q = _mm256_sign_epi8(word(a[t].q + 4 * s), w);
-                const __m256i p = _mm256_madd_epi16(_mm256_maddubs_epi16(mag, q), one);
-                dot[t] = _mm256_add_epi32(dot[t], p);
-                KEEP(dot[t]);
-            }
+            add_signed(w, one, a->q + 4 * s, sizeof *a, n, dot);
         }
         return;
     }
@@ -111,6 +93,11 @@ INLINE void direct_dots(form f, const uint8_t *lines, __m256i fifth, const a8_32
     for (int s = 0; s < 4; s++) {
         __m256i lo, hi;
         unpack_line(f, load(lines + TILE_LINE * s), fifth, s, &lo, &hi);
+        if (f.bits == IQ4) {
+            add_signed(lo, one, a->q + 4 * s, sizeof *a, n, dot);
+            add_signed(hi, one, a->q + 16 + 4 * s, sizeof *a, n, dot);
+            continue;
+        }
         for (int t = 0; t < n; t++) {
             const __m256i p = _mm256_add_epi16(_mm256_maddubs_epi16(lo, word(a[t].q + 4 * s)),
                                                _mm256_maddubs_epi16(hi, word(a[t].q + 16 + 4 * s)));
@@ -149,6 +136,13 @@ INLINE void direct(form f, walk w, int32_t n_block, const uint8_t *act, size_t s
     }
 }
 
+INLINE void widen(form f, __m256i v, __m256i *w)
+{
+    widen_high(v, w);
+    for (int i = 0; i < 2; i++)
+        w[i] = f.min ? _mm256_srli_epi16(w[i], 8) : _mm256_srai_epi16(w[i], 8);
+}
+
 INLINE void unpack_panel(form f, const walk *at, panel32 *u)
 {
     for (int i = 0; i < 4; i++) {
@@ -159,18 +153,15 @@ INLINE void unpack_panel(form f, const walk *at, panel32 *u)
         const uint8_t *lines = at->codes + h / 2 * group_bytes(f) + 32 * (h % 2);
         __m256i *w = (__m256i *)(void *)u->w[h], fifth = _mm256_setzero_si256();
         if (f.bits == BITS5) fifth = load(lines), lines += TILE_LINE;
-        if (f.bits != BITS8) {
-            for (int s = 0; s < 4; s++)
-                unpack_line(f, load(lines + TILE_LINE * s), fifth, s, &w[s], &w[4 + s]);
-            continue;
-        }
-        for (int s = 0; s < 8; s++) {
-            const __m256i v = load(lines + TILE_LINE * s), even = _mm256_slli_epi32(v, 8);
-            /* Bytes 0 and 1, then 2 and 3, into the high bytes of the pair, then down by 8. */
-            const __m256i b01 = _mm256_blend_epi16(even, _mm256_slli_epi32(v, 16), 0xaa);
-            const __m256i b23 = _mm256_blend_epi16(_mm256_srli_epi32(v, 8), v, 0xaa);
-            w[2 * s] = f.min ? _mm256_srli_epi16(b01, 8) : _mm256_srai_epi16(b01, 8);
-            w[2 * s + 1] = f.min ? _mm256_srli_epi16(b23, 8) : _mm256_srai_epi16(b23, 8);
+        for (int s = 0; s < 8 && f.bits == BITS8; s++)
+            widen(f, load(lines + TILE_LINE * s), w + 2 * s);
+        for (int s = 0; s < 4 && f.bits != BITS8; s++) {
+            __m256i lo, hi;
+            unpack_line(f, load(lines + TILE_LINE * s), fifth, s, &lo, &hi);
+            if (f.bits == IQ4)
+                widen(f, lo, w + 2 * s), widen(f, hi, w + 8 + 2 * s);
+            else
+                w[s] = lo, w[4 + s] = hi;
         }
     }
 }
@@ -218,20 +209,8 @@ INLINE void panel_group(form f, const panel32 *u, const int g, const a8_32 *a, c
 INLINE void panel_group_wide(form f, const panel32 *u, const int g, const int16_t (*q)[32],
                              const a8_32 *a, const int n, int32_t v, int32_t shift, float *y)
 {
-    const uint8_t *w0 = u->w[2 * g][0], *w1 = u->w[2 * g + 1][0];
     __m256i s0[PANEL_VEC], s1[PANEL_VEC];
-    for (int t = 0; t < n; t++) s0[t] = s1[t] = _mm256_setzero_si256();
-#pragma GCC unroll 4
-    for (int s = 0; s < 16; s++) {
-        const __m256i a0 = load(w0 + 32 * s), a1 = load(w1 + 32 * s);
-        for (int t = 0; t < n; t++) {
-            const __m256i x = word(q[t] + 2 * s);
-            s0[t] = _mm256_add_epi32(s0[t], _mm256_madd_epi16(a0, x));
-            KEEP(s0[t]);
-            s1[t] = _mm256_add_epi32(s1[t], _mm256_madd_epi16(a1, x));
-            KEEP(s1[t]);
-        }
-    }
+    wide_dots(u->w[2 * g][0], u->w[2 * g + 1][0], 16, q[0], 32, n, s0, s1);
     for (int t = 0; t < n; t++) {
         float *out = y + ((v + t) >> shift) * TILE_ROWS + 16 * g;
         const float *m = f.min ? u->m : u->d;
@@ -244,14 +223,9 @@ INLINE void panel_group_wide(form f, const panel32 *u, const int g, const int16_
 INLINE void panel_vecs(form f, const panel32 *u, const a8_32 *a, const int n, int32_t v,
                        int32_t shift, float *y)
 {
-    if (f.bits == BITS8) {
+    if (f.bits == BITS8 || f.bits == IQ4) {
         int16_t q[PANEL_VEC][32] __attribute__((aligned(32)));
-        for (int t = 0; t < n; t++) {
-            for (int i = 0; i < 32; i += 16) {
-                const __m128i b = _mm_loadu_si128((const __m128i *)(const void *)(a[t].q + i));
-                _mm256_store_si256((__m256i *)(void *)(q[t] + i), _mm256_cvtepi8_epi16(b));
-            }
-        }
+        for (int t = 0; t < n; t++) widen_vec(a[t].q, 32, q[t]);
         panel_group_wide(f, u, 0, (const int16_t(*)[32])q, a, n, v, shift, y);
         panel_group_wide(f, u, 1, (const int16_t(*)[32])q, a, n, v, shift, y);
         return;
@@ -285,6 +259,7 @@ DEFINE_TILE(avx2_tile_q4_1, BITS4, 0, 1)
 DEFINE_TILE(avx2_tile_q5_0, BITS5, 16, 0)
 DEFINE_TILE(avx2_tile_q5_1, BITS5, 0, 1)
 DEFINE_TILE(avx2_tile_q8_0, BITS8, 0, 0)
+DEFINE_TILE(avx2_tile_iq4_nl, IQ4, 0, 0)
 DEFINE_AFFINE(avx2_affine_4, BITS4)
 DEFINE_AFFINE(avx2_affine_e2m1, E2M1)
 DEFINE_AFFINE(avx2_affine_5, BITS5)

@@ -1,16 +1,12 @@
 /* Tiles of the formats with 32 weights a block, and affine ones, AVX-512 VNNI.  A register holds one line: a word of each
-   of 16 rows.  vpdpbusd takes stored weights from 0 up (Q8_0: with 128 added by flipping the sign bit)
+   of 16 rows.  vpdpbusd takes stored weights from 0 up (Q8_0 and IQ4_NL's levels: with 128 added by flipping the sign bit)
    times signed q straight into int32; accumulators start at −centre·Σ q, so the dot comes out exact
    and centred: |D| ≤ 255·127·32 on the way, nothing saturates.
 
    Few vectors: weights are unpacked in registers.  Many: a block is unpacked once into a panel in L1
    and met by all vectors, eight at a time: 16 chains hide the latency of 5 cycles at 2 a cycle. */
-#include <immintrin.h>
-#include <string.h>
-
 #include "backend/cpu/kern/x86/linear_x86.h"
-
-#define INLINE static inline __attribute__((always_inline))
+#include "backend/cpu/kern/x86/words_avx512.h"
 
 enum { DIRECT_VEC = 4, PANEL_VEC = 8 };
 
@@ -22,16 +18,6 @@ struct panel32 {
 };
 _Static_assert(sizeof(panel32) <= TILE_PANEL, "panel");
 
-INLINE __m512i load(const void *p)
-{
-    return _mm512_loadu_si512(p);
-}
-INLINE __m512i word(const void *p)
-{
-    int32_t v;
-    memcpy(&v, p, sizeof v);
-    return _mm512_set1_epi32(v);
-}
 /* Sixteen of d or of the minimum. */
 INLINE __m512 scales(form f, const uint8_t *p)
 {
@@ -56,6 +42,10 @@ INLINE void unpack_line(form f, __m512i v, __m512i fifth, const unsigned s, __m5
         const __m512i code = _mm512_broadcast_i32x4(_mm_setr_epi8(E2M1_CODES));
         *lo = _mm512_shuffle_epi8(code, *lo);
         *hi = _mm512_shuffle_epi8(code, *hi);
+    }
+    if (f.bits == IQ4) {
+        *lo = iq4_levels(*lo);
+        *hi = iq4_levels(*hi);
     }
     if (f.bits == BITS5) {
         const __m512i bit = _mm512_set1_epi8(16);
@@ -208,6 +198,7 @@ DEFINE_TILE(vnni_tile_q4_1, BITS4, 0, 1)
 DEFINE_TILE(vnni_tile_q5_0, BITS5, 16, 0)
 DEFINE_TILE(vnni_tile_q5_1, BITS5, 0, 1)
 DEFINE_TILE(vnni_tile_q8_0, BITS8, 128, 0)
+DEFINE_TILE(vnni_tile_iq4_nl, IQ4, 128, 0)
 DEFINE_AFFINE(vnni_affine_4, BITS4)
 DEFINE_AFFINE(vnni_affine_e2m1, E2M1)
 DEFINE_AFFINE(vnni_affine_5, BITS5)

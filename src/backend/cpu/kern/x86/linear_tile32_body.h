@@ -6,7 +6,7 @@
      panel_all(…)    one unpacked block times all vectors
 
    Nothing here is seen outside the file that includes it. */
-enum { BITS4, BITS5, BITS8, E2M1 };
+enum { BITS4, BITS5, BITS8, E2M1, IQ4 };
 
 /* Twice the values of e2m1, plus 12. */
 #define E2M1_CODES 12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0

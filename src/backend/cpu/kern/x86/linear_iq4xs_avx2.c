@@ -1,0 +1,126 @@
+/* Tiles of IQ4_XS, AVX2: levels of 8 bits that nibbles stand for, signed scales of 6 bits.
+
+   Exactness, |q| ≤ 127 and |level| ≤ 127: vpmaddubsw of |w| and q with w's sign gives pairs of at most
+   2·127·127 = 32,258, which vpmaddwd takes to 32 bits with the scale at once.  In the panel a weight and
+   its scale are one 16-bit number, |·| ≤ 127·32 = 4,064; |sum| ≤ 256·4,064·127 = 132.2 M. */
+#include "backend/cpu/kern/x86/linear_x86.h"
+#include "backend/cpu/kern/x86/tile256_avx2.h"
+
+/* One block, half by half of 8 rows: weights times scales, in lines of 2. */
+struct panel256 {
+    int16_t w[N_HALF][2 * N_LINE][16];
+    float d[TILE_ROWS];
+};
+_Static_assert(sizeof(panel256) <= TILE_PANEL, "panel");
+
+/* The 8 scales of 8 rows, twice a row.  p: the half's part of its group; high16: the high bits. */
+INLINE void scales(const uint8_t *high16, const uint8_t *p, __m256i *sc)
+{
+    const __m256i low = load(p + TILE_LINE), centre = _mm256_set1_epi8(32);
+    /* Nibble i of the high bits to byte i. */
+    __m256i x = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)high16));
+    x = _mm256_or_si256(x, _mm256_slli_epi32(x, 8));
+    x = _mm256_and_si256(x, _mm256_set1_epi32(0xff00ff));
+    x = _mm256_or_si256(x, _mm256_slli_epi32(x, 4));
+    const __m256i even = _mm256_or_si256(and8(low, 15), and8(_mm256_slli_epi16(x, 4), 0x30));
+    const __m256i odd =
+        _mm256_or_si256(and8(_mm256_srli_epi16(low, 4), 15), and8(_mm256_slli_epi16(x, 2), 0x30));
+    const __m256i e = _mm256_sub_epi8(even, centre), o = _mm256_sub_epi8(odd, centre);
+    sc[0] = spread_signed(e, 0, 0), sc[1] = spread_signed(o, 0, 0);
+    sc[2] = spread_signed(e, 1, 1), sc[3] = spread_signed(o, 1, 1);
+    sc[4] = spread_signed(e, 2, 2), sc[5] = spread_signed(o, 2, 2);
+    sc[6] = spread_signed(e, 3, 3), sc[7] = spread_signed(o, 3, 3);
+}
+
+/* Words s and 4+s of a sub-block. */
+INLINE void unpack(const uint8_t *line, __m256i *lo, __m256i *hi)
+{
+    const __m256i v = load(line);
+    *lo = iq4_levels(and8(v, 15));
+    *hi = iq4_levels(and8(_mm256_srli_epi16(v, 4), 15));
+}
+
+INLINE void accumulate_iq4(__m256i i, __m256 d, const a8_256 *a, float *y)
+{
+    const __m256 t = _mm256_mul_ps(d, _mm256_cvtepi32_ps(i));
+    _mm256_store_ps(y, _mm256_fmadd_ps(t, _mm256_broadcast_ss(&a->d), _mm256_load_ps(y)));
+}
+
+INLINE void direct_half(const int bits, const int half, const uint8_t *d16, const uint8_t *p,
+                        const a8_256 *a, const int n, int32_t shift, float *y)
+{
+    __m256i sc[8], sum[2];
+    (void)bits;
+    for (int i = 0; i < 2; i++) ahead(p + TILE_LINE * i, half);
+    scales(d16 + 32, p, sc);
+    for (int t = 0; t < n; t++) sum[t] = _mm256_setzero_si256();
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; j++) {
+#pragma GCC unroll 4
+        for (int s = 0; s < 4; s++) {
+            const uint8_t *line = p + TILE_LINE * (2 + 4 * j + s);
+            __m256i lo, hi;
+            ahead(line, half);
+            unpack(line, &lo, &hi);
+            add_signed(lo, sc[j], a->q + 32 * j + 4 * s, sizeof *a, n, sum);
+            add_signed(hi, sc[j], a->q + 32 * j + 16 + 4 * s, sizeof *a, n, sum);
+        }
+    }
+    for (int t = 0; t < n; t++)
+        accumulate_iq4(sum[t], halves(d16), &a[t], y + (t >> shift) * TILE_ROWS);
+}
+
+/* Words of weights times their scale, 16 bits each. */
+INLINE void widen_scaled(__m256i v, __m256i sc, __m256i *w)
+{
+    widen_high(v, w);
+    for (int i = 0; i < 2; i++) w[i] = _mm256_mullo_epi16(_mm256_srai_epi16(w[i], 8), sc);
+}
+
+INLINE void unpack_half(const int bits, const uint8_t *d16, const uint8_t *p, const int half,
+                        panel256 *u)
+{
+    __m256i *w = (__m256i *)(void *)u->w[half], sc[8];
+    (void)bits;
+    _mm256_store_ps(u->d + 8 * half, halves(d16));
+    scales(d16 + 32, p, sc);
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; j++, w += 16) {
+        for (int s = 0; s < 4; s++) {
+            __m256i lo, hi;
+            unpack(p + TILE_LINE * (2 + 4 * j + s), &lo, &hi);
+            widen_scaled(lo, sc[j], w + 2 * s);
+            widen_scaled(hi, sc[j], w + 8 + 2 * s);
+        }
+    }
+}
+
+INLINE int panel_step(const int bits)
+{
+    (void)bits;
+    return MAX_STEP;
+}
+
+INLINE void panel_group(const int bits, const panel256 *u, const int g, const int16_t *q,
+                        const a8_256 *a, const int n, int32_t v, int32_t shift, float *y)
+{
+    __m256i i0[MAX_STEP], i1[MAX_STEP];
+    (void)bits;
+    wide_dots(u->w[2 * g], u->w[2 * g + 1], 2 * N_LINE, q, 256, n, i0, i1);
+    for (int t = 0; t < n; t++) {
+        float *out = y + ((v + t) >> shift) * TILE_ROWS + 16 * g;
+        accumulate_iq4(i0[t], _mm256_load_ps(u->d + 16 * g), &a[t], out);
+        accumulate_iq4(i1[t], _mm256_load_ps(u->d + 16 * g + 8), &a[t], out + 8);
+    }
+}
+
+INLINE void panel_vecs(const int bits, const panel256 *u, const a8_256 *a, const int n, int32_t v,
+                       int32_t shift, float *y)
+{
+    int16_t q[MAX_STEP][256] __attribute__((aligned(32)));
+    for (int t = 0; t < n; t++) widen_vec(a[t].q, 256, q[t]);
+    panel_group(bits, u, 0, q[0], a, n, v, shift, y);
+    panel_group(bits, u, 1, q[0], a, n, v, shift, y);
+}
+
+DEFINE_TILE(avx2_tile_iq4_xs, BITS_IQ4)

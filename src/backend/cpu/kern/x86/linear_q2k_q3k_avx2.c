@@ -1,0 +1,125 @@
+/* Tiles of Q2_K and Q3_K, AVX2.  A line of codes holds four words of a row, two bits each.  Those of k = 1
+   and 3 stay two bits up where that saves a shift: four times as large, they are summed apart, and their
+   sum is divided at the end, without rest.
+
+   Exactness, |q| ≤ 127 and stored weights from 0 up: vpmaddubsw's pairs are at most 2·4·7·127 = 7,112, so
+   the 4 lines of a sub-block add up in 16 bits (28,448) before one vpmaddwd with its scale.  Q3_K's
+   centring is undone at the end: −4·Σ sc·Σ q. */
+#include "backend/cpu/kern/x86/linear_x86.h"
+#include "backend/cpu/kern/x86/tile256_avx2.h"
+
+#include "backend/cpu/kern/x86/panel256_avx2.h"
+
+INLINE __m256i low4(__m256i v)
+{
+    return and8(v, 15);
+}
+INLINE __m256i high4(__m256i v)
+{
+    return low4(_mm256_srli_epi16(v, 4));
+}
+
+/* Q2_K: 16 scales, 8 pairs of minima. */
+INLINE void scales_k2(const uint8_t *p, __m256i *sc, __m256i *pair)
+{
+    for (int i = 0; i < 4; i++) {
+        const __m256i v = load(p + TILE_LINE * (1 + i)), s = low4(v), m = high4(v);
+        sc[4 * i] = spread(s, 0, 0), sc[4 * i + 1] = spread(s, 1, 1);
+        sc[4 * i + 2] = spread(s, 2, 2), sc[4 * i + 3] = spread(s, 3, 3);
+        pair[2 * i] = spread(m, 0, 1), pair[2 * i + 1] = spread(m, 2, 3);
+    }
+}
+/* Q3_K: 16 scales, 8 pairs of them. */
+INLINE void scales_k3(const uint8_t *p, __m256i *sc, __m256i *pair)
+{
+    const __m256i a = load(p), b = load(p + TILE_LINE), c = load(p + 2 * TILE_LINE);
+    const __m256i low[4] = {low4(a), low4(b), high4(a), high4(b)};
+    const __m256i high[4] = {_mm256_slli_epi16(c, 4), _mm256_slli_epi16(c, 2), c,
+                             _mm256_srli_epi16(c, 2)};
+    for (int i = 0; i < 4; i++) {
+        const __m256i s = _mm256_or_si256(low[i], and8(high[i], 0x30));
+        signed_scales(_mm256_sub_epi8(s, _mm256_set1_epi8(32)), sc + 4 * i, pair + 2 * i);
+    }
+}
+INLINE void scales(const int bits, const uint8_t *p, __m256i *sc, __m256i *pair)
+{
+    if (bits == 2)
+        scales_k2(p, sc, pair);
+    else
+        scales_k3(p, sc, pair);
+}
+
+/* Line 8h+s: words s of the four sub-blocks of 32 of half block h; w[1] and w[3] are times 4. */
+INLINE void unpack_times4(const int bits, const uint8_t *p, const int h, const int s, __m256i *w)
+{
+    const __m256i v = load(p + TILE_LINE * (code_line(bits) + 8 * h + s)),
+                  up = _mm256_srli_epi16(v, 4);
+    w[0] = and8(v, 3), w[1] = and8(v, 12);
+    w[2] = and8(up, 3), w[3] = and8(up, 12);
+    if (bits == 2) return;
+    const __m256i t = load(p + TILE_LINE * (THIRD_LINE + s));
+    const __m256i t01 = h ? _mm256_srli_epi16(t, 2) : _mm256_slli_epi16(t, 2);
+    const __m256i t23 = h ? _mm256_srli_epi16(t, 3) : _mm256_slli_epi16(t, 1);
+    w[0] = _mm256_or_si256(w[0], and8(t01, 4)), w[1] = _mm256_or_si256(w[1], and8(t01, 16));
+    w[2] = _mm256_or_si256(w[2], and8(t23, 4)), w[3] = _mm256_or_si256(w[3], and8(t23, 16));
+}
+
+INLINE void direct_half(const int bits, const int half, const uint8_t *d16, const uint8_t *p,
+                        const a8_256 *a, const int n, int32_t shift, float *y)
+{
+    __m256i sc[16], pair[8], sum[2][2];
+    for (int i = 0; i < code_line(bits); i++) ahead(p + TILE_LINE * i, half);
+    scales(bits, p, sc, pair);
+    for (int t = 0; t < n; t++) sum[t][0] = sum[t][1] = _mm256_setzero_si256();
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) { /* sub-block 2k + i % 2 of half block i / 2 */
+        __m256i dot[2][4];
+        for (int t = 0; t < n; t++)
+            for (int k = 0; k < 4; k++) dot[t][k] = _mm256_setzero_si256();
+#pragma GCC unroll 4
+        for (int s = 0; s < 4; s++) {
+            __m256i w[4];
+            ahead(p + TILE_LINE * (code_line(bits) + 4 * i + s), half);
+            unpack_times4(bits, p, i / 2, 4 * (i % 2) + s, w);
+            for (int t = 0; t < n; t++) {
+                for (int k = 0; k < 4; k++) {
+                    const int8_t *q = a[t].q + 128 * (i / 2) + 32 * k + 16 * (i % 2) + 4 * s;
+                    dot[t][k] = _mm256_add_epi16(dot[t][k], _mm256_maddubs_epi16(w[k], word(q)));
+                    KEEP(dot[t][k]);
+                }
+            }
+        }
+        for (int t = 0; t < n; t++) {
+            for (int k = 0; k < 4; k++) {
+                const __m256i x = _mm256_madd_epi16(dot[t][k], sc[8 * (i / 2) + 2 * k + i % 2]);
+                sum[t][k % 2] = _mm256_add_epi32(sum[t][k % 2], x);
+                KEEP(sum[t][k % 2]);
+            }
+        }
+    }
+    for (int t = 0; t < n; t++)
+        accumulate(bits, _mm256_add_epi32(sum[t][0], _mm256_srai_epi32(sum[t][1], 2)), pair,
+                   halves(d16), halves(bits == 2 ? d16 + 32 : d16), &a[t],
+                   y + (t >> shift) * TILE_ROWS);
+}
+
+INLINE void unpack_half(const int bits, const uint8_t *d16, const uint8_t *p, const int half,
+                        panel256 *u)
+{
+    __m256i(*w)[1] = (__m256i(*)[1])(void *)u->w[half];
+    _mm256_store_ps(u->d + 8 * half, halves(d16));
+    if (bits == 2) _mm256_store_ps(u->dmin + 8 * half, halves(d16 + 32));
+    scales(bits, p, (__m256i *)(void *)u->sc[half], (__m256i *)(void *)u->pair[half]);
+#pragma GCC unroll 2
+    for (int h = 0; h < 2; h++) {
+        for (int s = 0; s < 8; s++) {
+            __m256i x[4];
+            unpack_times4(bits, p, h, s, x);
+            for (int k = 0; k < 4; k++)
+                w[32 * h + 8 * k + s][0] = k % 2 ? _mm256_srli_epi16(x[k], 2) : x[k];
+        }
+    }
+}
+
+DEFINE_TILE(avx2_tile_q2_k, 2)
+DEFINE_TILE(avx2_tile_q3_k, 3)

@@ -1,0 +1,136 @@
+/* Tiles of Q2_K and Q3_K, AVX-512 VNNI.  A line of codes holds four words of a row, two bits each.  Those
+   of k = 1 and 3 stay two bits up where that saves a shift: four times as large, they are summed apart,
+   and their sum is divided at the end, without rest.  Their dots fit 16 bits too: Q2_K 4·3·127·16 = 24,384,
+   Q3_K, centred, 4·4·127·16 = 32,512. */
+#include "backend/cpu/kern/x86/linear_x86.h"
+#include "backend/cpu/kern/x86/tile256_avx512vnni.h"
+
+INLINE __m512i low4(__m512i v)
+{
+    return and8(v, 15);
+}
+INLINE __m512i high4(__m512i v)
+{
+    return low4(_mm512_srli_epi16(v, 4));
+}
+/* Bytes m and n of each word, unsigned, as its 16-bit numbers. */
+INLINE __m512i pair_of(__m512i v, const int m, const int n)
+{
+    const char z = (char)0x80, a = (char)m, b = (char)n;
+    return _mm512_shuffle_epi8(
+        v, _mm512_broadcast_i32x4(_mm_setr_epi8(a, z, b, z, a + 4, z, b + 4, z, a + 8, z, b + 8, z,
+                                                a + 12, z, b + 12, z)));
+}
+
+/* Q2_K: 16 scales, 8 pairs of minima. */
+INLINE void scales_k2(const uint8_t *p, __m512i *sc, __m512i *pair)
+{
+    for (int i = 0; i < 4; i++) {
+        const __m512i v = load(p + TILE_LINE * (1 + i)), s = low4(v), m = high4(v);
+        sc[4 * i] = byte_of(s, 0), sc[4 * i + 1] = byte_of(s, 1);
+        sc[4 * i + 2] = byte_of(s, 2), sc[4 * i + 3] = byte_of(s, 3);
+        pair[2 * i] = pair_of(m, 0, 1), pair[2 * i + 1] = pair_of(m, 2, 3);
+    }
+}
+/* Q3_K: 16 scales. */
+INLINE void scales_k3(const uint8_t *p, __m512i *sc)
+{
+    const __m512i a = load(p), b = load(p + TILE_LINE), c = load(p + 2 * TILE_LINE);
+    const __m512i low[4] = {low4(a), low4(b), high4(a), high4(b)};
+    const __m512i high[4] = {_mm512_slli_epi16(c, 4), _mm512_slli_epi16(c, 2), c,
+                             _mm512_srli_epi16(c, 2)};
+    for (int i = 0; i < 4; i++) {
+        const __m512i s = _mm512_sub_epi8(or_and8(low[i], high[i], 0x30), _mm512_set1_epi8(32));
+        sc[4 * i] = signed_byte_of(s, 0), sc[4 * i + 1] = signed_byte_of(s, 1);
+        sc[4 * i + 2] = signed_byte_of(s, 2), sc[4 * i + 3] = signed_byte_of(s, 3);
+    }
+}
+INLINE void scales(const int bits, const uint8_t *p, __m512i *sc, __m512i *pair)
+{
+    if (bits == 2)
+        scales_k2(p, sc, pair);
+    else
+        scales_k3(p, sc);
+}
+
+/* Line 8h+s: words s of the four sub-blocks of 32 of half block h; w[1] and w[3] are times 4. */
+INLINE void unpack_times4(const int bits, const uint8_t *p, const int h, const int s, __m512i *w)
+{
+    const __m512i v = load(p + TILE_LINE * (code_line(bits) + 8 * h + s)),
+                  up = _mm512_srli_epi16(v, 4);
+    w[0] = and8(v, 3), w[1] = and8(v, 12);
+    w[2] = and8(up, 3), w[3] = and8(up, 12);
+    if (bits == 2) return;
+    const __m512i t = load(p + TILE_LINE * (THIRD_LINE + s));
+    const __m512i t01 = h ? _mm512_srli_epi16(t, 2) : _mm512_slli_epi16(t, 2);
+    const __m512i t23 = h ? _mm512_srli_epi16(t, 3) : _mm512_slli_epi16(t, 1);
+    w[0] = or_and8(w[0], t01, 4), w[1] = or_and8(w[1], t01, 16);
+    w[2] = or_and8(w[2], t23, 4), w[3] = or_and8(w[3], t23, 16);
+}
+
+INLINE void direct_group(const int bits, const uint8_t *d16, const uint8_t *p, const a8_256 *a,
+                         const int n, int32_t shift, float *y)
+{
+    __m512i sc[16], pair[8], sum[DIRECT_VEC][2];
+    for (int i = 0; i < code_line(bits); i++) prefetch(p + TILE_LINE * i);
+    scales(bits, p, sc, pair);
+    for (int t = 0; t < n; t++) sum[t][0] = sum[t][1] = _mm512_setzero_si512();
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) { /* sub-block 2k + i % 2 of half block i / 2 */
+        const int first = 32 * (i / 2) + 4 * (i % 2);
+        __m512i dot[DIRECT_VEC][4];
+        for (int t = 0; t < n; t++) {
+            for (int k = 0; k < 4; k++) {
+                const __m512i from = start(bits, &a[t], first + 8 * k);
+                dot[t][k] = bits == 3 && k % 2 ? start(5, &a[t], first + 8 * k) : from;
+            }
+        }
+#pragma GCC unroll 4
+        for (int s = 0; s < 4; s++) {
+            __m512i w[4];
+            prefetch(p + TILE_LINE * (code_line(bits) + 4 * i + s));
+            unpack_times4(bits, p, i / 2, 4 * (i % 2) + s, w);
+            for (int t = 0; t < n; t++) {
+                for (int k = 0; k < 4; k++) {
+                    const int8_t *q = a[t].q + 4 * (first + 8 * k + s);
+                    dot[t][k] = _mm512_dpbusd_epi32(dot[t][k], w[k], word(q));
+                }
+            }
+        }
+        for (int t = 0; t < n; t++) {
+            for (int k = 0; k < 4; k++)
+                sum[t][k % 2] =
+                    _mm512_dpwssd_epi32(sum[t][k % 2], sc[first / 4 + 2 * k], dot[t][k]);
+        }
+    }
+    for (int t = 0; t < n; t++)
+        accumulate(bits, _mm512_add_epi32(sum[t][0], _mm512_srai_epi32(sum[t][1], 2)), pair,
+                   halves(d16), halves(bits == 2 ? d16 + 32 : d16), &a[t],
+                   y + (t >> shift) * TILE_ROWS);
+}
+
+INLINE void unpack_group(const int bits, const uint8_t *d16, const uint8_t *p, const int g,
+                         panel256 *u)
+{
+    __m512i sc[16], pair[8];
+    _mm512_store_ps(u->d + 16 * g, halves(d16));
+    scales(bits, p, sc, pair);
+    for (int i = 0; i < 16; i++) _mm512_store_si512(u->sc[g][i], sc[i]);
+    if (bits == 2) {
+        _mm512_store_ps(u->dmin + 16 * g, halves(d16 + 32));
+        for (int i = 0; i < 8; i++) _mm512_store_si512(u->pair[g][i], pair[i]);
+    }
+#pragma GCC unroll 2
+    for (int h = 0; h < 2; h++) {
+        for (int s = 0; s < 8; s++) {
+            __m512i x[4];
+            unpack_times4(bits, p, h, s, x);
+            for (int k = 0; k < 4; k++)
+                _mm512_store_si512(u->w[g][32 * h + 8 * k + s],
+                                   k % 2 ? _mm512_srli_epi16(x[k], 2) : x[k]);
+        }
+    }
+}
+
+DEFINE_TILE(vnni_tile_q2_k, 2)
+DEFINE_TILE(vnni_tile_q3_k, 3)

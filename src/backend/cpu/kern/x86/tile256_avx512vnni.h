@@ -1,0 +1,188 @@
+/* Tiles of 256 weights a block, AVX-512 VNNI: what the files of the formats share.
+
+   The scale's multiplication costs one instruction where a dot fits 16 bits.  Centred weights (less 4, 8,
+   16, 32) make it fit over 16, 32, 16 and 8 weights: 4·127·16 < 8·127·32 = 16·127·16 = 32·127·8 = 32,512;
+   Q2_K's do as they are.  So dots start at −centre·Σ q, and vpdpwssd multiplies their low halves by the
+   scale, zero-extended to 32 bits (the high half, a sign, meets the zero), and adds.  IQ4_XS's dots of 8
+   bits do not fit and pay a vpmulld.
+
+   Few vectors: weights are unpacked in registers.  Many: a block is unpacked once into a panel in L1
+   and met by all vectors, six at a time: 12 dots and 12 sums of 32 registers.  Each file includes this
+   once and defines
+
+     direct_group(…)  16 rows of one block times n vectors
+     unpack_group(…)  16 rows of one block into the panel */
+#include "backend/cpu/kern/x86/words_avx512.h"
+
+enum { DIRECT_VEC = 4, PANEL_VEC = 6, N_LINE = 64 };
+#define DIRECT_CASES(X) X(1) X(2) X(3) X(4)
+
+#include "backend/cpu/kern/x86/linear_tile256_body.h"
+
+/* One block, unpacked, by groups of 16 rows. */
+struct panel256 {
+    uint8_t w[2][N_LINE][64];
+    uint8_t sc[2][16][64]; /* scales as 32-bit numbers with a high half of 0; IQ4_XS: signed */
+    uint8_t
+        pair[2][8]
+            [64]; /* what meets sums of q: Q4_K, Q5_K 4 of minima, 4 of scales; Q2_K 8 of minima */
+    float d[TILE_ROWS], dmin[TILE_ROWS];
+};
+_Static_assert(sizeof(panel256) <= TILE_PANEL, "panel");
+
+INLINE __m512 halves(const uint8_t *p)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+INLINE __m512i and8(__m512i v, int mask)
+{
+    return _mm512_and_si512(v, _mm512_set1_epi8((char)mask));
+}
+/* a | (b & mask) */
+INLINE __m512i or_and8(__m512i a, __m512i b, int mask)
+{
+    return _mm512_ternarylogic_epi32(a, b, _mm512_set1_epi8((char)mask), 0xf8);
+}
+/* Byte n of each word, alone and unsigned. */
+INLINE __m512i byte_of(__m512i v, const unsigned n)
+{
+    const __m512i x = n ? _mm512_srli_epi32(v, 8 * n) : v;
+    return n == 3 ? x : _mm512_and_si512(x, _mm512_set1_epi32(0xff));
+}
+/* Likewise signed in the low half, the high half 0. */
+INLINE __m512i signed_byte_of(__m512i v, const unsigned n)
+{
+    const __m512i top = n == 3 ? v : _mm512_slli_epi32(v, 24 - 8 * n);
+    return _mm512_srli_epi32(_mm512_srai_epi32(top, 8), 16);
+}
+
+/* Σ pair · sums, n pairs. */
+INLINE __m512i pair_dot(const __m512i *pair, const int16_t *sums, const int n)
+{
+    __m512i s = _mm512_setzero_si512();
+    for (int i = 0; i < n; i++) s = _mm512_dpwssd_epi32(s, pair[i], word(sums + 2 * i));
+    return s;
+}
+
+/* i: Σ scale · centred dots.  Of Q4_K and Q5_K the centring is undone, for their minima go with stored
+   weights: centre·Σ sc·Σ q by pairs of scales and sums, |·| ≤ 2.1 M, and a shift. */
+INLINE void accumulate(const int bits, __m512i i, const __m512i *pair, __m512 d, __m512 dmin,
+                       const a8_256 *a, float *y)
+{
+    if (bits == 4 || bits == 5) {
+        const __m512i c = pair_dot(pair + 4, a->s32, 4);
+        i = _mm512_add_epi32(i, _mm512_slli_epi32(c, bits == 4 ? 3 : 4));
+    }
+    __m512 t = _mm512_mul_ps(d, _mm512_cvtepi32_ps(i));
+    if (has_min(bits)) {
+        const __m512i m = bits == 2 ? pair_dot(pair, a->s16, 8) : pair_dot(pair, a->s32, 4);
+        t = _mm512_fnmadd_ps(dmin, _mm512_cvtepi32_ps(m), t);
+    }
+    _mm512_store_ps(y, _mm512_fmadd_ps(t, _mm512_set1_ps(a->d), _mm512_load_ps(y)));
+}
+
+/* Lines of one dot: those under a scale, or as many as fit 16 bits. */
+INLINE int dot_lines(const int bits)
+{
+    return bits == 5 ? 4 : bits == 6 ? 2 : scale_lines(bits);
+}
+/* Where the dot from line s on starts: −centre·Σ q. */
+INLINE __m512i start(const int bits, const a8_256 *a, int s)
+{
+    switch (bits) {
+    case 3:
+        return _mm512_srai_epi32(word(&a->n16[s / 4]), 2);
+    case 4:
+        return word(&a->n32[s / 8]);
+    case 5:
+        return word(&a->n16[s / 4]);
+    case 6:
+        return word(&a->n8[s / 2]);
+    case BITS_IQ4:
+        return _mm512_slli_epi32(word(&a->n32[s / 8]), 4);
+    default:
+        return _mm512_setzero_si512();
+    }
+}
+/* sum + scale · dot */
+INLINE __m512i add_scaled(const int bits, __m512i sum, __m512i scale, __m512i dot)
+{
+    if (bits == BITS_IQ4) return _mm512_add_epi32(sum, _mm512_mullo_epi32(scale, dot));
+    return _mm512_dpwssd_epi32(sum, scale, dot);
+}
+
+/* p: the lines of the group, d16: its d, and its dmin 32 bytes further. */
+INLINE void direct_group(const int bits, const uint8_t *d16, const uint8_t *p, const a8_256 *a,
+                         const int n, int32_t shift, float *y);
+INLINE void unpack_group(const int bits, const uint8_t *d16, const uint8_t *p, const int g,
+                         panel256 *u);
+
+INLINE void direct(const int bits, const uint8_t *tile, int32_t n_block, const uint8_t *act,
+                   size_t stride, const int n, int32_t shift, float *y)
+{
+    for (int32_t b = 0; b < n_block; b++) {
+        const a8_256 *a = (const a8_256 *)(const void *)(act + (size_t)b * stride);
+        const uint8_t *p = tile + TILE_LINE * head_lines(bits);
+        if (head_lines(bits)) prefetch(tile);
+        for (int g = 0; g < 2; g++, p += TILE_LINE * group_lines(bits))
+            direct_group(bits, head_lines(bits) ? tile + 32 * g : p, p, a, n, shift, y + 16 * g);
+        tile = p;
+    }
+}
+
+INLINE void unpack_panel(const int bits, const uint8_t *tile, panel256 *u)
+{
+    const uint8_t *p = tile + TILE_LINE * head_lines(bits);
+    for (int g = 0; g < 2; g++, p += TILE_LINE * group_lines(bits))
+        unpack_group(bits, head_lines(bits) ? tile + 32 * g : p, p, g, u);
+}
+
+/* Both groups of the panel times vectors v … v+n-1. */
+INLINE void panel_vecs(const int bits, const panel256 *u, const a8_256 *a, const int n, int32_t v,
+                       int32_t shift, float *y)
+{
+    const int lines = dot_lines(bits);
+    __m512i i0[PANEL_VEC], i1[PANEL_VEC];
+    for (int t = 0; t < n; t++) i0[t] = i1[t] = _mm512_setzero_si512();
+    for (int s = 0; s < N_LINE; s += lines) {
+        const __m512i c0 = load(u->sc[0][s / scale_lines(bits)]);
+        const __m512i c1 = load(u->sc[1][s / scale_lines(bits)]);
+        __m512i s0[PANEL_VEC], s1[PANEL_VEC];
+        for (int t = 0; t < n; t++) s0[t] = s1[t] = start(bits, &a[t], s);
+#pragma GCC unroll 8
+        for (int k = 0; k < lines; k++) {
+            const __m512i w0 = load(u->w[0][s + k]), w1 = load(u->w[1][s + k]);
+            for (int t = 0; t < n; t++) {
+                const __m512i q = word(a[t].q + 4 * (s + k));
+                s0[t] = _mm512_dpbusd_epi32(s0[t], w0, q);
+                s1[t] = _mm512_dpbusd_epi32(s1[t], w1, q);
+            }
+        }
+        for (int t = 0; t < n; t++) {
+            i0[t] = add_scaled(bits, i0[t], c0, s0[t]);
+            i1[t] = add_scaled(bits, i1[t], c1, s1[t]);
+        }
+    }
+    for (int t = 0; t < n; t++) {
+        float *out = y + ((v + t) >> shift) * TILE_ROWS;
+        for (int g = 0; g < 2; g++)
+            accumulate(bits, g ? i1[t] : i0[t], (const __m512i *)(const void *)u->pair[g],
+                       _mm512_load_ps(u->d + 16 * g), _mm512_load_ps(u->dmin + 16 * g), &a[t],
+                       out + 16 * g);
+    }
+}
+
+INLINE void panel_all(const int bits, const uint8_t *tile, size_t block, const panel256 *u,
+                      const a8_256 *a, int32_t n_vec, int32_t shift, float *y)
+{
+    int32_t v = 0;
+    for (; v + PANEL_VEC <= n_vec; v += PANEL_VEC) {
+        /* The next block comes in beside the products, a part for each step. */
+        for (size_t i = 0; i < block * PANEL_VEC / (size_t)n_vec; i += TILE_LINE)
+            _mm_prefetch((const char *)tile + block + block * (size_t)v / (size_t)n_vec + i,
+                         _MM_HINT_T1);
+        panel_vecs(bits, u, a + v, PANEL_VEC, v, shift, y);
+    }
+    for (; v + 3 <= n_vec; v += 3) panel_vecs(bits, u, a + v, 3, v, shift, y);
+    for (; v < n_vec; v++) panel_vecs(bits, u, a + v, 1, v, shift, y);
+}

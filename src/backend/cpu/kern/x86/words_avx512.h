@@ -1,0 +1,32 @@
+/* Words of weights in AVX-512 registers, for all tiles.  A register holds one line: a word of each of 16
+   rows. */
+#ifndef WORDS_AVX512_H
+#define WORDS_AVX512_H
+
+#include <immintrin.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "backend/cpu/kern/kern_linear.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE __m512i load(const void *p)
+{
+    return _mm512_loadu_si512(p);
+}
+INLINE __m512i word(const void *p)
+{
+    int32_t v;
+    memcpy(&v, p, sizeof v);
+    return _mm512_set1_epi32(v);
+}
+
+/* The weights that nibbles of IQ4_NL and IQ4_XS stand for, plus 128: as vpdpbusd takes them. */
+INLINE __m512i iq4_levels(__m512i nibbles)
+{
+    const __m128i level = _mm_setr_epi8(TILE_IQ4_LEVELS), flip = _mm_set1_epi8((char)0x80);
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_xor_si128(level, flip)), nibbles);
+}
+
+#endif
