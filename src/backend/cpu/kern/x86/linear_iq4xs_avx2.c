@@ -22,9 +22,8 @@ INLINE void scales(const uint8_t *high16, const uint8_t *p, __m256i *sc)
     x = _mm256_or_si256(x, _mm256_slli_epi32(x, 8));
     x = _mm256_and_si256(x, _mm256_set1_epi32(0xff00ff));
     x = _mm256_or_si256(x, _mm256_slli_epi32(x, 4));
-    const __m256i even = _mm256_or_si256(and8(low, 15), and8(_mm256_slli_epi16(x, 4), 0x30));
-    const __m256i odd =
-        _mm256_or_si256(and8(_mm256_srli_epi16(low, 4), 15), and8(_mm256_slli_epi16(x, 2), 0x30));
+    const __m256i even = _mm256_or_si256(low_nibbles(low), and8(_mm256_slli_epi16(x, 4), 0x30));
+    const __m256i odd = _mm256_or_si256(high_nibbles(low), and8(_mm256_slli_epi16(x, 2), 0x30));
     const __m256i e = _mm256_sub_epi8(even, centre), o = _mm256_sub_epi8(odd, centre);
     sc[0] = spread_signed(e, 0, 0), sc[1] = spread_signed(o, 0, 0);
     sc[2] = spread_signed(e, 1, 1), sc[3] = spread_signed(o, 1, 1);
@@ -36,8 +35,8 @@ INLINE void scales(const uint8_t *high16, const uint8_t *p, __m256i *sc)
 INLINE void unpack(const uint8_t *line, __m256i *lo, __m256i *hi)
 {
     const __m256i v = load(line);
-    *lo = iq4_levels(and8(v, 15));
-    *hi = iq4_levels(and8(_mm256_srli_epi16(v, 4), 15));
+    *lo = iq4_levels(low_nibbles(v));
+    *hi = iq4_levels(high_nibbles(v));
 }
 
 INLINE void accumulate_iq4(__m256i i, __m256 d, const a8_256 *a, float *y)

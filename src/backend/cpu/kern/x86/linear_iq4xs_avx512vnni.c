@@ -23,8 +23,8 @@ INLINE void scales(const uint8_t *p, __m512i *sc)
 INLINE void unpack(const uint8_t *line, __m512i *lo, __m512i *hi)
 {
     const __m512i v = load(line);
-    *lo = iq4_levels(and8(v, 15));
-    *hi = iq4_levels(and8(_mm512_srli_epi16(v, 4), 15));
+    *lo = iq4_levels(low_nibbles(v));
+    *hi = iq4_levels(high_nibbles(v));
 }
 
 INLINE void direct_group(const int bits, const uint8_t *d16, const uint8_t *p, const a8_256 *a,

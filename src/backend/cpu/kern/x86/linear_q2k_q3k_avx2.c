@@ -10,20 +10,11 @@
 
 #include "backend/cpu/kern/x86/panel256_avx2.h"
 
-INLINE __m256i low4(__m256i v)
-{
-    return and8(v, 15);
-}
-INLINE __m256i high4(__m256i v)
-{
-    return low4(_mm256_srli_epi16(v, 4));
-}
-
 /* Q2_K: 16 scales, 8 pairs of minima. */
 INLINE void scales_k2(const uint8_t *p, __m256i *sc, __m256i *pair)
 {
     for (int i = 0; i < 4; i++) {
-        const __m256i v = load(p + TILE_LINE * (1 + i)), s = low4(v), m = high4(v);
+        const __m256i v = load(p + TILE_LINE * (1 + i)), s = low_nibbles(v), m = high_nibbles(v);
         sc[4 * i] = spread(s, 0, 0), sc[4 * i + 1] = spread(s, 1, 1);
         sc[4 * i + 2] = spread(s, 2, 2), sc[4 * i + 3] = spread(s, 3, 3);
         pair[2 * i] = spread(m, 0, 1), pair[2 * i + 1] = spread(m, 2, 3);
@@ -33,7 +24,7 @@ INLINE void scales_k2(const uint8_t *p, __m256i *sc, __m256i *pair)
 INLINE void scales_k3(const uint8_t *p, __m256i *sc, __m256i *pair)
 {
     const __m256i a = load(p), b = load(p + TILE_LINE), c = load(p + 2 * TILE_LINE);
-    const __m256i low[4] = {low4(a), low4(b), high4(a), high4(b)};
+    const __m256i low[4] = {low_nibbles(a), low_nibbles(b), high_nibbles(a), high_nibbles(b)};
     const __m256i high[4] = {_mm256_slli_epi16(c, 4), _mm256_slli_epi16(c, 2), c,
                              _mm256_srli_epi16(c, 2)};
     for (int i = 0; i < 4; i++) {

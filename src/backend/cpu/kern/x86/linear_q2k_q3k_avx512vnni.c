@@ -5,14 +5,6 @@
 #include "backend/cpu/kern/x86/linear_x86.h"
 #include "backend/cpu/kern/x86/tile256_avx512vnni.h"
 
-INLINE __m512i low4(__m512i v)
-{
-    return and8(v, 15);
-}
-INLINE __m512i high4(__m512i v)
-{
-    return low4(_mm512_srli_epi16(v, 4));
-}
 /* Bytes m and n of each word, unsigned, as its 16-bit numbers. */
 INLINE __m512i pair_of(__m512i v, const int m, const int n)
 {
@@ -26,7 +18,7 @@ INLINE __m512i pair_of(__m512i v, const int m, const int n)
 INLINE void scales_k2(const uint8_t *p, __m512i *sc, __m512i *pair)
 {
     for (int i = 0; i < 4; i++) {
-        const __m512i v = load(p + TILE_LINE * (1 + i)), s = low4(v), m = high4(v);
+        const __m512i v = load(p + TILE_LINE * (1 + i)), s = low_nibbles(v), m = high_nibbles(v);
         sc[4 * i] = byte_of(s, 0), sc[4 * i + 1] = byte_of(s, 1);
         sc[4 * i + 2] = byte_of(s, 2), sc[4 * i + 3] = byte_of(s, 3);
         pair[2 * i] = pair_of(m, 0, 1), pair[2 * i + 1] = pair_of(m, 2, 3);
@@ -36,7 +28,7 @@ INLINE void scales_k2(const uint8_t *p, __m512i *sc, __m512i *pair)
 INLINE void scales_k3(const uint8_t *p, __m512i *sc)
 {
     const __m512i a = load(p), b = load(p + TILE_LINE), c = load(p + 2 * TILE_LINE);
-    const __m512i low[4] = {low4(a), low4(b), high4(a), high4(b)};
+    const __m512i low[4] = {low_nibbles(a), low_nibbles(b), high_nibbles(a), high_nibbles(b)};
     const __m512i high[4] = {_mm512_slli_epi16(c, 4), _mm512_slli_epi16(c, 2), c,
                              _mm512_srli_epi16(c, 2)};
     for (int i = 0; i < 4; i++) {

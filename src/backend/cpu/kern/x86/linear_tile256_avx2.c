@@ -15,9 +15,8 @@ INLINE void scales_k45(const uint8_t *p, __m256i *sc, __m256i *pair)
     const __m256i a = load(p), b = load(p + TILE_LINE), c = load(p + 2 * TILE_LINE);
     const __m256i byte = _mm256_set1_epi16(0xff);
     const __m256i s0 = and8(a, 63), m0 = and8(b, 63);
-    const __m256i s1 = _mm256_or_si256(and8(c, 15), and8(_mm256_srli_epi16(a, 2), 0x30));
-    const __m256i m1 =
-        _mm256_or_si256(and8(_mm256_srli_epi16(c, 4), 15), and8(_mm256_srli_epi16(b, 2), 0x30));
+    const __m256i s1 = _mm256_or_si256(low_nibbles(c), and8(_mm256_srli_epi16(a, 2), 0x30));
+    const __m256i m1 = _mm256_or_si256(high_nibbles(c), and8(_mm256_srli_epi16(b, 2), 0x30));
     sc[0] = spread(s0, 0, 0), sc[1] = spread(s0, 1, 1), sc[2] = spread(s0, 2, 2),
     sc[3] = spread(s0, 3, 3);
     sc[4] = spread(s1, 0, 0), sc[5] = spread(s1, 1, 1), sc[6] = spread(s1, 2, 2),
@@ -36,8 +35,8 @@ INLINE void scales_k6(const uint8_t *p, __m256i *sc, __m256i *pair)
 INLINE void unpack_k45(const int bits, __m256i v, __m256i fifth, const int p, __m256i *lo,
                        __m256i *hi)
 {
-    *lo = and8(v, 15);
-    *hi = and8(_mm256_srli_epi16(v, 4), 15);
+    *lo = low_nibbles(v);
+    *hi = high_nibbles(v);
     if (bits == 5) {
         const int up = 4 - 2 * p; /* from bit 2p to bit 4 */
         const __m256i l = up >= 0 ? _mm256_slli_epi32(fifth, up) : _mm256_srli_epi32(fifth, -up);
@@ -52,10 +51,10 @@ INLINE void unpack_k45(const int bits, __m256i v, __m256i fifth, const int p, __
 INLINE void unpack_k6(const uint8_t *p, __m256i *w)
 {
     const __m256i a = load(p), b = load(p + TILE_LINE), c = load(p + 2 * TILE_LINE);
-    w[0] = _mm256_or_si256(and8(a, 15), and8(_mm256_slli_epi16(c, 4), 0x30));
-    w[1] = _mm256_or_si256(and8(b, 15), and8(_mm256_slli_epi16(c, 2), 0x30));
-    w[2] = _mm256_or_si256(and8(_mm256_srli_epi16(a, 4), 15), and8(c, 0x30));
-    w[3] = _mm256_or_si256(and8(_mm256_srli_epi16(b, 4), 15), and8(_mm256_srli_epi16(c, 2), 0x30));
+    w[0] = _mm256_or_si256(low_nibbles(a), and8(_mm256_slli_epi16(c, 4), 0x30));
+    w[1] = _mm256_or_si256(low_nibbles(b), and8(_mm256_slli_epi16(c, 2), 0x30));
+    w[2] = _mm256_or_si256(high_nibbles(a), and8(c, 0x30));
+    w[3] = _mm256_or_si256(high_nibbles(b), and8(_mm256_srli_epi16(c, 2), 0x30));
 }
 
 /* 8 rows of a Q4_K or Q5_K block times n vectors; p: the half's place in its group, d16: its d. */

@@ -8,8 +8,8 @@ INLINE void scales_k45(const uint8_t *p, __m512i *sc, __m512i *pair)
     const __m512i a = load(p), b = load(p + TILE_LINE), c = load(p + 2 * TILE_LINE);
     const __m512i even = _mm512_set1_epi16(0xff);
     const __m512i s0 = and8(a, 63), m0 = and8(b, 63);
-    const __m512i s1 = or_and8(and8(c, 15), _mm512_srli_epi16(a, 2), 0x30);
-    const __m512i m1 = or_and8(and8(_mm512_srli_epi16(c, 4), 15), _mm512_srli_epi16(b, 2), 0x30);
+    const __m512i s1 = or_and8(low_nibbles(c), _mm512_srli_epi16(a, 2), 0x30);
+    const __m512i m1 = or_and8(high_nibbles(c), _mm512_srli_epi16(b, 2), 0x30);
     sc[0] = byte_of(s0, 0), sc[1] = byte_of(s0, 1), sc[2] = byte_of(s0, 2), sc[3] = byte_of(s0, 3);
     sc[4] = byte_of(s1, 0), sc[5] = byte_of(s1, 1), sc[6] = byte_of(s1, 2), sc[7] = byte_of(s1, 3);
     pair[0] = _mm512_and_si512(m0, even), pair[1] = _mm512_srli_epi16(m0, 8);
@@ -31,8 +31,8 @@ INLINE void scales_k6(const uint8_t *p, __m512i *sc)
 INLINE void unpack_k45(const int bits, __m512i v, __m512i fifth, const int p, __m512i *lo,
                        __m512i *hi)
 {
-    *lo = and8(v, 15);
-    *hi = and8(_mm512_srli_epi16(v, 4), 15);
+    *lo = low_nibbles(v);
+    *hi = high_nibbles(v);
     if (bits == 5) {
         const int up = 4 - 2 * p; /* from bit 2p to bit 4 */
         const __m512i l = up >= 0 ? _mm512_slli_epi32(fifth, (unsigned)up)
@@ -49,10 +49,10 @@ INLINE void unpack_k45(const int bits, __m512i v, __m512i fifth, const int p, __
 INLINE void unpack_k6(const uint8_t *p, __m512i *w)
 {
     const __m512i a = load(p), b = load(p + TILE_LINE), c = load(p + 2 * TILE_LINE);
-    w[0] = or_and8(and8(a, 15), _mm512_slli_epi16(c, 4), 0x30);
-    w[1] = or_and8(and8(b, 15), _mm512_slli_epi16(c, 2), 0x30);
-    w[2] = or_and8(and8(_mm512_srli_epi16(a, 4), 15), c, 0x30);
-    w[3] = or_and8(and8(_mm512_srli_epi16(b, 4), 15), _mm512_srli_epi16(c, 2), 0x30);
+    w[0] = or_and8(low_nibbles(a), _mm512_slli_epi16(c, 4), 0x30);
+    w[1] = or_and8(low_nibbles(b), _mm512_slli_epi16(c, 2), 0x30);
+    w[2] = or_and8(high_nibbles(a), c, 0x30);
+    w[3] = or_and8(high_nibbles(b), _mm512_srli_epi16(c, 2), 0x30);
 }
 
 /* 16 rows of a Q4_K or Q5_K block times n vectors. */

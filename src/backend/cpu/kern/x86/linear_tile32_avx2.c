@@ -31,14 +31,6 @@ INLINE __m256 scales(form f, const uint8_t *p)
     if (f.head == HEAD_F16) return _mm256_cvtph_ps(v);
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(v), 16));
 }
-INLINE __m256i low_nibbles(__m256i v)
-{
-    return _mm256_and_si256(v, _mm256_set1_epi8(15));
-}
-INLINE __m256i high_nibbles(__m256i v)
-{
-    return _mm256_and_si256(_mm256_srli_epi16(v, 4), _mm256_set1_epi8(15));
-}
 /* The two words of line s of 8 rows; `fifth`: their fifth bits. */
 INLINE void unpack_line(form f, __m256i v, __m256i fifth, int s, __m256i *lo, __m256i *hi)
 {

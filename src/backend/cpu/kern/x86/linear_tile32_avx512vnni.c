@@ -35,9 +35,8 @@ INLINE __m512i or_and(__m512i a, __m512i b, __m512i c)
 INLINE void unpack_line(form f, __m512i v, __m512i fifth, const unsigned s, __m512i *lo,
                         __m512i *hi)
 {
-    const __m512i low = _mm512_set1_epi8(15);
-    *lo = _mm512_and_si512(v, low);
-    *hi = _mm512_and_si512(_mm512_srli_epi16(v, 4), low);
+    *lo = low_nibbles(v);
+    *hi = high_nibbles(v);
     if (f.bits == E2M1) {
         const __m512i code = _mm512_broadcast_i32x4(_mm_setr_epi8(E2M1_CODES));
         *lo = _mm512_shuffle_epi8(code, *lo);

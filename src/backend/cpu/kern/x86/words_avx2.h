@@ -25,6 +25,15 @@ INLINE __m256i word(const void *p)
     return _mm256_set1_epi32(v);
 }
 
+INLINE __m256i low_nibbles(__m256i v)
+{
+    return _mm256_and_si256(v, _mm256_set1_epi8(15));
+}
+INLINE __m256i high_nibbles(__m256i v)
+{
+    return low_nibbles(_mm256_srli_epi16(v, 4));
+}
+
 /* The weights that nibbles of IQ4_NL and IQ4_XS stand for. */
 INLINE __m256i iq4_levels(__m256i nibbles)
 {

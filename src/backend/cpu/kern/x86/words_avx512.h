@@ -22,6 +22,15 @@ INLINE __m512i word(const void *p)
     return _mm512_set1_epi32(v);
 }
 
+INLINE __m512i low_nibbles(__m512i v)
+{
+    return _mm512_and_si512(v, _mm512_set1_epi8(15));
+}
+INLINE __m512i high_nibbles(__m512i v)
+{
+    return low_nibbles(_mm512_srli_epi16(v, 4));
+}
+
 /* The weights that nibbles of IQ4_NL and IQ4_XS stand for, plus 128: as vpdpbusd takes them. */
 INLINE __m512i iq4_levels(__m512i nibbles)
 {
