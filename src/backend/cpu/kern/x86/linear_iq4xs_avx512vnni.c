@@ -2,7 +2,7 @@
    signed scales of 6 bits.  Dots of 32 start at −128·Σ q: |dot| ≤ 128·127·32 = 520,192, times a scale 16.6 M,
    |sum| ≤ 32·127·127·256 = 132.2 M. */
 #include "backend/cpu/kern/x86/linear_x86.h"
-#include "backend/cpu/kern/x86/tile256_avx512vnni.h"
+#include "backend/cpu/kern/x86/tile256_avx512vnni_body.h"
 
 /* The 8 scales of 16 rows. */
 INLINE void scales(const uint8_t *p, __m512i *sc)

@@ -1,14 +1,13 @@
-/* Tiles of Q2_K and Q3_K, AVX2.  A line of codes holds four words of a row, two bits each.  Those of k = 1
-   and 3 stay two bits up where that saves a shift: four times as large, they are summed apart, and their
-   sum is divided at the end, without rest.
+/* Tiles of Q2_K and Q3_K, AVX2.
 
    Exactness, |q| ≤ 127 and stored weights from 0 up: vpmaddubsw's pairs are at most 2·4·7·127 = 7,112, so
    the 4 lines of a sub-block add up in 16 bits (28,448) before one vpmaddwd with its scale.  Q3_K's
    centring is undone at the end: −4·Σ sc·Σ q. */
 #include "backend/cpu/kern/x86/linear_x86.h"
-#include "backend/cpu/kern/x86/tile256_avx2.h"
+#include "backend/cpu/kern/x86/tile256_avx2_body.h"
 
-#include "backend/cpu/kern/x86/panel256_avx2.h"
+#include "backend/cpu/kern/x86/panel256_avx2_body.h"
+#include "backend/cpu/kern/x86/q2k_q3k_body.h"
 
 /* Q2_K: 16 scales, 8 pairs of minima. */
 INLINE void scales_k2(const uint8_t *p, __m256i *sc, __m256i *pair)
@@ -23,14 +22,9 @@ INLINE void scales_k2(const uint8_t *p, __m256i *sc, __m256i *pair)
 /* Q3_K: 16 scales, 8 pairs of them. */
 INLINE void scales_k3(const uint8_t *p, __m256i *sc, __m256i *pair)
 {
-    const __m256i a = load(p), b = load(p + TILE_LINE), c = load(p + 2 * TILE_LINE);
-    const __m256i low[4] = {low_nibbles(a), low_nibbles(b), high_nibbles(a), high_nibbles(b)};
-    const __m256i high[4] = {_mm256_slli_epi16(c, 4), _mm256_slli_epi16(c, 2), c,
-                             _mm256_srli_epi16(c, 2)};
-    for (int i = 0; i < 4; i++) {
-        const __m256i s = _mm256_or_si256(low[i], and8(high[i], 0x30));
-        signed_scales(_mm256_sub_epi8(s, _mm256_set1_epi8(32)), sc + 4 * i, pair + 2 * i);
-    }
+    __m256i s[4];
+    scale_bytes_k3(p, s);
+    for (int i = 0; i < 4; i++) signed_scales(s[i], sc + 4 * i, pair + 2 * i);
 }
 INLINE void scales(const int bits, const uint8_t *p, __m256i *sc, __m256i *pair)
 {
@@ -38,21 +32,6 @@ INLINE void scales(const int bits, const uint8_t *p, __m256i *sc, __m256i *pair)
         scales_k2(p, sc, pair);
     else
         scales_k3(p, sc, pair);
-}
-
-/* Line 8h+s: words s of the four sub-blocks of 32 of half block h; w[1] and w[3] are times 4. */
-INLINE void unpack_times4(const int bits, const uint8_t *p, const int h, const int s, __m256i *w)
-{
-    const __m256i v = load(p + TILE_LINE * (code_line(bits) + 8 * h + s)),
-                  up = _mm256_srli_epi16(v, 4);
-    w[0] = and8(v, 3), w[1] = and8(v, 12);
-    w[2] = and8(up, 3), w[3] = and8(up, 12);
-    if (bits == 2) return;
-    const __m256i t = load(p + TILE_LINE * (THIRD_LINE + s));
-    const __m256i t01 = h ? _mm256_srli_epi16(t, 2) : _mm256_slli_epi16(t, 2);
-    const __m256i t23 = h ? _mm256_srli_epi16(t, 3) : _mm256_slli_epi16(t, 1);
-    w[0] = _mm256_or_si256(w[0], and8(t01, 4)), w[1] = _mm256_or_si256(w[1], and8(t01, 16));
-    w[2] = _mm256_or_si256(w[2], and8(t23, 4)), w[3] = _mm256_or_si256(w[3], and8(t23, 16));
 }
 
 INLINE void direct_half(const int bits, const int half, const uint8_t *d16, const uint8_t *p,

@@ -1,9 +1,9 @@
-/* Tiles of Q2_K and Q3_K, AVX-512 VNNI.  A line of codes holds four words of a row, two bits each.  Those
-   of k = 1 and 3 stay two bits up where that saves a shift: four times as large, they are summed apart,
-   and their sum is divided at the end, without rest.  Their dots fit 16 bits too: Q2_K 4·3·127·16 = 24,384,
+/* Tiles of Q2_K and Q3_K, AVX-512 VNNI.  Dots of words times 4 fit 16 bits too: Q2_K 4·3·127·16 = 24,384,
    Q3_K, centred, 4·4·127·16 = 32,512. */
 #include "backend/cpu/kern/x86/linear_x86.h"
-#include "backend/cpu/kern/x86/tile256_avx512vnni.h"
+#include "backend/cpu/kern/x86/tile256_avx512vnni_body.h"
+
+#include "backend/cpu/kern/x86/q2k_q3k_body.h"
 
 /* Bytes m and n of each word, unsigned, as its 16-bit numbers. */
 INLINE __m512i pair_of(__m512i v, const int m, const int n)
@@ -27,15 +27,9 @@ INLINE void scales_k2(const uint8_t *p, __m512i *sc, __m512i *pair)
 /* Q3_K: 16 scales. */
 INLINE void scales_k3(const uint8_t *p, __m512i *sc)
 {
-    const __m512i a = load(p), b = load(p + TILE_LINE), c = load(p + 2 * TILE_LINE);
-    const __m512i low[4] = {low_nibbles(a), low_nibbles(b), high_nibbles(a), high_nibbles(b)};
-    const __m512i high[4] = {_mm512_slli_epi16(c, 4), _mm512_slli_epi16(c, 2), c,
-                             _mm512_srli_epi16(c, 2)};
-    for (int i = 0; i < 4; i++) {
-        const __m512i s = _mm512_sub_epi8(or_and8(low[i], high[i], 0x30), _mm512_set1_epi8(32));
-        sc[4 * i] = signed_byte_of(s, 0), sc[4 * i + 1] = signed_byte_of(s, 1);
-        sc[4 * i + 2] = signed_byte_of(s, 2), sc[4 * i + 3] = signed_byte_of(s, 3);
-    }
+    __m512i s[4];
+    scale_bytes_k3(p, s);
+    for (int i = 0; i < 4; i++) signed_scales(s[i], sc + 4 * i);
 }
 INLINE void scales(const int bits, const uint8_t *p, __m512i *sc, __m512i *pair)
 {
@@ -43,21 +37,6 @@ INLINE void scales(const int bits, const uint8_t *p, __m512i *sc, __m512i *pair)
         scales_k2(p, sc, pair);
     else
         scales_k3(p, sc);
-}
-
-/* Line 8h+s: words s of the four sub-blocks of 32 of half block h; w[1] and w[3] are times 4. */
-INLINE void unpack_times4(const int bits, const uint8_t *p, const int h, const int s, __m512i *w)
-{
-    const __m512i v = load(p + TILE_LINE * (code_line(bits) + 8 * h + s)),
-                  up = _mm512_srli_epi16(v, 4);
-    w[0] = and8(v, 3), w[1] = and8(v, 12);
-    w[2] = and8(up, 3), w[3] = and8(up, 12);
-    if (bits == 2) return;
-    const __m512i t = load(p + TILE_LINE * (THIRD_LINE + s));
-    const __m512i t01 = h ? _mm512_srli_epi16(t, 2) : _mm512_slli_epi16(t, 2);
-    const __m512i t23 = h ? _mm512_srli_epi16(t, 3) : _mm512_slli_epi16(t, 1);
-    w[0] = or_and8(w[0], t01, 4), w[1] = or_and8(w[1], t01, 16);
-    w[2] = or_and8(w[2], t23, 4), w[3] = or_and8(w[3], t23, 16);
 }
 
 INLINE void direct_group(const int bits, const uint8_t *d16, const uint8_t *p, const a8_256 *a,

@@ -5,9 +5,9 @@
    before one vpmaddwd with the sub-block's scale in both places takes them to 32 bits:
    |sum| ≤ 256·63·127·128 = 262 M.  Q6_K's centring is undone at the end: −32·Σ sc·Σ q, at most 133 M. */
 #include "backend/cpu/kern/x86/linear_x86.h"
-#include "backend/cpu/kern/x86/tile256_avx2.h"
+#include "backend/cpu/kern/x86/tile256_avx2_body.h"
 
-#include "backend/cpu/kern/x86/panel256_avx2.h"
+#include "backend/cpu/kern/x86/panel256_avx2_body.h"
 
 /* Q4_K, Q5_K: the 8 scales and the 4 pairs of minima of 8 rows. */
 INLINE void scales_k45(const uint8_t *p, __m256i *sc, __m256i *pair)

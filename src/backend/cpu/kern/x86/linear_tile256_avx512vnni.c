@@ -1,6 +1,6 @@
 /* Tiles of Q4_K, Q5_K and Q6_K, AVX-512 VNNI. */
 #include "backend/cpu/kern/x86/linear_x86.h"
-#include "backend/cpu/kern/x86/tile256_avx512vnni.h"
+#include "backend/cpu/kern/x86/tile256_avx512vnni_body.h"
 
 /* Q4_K, Q5_K: 8 scales; 4 pairs of minima, 4 of scales in the order 0 2, 1 3, 4 6, 5 7. */
 INLINE void scales_k45(const uint8_t *p, __m512i *sc, __m512i *pair)
@@ -20,11 +20,7 @@ INLINE void scales_k45(const uint8_t *p, __m512i *sc, __m512i *pair)
 
 INLINE void scales_k6(const uint8_t *p, __m512i *sc)
 {
-    for (int i = 0; i < 4; i++) {
-        const __m512i v = load(p + TILE_LINE * i);
-        sc[4 * i] = signed_byte_of(v, 0), sc[4 * i + 1] = signed_byte_of(v, 1);
-        sc[4 * i + 2] = signed_byte_of(v, 2), sc[4 * i + 3] = signed_byte_of(v, 3);
-    }
+    for (int i = 0; i < 4; i++) signed_scales(load(p + TILE_LINE * i), sc + 4 * i);
 }
 
 /* Word 8p+s of 16 rows, from its line and the fifth bits of s: sub-blocks 2p and 2p+1. */

@@ -14,6 +14,8 @@
 /* Keeps a chain of sums a chain: rearranged into a tree, it needs more registers than there are. */
 #define KEEP(v) __asm__("" : "+x"(v))
 
+typedef __m256i words;
+
 INLINE __m256i load(const void *p)
 {
     return _mm256_loadu_si256((const __m256i *)p);
@@ -25,13 +27,34 @@ INLINE __m256i word(const void *p)
     return _mm256_set1_epi32(v);
 }
 
-INLINE __m256i low_nibbles(__m256i v)
+INLINE words and8(words v, const int mask)
 {
-    return _mm256_and_si256(v, _mm256_set1_epi8(15));
+    return _mm256_and_si256(v, _mm256_set1_epi8((char)mask));
 }
-INLINE __m256i high_nibbles(__m256i v)
+/* a | (b & mask) */
+INLINE words or_and8(words a, words b, const int mask)
 {
-    return low_nibbles(_mm256_srli_epi16(v, 4));
+    return _mm256_or_si256(a, and8(b, mask));
+}
+INLINE words sub8(words a, const int x)
+{
+    return _mm256_sub_epi8(a, _mm256_set1_epi8((char)x));
+}
+INLINE words shl16(words v, const int n)
+{
+    return _mm256_slli_epi16(v, n);
+}
+INLINE words shr16(words v, const int n)
+{
+    return _mm256_srli_epi16(v, n);
+}
+INLINE words low_nibbles(words v)
+{
+    return and8(v, 15);
+}
+INLINE words high_nibbles(words v)
+{
+    return and8(shr16(v, 4), 15);
 }
 
 /* The weights that nibbles of IQ4_NL and IQ4_XS stand for. */

@@ -11,6 +11,8 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
+typedef __m512i words;
+
 INLINE __m512i load(const void *p)
 {
     return _mm512_loadu_si512(p);
@@ -22,13 +24,34 @@ INLINE __m512i word(const void *p)
     return _mm512_set1_epi32(v);
 }
 
-INLINE __m512i low_nibbles(__m512i v)
+INLINE words and8(words v, const int mask)
 {
-    return _mm512_and_si512(v, _mm512_set1_epi8(15));
+    return _mm512_and_si512(v, _mm512_set1_epi8((char)mask));
 }
-INLINE __m512i high_nibbles(__m512i v)
+/* a | (b & mask) */
+INLINE words or_and8(words a, words b, const int mask)
 {
-    return low_nibbles(_mm512_srli_epi16(v, 4));
+    return _mm512_ternarylogic_epi32(a, b, _mm512_set1_epi8((char)mask), 0xf8);
+}
+INLINE words sub8(words a, const int x)
+{
+    return _mm512_sub_epi8(a, _mm512_set1_epi8((char)x));
+}
+INLINE words shl16(words v, const unsigned n)
+{
+    return _mm512_slli_epi16(v, n);
+}
+INLINE words shr16(words v, const unsigned n)
+{
+    return _mm512_srli_epi16(v, n);
+}
+INLINE words low_nibbles(words v)
+{
+    return and8(v, 15);
+}
+INLINE words high_nibbles(words v)
+{
+    return and8(shr16(v, 4), 15);
 }
 
 /* The weights that nibbles of IQ4_NL and IQ4_XS stand for, plus 128: as vpdpbusd takes them. */

@@ -34,15 +34,6 @@ INLINE __m512 halves(const uint8_t *p)
 {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
 }
-INLINE __m512i and8(__m512i v, int mask)
-{
-    return _mm512_and_si512(v, _mm512_set1_epi8((char)mask));
-}
-/* a | (b & mask) */
-INLINE __m512i or_and8(__m512i a, __m512i b, int mask)
-{
-    return _mm512_ternarylogic_epi32(a, b, _mm512_set1_epi8((char)mask), 0xf8);
-}
 /* Byte n of each word, alone and unsigned. */
 INLINE __m512i byte_of(__m512i v, const unsigned n)
 {
@@ -54,6 +45,13 @@ INLINE __m512i signed_byte_of(__m512i v, const unsigned n)
 {
     const __m512i top = n == 3 ? v : _mm512_slli_epi32(v, 24 - 8 * n);
     return _mm512_srli_epi32(_mm512_srai_epi32(top, 8), 16);
+}
+
+/* Four signed scales, one a byte. */
+INLINE void signed_scales(__m512i v, __m512i *sc)
+{
+    sc[0] = signed_byte_of(v, 0), sc[1] = signed_byte_of(v, 1);
+    sc[2] = signed_byte_of(v, 2), sc[3] = signed_byte_of(v, 3);
 }
 
 /* Σ pair · sums, n pairs. */

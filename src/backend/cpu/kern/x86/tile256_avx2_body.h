@@ -5,7 +5,7 @@
      direct_half(…)  8 rows of one block times n vectors
      unpack_half(…)  8 rows of one block into the panel
      panel_vecs(…)   the panel times n vectors, and panel_step(…), how many at a time
-                     (panel256_avx2.h has them for weights of 6 bits and less) */
+                     (panel256_avx2_body.h has them for weights of 6 bits and less) */
 #include "backend/cpu/kern/x86/words_avx2.h"
 
 enum { N_HALF = 4, N_LINE = 64, MAX_STEP = 4 };
@@ -16,10 +16,6 @@ enum { N_HALF = 4, N_LINE = 64, MAX_STEP = 4 };
 INLINE __m256 halves(const uint8_t *p)
 {
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
-}
-INLINE __m256i and8(__m256i v, int mask)
-{
-    return _mm256_and_si256(v, _mm256_set1_epi8((char)mask));
 }
 /* Both halves of a line come by: the first asks for a line far ahead, the second for one nearby. */
 INLINE void ahead(const uint8_t *p, const int half)
