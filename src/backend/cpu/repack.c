@@ -297,6 +297,9 @@ cairn_status cpu_weight_adopt(dev *d, weight *w, cairn_diag *dg)
 
 void cpu_weight_release(dev *d, weight *w)
 {
-    if (!w->expert) release_one(d, w);
+    if (!w->expert) {
+        release_one(d, w);
+        return;
+    }
     for (int32_t i = 0; i < w->n_expert; i++) release_one(d, &w->expert[i]);
 }

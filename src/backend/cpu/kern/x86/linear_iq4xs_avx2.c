@@ -3,6 +3,8 @@
    Exactness, |q| ≤ 127 and |level| ≤ 127: vpmaddubsw of |w| and q with w's sign gives pairs of at most
    2·127·127 = 32,258, which vpmaddwd takes to 32 bits with the scale at once.  In the panel a weight and
    its scale are one 16-bit number, |·| ≤ 127·32 = 4,064; |sum| ≤ 256·4,064·127 = 132.2 M. */
+#include <immintrin.h>
+
 #include "backend/cpu/kern/x86/linear_x86.h"
 #include "backend/cpu/kern/x86/tile256_avx2_body.h"
 

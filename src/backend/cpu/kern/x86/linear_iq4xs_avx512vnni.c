@@ -1,6 +1,8 @@
 /* Tiles of IQ4_XS, AVX-512 VNNI: levels of 8 bits that nibbles stand for, made unsigned by adding 128,
    signed scales of 6 bits.  Dots of 32 start at −128·Σ q: |dot| ≤ 128·127·32 = 520,192, times a scale 16.6 M,
    |sum| ≤ 32·127·127·256 = 132.2 M. */
+#include <immintrin.h>
+
 #include "backend/cpu/kern/x86/linear_x86.h"
 #include "backend/cpu/kern/x86/tile256_avx512vnni_body.h"
 

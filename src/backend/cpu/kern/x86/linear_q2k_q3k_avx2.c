@@ -3,6 +3,8 @@
    Exactness, |q| ≤ 127 and stored weights from 0 up: vpmaddubsw's pairs are at most 2·4·7·127 = 7,112, so
    the 4 lines of a sub-block add up in 16 bits (28,448) before one vpmaddwd with its scale.  Q3_K's
    centring is undone at the end: −4·Σ sc·Σ q. */
+#include <immintrin.h>
+
 #include "backend/cpu/kern/x86/linear_x86.h"
 #include "backend/cpu/kern/x86/tile256_avx2_body.h"
 

@@ -1,5 +1,7 @@
 /* Tiles of Q2_K and Q3_K, AVX-512 VNNI.  Dots of words times 4 fit 16 bits too: Q2_K 4·3·127·16 = 24,384,
    Q3_K, centred, 4·4·127·16 = 32,512. */
+#include <immintrin.h>
+
 #include "backend/cpu/kern/x86/linear_x86.h"
 #include "backend/cpu/kern/x86/tile256_avx512vnni_body.h"
 

@@ -4,6 +4,8 @@
    (4 bits), 7,874 (5) and 16,002 (6); so 8, 4 and 2 lines add up in 16 bits (30,480; 31,496; 32,004)
    before one vpmaddwd with the sub-block's scale in both places takes them to 32 bits:
    |sum| ≤ 256·63·127·128 = 262 M.  Q6_K's centring is undone at the end: −32·Σ sc·Σ q, at most 133 M. */
+#include <immintrin.h>
+
 #include "backend/cpu/kern/x86/linear_x86.h"
 #include "backend/cpu/kern/x86/tile256_avx2_body.h"
 

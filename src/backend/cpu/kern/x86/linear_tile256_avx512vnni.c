@@ -1,4 +1,6 @@
 /* Tiles of Q4_K, Q5_K and Q6_K, AVX-512 VNNI. */
+#include <immintrin.h>
+
 #include "backend/cpu/kern/x86/linear_x86.h"
 #include "backend/cpu/kern/x86/tile256_avx512vnni_body.h"
 

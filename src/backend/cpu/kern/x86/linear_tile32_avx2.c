@@ -10,6 +10,8 @@
      IQ4_NL   likewise with levels of at most 127, looked up
    Few vectors: weights are unpacked in registers.  Many: a block is unpacked once into a panel in L1
    and met by all vectors; 8-bit weights and levels are widened to 16 bits there. */
+#include <immintrin.h>
+
 #include "backend/cpu/kern/x86/linear_x86.h"
 #include "backend/cpu/kern/x86/words_avx2.h"
 

@@ -5,6 +5,8 @@
 
    Few vectors: weights are unpacked in registers.  Many: a block is unpacked once into a panel in L1
    and met by all vectors, eight at a time: 16 chains hide the latency of 5 cycles at 2 a cycle. */
+#include <immintrin.h>
+
 #include "backend/cpu/kern/x86/linear_x86.h"
 #include "backend/cpu/kern/x86/words_avx512.h"
 
