@@ -101,7 +101,7 @@ static void setup(bench *b, tile_type t, size_t mb, int32_t n_vec)
     float x[K];
     b->type = t;
     b->n_block = K / e;
-    b->tile_bytes = tile_block_bytes(t) * (size_t)b->n_block;
+    b->tile_bytes = tile_bytes(t, b->n_block);
     b->n_tile = (int32_t)((mb << 20) / b->tile_bytes);
     b->n_vec = n_vec;
     b->stride = one * (size_t)n_vec;

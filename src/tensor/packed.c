@@ -22,8 +22,8 @@ bool packed_is_affine(const packed *s)
     case PACKED_CENTRED:
     case PACKED_AWQ:
     case PACKED_GPTQ:
-    case PACKED_MXFP4:
         return s->group % 32 == 0 && s->cols % s->group == 0 && !s->order;
+    case PACKED_MXFP4:
     case PACKED_MXFP8:
     case PACKED_NVFP4:
     case PACKED_F8:
@@ -31,6 +31,12 @@ bool packed_is_affine(const packed *s)
         break;
     }
     return false;
+}
+
+bool packed_is_fp4(const packed *s)
+{
+    const int32_t group = s->kind == PACKED_MXFP4 ? 32 : s->kind == PACKED_NVFP4 ? 16 : 0;
+    return group && s->group == group && s->cols % 32 == 0;
 }
 
 /* n codes of one bit stream that begins at a byte: code i has bits [i·bits, (i+1)·bits), low first. */
@@ -134,11 +140,6 @@ static size_t scale_place(const packed *s, size_t row, size_t group)
 void packed_scales(const packed *s, size_t row, size_t group, float *d, float *m)
 {
     const size_t at = scale_place(s, row, group);
-    if (s->kind == PACKED_MXFP4) {
-        *d = 0.5f * e8m0_to_f32(s->scale[at]);
-        *m = -12.0f * *d;
-        return;
-    }
     *d = scale_at(s, s->scale, at);
     *m = s->kind == PACKED_AFFINE ? scale_at(s, s->offset, at)
                                   : -(*d * (float)zero_of(s, row, group));

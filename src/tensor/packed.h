@@ -41,9 +41,10 @@ typedef struct packed {
 
 /* Values of row `row`, [cols]; each operation rounds once, in the order written above. */
 void packed_row_f32(const packed *s, size_t row, float *out);
-/* Codes that become numbers by d·q + m: what integer kernels want.  Groups are whole 32s.  MXFP4's q is
-   twice the value of its code plus 12. */
+/* Codes that become numbers by d·q + m: what integer kernels want.  Groups are whole 32s. */
 bool packed_is_affine(const packed *s);
+/* Codes of e2m1 in rows of whole 32s: MXFP4, NVFP4. */
+bool packed_is_fp4(const packed *s);
 /* 32 codes of a row from column 32·block on. */
 void packed_codes32(const packed *s, size_t row, size_t block, uint8_t out[32]);
 /* d and m of a row's group, exact (of affine ones). */

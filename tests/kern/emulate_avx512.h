@@ -108,6 +108,8 @@ EMU emu512 emu_ternarylogic(emu512 a, emu512 b, emu512 c, int imm)
     }
 EMU_EACH(and, 16, u32, a.u32[i] & b.u32[i])
 EMU_EACH(xor, 16, u32, a.u32[i] ^ b.u32[i])
+EMU_EACH(sub_epi32, 16, u32, a.u32[i] - b.u32[i])
+EMU_EACH(sllv_epi32, 16, u32, b.u32[i] < 32 ? a.u32[i] << b.u32[i] : 0)
 EMU_EACH(add_epi32, 16, u32, a.u32[i] + b.u32[i])
 EMU_EACH(sub_epi8, 64, u8, (uint8_t)(a.u8[i] - b.u8[i]))
 EMU_EACH(mullo_epi32, 16, u32, a.u32[i] * b.u32[i])
@@ -175,6 +177,26 @@ EMU emu512 emu_cvtepu16_epi32(__m256i h)
     return r;
 }
 
+EMU emu512 emu_cvtepu8_epi32(__m128i b)
+{
+    uint8_t v[16];
+    emu512 r;
+    memcpy(v, &b, sizeof v);
+    FOR(16) r.u32[i] = v[i];
+    return r;
+}
+EMU uint16_t emu_cmplt_epi32_mask(emu512 a, emu512 b)
+{
+    unsigned m = 0;
+    FOR(16) m |= (unsigned)(a.i32[i] < b.i32[i]) << i;
+    return (uint16_t)m;
+}
+EMU emu512 emu_mask_mov_epi32(emu512 no, uint16_t m, emu512 yes)
+{
+    FOR(16) if (m >> i & 1) no.u32[i] = yes.u32[i];
+    return no;
+}
+
 EMU __m256 emu_half(emu512 a, int n)
 {
     return a.ps[n];
@@ -208,6 +230,11 @@ EMU __m128 emu_lane_1(__m128 a)
 #undef _mm512_ternarylogic_epi32
 #undef _mm512_and_si512
 #undef _mm512_xor_si512
+#undef _mm512_sub_epi32
+#undef _mm512_sllv_epi32
+#undef _mm512_cvtepu8_epi32
+#undef _mm512_cmplt_epi32_mask
+#undef _mm512_mask_mov_epi32
 #undef _mm512_add_epi32
 #undef _mm512_sub_epi8
 #undef _mm512_mullo_epi32
@@ -253,6 +280,11 @@ EMU __m128 emu_lane_1(__m128 a)
 #define _mm512_ternarylogic_epi32    emu_ternarylogic
 #define _mm512_and_si512             emu_and
 #define _mm512_xor_si512             emu_xor
+#define _mm512_sub_epi32             emu_sub_epi32
+#define _mm512_sllv_epi32            emu_sllv_epi32
+#define _mm512_cvtepu8_epi32         emu_cvtepu8_epi32
+#define _mm512_cmplt_epi32_mask      emu_cmplt_epi32_mask
+#define _mm512_mask_mov_epi32        emu_mask_mov_epi32
 #define _mm512_add_epi32             emu_add_epi32
 #define _mm512_sub_epi8              emu_sub_epi8
 #define _mm512_mullo_epi32           emu_mullo_epi32

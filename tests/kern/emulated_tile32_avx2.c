@@ -9,9 +9,10 @@
 #define vnni_tile_q8_0   emulated_tile_q8_0
 #define vnni_tile_iq4_nl emulated_tile_iq4_nl
 #define vnni_affine_4    emulated_affine_4
-#define vnni_affine_e2m1 emulated_affine_e2m1
 #define vnni_affine_5    emulated_affine_5
 #define vnni_affine_8    emulated_affine_8
+#define vnni_tile_mxfp4  emulated_tile_mxfp4
+#define vnni_tile_nvfp4  emulated_tile_nvfp4
 #include "backend/cpu/kern/x86/linear_tile32_avx512vnni.c"
 #else
 typedef int nothing_here;

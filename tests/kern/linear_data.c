@@ -36,6 +36,11 @@ static void fill_scales(dtype t, uint64_t seed, uint64_t b, uint8_t *p)
         for (int k = 0; half[i].t == t && k < half[i].n; k++)
             put_half(p + half[i].at + 2 * k, seed, 2 * b + (uint64_t)k, 0.02);
     }
+    /* Powers of two around 2^−9, a denormal one at times; e4m3 of every exponent. */
+    if (t == DT_MXFP4)
+        p[0] = b % 37 == 3 ? (uint8_t)(b % 2) : (uint8_t)(116 + rng_u64(seed, 7, b) % 6);
+    for (uint64_t i = 0; i < 4 && t == DT_NVFP4; i++)
+        p[i] = (uint8_t)(rng_u64(seed, 7, 4 * b + i) % 128);
 }
 
 void fill_weights(dtype t, fill f, uint64_t seed, size_t n_block, uint8_t *out)
@@ -85,8 +90,9 @@ bool same_bits(const float *a, const float *b, size_t n)
 #if defined(__x86_64__)
 kern_tile_fn emulated_tile_q4_0, emulated_tile_q4_1, emulated_tile_q5_0, emulated_tile_q5_1,
     emulated_tile_q8_0, emulated_tile_iq4_nl, emulated_tile_q2_k, emulated_tile_q3_k,
-    emulated_tile_iq4_xs, emulated_tile_q4_k, emulated_tile_q5_k, emulated_tile_q6_k;
-kern_affine_fn emulated_affine_4, emulated_affine_e2m1, emulated_affine_5, emulated_affine_8;
+    emulated_tile_iq4_xs, emulated_tile_q4_k, emulated_tile_q5_k, emulated_tile_q6_k,
+    emulated_tile_mxfp4, emulated_tile_nvfp4;
+kern_affine_fn emulated_affine_4, emulated_affine_5, emulated_affine_8;
 kern_dense_fn emulated_dense_f32, emulated_dense_f16, emulated_dense_bf16;
 
 static void emulated_kernels(kern_linear *k)
@@ -103,8 +109,9 @@ static void emulated_kernels(kern_linear *k)
     k->tile[TILE_Q4_K] = emulated_tile_q4_k;
     k->tile[TILE_Q5_K] = emulated_tile_q5_k;
     k->tile[TILE_Q6_K] = emulated_tile_q6_k;
+    k->tile[TILE_MXFP4] = emulated_tile_mxfp4;
+    k->tile[TILE_NVFP4] = emulated_tile_nvfp4;
     k->affine[AFFINE_4] = emulated_affine_4;
-    k->affine[AFFINE_E2M1] = emulated_affine_e2m1;
     k->affine[AFFINE_5] = emulated_affine_5;
     k->affine[AFFINE_8] = emulated_affine_8;
     k->dense_f32 = emulated_dense_f32;

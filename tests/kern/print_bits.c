@@ -157,23 +157,24 @@ static void print_tile(const kern_linear *k, tile_type t)
     static float x[N_BLOCK * 256];
     static _Alignas(64) float out[TILE_MAX_VEC * TILE_ROWS];
     static _Alignas(64) uint8_t tile[N_BLOCK * TILE_ROWS * 256 + TILE_SLACK], panel[TILE_PANEL];
-    static uint8_t w[N_BLOCK * TILE_ROWS * 256], act[N_BLOCK * N_VEC * sizeof(a8_256)];
+    static uint8_t w[N_BLOCK * TILE_ROWS * 256], act[2 * N_BLOCK * N_VEC * sizeof(a8_256)];
     const dtype d = tile_dtype(t);
-    const bool wide = dtype_block(d) == 256;
+    const bool wide = tile_elems(t) == 256;
+    const int32_t cols = N_BLOCK * dtype_block(d), n_block = cols / tile_elems(t);
     const size_t one = wide ? sizeof(a8_256) : sizeof(a8_32), stride = one * N_VEC;
     const size_t row = (size_t)N_BLOCK * (size_t)dtype_block_bytes(d);
     char line[32];
     fill_weights(d, FILL_MIXED, 9, N_BLOCK * TILE_ROWS, w);
-    tiles_pack(t, w, row, TILE_ROWS, N_BLOCK, tile);
+    tiles_pack(t, w, row, TILE_ROWS, n_block, tile);
     for (size_t r = 0; r < ROWS; r++) {
         uint8_t *at = act + r * TERMS * one;
-        fill_floats(FILL_MIXED, 20 + r, (size_t)(N_BLOCK * dtype_block(d)), x);
+        fill_floats(FILL_MIXED, 20 + r, (size_t)cols, x);
         if (wide)
-            k->quant256(x, N_BLOCK, TERMS, (a8_256 *)(void *)at, stride);
+            k->quant256(x, n_block, TERMS, (a8_256 *)(void *)at, stride);
         else
-            k->quant32(x, N_BLOCK, TERMS, (a8_32 *)(void *)at, stride);
+            k->quant32(x, n_block, TERMS, (a8_32 *)(void *)at, stride);
     }
-    k->tile[t](tile, N_BLOCK, act, stride, N_VEC, TERMS, out, panel);
+    k->tile[t](tile, n_block, act, stride, N_VEC, TERMS, out, panel);
     (void)snprintf(line, sizeof line, "tile %s", dtype_name(d));
     say(line, add_floats(0, out, (size_t)ROWS * TILE_ROWS));
 }

@@ -66,15 +66,6 @@ static void matrix_init(matrix *m, int bits, int group, dtype scale, int n_group
                     .matmul = true};
 }
 
-/* The same as MXFP4: scales are powers of two. */
-static void matrix_e2m1(matrix *m)
-{
-    m->p.kind = PACKED_MXFP4;
-    m->p.offset = NULL;
-    for (size_t i = 0; i < m->p.scale_size; i++)
-        m->scale[i] = i == 3 ? 0 : (uint8_t)(118 + rng_u64(5, 1, i) % 4);
-}
-
 static void matrix_deinit(matrix *m)
 {
     fence_free(m->code, m->p.code_size);
@@ -87,13 +78,10 @@ static float value_at(const matrix *m, size_t row, size_t col)
 {
     const size_t bits = (size_t)m->p.bits, first = (row * (size_t)m->p.cols + col) * bits;
     const size_t g = row * (size_t)(m->p.cols / m->p.group) + col / (size_t)m->p.group;
-    static const float e2m1[8] = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f};
     unsigned q = 0;
     float s, o;
     for (size_t b = 0; b < bits; b++)
         q |= (unsigned)(m->code[(first + b) / 8] >> (first + b) % 8 & 1) << b;
-    if (m->p.kind == PACKED_MXFP4)
-        return (q & 8 ? -e2m1[q & 7] : e2m1[q]) * ldexpf(1.0f, m->scale[g] - 127);
     const size_t item = m->p.scale_type == DT_F32 ? 4 : 2;
     dtype_to_f32(m->p.scale_type, m->scale + g * item, &s, 1);
     dtype_to_f32(m->p.scale_type, m->offset + g * item, &o, 1);
@@ -152,8 +140,6 @@ static void near_double(const matrix *m, const acts *a, int terms, int r0, int n
     }
 }
 
-static bool e2m1; /* the matrix of `check` is of it */
-
 static void check(int bits, int group, dtype scale, int n_group, int rows, int terms)
 {
     static _Alignas(64) float want[MOST_VEC * TILE_ROWS + 16], got[MOST_VEC * TILE_ROWS + 16];
@@ -162,7 +148,6 @@ static void check(int bits, int group, dtype scale, int n_group, int rows, int t
     matrix m;
     kern_linear_ref(&ref);
     matrix_init(&m, bits, group, scale, n_group);
-    if (e2m1) matrix_e2m1(&m);
     const affine_form f = affine_form_of(&m.p);
     const int n_block = m.p.cols / 32;
     const size_t size =
@@ -211,15 +196,6 @@ static void many_rows(void **state)
     }
 }
 
-static void micro_floats(void **state)
-{
-    (void)state;
-    e2m1 = true;
-    for (int rows = 1; rows <= MOST_VEC / 2; rows++)
-        for (int terms = 1; terms <= 2; terms++) check(4, 32, DT_BF16, 1 + rows % 4, rows, terms);
-    e2m1 = false;
-}
-
 /* Values by packed_row_f32, and d·q + m where the head must be wide: m of −d·zero needs more bits than d. */
 static void values(void **state)
 {
@@ -253,6 +229,6 @@ static void values(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_form), cmocka_unit_test(many_rows),
-                                       cmocka_unit_test(micro_floats), cmocka_unit_test(values)};
+                                       cmocka_unit_test(values)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

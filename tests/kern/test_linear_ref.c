@@ -19,14 +19,13 @@ static double step_of(const float *x, int group, int terms)
     return terms == 1 ? amax / 254 : amax / 254 / 254;
 }
 
-static void check_tile(tile_type t, int terms, fill f, int n_block)
+static void check_tile(tile_type t, int terms, fill f, int n_stored)
 {
     if (left_out()) return;
     const dtype dt = tile_dtype(t);
-    const int group = tile_elems(t), cols = group * n_block;
-    const size_t row = (size_t)n_block * (size_t)dtype_block_bytes(dt);
-    uint8_t *w = malloc(row * ROWS),
-            *tile = aligned_alloc(64, round_up(tile_block_bytes(t) * (size_t)n_block, 64));
+    const int group = tile_elems(t), cols = dtype_block(dt) * n_stored, n_block = cols / group;
+    const size_t row = (size_t)n_stored * (size_t)dtype_block_bytes(dt);
+    uint8_t *w = malloc(row * ROWS), *tile = aligned_alloc(64, tile_bytes(t, n_block));
     float *x = malloc(sizeof *x * (size_t)(cols * VEC)), *wf = malloc(sizeof *wf * (size_t)cols);
     const size_t size = group == 32 ? sizeof(a8_32) : sizeof(a8_256);
     const size_t stride = size * (size_t)(VEC * terms);
@@ -35,7 +34,7 @@ static void check_tile(tile_type t, int terms, fill f, int n_block)
     static _Alignas(64) uint8_t panel[TILE_PANEL];
     kern_linear k;
     kern_linear_ref(&k);
-    fill_weights(dt, f, 1 + (uint64_t)t, (size_t)(ROWS * n_block), w);
+    fill_weights(dt, f, 1 + (uint64_t)t, (size_t)(ROWS * n_stored), w);
     fill_floats(f, 2, (size_t)(cols * VEC), x);
     for (int v = 0; v < VEC; v++) {
         void *to = act + (size_t)v * size * (size_t)terms;

@@ -61,17 +61,19 @@ static void check(tile_type t, int n_block, int rows, int terms, fill fw, fill f
 {
     if (left_out()) return;
     const dtype dt = tile_dtype(t);
-    const int e = tile_elems(t), cols = e * n_block, n_vec = rows * terms;
+    const int e = tile_elems(t), n_stored = n_block;
+    const int cols = dtype_block(dt) * n_stored, n_vec = rows * terms;
+    n_block = cols / e;
     const size_t one = e == 32 ? sizeof(a8_32) : sizeof(a8_256), stride = one * (size_t)n_vec;
-    const size_t row = (size_t)n_block * (size_t)dtype_block_bytes(dt);
-    const size_t tile_size = tile_block_bytes(t) * (size_t)n_block;
+    const size_t row = (size_t)n_stored * (size_t)dtype_block_bytes(dt);
+    const size_t tile_size = tile_bytes(t, n_block);
     guarded x = grab(sizeof(float) * (size_t)(cols * rows));
     guarded tile = grab(tile_size), w = grab(row * TILE_ROWS);
     guarded a0 = grab(stride * (size_t)n_block), a1 = grab(stride * (size_t)n_block);
     static _Alignas(64) float y0[MAX_VEC * TILE_ROWS + 16], y1[MAX_VEC * TILE_ROWS + 16];
     static _Alignas(64) uint8_t panel[TILE_PANEL];
     float *xf = (float *)(void *)x.ptr;
-    fill_weights(dt, fw, 100 + (uint64_t)(t * 7 + n_block), (size_t)(TILE_ROWS * n_block), w.ptr);
+    fill_weights(dt, fw, 100 + (uint64_t)(t * 7 + n_block), (size_t)(TILE_ROWS * n_stored), w.ptr);
     fill_floats(fx, (uint64_t)(rows + 1), (size_t)(cols * rows), xf);
     if (poison && rows > 1) xf[cols + cols / 2] = NAN;
     if (poison && rows > 2) xf[2 * cols + 1] = -INFINITY;

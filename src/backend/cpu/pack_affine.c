@@ -29,7 +29,6 @@ static bool all_fit(affine_head h, const packed *s)
 affine_form affine_form_of(const packed *s)
 {
     affine_form f = {AFFINE_8, HEAD_F32, s->group / 32};
-    if (s->kind == PACKED_MXFP4) return (affine_form){AFFINE_E2M1, HEAD_BF16, s->group / 32};
     if (s->bits <= 5) f.code = s->bits <= 4 ? AFFINE_4 : AFFINE_5;
     if (s->kind == PACKED_AFFINE) {
         if (s->scale_type != DT_F32) f.head = s->scale_type == DT_F16 ? HEAD_F16 : HEAD_BF16;
@@ -84,17 +83,22 @@ static uint64_t spread(uint32_t w)
     return (x | x << 4) & 0x0f0f0f0f0f0f0f0f;
 }
 
-/* As put_codes, from 16 bytes of nibbles as MLX packs them: the form that most files have. */
-static void put_nibbles(const uint8_t *p, size_t i, uint8_t *group)
+void tile_nibbles(const uint8_t *p, uint8_t out[16])
 {
     uint32_t w[4];
     memcpy(w, p, sizeof w);
     const uint64_t first = spread(w[0]) | spread(w[2]) << 4;
     const uint64_t second = spread(w[1]) | spread(w[3]) << 4;
-    memcpy(group + 4 * i, &first, 4);
-    memcpy(group + TILE_LINE + 4 * i, (const uint8_t *)&first + 4, 4);
-    memcpy(group + TILE_LINE * 2 + 4 * i, &second, 4);
-    memcpy(group + TILE_LINE * 3 + 4 * i, (const uint8_t *)&second + 4, 4);
+    memcpy(out, &first, sizeof first);
+    memcpy(out + 8, &second, sizeof second);
+}
+
+/* As put_codes, from 16 bytes of nibbles as MLX packs them: the form that most files have. */
+static void put_nibbles(const uint8_t *p, size_t i, uint8_t *group)
+{
+    uint8_t word[16];
+    tile_nibbles(p, word);
+    for (size_t s = 0; s < 4; s++) memcpy(group + TILE_LINE * s + 4 * i, word + 4 * s, 4);
 }
 
 /* Block b of a row, which is row r of the tile. */

@@ -26,6 +26,8 @@ typedef struct tile_format {
     uint8_t fifth_from;  /* Q5_0, Q5_1: the fifth bits, for line 0; else 0 */
     uint8_t third_line;  /* Q3_K: the 8 lines of third bits from here on; else 0 */
     word_span span[MAX_SPAN];
+    void (*pack)(tile_type t, const uint8_t *rows, size_t row_bytes, int32_t n_row, int32_t n_block,
+                 uint8_t *tile); /* a format that more than words' places change in; else NULL */
 } tile_format;
 
 static const tile_format formats[TILE_COUNT] = {
@@ -54,6 +56,8 @@ static const tile_format formats[TILE_COUNT] = {
                     {64, 8, 28, 3},
                     {96, 8, 29, 3},
                     {160, 8, 30, 3}}},
+    [TILE_MXFP4] = {.type = DT_MXFP4, .pack = fp4_pack},
+    [TILE_NVFP4] = {.type = DT_NVFP4, .pack = fp4_pack},
 };
 
 bool tiles_type(dtype t, tile_type *out)
@@ -66,12 +70,21 @@ bool tiles_type(dtype t, tile_type *out)
     return false;
 }
 
+/* The type of tiles that are not affine. */
+static bool typed(const weight *w, tile_type *out)
+{
+    const packed *s = w->packed;
+    if (!s) return tiles_type(w->type, out);
+    *out = s->kind == PACKED_NVFP4 ? TILE_NVFP4 : TILE_MXFP4;
+    return packed_is_fp4(s);
+}
+
 int32_t tiles_act_group(const dev *d, const weight *w)
 {
     tile_type t;
     if (d->compute != CAIRN_COMPUTE_FAST || !w->matmul || w->klass == WEIGHT_FLOAT) return 0;
-    if (w->packed) return packed_is_affine(w->packed) ? 32 : 0;
-    return tiles_type(w->type, &t) ? tile_elems(t) : 0;
+    if (typed(w, &t)) return tile_elems(t);
+    return w->packed && packed_is_affine(w->packed) ? 32 : 0;
 }
 
 /* Stored: bit j of 32 is weight j's.  In a tile: byte n has w[4s+n] at bit s, w[16+4s+n] at bit 4+s.
@@ -166,6 +179,10 @@ void tiles_pack(tile_type t, const uint8_t *rows, size_t row_bytes, int32_t n_ro
                 uint8_t *tile)
 {
     size_t tile_block = tile_block_bytes(t), block = tile_block / TILE_ROWS;
+    if (formats[t].pack) {
+        formats[t].pack(t, rows, row_bytes, n_row, n_block, tile);
+        return;
+    }
     for (int32_t b = 0; b < n_block; b++) {
         uint8_t *dst = tile + (size_t)b * tile_block;
         if (n_row < TILE_ROWS) memset(dst, 0, tile_block);
@@ -189,6 +206,8 @@ static void pack_task(void *ctx, int32_t i_task, int32_t i_thread)
     (void)i_thread;
     if (j->t->affine)
         affine_pack(&j->t->form, j->w, row, n, tile);
+    else if (j->w->packed)
+        fp4_pack_packed(j->t->type, j->w, row, n, tile);
     else
         tiles_pack(j->t->type, j->w->data + (size_t)row * row_bytes, row_bytes, n, j->t->n_block,
                    tile);
@@ -197,16 +216,16 @@ static void pack_task(void *ctx, int32_t i_task, int32_t i_thread)
 /* What lies in a tile, and how large it is. */
 static void tiles_shape(const weight *w, tiles *t)
 {
-    if (w->packed) {
-        t->affine = true;
-        t->form = affine_form_of(w->packed);
-        t->n_block = w->cols / 32;
-        t->tile_bytes = affine_block_bytes(t->form.code) * (size_t)t->n_block +
-                        affine_head_bytes(t->form.head) * (size_t)(t->n_block / t->form.per_head);
-    } else if (tiles_type(w->type, &t->type)) {
+    if (typed(w, &t->type)) {
         t->n_block = w->cols / tile_elems(t->type);
-        t->tile_bytes = tile_block_bytes(t->type) * (size_t)t->n_block;
+        t->tile_bytes = tile_bytes(t->type, t->n_block);
+        return;
     }
+    t->affine = true;
+    t->form = affine_form_of(w->packed);
+    t->n_block = w->cols / 32;
+    t->tile_bytes = affine_block_bytes(t->form.code) * (size_t)t->n_block +
+                    affine_head_bytes(t->form.head) * (size_t)(t->n_block / t->form.per_head);
 }
 
 static cairn_status tiles_new(const weight *w, tiles **out, cairn_diag *dg)

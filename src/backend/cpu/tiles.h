@@ -28,6 +28,12 @@ int32_t tiles_act_group(const dev *d, const weight *w);
    tile, the rest of it zero. */
 affine_form affine_form_of(const packed *s);
 void affine_pack(const affine_form *f, const weight *w, int32_t row0, int32_t n_row, uint8_t *tile);
+/* 16 bytes of nibbles in rising order become one with w[i] low and w[16 + i] high in byte i. */
+void tile_nibbles(const uint8_t *p, uint8_t out[16]);
+/* pack_fp4.c: MXFP4 and NVFP4, as tiles_pack and as affine_pack. */
+void fp4_pack(tile_type t, const uint8_t *rows, size_t row_bytes, int32_t n_row, int32_t n_block,
+              uint8_t *tile);
+void fp4_pack_packed(tile_type t, const weight *w, int32_t row0, int32_t n_row, uint8_t *tile);
 /* Packs rows (row_bytes apart, stored form), n_row ≤ TILE_ROWS of them, into one tile; the rest of
    the tile becomes zero. */
 void tiles_pack(tile_type t, const uint8_t *rows, size_t row_bytes, int32_t n_row, int32_t n_block,

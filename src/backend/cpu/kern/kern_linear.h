@@ -17,7 +17,10 @@
      Q4_K                     per group: d[16] dmin[16] | 3 lines of scales | 32 of nibbles
      Q5_K                     per group: d[16] dmin[16] | 3 lines of scales | 8 of fifth bits | 32 of nibbles
      Q6_K  d[32]            | per group: 4 lines of scales | 16 times (2 lines of nibbles, 1 of high bits)
-   d, m and dmin are f16.  Within a line, byte n of a row's word, n = 0 … 3, holds:
+     MXFP4 e[2][32], of two blocks | per block and group: 4 lines of nibbles
+     NVFP4 s[2][32]         | per group: 4 lines of nibbles
+   d, m and dmin are f16; e are bytes of e8m0, s of e4m3: the scale of w[0…15], then of w[16…31].  Codes
+   of MXFP4 and NVFP4 are those of e2m1.  They come from GGUF and from files that keep scales apart.  Within a line, byte n of a row's word, n = 0 … 3, holds:
      nibbles, 32-blocks   line s: low w[4s+n], high w[16+4s+n]
      fifth bits, likewise bit s: of w[4s+n], bit 4+s: of w[16+4s+n]
      Q8_0                 line s: w[4s+n]
@@ -39,7 +42,6 @@
    Affine tiles (weights d·q + m, q from 0 up, one d and m for `per_head` blocks of 32): a head, then
    that many blocks, then the next head.  The head is d[32] | m[32], as f16, bf16 or f32; a block is
      codes of 4 bits        per group: 4 lines of nibbles, as in 32-blocks above
-     codes of e2m1          likewise; q is twice the code's value plus 12, from 0 to 24
      codes of 5 bits        per group: 1 line of fifth bits, 4 of nibbles
      codes of 8 bits        per group: 8 lines, line s: q[4s+n]
    Codes of fewer bits lie in the next form up. */
@@ -63,7 +65,9 @@
     X(IQ4_XS, 256, 136)                                                                            \
     X(Q4_K, 256, 144)                                                                              \
     X(Q5_K, 256, 176)                                                                              \
-    X(Q6_K, 256, 210)
+    X(Q6_K, 256, 210)                                                                              \
+    X(MXFP4, 32, 17)                                                                               \
+    X(NVFP4, 32, 18)
 
 typedef enum tile_type {
 #define TILE_ENUM(name, elems, bytes) TILE_##name,
@@ -75,7 +79,7 @@ typedef enum tile_type {
 /* The weights that the nibbles of IQ4_NL and IQ4_XS stand for. */
 #define TILE_IQ4_LEVELS -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113
 
-typedef enum affine_code { AFFINE_4, AFFINE_E2M1, AFFINE_5, AFFINE_8, AFFINE_COUNT } affine_code;
+typedef enum affine_code { AFFINE_4, AFFINE_5, AFFINE_8, AFFINE_COUNT } affine_code;
 typedef enum affine_head { HEAD_F16, HEAD_BF16, HEAD_F32 } affine_head;
 typedef struct affine_form {
     affine_code code;
@@ -97,7 +101,8 @@ typedef struct a8_32 {
     float d;
     float sum;             /* Σ q, exact */
     int32_t n8, n16, n128; /* −8, −16, −128 times Σ q */
-    int32_t pad[3];
+    int32_t h16[2];        /* −16 times the sums of each 16 */
+    int32_t pad;
 } a8_32;
 
 /* One group of 256 activations. */
@@ -163,13 +168,19 @@ static inline int32_t tile_elems(tile_type t)
 #undef TILE_ELEMS
     return n[t];
 }
-/* Bytes of one block of one tile. */
+/* Bytes of one block of one tile; MXFP4's scales of two blocks share a line, half of it empty after
+   the last of an odd number. */
 static inline size_t tile_block_bytes(tile_type t)
 {
 #define TILE_BYTES(name, elems, bytes) bytes,
     static const uint8_t row[TILE_COUNT] = {TILE_LIST(TILE_BYTES)};
 #undef TILE_BYTES
     return (size_t)row[t] * TILE_ROWS;
+}
+static inline size_t tile_bytes(tile_type t, int32_t n_block)
+{
+    const size_t n = tile_block_bytes(t) * (size_t)n_block;
+    return (n + TILE_LINE - 1) / TILE_LINE * TILE_LINE;
 }
 /* Bytes of a block of codes of one affine tile, and of its head. */
 static inline size_t affine_block_bytes(affine_code c)

@@ -20,9 +20,6 @@ static float head_at(affine_head h, const uint8_t *line, int32_t r)
     return h == HEAD_BF16 ? bf16_to_f32(half) : f16_to_f32(half);
 }
 
-/* Twice the values of e2m1, plus 12. */
-static const uint8_t e2m1_code[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
-
 /* Code i of row r of a block. */
 static int32_t code_at(affine_code c, const uint8_t *block, int32_t r, int32_t i)
 {
@@ -32,7 +29,6 @@ static int32_t code_at(affine_code c, const uint8_t *block, int32_t r, int32_t i
     const uint8_t *line = c == AFFINE_5 ? group + TILE_LINE : group;
     const int32_t low = line[TILE_LINE * s + row + n] >> (i < 16 ? 0 : 4) & 15;
     if (c == AFFINE_4) return low;
-    if (c == AFFINE_E2M1) return e2m1_code[low];
     return low | (group[row + n] >> (s + (i < 16 ? 0 : 4)) & 1) << 4;
 }
 
@@ -71,6 +67,5 @@ static void affine(affine_code c, const affine_form *f, const uint8_t *p, int32_
         affine(code, f, tile, n_block, act, stride, n_vec, terms, y);                              \
     }
 DEFINE_AFFINE(ref_affine_4, AFFINE_4)
-DEFINE_AFFINE(ref_affine_e2m1, AFFINE_E2M1)
 DEFINE_AFFINE(ref_affine_5, AFFINE_5)
 DEFINE_AFFINE(ref_affine_8, AFFINE_8)

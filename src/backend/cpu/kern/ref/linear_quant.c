@@ -63,7 +63,9 @@ static void finish32(a8_32 *a, float d)
     a->n8 = -8 * s;
     a->n16 = -16 * s;
     a->n128 = -128 * s;
-    memset(a->pad, 0, sizeof a->pad);
+    a->h16[0] = -16 * sum_q(a->q, 16);
+    a->h16[1] = -16 * s - a->h16[0];
+    a->pad = 0;
 }
 
 static void finish256(a8_256 *a, float d)

@@ -85,8 +85,9 @@ void kern_linear_avx2(kern_linear *k)
     k->tile[TILE_Q4_K] = avx2_tile_q4_k;
     k->tile[TILE_Q5_K] = avx2_tile_q5_k;
     k->tile[TILE_Q6_K] = avx2_tile_q6_k;
+    k->tile[TILE_MXFP4] = avx2_tile_mxfp4;
+    k->tile[TILE_NVFP4] = avx2_tile_nvfp4;
     k->affine[AFFINE_4] = avx2_affine_4;
-    k->affine[AFFINE_E2M1] = avx2_affine_e2m1;
     k->affine[AFFINE_5] = avx2_affine_5;
     k->affine[AFFINE_8] = avx2_affine_8;
     k->dense_f32 = avx2_dense_f32;

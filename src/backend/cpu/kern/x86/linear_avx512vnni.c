@@ -37,8 +37,9 @@ void kern_linear_avx512vnni(kern_linear *k)
     k->tile[TILE_Q4_K] = vnni_tile_q4_k;
     k->tile[TILE_Q5_K] = vnni_tile_q5_k;
     k->tile[TILE_Q6_K] = vnni_tile_q6_k;
+    k->tile[TILE_MXFP4] = vnni_tile_mxfp4;
+    k->tile[TILE_NVFP4] = vnni_tile_nvfp4;
     k->affine[AFFINE_4] = vnni_affine_4;
-    k->affine[AFFINE_E2M1] = vnni_affine_e2m1;
     k->affine[AFFINE_5] = vnni_affine_5;
     k->affine[AFFINE_8] = vnni_affine_8;
     k->peak_dot = peak_dot;

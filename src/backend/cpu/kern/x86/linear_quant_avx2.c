@@ -67,16 +67,18 @@ INLINE __m256i sums4(const int8_t *q)
 INLINE void finish32(a8_32 *a, float d)
 {
     const __m256i v = sums4(a->q);
-    __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
-    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
-    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1));
-    const int32_t sum = _mm_cvtsi128_si32(s);
+    __m256i s = _mm256_add_epi32(v, _mm256_shuffle_epi32(v, 0x4e));
+    s = _mm256_add_epi32(s, _mm256_shuffle_epi32(s, 0xb1));
+    const int32_t first = _mm256_cvtsi256_si32(s);
+    const int32_t second = _mm_cvtsi128_si32(_mm256_extracti128_si256(s, 1)), sum = first + second;
     a->d = d;
     a->sum = (float)sum;
     a->n8 = -8 * sum;
     a->n16 = -16 * sum;
     a->n128 = -128 * sum;
-    memset(a->pad, 0, sizeof a->pad);
+    a->h16[0] = -16 * first;
+    a->h16[1] = -16 * second;
+    a->pad = 0;
 }
 
 INLINE void finish256(a8_256 *a, float d)

@@ -1,10 +1,10 @@
-/* Tiles of the formats with 32 weights a block, and affine ones, AVX2.  A lane is an output row; a register holds one
+/* Tiles of the formats with 32 weights a block, affine ones and those of e2m1, AVX2.  A lane is an output row; a register holds one
    word of 8 rows, so a line is two halves and a tile four.
 
    Exactness of vpmaddubsw's pairs and of their 16-bit sums, |q| ≤ 127:
      nibbles  2·15·127 = 3,810 a line, 8 lines 30,480
-     e2m1     likewise with codes of at most 24, looked up
      5 bits   2·31·127 = 7,874 a line, 4 lines 31,496
+     e2m1     likewise with codes of at most 28, looked up
      8 bits   |w| as unsigned times q with w's sign: 2·128·127 = 32,512, one line;
               codes from 0 up are made signed by w = code − 128, undone by 128·Σ q
      IQ4_NL   likewise with levels of at most 127, looked up
@@ -25,9 +25,27 @@ struct panel32 {
 };
 _Static_assert(sizeof(panel32) <= TILE_PANEL, "panel");
 
+/* 2^(e − 128) of eight bytes: d, as codes are twice the values of e2m1. */
+INLINE __m256 scales_e8m0(const uint8_t *p)
+{
+    const __m256i e = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+    const __m256i whole = _mm256_slli_epi32(_mm256_sub_epi32(e, _mm256_set1_epi32(1)), 23);
+    const __m256i tiny = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), e); /* denormal */
+    return _mm256_castsi256_ps(
+        _mm256_blendv_epi8(whole, tiny, _mm256_cmpgt_epi32(_mm256_set1_epi32(2), e)));
+}
+/* Likewise half of e4m3: as f16 its bits are 2^−8 of the value. */
+INLINE __m256 scales_e4m3(const uint8_t *p)
+{
+    const __m128i v = _mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)p));
+    const __m128i h = _mm_and_si128(_mm_slli_epi16(v, 7), _mm_set1_epi16((short)0xbfff));
+    return _mm256_mul_ps(_mm256_cvtph_ps(h), _mm256_set1_ps(128.0f));
+}
 /* Eight of d or of the minimum. */
 INLINE __m256 scales(form f, const uint8_t *p)
 {
+    if (f.head == HEAD_E8M0) return scales_e8m0(p);
+    if (f.head == HEAD_E4M3) return scales_e4m3(p);
     const __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
     if (f.head == HEAD_F32) return _mm256_loadu_ps((const float *)(const void *)p);
     if (f.head == HEAD_F16) return _mm256_cvtph_ps(v);
@@ -64,6 +82,43 @@ INLINE void accumulate(form f, __m256i dot, __m256 d, __m256 m, const a8_32 *a, 
     sum = _mm256_fmadd_ps(_mm256_mul_ps(d, dx), _mm256_cvtepi32_ps(dot), sum);
     if (f.min) sum = _mm256_fmadd_ps(_mm256_mul_ps(m, dx), _mm256_broadcast_ss(&a->sum), sum);
     _mm256_store_ps(y, sum);
+}
+
+/* NVFP4, whose 16 first and 16 last weights have scales of their own: 8 rows' lines s and 4 + s. */
+INLINE void add_halves(__m256i lo, __m256i hi, const a8_32 *a, const int n, const int s, __m256i *l,
+                       __m256i *h)
+{
+    for (int t = 0; t < n; t++) {
+        l[t] = _mm256_add_epi16(l[t], _mm256_maddubs_epi16(lo, word(a[t].q + 4 * s)));
+        KEEP(l[t]);
+        h[t] = _mm256_add_epi16(h[t], _mm256_maddubs_epi16(hi, word(a[t].q + 16 + 4 * s)));
+        KEEP(h[t]);
+    }
+}
+INLINE void accumulate_halves(__m256i l, __m256i h, __m256 s0, __m256 s1, const a8_32 *a, float *y)
+{
+    const __m256i one = _mm256_set1_epi16(1);
+    const __m256i d0 = _mm256_add_epi32(_mm256_madd_epi16(l, one), word(&a->h16[0]));
+    const __m256i d1 = _mm256_add_epi32(_mm256_madd_epi16(h, one), word(&a->h16[1]));
+    __m256 f = _mm256_mul_ps(s0, _mm256_cvtepi32_ps(d0));
+    f = _mm256_fmadd_ps(s1, _mm256_cvtepi32_ps(d1), f);
+    _mm256_store_ps(y, _mm256_fmadd_ps(f, _mm256_broadcast_ss(&a->d), _mm256_load_ps(y)));
+}
+INLINE void direct_halves(form f, const uint8_t *lines, const uint8_t *head, const a8_32 *a,
+                          const int n, int32_t shift, float *y)
+{
+    const __m256 s0 = scales(f, head), s1 = scales(f, head_m(f, head, 0));
+    const __m256i none = _mm256_setzero_si256();
+    __m256i l[DIRECT_VEC], h[DIRECT_VEC];
+    for (int t = 0; t < n; t++) l[t] = h[t] = none;
+#pragma GCC unroll 4
+    for (int s = 0; s < 4; s++) {
+        __m256i lo, hi;
+        unpack_line(f, load(lines + TILE_LINE * s), none, s, &lo, &hi);
+        add_halves(lo, hi, a, n, s, l, h);
+    }
+    for (int t = 0; t < n; t++)
+        accumulate_halves(l[t], h[t], s0, s1, &a[t], y + (t >> shift) * TILE_ROWS);
 }
 
 /* Dots of 8 rows with n vectors, from packed lines. */
@@ -117,6 +172,10 @@ INLINE void direct(form f, walk w, int32_t n_block, const uint8_t *act, size_t s
             for (int i = 0; i < group; i += TILE_LINE) prefetch(w.codes + i);
             for (int h = 0; h < 2; h++) {
                 const int row = 16 * g + 8 * h;
+                if (f.halves) {
+                    direct_halves(f, w.codes + 32 * h, w.head + row, a, n, shift, y + row);
+                    continue;
+                }
                 const __m256 d = scales(f, head_d(f, w.head, row));
                 const __m256 m = f.min ? scales(f, head_m(f, w.head, row)) : d;
                 const uint8_t *lines = w.codes + 32 * h;
@@ -141,7 +200,7 @@ INLINE void unpack_panel(form f, const walk *at, panel32 *u)
 {
     for (int i = 0; i < 4; i++) {
         _mm256_store_ps(u->d + 8 * i, scales(f, head_d(f, at->head, 8 * i)));
-        if (f.min) _mm256_store_ps(u->m + 8 * i, scales(f, head_m(f, at->head, 8 * i)));
+        if (f.min || f.halves) _mm256_store_ps(u->m + 8 * i, scales(f, head_m(f, at->head, 8 * i)));
     }
     for (int h = 0; h < 4; h++) {
         const uint8_t *lines = at->codes + h / 2 * group_bytes(f) + 32 * (h % 2);
@@ -199,6 +258,20 @@ INLINE void panel_group(form f, const panel32 *u, const int g, const a8_32 *a, c
     }
 }
 
+/* NVFP4: 8 rows of the panel times n vectors. */
+INLINE void panel_halves(const panel32 *u, const int half, const a8_32 *a, const int n, int32_t v,
+                         int32_t shift, float *y)
+{
+    const __m256 s0 = _mm256_load_ps(u->d + 8 * half), s1 = _mm256_load_ps(u->m + 8 * half);
+    __m256i l[PANEL_VEC], h[PANEL_VEC];
+    for (int t = 0; t < n; t++) l[t] = h[t] = _mm256_setzero_si256();
+#pragma GCC unroll 4
+    for (int s = 0; s < 4; s++)
+        add_halves(load(u->w[half][s]), load(u->w[half][4 + s]), a, n, s, l, h);
+    for (int t = 0; t < n; t++)
+        accumulate_halves(l[t], h[t], s0, s1, &a[t], y + ((v + t) >> shift) * TILE_ROWS + 8 * half);
+}
+
 /* Likewise for weights widened to 16 bits; q: the vectors' likewise. */
 INLINE void panel_group_wide(form f, const panel32 *u, const int g, const int16_t (*q)[32],
                              const a8_32 *a, const int n, int32_t v, int32_t shift, float *y)
@@ -222,6 +295,10 @@ INLINE void panel_vecs(form f, const panel32 *u, const a8_32 *a, const int n, in
         for (int t = 0; t < n; t++) widen_vec(a[t].q, 32, q[t]);
         panel_group_wide(f, u, 0, (const int16_t(*)[32])q, a, n, v, shift, y);
         panel_group_wide(f, u, 1, (const int16_t(*)[32])q, a, n, v, shift, y);
+        return;
+    }
+    if (f.halves) {
+        for (int half = 0; half < 4; half++) panel_halves(u, half, a, n, v, shift, y);
         return;
     }
     panel_group(f, u, 0, a, n, v, shift, y);
@@ -255,6 +332,7 @@ DEFINE_TILE(avx2_tile_q5_1, BITS5, 0, 1)
 DEFINE_TILE(avx2_tile_q8_0, BITS8, 0, 0)
 DEFINE_TILE(avx2_tile_iq4_nl, IQ4, 0, 0)
 DEFINE_AFFINE(avx2_affine_4, BITS4)
-DEFINE_AFFINE(avx2_affine_e2m1, E2M1)
 DEFINE_AFFINE(avx2_affine_5, BITS5)
 DEFINE_AFFINE(avx2_affine_8, BITS8)
+DEFINE_FP4(avx2_tile_mxfp4, HEAD_E8M0, 2)
+DEFINE_FP4(avx2_tile_nvfp4, HEAD_E4M3, 1)

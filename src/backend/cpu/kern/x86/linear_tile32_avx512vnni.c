@@ -1,4 +1,4 @@
-/* Tiles of the formats with 32 weights a block, and affine ones, AVX-512 VNNI.  A register holds one line: a word of each
+/* Tiles of the formats with 32 weights a block, affine ones and those of e2m1, AVX-512 VNNI.  A register holds one line: a word of each
    of 16 rows.  vpdpbusd takes stored weights from 0 up (Q8_0 and IQ4_NL's levels: with 128 added by flipping the sign bit)
    times signed q straight into int32; accumulators start at −centre·Σ q, so the dot comes out exact
    and centred: |D| ≤ 255·127·32 on the way, nothing saturates.
@@ -20,9 +20,27 @@ struct panel32 {
 };
 _Static_assert(sizeof(panel32) <= TILE_PANEL, "panel");
 
+/* 2^(e − 128) of sixteen bytes: d, as codes are twice the values of e2m1. */
+INLINE __m512 scales_e8m0(const uint8_t *p)
+{
+    const __m512i e = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+    const __m512i whole = _mm512_slli_epi32(_mm512_sub_epi32(e, _mm512_set1_epi32(1)), 23);
+    const __m512i tiny = _mm512_sllv_epi32(_mm512_set1_epi32(0x00200000), e); /* denormal */
+    const __mmask16 small = _mm512_cmplt_epi32_mask(e, _mm512_set1_epi32(2));
+    return _mm512_castsi512_ps(_mm512_mask_mov_epi32(whole, small, tiny));
+}
+/* Likewise half of e4m3: as f16 its bits are 2^−8 of the value. */
+INLINE __m512 scales_e4m3(const uint8_t *p)
+{
+    const __m256i v = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
+    const __m256i h = _mm256_and_si256(_mm256_slli_epi16(v, 7), _mm256_set1_epi16((short)0xbfff));
+    return _mm512_mul_ps(_mm512_cvtph_ps(h), _mm512_set1_ps(128.0f));
+}
 /* Sixteen of d or of the minimum. */
 INLINE __m512 scales(form f, const uint8_t *p)
 {
+    if (f.head == HEAD_E8M0) return scales_e8m0(p);
+    if (f.head == HEAD_E4M3) return scales_e4m3(p);
     if (f.head == HEAD_F32) return _mm512_loadu_ps(p);
     const __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)p);
     if (f.head == HEAD_F16) return _mm512_cvtph_ps(v);
@@ -85,6 +103,37 @@ INLINE void accumulate(form f, __m512i dot, __m512 d, __m512 m, const a8_32 *a, 
     _mm512_store_ps(y, sum);
 }
 
+/* NVFP4: a group's lines s and 4 + s, whose scales differ, into l and h; then both into the sums. */
+INLINE void add_halves(__m512i lo, __m512i hi, const a8_32 *a, const int n, const int s, __m512i *l,
+                       __m512i *h)
+{
+    for (int t = 0; t < n; t++) {
+        l[t] = _mm512_dpbusd_epi32(s ? l[t] : word(&a[t].h16[0]), lo, word(a[t].q + 4 * s));
+        h[t] = _mm512_dpbusd_epi32(s ? h[t] : word(&a[t].h16[1]), hi, word(a[t].q + 16 + 4 * s));
+    }
+}
+INLINE void accumulate_halves(__m512i l, __m512i h, __m512 s0, __m512 s1, const a8_32 *a, float *y)
+{
+    __m512 f = _mm512_mul_ps(s0, _mm512_cvtepi32_ps(l));
+    f = _mm512_fmadd_ps(s1, _mm512_cvtepi32_ps(h), f);
+    _mm512_store_ps(y, _mm512_fmadd_ps(f, _mm512_set1_ps(a->d), _mm512_load_ps(y)));
+}
+INLINE void direct_halves(form f, const uint8_t *p, const uint8_t *head, const a8_32 *a,
+                          const int n, int32_t shift, float *y)
+{
+    const __m512 s0 = scales(f, head), s1 = scales(f, head_m(f, head, 0));
+    __m512i l[DIRECT_VEC], h[DIRECT_VEC];
+#pragma GCC unroll 4
+    for (int s = 0; s < 4; s++) {
+        __m512i lo, hi;
+        prefetch(p + TILE_LINE * s);
+        unpack_line(f, load(p + TILE_LINE * s), _mm512_setzero_si512(), (unsigned)s, &lo, &hi);
+        add_halves(lo, hi, a, n, s, l, h);
+    }
+    for (int t = 0; t < n; t++)
+        accumulate_halves(l[t], h[t], s0, s1, &a[t], y + (t >> shift) * TILE_ROWS);
+}
+
 /* Dots of a group with n vectors, from packed lines. */
 INLINE void direct_dots(form f, const uint8_t *p, const a8_32 *a, const int n, __m512i *dot)
 {
@@ -125,6 +174,10 @@ INLINE void direct(form f, walk w, int32_t n_block, const uint8_t *act, size_t s
         const a8_32 *a = (const a8_32 *)(const void *)(act + (size_t)b * stride);
         next_block(f, &w);
         for (int g = 0; g < 2; g++, w.codes += group_bytes(f)) {
+            if (f.halves) {
+                direct_halves(f, w.codes, head_d(f, w.head, 16 * g), a, n, shift, y + 16 * g);
+                continue;
+            }
             const __m512 d = scales(f, head_d(f, w.head, 16 * g));
             const __m512 m = f.min ? scales(f, head_m(f, w.head, 16 * g)) : d;
             __m512i dot[DIRECT_VEC];
@@ -142,7 +195,8 @@ INLINE void unpack_panel(form f, const walk *at, panel32 *u)
         const uint8_t *line = p;
         __m512i fifth = _mm512_setzero_si512();
         _mm512_store_ps(u->d + 16 * g, scales(f, head_d(f, at->head, 16 * g)));
-        if (f.min) _mm512_store_ps(u->m + 16 * g, scales(f, head_m(f, at->head, 16 * g)));
+        if (f.min || f.halves)
+            _mm512_store_ps(u->m + 16 * g, scales(f, head_m(f, at->head, 16 * g)));
         if (f.bits == BITS8) {
             for (int s = 0; s < 8; s++)
                 _mm512_store_si512(u->w[g][s], unsign(f, load(line + TILE_LINE * s)));
@@ -162,11 +216,27 @@ INLINE void unpack_panel(form f, const walk *at, panel32 *u)
     }
 }
 
+/* NVFP4: group g of the panel times vectors v … v+n-1. */
+INLINE void panel_halves(const panel32 *u, const int g, const a8_32 *a, const int n, int32_t v,
+                         int32_t shift, float *y)
+{
+    const __m512 s0 = _mm512_load_ps(u->d + 16 * g), s1 = _mm512_load_ps(u->m + 16 * g);
+    __m512i l[PANEL_VEC], h[PANEL_VEC];
+#pragma GCC unroll 4
+    for (int s = 0; s < 4; s++) add_halves(load(u->w[g][s]), load(u->w[g][4 + s]), a, n, s, l, h);
+    for (int t = 0; t < n; t++)
+        accumulate_halves(l[t], h[t], s0, s1, &a[t], y + ((v + t) >> shift) * TILE_ROWS + 16 * g);
+}
+
 /* Both groups of the panel times vectors v … v+n-1. */
 INLINE void panel_vecs(form f, const panel32 *u, const a8_32 *a, const int n, int32_t v,
                        int32_t shift, float *y)
 {
     __m512i s0[PANEL_VEC], s1[PANEL_VEC];
+    if (f.halves) {
+        for (int g = 0; g < 2; g++) panel_halves(u, g, a, n, v, shift, y);
+        return;
+    }
     for (int t = 0; t < n; t++) s0[t] = s1[t] = start(f, &a[t]);
 #pragma GCC unroll 2
     for (int s = 0; s < 8; s++) {
@@ -201,6 +271,7 @@ DEFINE_TILE(vnni_tile_q5_1, BITS5, 0, 1)
 DEFINE_TILE(vnni_tile_q8_0, BITS8, 128, 0)
 DEFINE_TILE(vnni_tile_iq4_nl, IQ4, 128, 0)
 DEFINE_AFFINE(vnni_affine_4, BITS4)
-DEFINE_AFFINE(vnni_affine_e2m1, E2M1)
 DEFINE_AFFINE(vnni_affine_5, BITS5)
 DEFINE_AFFINE(vnni_affine_8, BITS8)
+DEFINE_FP4(vnni_tile_mxfp4, HEAD_E8M0, 2)
+DEFINE_FP4(vnni_tile_nvfp4, HEAD_E4M3, 1)

@@ -1,4 +1,4 @@
-/* Tiles of the formats with 32 weights a block, and affine ones: what the levels share.  Each includes it once
+/* Tiles of the formats with 32 weights a block, affine ones and those of e2m1: what the levels share.  Each includes it once
    and defines
 
      direct(…)       the products of n ≤ 4 vectors, n known where it is inlined
@@ -7,22 +7,25 @@
 
    Nothing here is seen outside the file that includes it. */
 enum { BITS4, BITS5, BITS8, E2M1, IQ4 };
+enum { HEAD_E8M0 = HEAD_F32 + 1, HEAD_E4M3 };
 
-/* Twice the values of e2m1, plus 12. */
-#define E2M1_CODES 12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0
+/* Twice the values of e2m1, plus 16. */
+#define E2M1_CODES 16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4
 
 /* What the code is specialised by. */
 typedef struct form {
     int bits;
     int centre; /* subtracted from stored weights: 0, 8, 16; 128 where bytes are made unsigned */
     int min;    /* a minimum follows d */
-    int head;   /* affine_head: how d and the minimum lie; affine tiles are not specialised by it,
-                   which would treble their code */
+    int head;   /* affine_head, or of e2m1: how d and the minimum lie; affine tiles are not
+                   specialised by it, which would treble their code */
+    int halves; /* NVFP4: in the minimum's place, the scale of the last 16 weights */
 } form;
 typedef struct panel32 panel32;
 
 INLINE int head_bytes(form f)
 {
+    if (f.head == HEAD_E8M0 || f.head == HEAD_E4M3) return TILE_LINE;
     return (f.min ? 2 * TILE_LINE : TILE_LINE) * (f.head == HEAD_F32 ? 2 : 1);
 }
 INLINE int group_bytes(form f)
@@ -39,6 +42,7 @@ INLINE void prefetch(const uint8_t *p)
 /* Where d of rows row … is, and the minimum. */
 INLINE const uint8_t *head_d(form f, const uint8_t *head, int row)
 {
+    if (f.head == HEAD_E8M0 || f.head == HEAD_E4M3) return head + row;
     return head + (f.head == HEAD_F32 ? 4 : 2) * row;
 }
 INLINE const uint8_t *head_m(form f, const uint8_t *head, int row)
@@ -58,6 +62,8 @@ INLINE void next_block(form f, walk *w)
         w->codes += head_bytes(f);
         w->left = w->per_head;
         for (int i = 0; i < head_bytes(f); i += TILE_LINE) prefetch(w->head + i);
+    } else if (f.head == HEAD_E8M0) {
+        w->head += TILE_ROWS;
     }
     w->left--;
 }
@@ -103,7 +109,7 @@ INLINE void tile32(form f, const uint8_t *tile, int32_t n_block, const void *act
     void name(const uint8_t *tile, int32_t n_block, const void *act, size_t stride, int32_t n_vec, \
               int32_t terms, float *y, void *panel)                                                \
     {                                                                                              \
-        const form f = {__VA_ARGS__, HEAD_F16};                                                    \
+        const form f = {__VA_ARGS__, HEAD_F16, 0};                                                 \
         tile32(f, tile, n_block, act, stride, n_vec, terms, y, panel, 1);                          \
     }
 
@@ -111,6 +117,14 @@ INLINE void tile32(form f, const uint8_t *tile, int32_t n_block, const void *act
     void name(const affine_form *af, const uint8_t *tile, int32_t n_block, const void *act,        \
               size_t stride, int32_t n_vec, int32_t terms, float *y, void *panel)                  \
     {                                                                                              \
-        const form f = {bits, 0, 1, af->head};                                                     \
+        const form f = {bits, 0, 1, af->head, 0};                                                  \
         tile32(f, tile, n_block, act, stride, n_vec, terms, y, panel, af->per_head);               \
+    }
+
+#define DEFINE_FP4(name, head, per_head)                                                           \
+    void name(const uint8_t *tile, int32_t n_block, const void *act, size_t stride, int32_t n_vec, \
+              int32_t terms, float *y, void *panel)                                                \
+    {                                                                                              \
+        const form f = {E2M1, 16, 0, head, head == HEAD_E4M3};                                     \
+        tile32(f, tile, n_block, act, stride, n_vec, terms, y, panel, per_head);                   \
     }
