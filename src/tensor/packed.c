@@ -145,6 +145,12 @@ void packed_scales(const packed *s, size_t row, size_t group, float *d, float *m
                                   : -(*d * (float)zero_of(s, row, group));
 }
 
+float packed_scale(const packed *s, size_t row, size_t group)
+{
+    const size_t at = scale_place(s, row, group);
+    return s->kind == PACKED_MXFP8 ? e8m0_to_f32(s->scale[at]) : scale_at(s, s->scale, at);
+}
+
 static void row_affine(const packed *s, size_t row, float *y)
 {
     uint8_t q[32];
@@ -187,14 +193,6 @@ static void row_fp4(const packed *s, size_t row, float *y)
     }
 }
 
-static void row_mxfp8(const packed *s, size_t row, float *y)
-{
-    const size_t group = (size_t)s->group, n = packed_groups(s);
-    const uint8_t *q = s->code + row * (size_t)s->cols, *e = s->scale + row * n;
-    for (size_t c = 0; c < (size_t)s->cols; c++)
-        y[c] = e8m0_to_f32(e[c / group]) * e4m3_to_f32(q[c]);
-}
-
 static void row_int8(const packed *s, size_t row, float *y)
 {
     const size_t group = (size_t)s->group;
@@ -208,13 +206,13 @@ static void row_f8(const packed *s, size_t row, float *y)
     const size_t group = (size_t)s->group;
     const uint8_t *q = s->code + row * (size_t)s->cols;
     for (size_t c = 0; c < (size_t)s->cols; c++)
-        y[c] = e4m3_to_f32(q[c]) * scale_at(s, s->scale, scale_place(s, row, c / group));
+        y[c] = e4m3_to_f32(q[c]) * packed_scale(s, row, c / group);
 }
 
 void packed_row_f32(const packed *s, size_t row, float *out)
 {
     static void (*const fn[PACKED_COUNT])(const packed *, size_t, float *) = {
-        [PACKED_AFFINE] = row_affine,   [PACKED_MXFP4] = row_fp4,    [PACKED_MXFP8] = row_mxfp8,
+        [PACKED_AFFINE] = row_affine,   [PACKED_MXFP4] = row_fp4,    [PACKED_MXFP8] = row_f8,
         [PACKED_NVFP4] = row_fp4,       [PACKED_F8] = row_f8,        [PACKED_INT8] = row_int8,
         [PACKED_CENTRED] = row_centred, [PACKED_GPTQ] = row_centred, [PACKED_AWQ] = row_centred,
     };

@@ -49,6 +49,8 @@ bool packed_is_fp4(const packed *s);
 void packed_codes32(const packed *s, size_t row, size_t block, uint8_t out[32]);
 /* d and m of a row's group, exact (of affine ones). */
 void packed_scales(const packed *s, size_t row, size_t group, float *d, float *m);
+/* The factor of a row's group, of F8 and MXFP8. */
+float packed_scale(const packed *s, size_t row, size_t group);
 /* Every scale and offset is finite; else E_CORRUPT says which is not. */
 cairn_status packed_check(const packed *s, const char *tensor, cairn_diag *dg);
 static inline size_t packed_groups(const packed *s)

@@ -196,6 +196,16 @@ static void print_dense(const kern_linear *k)
     }
 }
 
+static void print_widen(const kern_linear *k)
+{
+    uint8_t all[256];
+    float out[2 * 256];
+    for (size_t i = 0; i < sizeof all; i++) all[i] = (uint8_t)i;
+    k->widen_e4m3(all, 256, 0.37f, out);
+    k->widen_e5m2(all, 256, -1.3f, out + 256);
+    say("widen fp8", add_floats(0, out, 2 * 256));
+}
+
 int main(int argc, char **argv)
 {
     kern k;
@@ -212,5 +222,6 @@ int main(int argc, char **argv)
     print_attend(&k.vec);
     for (int t = 0; t < TILE_COUNT; t++) print_tile(&k.lin, (tile_type)t);
     print_dense(&k.lin);
+    print_widen(&k.lin);
     return 0;
 }

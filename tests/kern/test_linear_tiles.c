@@ -146,6 +146,31 @@ static void check_level_dense(void)
     }
 }
 
+/* Every code, at every place of a step, of a page's end; every magnitude of scale. */
+static void check_widen(kern_widen_fn *a, kern_widen_fn *b, int32_t n, float s)
+{
+    guarded w = grab((size_t)n);
+    float y0[600], y1[600];
+    for (int32_t i = 0; i < n; i++) w.ptr[i] = (uint8_t)(i + n);
+    for (size_t i = 0; i < 600; i++) y0[i] = y1[i] = CANARY;
+    a(w.ptr, n, s, y0), b(w.ptr, n, s, y1);
+    if (!same_bits(y0, y1, 600)) fail_msg("%s: %d floats of 8 bits", level, (int)n);
+    drop(&w);
+}
+
+static void check_level_widen(void)
+{
+    static const float scales[] = {1.0f, 0.0173f, -3.0f, 0x1p-140f, 0x1p-126f, 0x1.8p127f, 0.0f};
+    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
+        for (int32_t n = 1; n < 70; n++) {
+            check_widen(ref.widen_e4m3, now.widen_e4m3, n, scales[i]);
+            check_widen(ref.widen_e5m2, now.widen_e5m2, n, scales[i]);
+        }
+        check_widen(ref.widen_e4m3, now.widen_e4m3, 512, scales[i]);
+        check_widen(ref.widen_e5m2, now.widen_e5m2, 513, scales[i]);
+    }
+}
+
 static void test_measures(void **state)
 {
     static _Alignas(64) uint64_t words[2048];
@@ -170,6 +195,7 @@ static void test_levels(void **state)
         level = level_name(i);
         check_level();
         check_level_dense();
+        check_level_widen();
         n++;
     }
     if (n == 0) skip();

@@ -179,6 +179,26 @@ static kern_dense_fn *dense_kernel(const kern_linear *k, dtype t)
                           : NULL;
 }
 
+/* The stored values of a row; fp8, which whole models have, by a kernel. */
+static void row_f32(const kern_linear *k, const weight *w, size_t row, float *out)
+{
+    const packed *s = w->packed;
+    if (s && (s->kind == PACKED_F8 || s->kind == PACKED_MXFP8)) {
+        const size_t at = weight_packed_row(w, row), cols = (size_t)s->cols;
+        const size_t group = (size_t)s->group;
+        for (size_t g = 0; g < packed_groups(s); g++) {
+            const size_t n = cols - g * group < group ? cols - g * group : group;
+            k->widen_e4m3(s->code + at * cols + g * group, (int32_t)n, packed_scale(s, at, g),
+                          out + g * group);
+        }
+    } else if (w->type == DT_F8_E4M3 || w->type == DT_F8_E5M2) {
+        (w->type == DT_F8_E4M3 ? k->widen_e4m3 : k->widen_e5m2)(w->data + row * (size_t)w->cols,
+                                                                w->cols, 1.0f, out);
+    } else {
+        weight_row_f32(w, row, out);
+    }
+}
+
 void cpu_float_rows(const kern_linear *k, const weight *w, int32_t row0, int32_t n, const float *x,
                     size_t ldx, int32_t n_t, float *y, size_t ldy, uint8_t *scratch)
 {
@@ -193,7 +213,7 @@ void cpu_float_rows(const kern_linear *k, const weight *w, int32_t row0, int32_t
         int32_t m = min_i32(CPU_DEQUANT_ROWS, n - i);
         float *rows = (float *)(void *)scratch;
         for (int32_t q = 0; q < m; q++)
-            weight_row_f32(w, (size_t)(row0 + i + q), rows + (size_t)q * cols);
+            row_f32(k, w, (size_t)(row0 + i + q), rows + (size_t)q * cols);
         k->dense_f32(scratch, cols * sizeof(float), m, x, ldx, n_t, w->cols, y + i, ldy);
     }
 }

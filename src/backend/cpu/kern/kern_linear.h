@@ -141,12 +141,16 @@ typedef void kern_affine_fn(const affine_form *f, const uint8_t *tile, int32_t n
 typedef void kern_dense_fn(const uint8_t *w, size_t w_stride, int32_t n_w, const float *x,
                            size_t x_stride, int32_t n_x, int32_t k, float *y, size_t y_stride);
 
+/* y[i] = RN(w[i]·s), w floats of 8 bits at any alignment. */
+typedef void kern_widen_fn(const uint8_t *w, int32_t n, float s, float *y);
+
 typedef struct kern_linear {
     kern_quant32_fn *quant32;
     kern_quant256_fn *quant256;
     kern_tile_fn *tile[TILE_COUNT];
     kern_affine_fn *affine[AFFINE_COUNT];
     kern_dense_fn *dense_f32, *dense_f16, *dense_bf16;
+    kern_widen_fn *widen_e4m3, *widen_e5m2;
     /* Limits of the machine.  read_sum reads n bytes (a multiple of 4096) once and answers a checksum.
        peak_dot runs the level's best int8 multiply-add on registers alone and answers how many
        operations, products and sums, these rounds were; peak_fma does so for floats. */

@@ -113,6 +113,8 @@ void kern_linear_ref(kern_linear *k)
         .dense_f32 = ref_dense_f32,
         .dense_f16 = ref_dense_f16,
         .dense_bf16 = ref_dense_bf16,
+        .widen_e4m3 = ref_widen_e4m3,
+        .widen_e5m2 = ref_widen_e5m2,
         .read_sum = read_sum,
         .peak_dot = peak_dot,
         .peak_fma = peak_fma,

@@ -11,5 +11,6 @@ kern_tile_fn ref_tile_q4_0, ref_tile_q4_1, ref_tile_q5_0, ref_tile_q5_1, ref_til
     ref_tile_q6_k, ref_tile_mxfp4, ref_tile_nvfp4;
 kern_affine_fn ref_affine_4, ref_affine_5, ref_affine_8;
 kern_dense_fn ref_dense_f32, ref_dense_f16, ref_dense_bf16;
+kern_widen_fn ref_widen_e4m3, ref_widen_e5m2;
 
 #endif

@@ -93,6 +93,8 @@ void kern_linear_avx2(kern_linear *k)
     k->dense_f32 = avx2_dense_f32;
     k->dense_f16 = avx2_dense_f16;
     k->dense_bf16 = avx2_dense_bf16;
+    k->widen_e4m3 = avx2_widen_e4m3;
+    k->widen_e5m2 = avx2_widen_e5m2;
     k->read_sum = read_sum;
     k->peak_dot = peak_dot;
     k->peak_fma = peak_fma;

@@ -11,6 +11,7 @@ kern_tile_fn avx2_tile_q4_0, avx2_tile_q4_1, avx2_tile_q5_0, avx2_tile_q5_1, avx
     avx2_tile_q5_k, avx2_tile_q6_k, avx2_tile_mxfp4, avx2_tile_nvfp4;
 kern_affine_fn avx2_affine_4, avx2_affine_5, avx2_affine_8;
 kern_dense_fn avx2_dense_f32, avx2_dense_f16, avx2_dense_bf16;
+kern_widen_fn avx2_widen_e4m3, avx2_widen_e5m2;
 
 kern_dense_fn avx512_dense_f32, avx512_dense_f16, avx512_dense_bf16;
 
