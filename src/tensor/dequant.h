@@ -29,6 +29,12 @@ static inline float field_f16(const uint8_t *p)
     return f16_to_f32(field_u16(p));
 }
 
+/* Seven sign bits stand for eight: the eighth makes their number even. */
+static inline uint32_t grid_signs(uint32_t seven)
+{
+    return seven | (uint32_t)__builtin_parity(seven) << 7;
+}
+
 /* The grids of the IQ types: element j of a point is map[point >> (bits·j) & mask].  Made by
    tools/gen-iq-grids.py; 2 bits an element in groups of 8, 3 bits in groups of 4. */
 extern const uint16_t iq1s_grid[2048], iq2xxs_grid[256], iq2xs_grid[512], iq2s_grid[1024];

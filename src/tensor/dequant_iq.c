@@ -6,12 +6,6 @@
 static const float iq2_map[4] = {8.0f, 25.0f, 43.0f, 0.0f};
 static const float iq3xxs_map[8] = {4.0f, 12.0f, 20.0f, 28.0f, 36.0f, 44.0f, 52.0f, 62.0f};
 
-/* Seven sign bits stand for eight: the eighth makes their number even. */
-static uint32_t even_signs(uint32_t seven)
-{
-    return seven | (uint32_t)__builtin_parity(seven) << 7;
-}
-
 /* Eight values: scale · map[2-bit element] with signs (bit j for value j). */
 static void put8(float *y, float scale, uint32_t point, uint32_t signs)
 {
@@ -30,7 +24,7 @@ void dequant_iq2_xxs(const uint8_t *b, float *y)
         const uint32_t s = field_u32(q + 4);
         const float scale = d * (0.5f + (float)(s >> 28)) * 0.25f;
         for (int k = 0; k < 4; k++, y += 8)
-            put8(y, scale, iq2xxs_grid[q[k]], even_signs(s >> 7 * k & 127));
+            put8(y, scale, iq2xxs_grid[q[k]], grid_signs(s >> 7 * k & 127));
     }
 }
 
@@ -46,7 +40,7 @@ void dequant_iq2_xs(const uint8_t *b, float *y)
     const float d = field_f16(b);
     for (int k = 0; k < 32; k++) {
         const uint32_t q = field_u16(b + 2 + 2 * k);
-        put8(y + 8 * k, nibble_scale(b + 66, k / 2, d), iq2xs_grid[q & 511], even_signs(q >> 9));
+        put8(y + 8 * k, nibble_scale(b + 66, k / 2, d), iq2xs_grid[q & 511], grid_signs(q >> 9));
     }
 }
 
@@ -68,7 +62,7 @@ void dequant_iq3_xxs(const uint8_t *b, float *y)
         const uint32_t s = field_u32(b + 66 + i / 32 * 4);
         const float scale = d * (0.5f + (float)(s >> 28)) * 0.5f;
         const uint32_t point = iq3xxs_grid[b[2 + i / 4]];
-        const uint32_t signs = even_signs(s >> (i % 32 / 8 * 7) & 127);
+        const uint32_t signs = grid_signs(s >> (i % 32 / 8 * 7) & 127);
         const float v = scale * iq3xxs_map[point >> 3 * (i % 4) & 7];
         y[i] = signs >> (i % 8) & 1 ? -v : v;
     }

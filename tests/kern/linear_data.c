@@ -29,13 +29,19 @@ static void fill_scales(dtype t, uint64_t seed, uint64_t b, uint8_t *p)
     static const struct {
         dtype t;
         int at, n;
-    } half[] = {{DT_Q4_0, 0, 1},   {DT_Q4_1, 0, 2},   {DT_Q5_0, 0, 1},  {DT_Q5_1, 0, 2},
-                {DT_Q8_0, 0, 1},   {DT_IQ4_NL, 0, 1}, {DT_Q2_K, 80, 2}, {DT_Q3_K, 108, 1},
-                {DT_IQ4_XS, 0, 1}, {DT_Q4_K, 0, 2},   {DT_Q5_K, 0, 2},  {DT_Q6_K, 208, 1}};
+    } half[] = {{DT_Q4_0, 0, 1},   {DT_Q4_1, 0, 2},    {DT_Q5_0, 0, 1},    {DT_Q5_1, 0, 2},
+                {DT_Q8_0, 0, 1},   {DT_IQ4_NL, 0, 1},  {DT_Q2_K, 80, 2},   {DT_Q3_K, 108, 1},
+                {DT_IQ4_XS, 0, 1}, {DT_Q4_K, 0, 2},    {DT_Q5_K, 0, 2},    {DT_Q6_K, 208, 1},
+                {DT_IQ3_S, 0, 1},  {DT_IQ3_XXS, 0, 1}, {DT_IQ2_XXS, 0, 1}, {DT_IQ2_XS, 0, 1},
+                {DT_IQ2_S, 0, 1},  {DT_IQ1_S, 0, 1},   {DT_TQ1_0, 52, 1},  {DT_TQ2_0, 64, 1}};
     for (size_t i = 0; i < sizeof half / sizeof *half; i++) {
         for (int k = 0; half[i].t == t && k < half[i].n; k++)
             put_half(p + half[i].at + 2 * k, seed, 2 * b + (uint64_t)k, 0.02);
     }
+    /* d is the top nibbles of four numbers. */
+    for (unsigned i = 0; i < 4 && t == DT_IQ1_M; i++)
+        p[49 + 2 * i] = (uint8_t)((p[49 + 2 * i] & 15) |
+                                  (f16_from_f32(0.013f * (float)(b % 5)) >> 4 * i & 15) << 4);
     /* Powers of two around 2^−9, a denormal one at times; e4m3 of every exponent. */
     if (t == DT_MXFP4)
         p[0] = b % 37 == 3 ? (uint8_t)(b % 2) : (uint8_t)(116 + rng_u64(seed, 7, b) % 6);
@@ -59,6 +65,8 @@ void fill_weights(dtype t, fill f, uint64_t seed, size_t n_block, uint8_t *out)
             float v = (float)(rng_unit(seed, 5, b) * 2 - 1);
             uint16_t h = t == DT_F16 ? f16_from_f32(v) : bf16_from_f32(v);
             memcpy(out, &h, 2);
+        } else if (t == DT_F8_E4M3 || t == DT_F8_E5M2) {
+            *out &= 0xbf; /* no NaN */
         } else {
             fill_scales(t, seed, b, out);
         }
@@ -91,7 +99,9 @@ bool same_bits(const float *a, const float *b, size_t n)
 kern_tile_fn emulated_tile_q4_0, emulated_tile_q4_1, emulated_tile_q5_0, emulated_tile_q5_1,
     emulated_tile_q8_0, emulated_tile_iq4_nl, emulated_tile_q2_k, emulated_tile_q3_k,
     emulated_tile_iq4_xs, emulated_tile_q4_k, emulated_tile_q5_k, emulated_tile_q6_k,
-    emulated_tile_mxfp4, emulated_tile_nvfp4;
+    emulated_tile_mxfp4, emulated_tile_nvfp4, emulated_tile_iq3_s, emulated_tile_iq3_xxs,
+    emulated_tile_iq2_xxs, emulated_tile_iq2_s, emulated_tile_iq1_s, emulated_tile_iq1_m,
+    emulated_tile_tq;
 kern_affine_fn emulated_affine_4, emulated_affine_5, emulated_affine_8;
 kern_dense_fn emulated_dense_f32, emulated_dense_f16, emulated_dense_bf16;
 
@@ -111,6 +121,15 @@ static void emulated_kernels(kern_linear *k)
     k->tile[TILE_Q6_K] = emulated_tile_q6_k;
     k->tile[TILE_MXFP4] = emulated_tile_mxfp4;
     k->tile[TILE_NVFP4] = emulated_tile_nvfp4;
+    k->tile[TILE_IQ3_S] = emulated_tile_iq3_s;
+    k->tile[TILE_IQ3_XXS] = emulated_tile_iq3_xxs;
+    k->tile[TILE_IQ2_XXS] = emulated_tile_iq2_xxs;
+    k->tile[TILE_IQ2_XS] = emulated_tile_iq2_s;
+    k->tile[TILE_IQ2_S] = emulated_tile_iq2_s;
+    k->tile[TILE_IQ1_S] = emulated_tile_iq1_s;
+    k->tile[TILE_IQ1_M] = emulated_tile_iq1_m;
+    k->tile[TILE_TQ1_0] = emulated_tile_tq;
+    k->tile[TILE_TQ2_0] = emulated_tile_tq;
     k->affine[AFFINE_4] = emulated_affine_4;
     k->affine[AFFINE_5] = emulated_affine_5;
     k->affine[AFFINE_8] = emulated_affine_8;

@@ -189,8 +189,10 @@ static void test_mixed(void **state)
 
 static void test_each(void **state)
 {
-    static const dtype types[] = {DT_Q4_0, DT_Q4_1,   DT_Q5_0, DT_Q5_1, DT_Q8_0, DT_IQ4_NL, DT_Q2_K,
-                                  DT_Q3_K, DT_IQ4_XS, DT_Q4_K, DT_Q5_K, DT_Q6_K, DT_TQ2_0,  DT_F16};
+    static const dtype types[] = {DT_Q4_0,  DT_Q4_1,    DT_Q5_0,   DT_Q5_1,    DT_Q8_0,  DT_IQ4_NL,
+                                  DT_Q2_K,  DT_Q3_K,    DT_IQ4_XS, DT_Q4_K,    DT_Q5_K,  DT_Q6_K,
+                                  DT_MXFP4, DT_NVFP4,   DT_IQ3_S,  DT_IQ2_XXS, DT_IQ1_M, DT_TQ2_0,
+                                  DT_F16,   DT_F8_E4M3, DT_F8_E5M2};
     (void)state;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         const shape s = {types[i], 66, i % 2 ? WEIGHT_HEAD : WEIGHT_PLAIN, i % 3 == 0};

@@ -162,6 +162,11 @@ static void make_stack(stack *s, dtype t, int32_t rows, int32_t cols, uint64_t s
             for (size_t i = 0; i < 32; i++)
                 to[34 * b + 2 + i] = (uint8_t)(int8_t)lrintf(f[32 * b + i] / 0.3f * 127);
         }
+        for (size_t b = 0; t == DT_MXFP4 && b < n / 32; b++) {
+            to[17 * b] = 122; /* 2^−5 times up to 6 */
+            for (size_t i = 1; i < 17; i++)
+                to[17 * b + i] = (uint8_t)(int8_t)lrintf(f[32 * b + i] / 0.3f * 127);
+        }
         for (size_t i = 0; i < (size_t)rows; i++)
             s->bias[e * (size_t)rows + i] = rig_rand(seed + e + 99, i);
         s->expert[e] = (weight){.name = "expert",
@@ -329,6 +334,13 @@ static void test_experts_q8_0(void **state)
     check_experts(DT_Q8_0, (glu_spec){.act = GLU_SILU}, false, 0.05);
 }
 
+/* Likewise; the stack is of the codes' values. */
+static void test_experts_mxfp4(void **state)
+{
+    (void)state;
+    check_experts(DT_MXFP4, (glu_spec){.act = GLU_SILU}, false, 0.05);
+}
+
 /* Limits that cut about a third of the gates and half of the ups. */
 static void test_experts_clamped(void **state)
 {
@@ -364,13 +376,10 @@ static void test_gate(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_route),
-        cmocka_unit_test(test_route_ties),
-        cmocka_unit_test(test_experts_bf16),
-        cmocka_unit_test(test_experts_q8_0),
-        cmocka_unit_test(test_experts_clamped),
-        cmocka_unit_test(test_experts_relu2),
-        cmocka_unit_test(test_gate),
+        cmocka_unit_test(test_route),         cmocka_unit_test(test_route_ties),
+        cmocka_unit_test(test_experts_bf16),  cmocka_unit_test(test_experts_q8_0),
+        cmocka_unit_test(test_experts_mxfp4), cmocka_unit_test(test_experts_clamped),
+        cmocka_unit_test(test_experts_relu2), cmocka_unit_test(test_gate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

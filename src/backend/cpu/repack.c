@@ -1,6 +1,6 @@
 /* Weights into tiles, once, at load: backend.adopt.  Owns the way from a stored block to its place in
    a tile, the memory of tiles and the count of resident bytes; leaves their use to cpu_linear.c and
-   the kernels.  Tiles take as many bytes as the file; the peak is one tensor more, because a tensor's
+   the kernels.  Tiles take as many bytes as the file (the codebook types more: kern_linear.h); the peak is one tensor more, because a tensor's
    source pages are let go as soon as it is packed. */
 #include <string.h>
 
@@ -58,6 +58,15 @@ static const tile_format formats[TILE_COUNT] = {
                     {160, 8, 30, 3}}},
     [TILE_MXFP4] = {.type = DT_MXFP4, .pack = fp4_pack},
     [TILE_NVFP4] = {.type = DT_NVFP4, .pack = fp4_pack},
+    [TILE_IQ3_S] = {.type = DT_IQ3_S, .pack = grid_pack},
+    [TILE_IQ3_XXS] = {.type = DT_IQ3_XXS, .pack = grid_pack},
+    [TILE_IQ2_XXS] = {.type = DT_IQ2_XXS, .pack = grid_pack},
+    [TILE_IQ2_XS] = {.type = DT_IQ2_XS, .pack = grid_pack},
+    [TILE_IQ2_S] = {.type = DT_IQ2_S, .pack = grid_pack},
+    [TILE_IQ1_S] = {.type = DT_IQ1_S, .pack = grid_pack},
+    [TILE_IQ1_M] = {.type = DT_IQ1_M, .pack = grid_pack},
+    [TILE_TQ1_0] = {.type = DT_TQ1_0, .pack = grid_pack},
+    [TILE_TQ2_0] = {.type = DT_TQ2_0, .pack = grid_pack},
 };
 
 bool tiles_type(dtype t, tile_type *out)

@@ -34,6 +34,9 @@ void tile_nibbles(const uint8_t *p, uint8_t out[16]);
 void fp4_pack(tile_type t, const uint8_t *rows, size_t row_bytes, int32_t n_row, int32_t n_block,
               uint8_t *tile);
 void fp4_pack_packed(tile_type t, const weight *w, int32_t row0, int32_t n_row, uint8_t *tile);
+/* pack_grid.c: the codebook and ternary types, as tiles_pack. */
+void grid_pack(tile_type t, const uint8_t *rows, size_t row_bytes, int32_t n_row, int32_t n_block,
+               uint8_t *tile);
 /* Packs rows (row_bytes apart, stored form), n_row ≤ TILE_ROWS of them, into one tile; the rest of
    the tile becomes zero. */
 void tiles_pack(tile_type t, const uint8_t *rows, size_t row_bytes, int32_t n_row, int32_t n_block,

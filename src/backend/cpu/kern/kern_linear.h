@@ -37,6 +37,21 @@
      scales, Q6_K         line i: the scale of sub-block 4i+n
      Q6_K, triple 8h+s    low nibbles w[128h+4s+n], w[128h+32+4s+n]; high nibbles w[128h+64+4s+n],
                           w[128h+96+4s+n]; high bits of these four from bit 0 up, two each
+   Codebook and ternary types: d[32], then per group scales, high bits and codes.  The codes name levels
+   (grid_levels.h) and not points of the file's grids: more bytes than the file has (IQ3_S 134 for 110 a row
+   and 256 weights, IQ3_XXS 134 for 98, IQ2_S 106 for 82, IQ2_XS 106 for 74, IQ2_XXS 102 for 66, IQ1_M 78
+   for 56, IQ1_S 74 for 50, TQ1_0 66 for 54), but no gathers, of which a core does one in the time of
+   twenty look-ups in a register: a vector alone would be bound by them, and decoding is that.
+     IQ3_S, IQ3_XXS       1 line of scales | 32 of nibbles, as in Q4_K
+     IQ2_XXS              1 line of scales | 8 of signs | 16 of codes
+     IQ2_XS, IQ2_S        2 lines of scales | 8 of signs | 16 of codes
+     IQ1_S, IQ1_M         1 line, 2 lines of scales | 1 of shifts | 16 of codes
+     TQ1_0, TQ2_0         16 lines of codes
+     scales               s of 2s + 1; line i, byte n: low of run 8i+2n, high of run 8i+2n+1; runs of 16
+                          weights, of 32 where there is one line
+     signs                line s: bit k of w[32k+4s+n]
+     shifts               bit k of a row's word: of w[8k … 8k+7]
+     codes                line 8h+s: bits 2c, 2c+1 of w[128h+32c+4s+n]
    Rows past the weight's last are zero blocks.
 
    Affine tiles (weights d·q + m, q from 0 up, one d and m for `per_head` blocks of 32): a head, then
@@ -67,7 +82,16 @@
     X(Q5_K, 256, 176)                                                                              \
     X(Q6_K, 256, 210)                                                                              \
     X(MXFP4, 32, 17)                                                                               \
-    X(NVFP4, 32, 18)
+    X(NVFP4, 32, 18)                                                                               \
+    X(IQ3_S, 256, 134)                                                                             \
+    X(IQ3_XXS, 256, 134)                                                                           \
+    X(IQ2_XXS, 256, 102)                                                                           \
+    X(IQ2_XS, 256, 106)                                                                            \
+    X(IQ2_S, 256, 106)                                                                             \
+    X(IQ1_S, 256, 74)                                                                              \
+    X(IQ1_M, 256, 78)                                                                              \
+    X(TQ1_0, 256, 66)                                                                              \
+    X(TQ2_0, 256, 66)
 
 typedef enum tile_type {
 #define TILE_ENUM(name, elems, bytes) TILE_##name,

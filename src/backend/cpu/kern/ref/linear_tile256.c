@@ -11,15 +11,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "backend/cpu/kern/ref/linear_ref.h"
+#include "backend/cpu/kern/ref/linear_tile256.h"
 #include "base/half.h"
-
-/* One block, unpacked. */
-typedef struct block256 {
-    int8_t w[TILE_ROWS][256];
-    int8_t sc[TILE_ROWS][16], m[TILE_ROWS][16]; /* one a sub-block */
-    float d[TILE_ROWS], dmin[TILE_ROWS];
-} block256;
 
 static float half_at(const uint8_t *p, int32_t i)
 {
@@ -193,16 +186,8 @@ static int32_t min_dot(const int8_t *m, const int16_t *s16, int32_t sub)
     return total;
 }
 
-/* How a format differs. */
-typedef struct format256 {
-    tile_type type;
-    int32_t sub; /* weights under one scale */
-    bool min;
-    void (*unpack)(const uint8_t *p, block256 *out);
-} format256;
-
-static void tile256(format256 f, const uint8_t *tile, int32_t n_block, const void *act,
-                    size_t stride, int32_t n_vec, int32_t terms, float *y)
+void ref_tile256(format256 f, const uint8_t *tile, int32_t n_block, const void *act, size_t stride,
+                 int32_t n_vec, int32_t terms, float *y)
 {
     block256 u;
     memset(y, 0, (size_t)(n_vec / terms) * TILE_ROWS * sizeof *y);
@@ -220,13 +205,6 @@ static void tile256(format256 f, const uint8_t *tile, int32_t n_block, const voi
     }
 }
 
-#define DEFINE_TILE256(name, ...)                                                                  \
-    void name(const uint8_t *tile, int32_t n_block, const void *act, size_t stride, int32_t n_vec, \
-              int32_t terms, float *y, void *panel)                                                \
-    {                                                                                              \
-        (void)panel;                                                                               \
-        tile256((format256){__VA_ARGS__}, tile, n_block, act, stride, n_vec, terms, y);            \
-    }
 DEFINE_TILE256(ref_tile_q2_k, TILE_Q2_K, 16, true, unpack_q2)
 DEFINE_TILE256(ref_tile_q3_k, TILE_Q3_K, 16, false, unpack_q3)
 DEFINE_TILE256(ref_tile_iq4_xs, TILE_IQ4_XS, 32, false, unpack_iq4_xs)

@@ -87,6 +87,15 @@ void kern_linear_avx2(kern_linear *k)
     k->tile[TILE_Q6_K] = avx2_tile_q6_k;
     k->tile[TILE_MXFP4] = avx2_tile_mxfp4;
     k->tile[TILE_NVFP4] = avx2_tile_nvfp4;
+    k->tile[TILE_IQ3_S] = avx2_tile_iq3_s;
+    k->tile[TILE_IQ3_XXS] = avx2_tile_iq3_xxs;
+    k->tile[TILE_IQ2_XXS] = avx2_tile_iq2_xxs;
+    k->tile[TILE_IQ2_XS] = avx2_tile_iq2_s;
+    k->tile[TILE_IQ2_S] = avx2_tile_iq2_s;
+    k->tile[TILE_IQ1_S] = avx2_tile_iq1_s;
+    k->tile[TILE_IQ1_M] = avx2_tile_iq1_m;
+    k->tile[TILE_TQ1_0] = avx2_tile_tq;
+    k->tile[TILE_TQ2_0] = avx2_tile_tq;
     k->affine[AFFINE_4] = avx2_affine_4;
     k->affine[AFFINE_5] = avx2_affine_5;
     k->affine[AFFINE_8] = avx2_affine_8;

@@ -39,6 +39,15 @@ void kern_linear_avx512vnni(kern_linear *k)
     k->tile[TILE_Q6_K] = vnni_tile_q6_k;
     k->tile[TILE_MXFP4] = vnni_tile_mxfp4;
     k->tile[TILE_NVFP4] = vnni_tile_nvfp4;
+    k->tile[TILE_IQ3_S] = vnni_tile_iq3_s;
+    k->tile[TILE_IQ3_XXS] = vnni_tile_iq3_xxs;
+    k->tile[TILE_IQ2_XXS] = vnni_tile_iq2_xxs;
+    k->tile[TILE_IQ2_XS] = vnni_tile_iq2_s;
+    k->tile[TILE_IQ2_S] = vnni_tile_iq2_s;
+    k->tile[TILE_IQ1_S] = vnni_tile_iq1_s;
+    k->tile[TILE_IQ1_M] = vnni_tile_iq1_m;
+    k->tile[TILE_TQ1_0] = vnni_tile_tq;
+    k->tile[TILE_TQ2_0] = vnni_tile_tq;
     k->affine[AFFINE_4] = vnni_affine_4;
     k->affine[AFFINE_5] = vnni_affine_5;
     k->affine[AFFINE_8] = vnni_affine_8;

@@ -1,11 +1,7 @@
 /* Floats of 8 bits made f32, AVX2: sixteen a step, by way of f16, whose conversion takes denormals as they
    are.  An e4m3 moved to an f16's places is 2^−8 of its value. */
-#include <immintrin.h>
-#include <string.h>
-
 #include "backend/cpu/kern/x86/linear_x86.h"
-
-#define INLINE static inline __attribute__((always_inline))
+#include "backend/cpu/kern/x86/words_avx2.h"
 
 enum { E4M3, E5M2 };
 

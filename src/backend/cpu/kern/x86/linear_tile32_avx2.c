@@ -57,9 +57,8 @@ INLINE void unpack_line(form f, __m256i v, __m256i fifth, int s, __m256i *lo, __
     *lo = low_nibbles(v);
     *hi = high_nibbles(v);
     if (f.bits == E2M1) {
-        const __m256i code = _mm256_broadcastsi128_si256(_mm_setr_epi8(E2M1_CODES));
-        *lo = _mm256_shuffle_epi8(code, *lo);
-        *hi = _mm256_shuffle_epi8(code, *hi);
+        *lo = look_up(_mm_setr_epi8(E2M1_CODES), *lo);
+        *hi = look_up(_mm_setr_epi8(E2M1_CODES), *hi);
     }
     if (f.bits == IQ4) {
         *lo = iq4_levels(*lo);

@@ -58,9 +58,8 @@ INLINE void unpack_line(form f, __m512i v, __m512i fifth, const unsigned s, __m5
     *lo = low_nibbles(v);
     *hi = high_nibbles(v);
     if (f.bits == E2M1) {
-        const __m512i code = _mm512_broadcast_i32x4(_mm_setr_epi8(E2M1_CODES));
-        *lo = _mm512_shuffle_epi8(code, *lo);
-        *hi = _mm512_shuffle_epi8(code, *hi);
+        *lo = look_up(_mm_setr_epi8(E2M1_CODES), *lo);
+        *hi = look_up(_mm_setr_epi8(E2M1_CODES), *hi);
     }
     if (f.bits == IQ4) {
         *lo = iq4_levels(*lo);

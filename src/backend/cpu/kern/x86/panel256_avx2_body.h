@@ -17,7 +17,7 @@ INLINE int panel_step(const int bits)
 /* Lines that add up in 16 bits. */
 INLINE int sum_lines(const int bits)
 {
-    return bits == 4 ? 8 : bits == 6 ? 2 : 4;
+    return bits == 4 ? 8 : centre_log(bits) == 6 ? 1 : centre_log(bits) == 5 ? 2 : 4;
 }
 
 /* Halves 2g and 2g+1 of the panel times n vectors. */

@@ -66,7 +66,7 @@ INLINE void accumulate(const int bits, __m256i i, const __m256i *pair, __m256 d,
 {
     const __m256i m =
         scale_lines(bits) == 8 ? pair_dot(pair, a->s32, 4) : pair_dot(pair, a->s16, 8);
-    if (!has_min(bits)) i = _mm256_sub_epi32(i, _mm256_slli_epi32(m, bits == 6 ? 5 : 2));
+    if (!has_min(bits)) i = _mm256_sub_epi32(i, _mm256_slli_epi32(m, centre_log(bits)));
     __m256 t = _mm256_mul_ps(d, _mm256_cvtepi32_ps(i));
     if (has_min(bits)) t = _mm256_fnmadd_ps(dmin, _mm256_cvtepi32_ps(m), t);
     _mm256_store_ps(y, _mm256_fmadd_ps(t, _mm256_broadcast_ss(&a->d), _mm256_load_ps(y)));

@@ -82,7 +82,7 @@ INLINE void accumulate(const int bits, __m512i i, const __m512i *pair, __m512 d,
 /* Lines of one dot: those under a scale, or as many as fit 16 bits. */
 INLINE int dot_lines(const int bits)
 {
-    return bits == 5 ? 4 : bits == 6 ? 2 : scale_lines(bits);
+    return bits == 5 ? 4 : bits == 6 || bits == GRID_IQ3_XXS ? 2 : scale_lines(bits);
 }
 /* Where the dot from line s on starts: −centre·Σ q. */
 INLINE __m512i start(const int bits, const a8_256 *a, int s)
@@ -93,9 +93,17 @@ INLINE __m512i start(const int bits, const a8_256 *a, int s)
     case 4:
         return word(&a->n32[s / 8]);
     case 5:
+    case GRID_IQ3_S:
+    case GRID_IQ1_S:
+    case GRID_IQ1_M:
+    case GRID_TQ:
         return word(&a->n16[s / 4]);
     case 6:
+    case GRID_IQ3_XXS:
         return word(&a->n8[s / 2]);
+    case GRID_IQ2_XXS:
+    case GRID_IQ2_S:
+        return _mm512_slli_epi32(word(&a->n16[s / 4]), 2);
     case BITS_IQ4:
         return _mm512_slli_epi32(word(&a->n32[s / 8]), 4);
     default:
@@ -105,7 +113,8 @@ INLINE __m512i start(const int bits, const a8_256 *a, int s)
 /* sum + scale · dot */
 INLINE __m512i add_scaled(const int bits, __m512i sum, __m512i scale, __m512i dot)
 {
-    if (bits == BITS_IQ4) return _mm512_add_epi32(sum, _mm512_mullo_epi32(scale, dot));
+    if (bits == BITS_IQ4 || bits == GRID_IQ2_XXS || bits == GRID_IQ2_S)
+        return _mm512_add_epi32(sum, _mm512_mullo_epi32(scale, dot));
     return _mm512_dpwssd_epi32(sum, scale, dot);
 }
 

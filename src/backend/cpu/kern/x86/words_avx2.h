@@ -57,11 +57,21 @@ INLINE words high_nibbles(words v)
     return and8(shr16(v, 4), 15);
 }
 
+/* Bytes at places 0 … 15. */
+INLINE words look_up(__m128i bytes, words at)
+{
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bytes), at);
+}
+/* Bit n of each row's word, everywhere in it. */
+INLINE words fill_bit(words v, const int n)
+{
+    return _mm256_srai_epi32(_mm256_slli_epi32(v, 31 - n), 31);
+}
+
 /* The weights that nibbles of IQ4_NL and IQ4_XS stand for. */
 INLINE __m256i iq4_levels(__m256i nibbles)
 {
-    const __m256i level = _mm256_broadcastsi128_si256(_mm_setr_epi8(TILE_IQ4_LEVELS));
-    return _mm256_shuffle_epi8(level, nibbles);
+    return look_up(_mm_setr_epi8(TILE_IQ4_LEVELS), nibbles);
 }
 
 /* One word of signed weights, |w| ≤ 128, into the dots with n vectors, whose words are `apart` bytes from

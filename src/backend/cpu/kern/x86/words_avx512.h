@@ -54,11 +54,22 @@ INLINE words high_nibbles(words v)
     return and8(shr16(v, 4), 15);
 }
 
+/* Bytes at places 0 … 15. */
+INLINE words look_up(__m128i bytes, words at)
+{
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(bytes), at);
+}
+/* Bit n of each row's word, everywhere in it. */
+INLINE words fill_bit(words v, const unsigned n)
+{
+    return _mm512_srai_epi32(_mm512_slli_epi32(v, 31 - n), 31);
+}
+
 /* The weights that nibbles of IQ4_NL and IQ4_XS stand for, plus 128: as vpdpbusd takes them. */
 INLINE __m512i iq4_levels(__m512i nibbles)
 {
     const __m128i level = _mm_setr_epi8(TILE_IQ4_LEVELS), flip = _mm_set1_epi8((char)0x80);
-    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_xor_si128(level, flip)), nibbles);
+    return look_up(_mm_xor_si128(level, flip), nibbles);
 }
 
 #endif

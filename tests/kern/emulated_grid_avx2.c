@@ -1,0 +1,15 @@
+/* The AVX-512 VNNI kernels of codebook and ternary tiles over emulated intrinsics. */
+#if defined(__x86_64__)
+#include "kern/emulate_avx512.h"
+
+#define vnni_tile_iq3_s   emulated_tile_iq3_s
+#define vnni_tile_iq3_xxs emulated_tile_iq3_xxs
+#define vnni_tile_iq2_xxs emulated_tile_iq2_xxs
+#define vnni_tile_iq2_s   emulated_tile_iq2_s
+#define vnni_tile_iq1_s   emulated_tile_iq1_s
+#define vnni_tile_iq1_m   emulated_tile_iq1_m
+#define vnni_tile_tq      emulated_tile_tq
+#include "backend/cpu/kern/x86/linear_grid_avx512vnni.c"
+#else
+typedef int nothing_here;
+#endif
