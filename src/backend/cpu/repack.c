@@ -1,7 +1,8 @@
 /* Weights into tiles, once, at load: backend.adopt.  Owns the way from a stored block to its place in
    a tile, the memory of tiles and the count of resident bytes; leaves their use to cpu_linear.c and
-   the kernels.  Tiles take as many bytes as the file (the codebook types more: kern_linear.h); the peak is one tensor more, because a tensor's
-   source pages are let go as soon as it is packed. */
+   the kernels.  Tiles take as many bytes as the file, those of the codebook types more
+   (kern_linear.h says how many); the peak is one tensor more, because a tensor's source pages are let go
+   as soon as it is packed. */
 #include <string.h>
 
 #include "backend/cpu/cpu_priv.h"
