@@ -1,30 +1,29 @@
 #!/usr/bin/env python3
 """Speed beside llama.cpp: same files, same threads, interleaved, medians.
 
-    bench/compare-llama.cpp [-t THREADS] [-p 512] [-n 64] [-r ROUNDS] [MODEL.gguf...]
+    bench/compare-llama.cpp [-t THREADS] [-p 512] [-n 64] [-d 0] [-b 1] [-r ROUNDS] [MODEL.gguf...]
 
-Each round runs llama-bench and `cairn bench` once, one after the other; machines are noisy, so the
-median of the rounds' ratios is printed beside the medians themselves.  Default models: all fetched.
+-d: positions in the cache before; -b: sequences that decode together, each from that depth (decode alone,
+speeds in sum).  -p 0 leaves prefill out.  Each round runs both programs once, one after the other; machines
+are noisy, so the median of the rounds' ratios is printed beside the medians themselves.  Default models: all
+fetched.
 """
-import argparse, json, os, pathlib, statistics, subprocess
+import argparse, os, statistics
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "cairn" / "models"
-
-
-def llama(home, model, a):
-    out = subprocess.run(
-        [f"{home}/build/bin/llama-bench", "-m", model, "-p", str(a.p), "-n", str(a.n), "-t", str(a.t), "-r", "1", "-o", "json"],
-        check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
-    rows = json.loads(out)
-    return (next(r["avg_ts"] for r in rows if r["n_prompt"]), next(r["avg_ts"] for r in rows if r["n_gen"]))
+import peers
 
 
-def cairn(model, a):
-    out = subprocess.run(
-        [ROOT / "build" / "cairn", "bench", model, "-p", str(a.p), "-n", str(a.n), "-t", str(a.t), "-r", "1", "--json"],
-        check=True, stdout=subprocess.PIPE, text=True).stdout
-    return json.loads(out)
+def llama(model, a):
+    """Tokens a second of prefill and of decode; 0: not measured."""
+    if a.b > 1:
+        return 0, peers.llama_batch(model, a.t, a.n, a.b, a.d)
+    return peers.llama(model, a.t, a.p, a.n, a.d)
+
+
+def column(kind, ours, theirs, shares, limit):
+    med = statistics.median
+    return (f"{kind} {med(ours):8.2f} : {med(theirs):8.2f} = {med(o / t for o, t in zip(ours, theirs)):5.2f} x "
+            f"({100 * med(shares):.0f}% of {limit})")
 
 
 def main():
@@ -32,23 +31,28 @@ def main():
     ap.add_argument("-t", type=int, default=os.cpu_count())
     ap.add_argument("-p", type=int, default=512)
     ap.add_argument("-n", type=int, default=64)
+    ap.add_argument("-d", type=int, default=0)
+    ap.add_argument("-b", type=int, default=1)
     ap.add_argument("-r", type=int, default=5)
     ap.add_argument("models", nargs="*")
     a = ap.parse_args()
-    home = subprocess.run([ROOT / "bench" / "get-llama.cpp"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
-    med = statistics.median
-    print(f"{a.t} threads, pp{a.p} and tg{a.n} in tokens/s, medians of {a.r} interleaved rounds; ratios: cairn / llama.cpp")
-    for m in a.models or sorted(map(str, CACHE.glob("*.gguf"))):
+    if a.b > 1:
+        a.p = 0
+    what = [f"pp{a.p}"] * (a.p > 0) + [f"tg{a.n}"] * (a.n > 0)
+    print(f"{a.t} threads, {' and '.join(what)} of {a.b} at depth {a.d} in tokens/s, medians of {a.r} interleaved rounds; ratios: cairn / llama.cpp")
+    for m in peers.models(a.models):
         ours, theirs = [], []
         for _ in range(a.r):
-            theirs.append(llama(home, m, a))
-            ours.append(cairn(m, a))
-        pp = [o["prefill_tokens_per_second"] for o in ours]
-        tg = [o["decode_tokens_per_second"] for o in ours]
-        print(f"{pathlib.Path(m).name:45s} prefill {med(pp):8.1f} : {med(t[0] for t in theirs):8.1f} = "
-              f"{med(p / t[0] for p, t in zip(pp, theirs)):5.2f} x ({100 * med(o['prefill_share_of_peak'] for o in ours):.0f}% of peak)   "
-              f"decode {med(tg):7.2f} : {med(t[1] for t in theirs):7.2f} = {med(d / t[1] for d, t in zip(tg, theirs)):5.2f} x "
-              f"({100 * med(o['decode_share_of_bandwidth'] for o in ours):.0f}% of bandwidth)", flush=True)
+            theirs.append(llama(m, a))
+            ours.append(peers.cairn(m, a.t, a.p, a.n, a.d, a.b))
+        columns = []
+        if a.p > 0:
+            columns.append(column("prefill", [o["prefill_tokens_per_second"] for o in ours], [t[0] for t in theirs],
+                                  [o["prefill_share_of_peak"] for o in ours], "peak"))
+        if a.n > 0:
+            columns.append(column("decode", [o["decode_tokens_per_second"] for o in ours], [t[1] for t in theirs],
+                                  [o["decode_share_of_bandwidth"] for o in ours], "bandwidth"))
+        print(f"{m.name:45s} " + "   ".join(columns), flush=True)
 
 
 main()

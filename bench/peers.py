@@ -40,10 +40,11 @@ def llama(model, threads, prompt=0, tokens=0, depth=0):
     return tuple(next((r["avg_ts"] for r in rows if r[key]), 0) for key in ("n_prompt", "n_gen"))
 
 
-def llama_batch(model, threads, tokens, batch):
-    """Tokens/s of `batch` sequences decoded together, all of them."""
-    out = output(f"{home()}/build/bin/llama-batched-bench", "-m", model, "-npp", 16, "-ntg", tokens, "-npl", batch,
-                 "-t", threads, "-tb", threads, "-c", (16 + tokens) * batch, "--output-format", "jsonl")
+def llama_batch(model, threads, tokens, batch, depth=0):
+    """Tokens/s of `batch` sequences decoded together, all of them, each after a prompt of 16 or of `depth`."""
+    prompt = max(16, depth)
+    out = output(f"{home()}/build/bin/llama-batched-bench", "-m", model, "-npp", prompt, "-ntg", tokens, "-npl", batch,
+                 "-t", threads, "-tb", threads, "-c", (prompt + tokens) * batch, "--output-format", "jsonl")
     return next(json.loads(line)["speed_tg"] for line in out.splitlines() if line.startswith("{"))
 
 
