@@ -53,9 +53,9 @@ static size_t scratch_floats(const op *o, int32_t n_split, float *base, attend_s
     const int32_t dk = o->u.attend.dk, dv = o->u.attend.dv, n_vec = vecs_max(o);
     const size_t v = (size_t)n_vec;
     const bool latent = is_latent(o);
-    size_t n_q = round_up(v * (size_t)dk, LANES), n_s = v * ATTEND_SPLIT;
-    size_t n_panel = latent ? KV_BLOCK * pad16(dk) : LANES * (size_t)dk;
-    size_t n_values = KV_BLOCK * pad16(dv);
+    size_t n_q = round_up(v * (size_t)dk, LANES), n_s = v * SCORE_PITCH;
+    size_t n_panel = latent ? KV_BLOCK * row_pitch(dk) : LANES * (size_t)dk;
+    size_t n_values = KV_BLOCK * (latent ? row_pitch(dv) : pad16(dv));
     if (n_panel < n_values) n_panel = n_values;
     size_t n_turned = latent ? pad16(n_vec) * (size_t)dk : 0;
     size_t n_lanes = latent ? KV_BLOCK * (pad16(n_vec) + LANES) : 0;

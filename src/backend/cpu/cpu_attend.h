@@ -10,7 +10,8 @@
 
 enum {
     TILE_VECS = 48, /* query vectors (rows × heads) a unit: queries, scores and a panel fit L2 */
-    LANES = 16
+    LANES = 16,
+    SCORE_PITCH = ATTEND_SPLIT + LANES /* floats between two vectors' scores; see row_pitch */
 };
 
 typedef struct attend_job {
@@ -49,6 +50,12 @@ typedef struct attend_scratch {
 static inline size_t pad16(int32_t n)
 {
     return round_up((size_t)n, LANES);
+}
+/* Floats between rows of n that are read column by column: an odd number of lines, since rows that are a
+   power of two apart would share a few sets of L1. */
+static inline size_t row_pitch(int32_t n)
+{
+    return (pad16(n) / LANES | 1) * LANES;
 }
 static inline int32_t unit_vecs(const attend_job *j, const unit *u)
 {
@@ -92,7 +99,7 @@ void latent_turn(const attend_job *j, const unit *u, const float *q, float *turn
    to sc->s; q: turned. */
 void latent_scores(const attend_job *j, const unit *u, int32_t a, int32_t b, int32_t p0, int32_t p1,
                    const float *q, const attend_scratch *sc);
-/* The latents of positions number p0 … p1 - 1 to rows of f32, [p1 - p0][pad16(n_cols)]. */
+/* The latents of positions number p0 … p1 - 1 to rows of f32, [p1 - p0][row_pitch(n_cols)]. */
 void latent_rows(const attend_job *j, const unit *u, int32_t p0, int32_t p1, int32_t n_cols,
                  float *rows);
 

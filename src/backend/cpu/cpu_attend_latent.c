@@ -22,7 +22,7 @@ void latent_rows(const attend_job *j, const unit *u, int32_t p0, int32_t p1, int
     /* A row of whole strips is as many rows of one strip, which the kernel does in one loop. */
     const bool whole = n_cols % LANES == 0;
     const int32_t n = whole ? n_cols / LANES : 1, width = whole ? LANES : n_cols;
-    for (int32_t p = p0; p < p1; p++, rows += pad16(n_cols))
+    for (int32_t p = p0; p < p1; p++, rows += row_pitch(n_cols))
         j->k->widen[j->kv->codec](rows, values_at(j, u->seg, u->kvh, unit_pos(u, p)), n, width);
 }
 
@@ -36,7 +36,7 @@ void latent_scores(const attend_job *j, const unit *u, int32_t a, int32_t b, int
                        .a = sc->panel,
                        .b = q + first * dk,
                        .ldc = width,
-                       .lda = pad16(j->kv->dk),
+                       .lda = row_pitch(j->kv->dk),
                        .row = LANES,
                        .strip = LANES * dk,
                        .n_a = (int32_t)n,
@@ -45,7 +45,7 @@ void latent_scores(const attend_job *j, const unit *u, int32_t a, int32_t b, int
     latent_rows(j, u, p0, p1 + 1, j->kv->dk, sc->panel);
     j->k->mm[KV_F32](&m);
     for (size_t v = v0; v < v1; v++) {
-        float *s = sc->s + v * ATTEND_SPLIT + p0 % ATTEND_SPLIT;
+        float *s = sc->s + v * SCORE_PITCH + p0 % ATTEND_SPLIT;
         for (size_t i = 0; i < n; i++) s[i] = sc->lanes[i * width + v - first];
     }
 }

@@ -7,11 +7,9 @@
 #include "tensor/kvview.h"
 #include "tensor/op.h"
 
-enum { DIRECT_VECS = 12 }; /* up to here keys are widened in registers */
-
 void kv_scores(const kern_vec *k, kv_codec codec, kern_mm *m, float *panel)
 {
-    if (codec == KV_F32 || m->n_a <= DIRECT_VECS) {
+    if (codec == KV_F32 || m->n_a <= k->mm_direct) {
         k->mm[codec](m);
         return;
     }
@@ -46,10 +44,10 @@ static void score_block(const split *x, int32_t p0, int32_t p1)
     }
     const size_t first = (size_t)(x->a * j->heads), dk = (size_t)kv->dk;
     const int32_t t0 = p0 / KV_TILE, t1 = p1 / KV_TILE + 1;
-    kern_mm m = {.c = x->s + first * ATTEND_SPLIT + (size_t)(t0 * KV_TILE % ATTEND_SPLIT),
+    kern_mm m = {.c = x->s + first * SCORE_PITCH + (size_t)(t0 * KV_TILE % ATTEND_SPLIT),
                  .a = x->q + first * dk,
                  .b = keys_at(j, x->u->seg, x->u->kvh, p0),
-                 .ldc = ATTEND_SPLIT,
+                 .ldc = SCORE_PITCH,
                  .lda = dk,
                  .row = KV_TILE,
                  .strip = KV_TILE * dk,
@@ -77,13 +75,13 @@ static value_block value_open(const split *x, int32_t p0, int32_t p1)
     const kv_layer *kv = j->kv;
     const uint8_t *v = values_at(j, x->u->seg, x->u->kvh, unit_pos(x->u, p0));
     const int32_t n = p1 - p0;
-    bool direct = kv->codec == KV_F32 || (x->b - x->a) * j->heads <= DIRECT_VECS;
+    bool direct = kv->codec == KV_F32 || (x->b - x->a) * j->heads <= j->k->mm_direct;
     if (direct && kv->dv % LANES == 0 && !x->u->at)
         return (value_block){v, kv->codec, (size_t)(kv->latent ? kv->dk : kv->dv), LANES, p0};
     const uint8_t *wide = (const uint8_t *)x->panel;
     if (kv->latent) {
         latent_rows(j, x->u, p0, p1, kv->dv, x->panel);
-        return (value_block){wide, KV_F32, pad16(kv->dv), LANES, p0};
+        return (value_block){wide, KV_F32, row_pitch(kv->dv), LANES, p0};
     }
     j->k->widen[kv->codec](x->panel, v, n, kv->dv);
     return (value_block){wide, KV_F32, LANES, LANES * (size_t)n, p0};
@@ -96,10 +94,10 @@ static void add_values(const split *x, const value_block *v, int32_t a, int32_t 
     const size_t first = (size_t)(a * j->heads), dvp = pad16(j->kv->dv);
     const size_t skip = (size_t)(p0 - v->p0) * v->row * kv_codec_bytes(v->codec);
     kern_mm m = {.c = x->o + first * dvp,
-                 .a = x->s + first * ATTEND_SPLIT + p0 % ATTEND_SPLIT,
+                 .a = x->s + first * SCORE_PITCH + p0 % ATTEND_SPLIT,
                  .b = v->b + skip,
                  .ldc = dvp,
-                 .lda = ATTEND_SPLIT,
+                 .lda = SCORE_PITCH,
                  .row = v->row,
                  .strip = v->strip,
                  .n_a = (b - a) * j->heads,
@@ -146,7 +144,7 @@ static void soften(const split *x, const partial *part)
         for (int32_t h = 0; h < j->heads; h++) {
             size_t v = (size_t)(i * j->heads + h);
             part->l[v * room + at] =
-                j->k->softmax(x->s + v * ATTEND_SPLIT, lo, hi, j->o->u.attend.scale,
+                j->k->softmax(x->s + v * SCORE_PITCH, lo, hi, j->o->u.attend.scale,
                               j->o->u.attend.softcap, &part->m[v * room + at]);
         }
     }

@@ -84,6 +84,8 @@ typedef struct kern_vec {
        dst[t·n_rows·16 + r·16 + l] = src[r][16t + l]; columns past n_cols become 0. */
     void (*widen[KERN_CODECS])(float *dst, const void *src, int32_t n_rows, int32_t n_cols);
     void (*mm[KERN_CODECS])(const kern_mm *j);
+    /* Vectors (n_a) up to which mm of a cache's codec is no slower than widen once and mm of floats. */
+    int32_t mm_direct;
     /* Scores of one query in one split, positions 0 … 255 of it; valid are lo … hi.  Each becomes
        s·scale (then cap · tanh(· / cap) if cap > 0), *max their maximum, s[j] = exp(s[j] - *max);
        answers their lane16 sum by j mod 16.  Others in the tiles of 16 touched become 0, whatever

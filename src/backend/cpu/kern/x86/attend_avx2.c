@@ -19,7 +19,10 @@ INLINE v16 load16(kv_codec c, const uint8_t *p)
     return (v16){load8(c, p), load8(c, p + (c == KV_F32 ? 32 : 16))};
 }
 
-enum { TILE_A = 6, TILE_FULL_T = 1 };
+enum { TILE_A = 6, TILE_FULL_T = 1, EXP_EACH = 2 };
+/* Widening runs beside the multiply-adds: from L1, 42 vectors × 64 reach 97 % of their peak from f16 and 87 %
+   from bf16; 97 % from floats, less 7 % for widening first. */
+enum { MM_DIRECT = INT32_MAX };
 #define TILE_SHAPES(X) X(1, 4) X(2, 2) X(3, 2) X(4, 1) X(5, 1) X(6, 1)
 
 #include "backend/cpu/kern/x86/attend_body.h"

@@ -14,7 +14,9 @@ INLINE v16 load16(kv_codec c, const uint8_t *p)
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
 }
 
-enum { TILE_A = 8, TILE_FULL_T = 2 };
+enum { TILE_A = 8, TILE_FULL_T = 2, EXP_EACH = 4 };
+/* Widening takes the ports of the multiply-adds: 4 of 20 operations of an 8 × 32 tile. */
+enum { MM_DIRECT = 12 };
 #define TILE_SHAPES(X) X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(5, 2) X(6, 2) X(7, 2) X(8, 2)
 
 #include "backend/cpu/kern/x86/attend_body.h"

@@ -6,6 +6,8 @@
      TILE_SHAPES(X)           X(n_a, n_t): a tile of n_a vectors takes n_t strips, n_a = 1 … TILE_A
      TILE_A, TILE_FULL_T      the most vectors of a tile, and their strips
      tile(…)                  n_a vectors × n_t strips, both known where it is inlined
+     MM_DIRECT                kern_vec.h's mm_direct
+     EXP_EACH                 vectors of sixteen whose exp is taken together, 4 at most
 
    and holds the walk over tiles, the widening of a cache's values, and softmax.  Nothing here is seen
    outside the file that includes it. */
@@ -16,16 +18,18 @@ INLINE size_t elem(kv_codec c)
     return c == KV_F32 ? 4 : 2;
 }
 
-/* Where the next lines to fetch are; a region that is not there stays at one address. */
+/* Where the next lines to fetch are; a region that is not there stays at one address.  When two groups
+   of vectors walk over b, each fetches in every other step, so that memory is asked evenly. */
 typedef struct ahead {
     const char *p[2];
     size_t step[2];
+    size_t rest; /* 0 or 1: steps left out between two */
 } ahead;
 
 /* After step k of a tile: half a line of each region a strip, as much as was read of b. */
 INLINE void fetch_ahead(ahead *f, const int n_t, size_t k)
 {
-    if (!f || (n_t == 1 && k % 2 != 0)) return;
+    if (!f || (k & (n_t == 1 ? 2 * f->rest + 1 : f->rest)) != 0) return;
 #pragma GCC unroll 2
     for (int h = 0; h < (n_t + 1) / 2; h++)
 #pragma GCC unroll 2
@@ -63,13 +67,14 @@ INLINE void mm(const kern_mm *j, kv_codec codec)
 {
     const size_t n_a = (size_t)j->n_a, groups = (n_a + TILE_A - 1) / TILE_A;
     const size_t step = n_a > 2 * TILE_A ? TILE_FULL_T : TILE_T, n_strip = (size_t)j->n_strip;
-    ahead f = {{j->ahead[0], j->ahead[1]}, {j->ahead[0] ? LINE : 0, j->ahead[1] ? LINE : 0}};
+    ahead f = {
+        {j->ahead[0], j->ahead[1]}, {j->ahead[0] ? LINE : 0, j->ahead[1] ? LINE : 0}, groups == 2};
     const bool fetch = j->ahead[0] || j->ahead[1];
     for (size_t t = 0; t < n_strip; t += step) {
         const size_t end = t + step < n_strip ? t + step : n_strip;
         for (size_t g = 0; g < groups; g++) {
             size_t i = g * n_a / groups, n = (g + 1) * n_a / groups - i;
-            if (fetch && g == 0)
+            if (fetch && g <= f.rest)
                 group(j, codec, n, i, t, end, &f);
             else
                 group(j, codec, n, i, t, end, NULL);
@@ -122,6 +127,21 @@ static void cap_scores(float *s, int32_t begin, int32_t end, float scale, float 
     }
 }
 
+/* s = exp(s·scale - max) of n times sixteen, and their sum on top of l. */
+INLINE v16 exp_add(float *s, v16 scale, v16 max, v16 l, const int n)
+{
+    v16 p[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < n; i++) p[i] = sub16(mul16(loadf16(s + 16 * i), scale), max);
+    exp_low_each(p, n);
+#pragma GCC unroll 4
+    for (int i = 0; i < n; i++) {
+        store16(s + 16 * i, p[i]);
+        l = add16(l, p[i]);
+    }
+    return l;
+}
+
 /* A positive scale is applied on the way: rounding keeps order, so the maximum scaled is the maximum
    of the scaled. */
 static float softmax(float *s, int32_t lo, int32_t hi, float scale, float cap, float *max)
@@ -139,11 +159,9 @@ static float softmax(float *s, int32_t lo, int32_t hi, float scale, float cap, f
     m = set16(*max);
     const v16 vs = set16(scale);
     v16 l = set16(0.0f);
-    for (int32_t j = begin; j < end; j += 16) {
-        v16 p = exp_low16(sub16(mul16(loadf16(s + j), vs), m));
-        store16(s + j, p);
-        l = add16(l, p);
-    }
+    int32_t j = begin;
+    for (; j + 16 * EXP_EACH <= end; j += 16 * EXP_EACH) l = exp_add(s + j, vs, m, l, EXP_EACH);
+    for (; j < end; j += 16) l = exp_add(s + j, vs, m, l, 1);
     fill_outside(s, lo, hi, 0.0f); /* NaN there when all scores were -inf */
     return v16_tree(l);
 }
@@ -156,5 +174,6 @@ static void attend_install(kern_vec *v)
     v->mm[KV_F16] = mm_f16;
     v->mm[KV_BF16] = mm_bf16;
     v->mm[KV_F32] = mm_f32;
+    v->mm_direct = MM_DIRECT;
     v->softmax = softmax;
 }

@@ -34,18 +34,34 @@ INLINE v16 poly16(v16 x, const float *c, const int n)
 static const float exp_c[] = {EXP_C5, EXP_C4, EXP_C3, EXP_C2, EXP_C1, EXP_C0};
 static const float tanh_c[] = {TANH_C4, TANH_C3, TANH_C2, TANH_C1, TANH_C0};
 
-/* For arguments that are not above EXP_HI. */
+/* Of n vectors whose elements are not above EXP_HI; step by step over all of them, since a core does not
+   look far enough ahead to run two such chains side by side. */
+INLINE void exp_low_each(v16 *x, const int n)
+{
+    i16 ni[4];
+    v16 r[4], q[4], f;
+#define EACH _Pragma("GCC unroll 4") for (int i = 0; i < n; i++)
+    EACH ni[i] = to_int16(mul16(x[i], set16(EXP_LOG2)));
+    EACH
+    {
+        f = of_int16(ni[i]);
+        r[i] = fma16(f, set16(-LN2_HI), x[i]);
+        r[i] = fma16(f, set16(-LN2_LO), r[i]);
+    }
+    EACH q[i] = fma16(set16(exp_c[0]), r[i], set16(exp_c[1]));
+#pragma GCC unroll 4
+    for (int k = 2; k < 6; k++) EACH q[i] = fma16(q[i], r[i], set16(exp_c[k]));
+    EACH q[i] = fma16(q[i], mul16(r[i], r[i]), r[i]);
+    EACH q[i] = add16(q[i], set16(1.0f));
+    EACH q[i] = raise16(q[i], ni[i]); /* NaN: ni is 1 << 31, which the shift drops */
+    EACH x[i] = clear16(less16(x[i], set16(EXP_LO)), q[i]);
+#undef EACH
+}
+
 INLINE v16 exp_low16(v16 x)
 {
-    const i16 ni = to_int16(mul16(x, set16(EXP_LOG2)));
-    const v16 n = of_int16(ni);
-    v16 r = fma16(n, set16(-LN2_HI), x);
-    r = fma16(n, set16(-LN2_LO), r);
-    const v16 q = poly16(r, exp_c, 6);
-    v16 p = fma16(q, mul16(r, r), r);
-    p = add16(p, set16(1.0f));
-    p = raise16(p, ni); /* NaN: ni is 1 << 31, which the shift drops */
-    return clear16(less16(x, set16(EXP_LO)), p);
+    exp_low_each(&x, 1);
+    return x;
 }
 
 INLINE v16 exp16(v16 x)
