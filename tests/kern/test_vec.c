@@ -278,7 +278,8 @@ static void check_mm(const kern_vec *ref, const kern_vec *v, isa_level l, int32_
                          .strip = keys ? (size_t)n * 16 : 16,
                          .n_strip = n_strip,
                          .n = n,
-                         .add = add};
+                         .add = add,
+                         .ahead = {keys ? b : NULL, add ? b : NULL}};
             ref->mm[c](&m);
             m.c = got;
             v->mm[c](&m);
@@ -311,6 +312,19 @@ static void check_softmax(const kern_vec *ref, const kern_vec *v, isa_level l, i
     fence_free(got, n * 4);
 }
 
+static void check_attend(const kern_vec *ref, const kern_vec *v, isa_level l, int kind)
+{
+    for (size_t i = 0; i < N_LENGTHS; i++)
+        if (lengths[i] > 0) check_widen(ref, v, l, lengths[i], kind);
+    for (int32_t n_a = 1; n_a <= 27; n_a++)
+        for (int32_t n_strip = 1; n_strip <= 9; n_strip += n_a > 8 ? 3 : 1)
+            check_mm(ref, v, l, n_a, n_strip, 1 + (n_a * 5 + n_strip * 3) % 19, kind);
+    check_mm(ref, v, l, 48, 16, 128, kind);
+    for (int32_t lo = 0; lo < 256; lo += lo < 40 ? 1 : 37)
+        for (int32_t hi = lo; hi < 256; hi += hi < 60 ? 3 : 41)
+            check_softmax(ref, v, l, lo, hi, hi % 2 ? 0 : 5, kind);
+}
+
 static void check_level(const kern_vec *ref, const kern_vec *v, isa_level l)
 {
     for (int kind = 0; kind < FENCE_KINDS; kind++) {
@@ -318,15 +332,8 @@ static void check_level(const kern_vec *ref, const kern_vec *v, isa_level l)
             for (size_t k = 0; k < sizeof slots / sizeof *slots; k++)
                 check_slot(&slots[k], ref, v, l, lengths[i], kind);
             check_encode(ref, v, l, lengths[i], kind);
-            if (lengths[i] > 0) check_widen(ref, v, l, lengths[i], kind);
         }
-        for (int32_t n_a = 1; n_a <= 27; n_a++)
-            for (int32_t n_strip = 1; n_strip <= 9; n_strip += n_a > 8 ? 3 : 1)
-                check_mm(ref, v, l, n_a, n_strip, 1 + (n_a * 5 + n_strip * 3) % 19, kind);
-        check_mm(ref, v, l, 48, 16, 128, kind);
-        for (int32_t lo = 0; lo < 256; lo += lo < 40 ? 1 : 37)
-            for (int32_t hi = lo; hi < 256; hi += hi < 60 ? 3 : 41)
-                check_softmax(ref, v, l, lo, hi, hi % 2 ? 0 : 5, kind);
+        check_attend(ref, v, l, kind);
     }
 }
 
@@ -349,14 +356,19 @@ static void test_levels(void **state)
     if (tested == 0) skip();
 }
 
-/* Where the machine lacks AVX-512: the logic of its elementwise kernels. */
+/* Where the machine lacks AVX-512: the logic of its kernels. */
 #if defined(__x86_64__)
 void emulated_vec(kern_vec *v);
+void emulated_attend(kern_vec *v);
 void emulated_delta(kern_vec *v);
 #else
 static void emulated_vec(kern_vec *v)
 {
     (void)v; /* test_emulated skips first: no other machine has the level */
+}
+static void emulated_attend(kern_vec *v)
+{
+    (void)v;
 }
 static void emulated_delta(kern_vec *v)
 {
@@ -371,11 +383,14 @@ static void test_emulated(void **state)
     kern_init(&ref, ISA_REF);
     kern_init(&k, ISA_REF);
     emulated_vec(&k.vec);
+    emulated_attend(&k.vec);
     emulated_delta(&k.vec);
-    for (int kind = 0; kind < FENCE_KINDS; kind++)
+    for (int kind = 0; kind < FENCE_KINDS; kind++) {
         for (size_t i = 0; i < N_LENGTHS; i++)
             for (size_t n = 0; n < sizeof slots / sizeof *slots; n++)
                 check_slot(&slots[n], &ref.vec, &k.vec, ISA_SKYLAKEX, lengths[i], kind);
+        check_attend(&ref.vec, &k.vec, ISA_SKYLAKEX, kind);
+    }
 }
 
 static void test_names(void **state)
