@@ -5,6 +5,9 @@
 #define vnni_tile_q4_k emulated_tile_q4_k
 #define vnni_tile_q5_k emulated_tile_q5_k
 #define vnni_tile_q6_k emulated_tile_q6_k
+#define vnni_fine_q4_k emulated_fine_q4_k
+#define vnni_fine_q5_k emulated_fine_q5_k
+#define vnni_fine_q6_k emulated_fine_q6_k
 #include "backend/cpu/kern/x86/linear_tile256_avx512vnni.c"
 #else
 typedef int nothing_here;

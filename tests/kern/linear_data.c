@@ -101,7 +101,7 @@ kern_tile_fn emulated_tile_q4_0, emulated_tile_q4_1, emulated_tile_q5_0, emulate
     emulated_tile_iq4_xs, emulated_tile_q4_k, emulated_tile_q5_k, emulated_tile_q6_k,
     emulated_tile_mxfp4, emulated_tile_nvfp4, emulated_tile_iq3_s, emulated_tile_iq3_xxs,
     emulated_tile_iq2_xxs, emulated_tile_iq2_s, emulated_tile_iq1_s, emulated_tile_iq1_m,
-    emulated_tile_tq;
+    emulated_tile_tq, emulated_fine_q4_k, emulated_fine_q5_k, emulated_fine_q6_k;
 kern_affine_fn emulated_affine_4, emulated_affine_5, emulated_affine_8;
 kern_dense_fn emulated_dense_f32, emulated_dense_f16, emulated_dense_bf16;
 
@@ -130,6 +130,9 @@ static void emulated_kernels(kern_linear *k)
     k->tile[TILE_IQ1_M] = emulated_tile_iq1_m;
     k->tile[TILE_TQ1_0] = emulated_tile_tq;
     k->tile[TILE_TQ2_0] = emulated_tile_tq;
+    k->fine[TILE_Q4_K] = emulated_fine_q4_k;
+    k->fine[TILE_Q5_K] = emulated_fine_q5_k;
+    k->fine[TILE_Q6_K] = emulated_fine_q6_k;
     k->affine[AFFINE_4] = emulated_affine_4;
     k->affine[AFFINE_5] = emulated_affine_5;
     k->affine[AFFINE_8] = emulated_affine_8;

@@ -151,7 +151,8 @@ static void print_attend(const kern_vec *v)
     say("softmax", add_floats(add_floats(0, s, 208), max, 1));
 }
 
-static void print_tile(const kern_linear *k, tile_type t)
+/* group: of the activations. */
+static void print_tile(const kern_linear *k, tile_type t, int32_t group)
 {
     enum { N_BLOCK = 3, ROWS = 5, TERMS = 2, N_VEC = ROWS * TERMS };
     static float x[N_BLOCK * 256];
@@ -159,9 +160,10 @@ static void print_tile(const kern_linear *k, tile_type t)
     static _Alignas(64) uint8_t tile[N_BLOCK * TILE_ROWS * 256 + TILE_SLACK], panel[TILE_PANEL];
     static uint8_t w[N_BLOCK * TILE_ROWS * 256], act[2 * N_BLOCK * N_VEC * sizeof(a8_256)];
     const dtype d = tile_dtype(t);
-    const bool wide = tile_elems(t) == 256;
+    const bool fine = group < tile_elems(t);
     const int32_t cols = N_BLOCK * dtype_block(d), n_block = cols / tile_elems(t);
-    const size_t one = wide ? sizeof(a8_256) : sizeof(a8_32), stride = one * N_VEC;
+    const int32_t n_group = cols / group;
+    const size_t one = group == 256 ? sizeof(a8_256) : sizeof(a8_32), stride = one * N_VEC;
     const size_t row = (size_t)N_BLOCK * (size_t)dtype_block_bytes(d);
     char line[32];
     fill_weights(d, FILL_MIXED, 9, N_BLOCK * TILE_ROWS, w);
@@ -169,13 +171,13 @@ static void print_tile(const kern_linear *k, tile_type t)
     for (size_t r = 0; r < ROWS; r++) {
         uint8_t *at = act + r * TERMS * one;
         fill_floats(FILL_MIXED, 20 + r, (size_t)cols, x);
-        if (wide)
-            k->quant256(x, n_block, TERMS, (a8_256 *)(void *)at, stride);
+        if (group == 256)
+            k->quant256(x, n_group, TERMS, (a8_256 *)(void *)at, stride);
         else
-            k->quant32(x, n_block, TERMS, (a8_32 *)(void *)at, stride);
+            k->quant32(x, n_group, TERMS, (a8_32 *)(void *)at, stride);
     }
-    k->tile[t](tile, n_block, act, stride, N_VEC, TERMS, out, panel);
-    (void)snprintf(line, sizeof line, "tile %s", dtype_name(d));
+    (fine ? k->fine : k->tile)[t](tile, n_block, act, stride, N_VEC, TERMS, out, panel);
+    (void)snprintf(line, sizeof line, "%s %s", fine ? "fine" : "tile", dtype_name(d));
     say(line, add_floats(0, out, (size_t)ROWS * TILE_ROWS));
 }
 
@@ -220,7 +222,10 @@ int main(int argc, char **argv)
     print_math();
     print_vec(&k.vec);
     print_attend(&k.vec);
-    for (int t = 0; t < TILE_COUNT; t++) print_tile(&k.lin, (tile_type)t);
+    for (int t = 0; t < TILE_COUNT; t++) {
+        print_tile(&k.lin, (tile_type)t, tile_elems((tile_type)t));
+        if (k.lin.fine[t]) print_tile(&k.lin, (tile_type)t, 32);
+    }
     print_dense(&k.lin);
     print_widen(&k.lin);
     return 0;

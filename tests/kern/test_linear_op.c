@@ -187,6 +187,17 @@ static void test_mixed(void **state)
     check_op(CAIRN_COMPUTE_FAST, 192, dense, 3, false);
 }
 
+/* ffn_down: groups of 32 where the format can, else two terms. */
+static void test_down(void **state)
+{
+    static const dtype types[] = {DT_Q4_K, DT_Q5_K, DT_Q6_K, DT_Q4_1};
+    (void)state;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        const shape s = {types[i], 66, WEIGHT_FFN_DOWN, false};
+        check_op(CAIRN_COMPUTE_FAST, 512, &s, 1, true);
+    }
+}
+
 static void test_each(void **state)
 {
     static const dtype types[] = {DT_Q4_0,  DT_Q4_1,    DT_Q5_0,   DT_Q5_1,    DT_Q8_0,  DT_IQ4_NL,
@@ -209,7 +220,8 @@ static void test_f32_mode(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_mixed), cmocka_unit_test(test_each),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_mixed), cmocka_unit_test(test_down),
+                                       cmocka_unit_test(test_each),
                                        cmocka_unit_test(test_f32_mode)};
     for (int i = 0; i < N_LEVEL; i++) {
         kern_linear k;

@@ -19,17 +19,18 @@ static double step_of(const float *x, int group, int terms)
     return terms == 1 ? amax / 254 : amax / 254 / 254;
 }
 
-static void check_tile(tile_type t, int terms, fill f, int n_stored)
+static void check_tile(tile_type t, int group, int terms, fill f, int n_stored)
 {
     if (left_out()) return;
     const dtype dt = tile_dtype(t);
-    const int group = tile_elems(t), cols = dtype_block(dt) * n_stored, n_block = cols / group;
+    const int cols = dtype_block(dt) * n_stored, n_block = cols / tile_elems(t);
+    const int n_group = cols / group;
     const size_t row = (size_t)n_stored * (size_t)dtype_block_bytes(dt);
     uint8_t *w = malloc(row * ROWS), *tile = aligned_alloc(64, tile_bytes(t, n_block));
     float *x = malloc(sizeof *x * (size_t)(cols * VEC)), *wf = malloc(sizeof *wf * (size_t)cols);
     const size_t size = group == 32 ? sizeof(a8_32) : sizeof(a8_256);
     const size_t stride = size * (size_t)(VEC * terms);
-    uint8_t *act = aligned_alloc(64, round_up(stride * (size_t)n_block, 64));
+    uint8_t *act = aligned_alloc(64, round_up(stride * (size_t)n_group, 64));
     static _Alignas(64) float y[VEC * TILE_ROWS];
     static _Alignas(64) uint8_t panel[TILE_PANEL];
     kern_linear k;
@@ -39,14 +40,15 @@ static void check_tile(tile_type t, int terms, fill f, int n_stored)
     for (int v = 0; v < VEC; v++) {
         void *to = act + (size_t)v * size * (size_t)terms;
         if (group == 32)
-            k.quant32(x + v * cols, n_block, terms, to, stride);
+            k.quant32(x + v * cols, n_group, terms, to, stride);
         else
-            k.quant256(x + v * cols, n_block, terms, to, stride);
+            k.quant256(x + v * cols, n_group, terms, to, stride);
     }
     for (int r0 = 0; r0 < ROWS; r0 += TILE_ROWS) {
         const int n = ROWS - r0 < TILE_ROWS ? ROWS - r0 : TILE_ROWS;
         tiles_pack(t, w + (size_t)r0 * row, row, n, n_block, tile);
-        k.tile[t](tile, n_block, act, stride, VEC * terms, terms, y, panel);
+        (group < tile_elems(t) ? k.fine : k.tile)[t](tile, n_block, act, stride, VEC * terms, terms,
+                                                     y, panel);
         for (int r = 0; r < n; r++) {
             dtype_to_f32(dt, w + (size_t)(r0 + r) * row, wf, (size_t)cols);
             for (int v = 0; v < VEC; v++) {
@@ -58,11 +60,12 @@ static void check_tile(tile_type t, int terms, fill f, int n_stored)
                     err += fabs((double)wf[i]) *
                            step_of(x + v * cols + i / group * group, group, terms);
                 }
-                const double bound = err * 1.001 + mag * (n_block * terms + 8) * 0x1p-24 +
+                const double bound = err * 1.001 + mag * (n_group * terms + 8) * 0x1p-24 +
                                      (terms == 2 ? 0x1p-20 * mag : 0);
                 const double off = fabs((double)y[v * TILE_ROWS + r] - sum);
                 if (off > bound)
-                    fail_msg("%s row %d: %g off, bound %g", dtype_name(dt), r, off, bound);
+                    fail_msg("%s by %d, row %d: %g off, bound %g", dtype_name(dt), group, r, off,
+                             bound);
             }
         }
         for (int r = n; r < TILE_ROWS; r++) assert_true(y[r] == 0.0f);
@@ -70,15 +73,23 @@ static void check_tile(tile_type t, int terms, fill f, int n_stored)
     free(w), free(tile), free(x), free(wf), free(act);
 }
 
+static void check_groups(tile_type t, int group)
+{
+    for (int terms = 1; terms <= 2; terms++) {
+        check_tile(t, group, terms, FILL_RANDOM, 1);
+        check_tile(t, group, terms, FILL_RANDOM, 5);
+        check_tile(t, group, terms, FILL_MIXED, 3);
+    }
+}
+
 static void test_tiles(void **state)
 {
+    kern_linear k;
     (void)state;
+    kern_linear_ref(&k);
     for (int t = 0; t < TILE_COUNT; t++) {
-        for (int terms = 1; terms <= 2; terms++) {
-            check_tile((tile_type)t, terms, FILL_RANDOM, 1);
-            check_tile((tile_type)t, terms, FILL_RANDOM, 5);
-            check_tile((tile_type)t, terms, FILL_MIXED, 3);
-        }
+        check_groups((tile_type)t, tile_elems((tile_type)t));
+        if (k.fine[t]) check_groups((tile_type)t, 32);
     }
 }
 
@@ -102,7 +113,8 @@ static void test_quant_limits(void **state)
         assert_true(a[1].d == 0.5f / 127.0f);
         assert_int_equal(a[1].q[4], 127);
         assert_int_equal(a[1].q[5], -127);
-        assert_true(a[0].sum == -127.0f + 2 + 4 - 2);
+        assert_true(a[0].s == -127.0f + 2 + 4 - 2);
+        assert_true(a[0].s16[0] == -123 && a[0].s16[1] == 0 && a[0].n32_16[0] == 32 * 123);
         x[9] = INFINITY;
         k.quant32(x, 1, 1, a, sizeof a);
         assert_true(isnan(a[0].d) && a[0].q[3] == 0);

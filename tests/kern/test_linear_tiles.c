@@ -30,10 +30,10 @@ static const float CANARY = 12345.0f;
 static kern_linear ref, now;
 static const char *level;
 
-static void same_act(tile_type t, const float *x, int n_block, int terms, uint8_t *want,
-                     uint8_t *got, size_t stride)
+static void same_act(int group, const float *x, int n_block, int terms, uint8_t *want, uint8_t *got,
+                     size_t stride)
 {
-    if (tile_elems(t) == 32) {
+    if (group == 32) {
         ref.quant32(x, n_block, terms, (a8_32 *)(void *)want, stride);
         now.quant32(x, n_block, terms, (a8_32 *)(void *)got, stride);
     } else {
@@ -42,34 +42,37 @@ static void same_act(tile_type t, const float *x, int n_block, int terms, uint8_
     }
 }
 
-/* Equal but for the bits of a NaN in d. */
-static bool same_groups(tile_type t, const uint8_t *a, const uint8_t *b, size_t n)
+/* Equal but for the bits of a NaN in d and s. */
+static bool same_groups(int group, const uint8_t *a, const uint8_t *b, size_t n)
 {
-    const size_t one = tile_elems(t) == 32 ? sizeof(a8_32) : sizeof(a8_256);
-    const size_t d = tile_elems(t) == 32 ? offsetof(a8_32, d) : offsetof(a8_256, d);
+    const size_t one = group == 32 ? sizeof(a8_32) : sizeof(a8_256);
+    const size_t d = group == 32 ? offsetof(a8_32, d) : offsetof(a8_256, d);
+    const size_t n_float = group == 32 ? 2 : 1, end = d + 4 * n_float; /* s follows d */
     for (size_t i = 0; i < n; i++, a += one, b += one) {
-        float x, y;
-        memcpy(&x, a + d, 4), memcpy(&y, b + d, 4);
-        if (!same_bits(&x, &y, 1) || memcmp(a, b, d) || memcmp(a + d + 4, b + d + 4, one - d - 4))
+        float x[2], y[2];
+        memcpy(x, a + d, 4 * n_float), memcpy(y, b + d, 4 * n_float);
+        if (!same_bits(x, y, n_float) || memcmp(a, b, d) || memcmp(a + end, b + end, one - end))
             return false;
     }
     return true;
 }
 
-/* `poison`: vector 1 holds a NaN, vector 2 an infinity. */
-static void check(tile_type t, int n_block, int rows, int terms, fill fw, fill fx, bool poison)
+/* `poison`: vector 1 holds a NaN, vector 2 an infinity.  group: of the activations. */
+static void check_group(tile_type t, int group, int n_block, int rows, int terms, fill fw, fill fx,
+                        bool poison)
 {
     if (left_out()) return;
     const dtype dt = tile_dtype(t);
-    const int e = tile_elems(t), n_stored = n_block;
-    const int cols = dtype_block(dt) * n_stored, n_vec = rows * terms;
-    n_block = cols / e;
-    const size_t one = e == 32 ? sizeof(a8_32) : sizeof(a8_256), stride = one * (size_t)n_vec;
+    const bool fine = group < tile_elems(t);
+    const int n_stored = n_block, cols = dtype_block(dt) * n_stored;
+    const int n_vec = rows * terms, n_group = cols / group;
+    n_block = cols / tile_elems(t);
+    const size_t one = group == 32 ? sizeof(a8_32) : sizeof(a8_256), stride = one * (size_t)n_vec;
     const size_t row = (size_t)n_stored * (size_t)dtype_block_bytes(dt);
     const size_t tile_size = tile_bytes(t, n_block);
     guarded x = grab(sizeof(float) * (size_t)(cols * rows));
     guarded tile = grab(tile_size), w = grab(row * TILE_ROWS);
-    guarded a0 = grab(stride * (size_t)n_block), a1 = grab(stride * (size_t)n_block);
+    guarded a0 = grab(stride * (size_t)n_group), a1 = grab(stride * (size_t)n_group);
     static _Alignas(64) float y0[MAX_VEC * TILE_ROWS + 16], y1[MAX_VEC * TILE_ROWS + 16];
     static _Alignas(64) uint8_t panel[TILE_PANEL];
     float *xf = (float *)(void *)x.ptr;
@@ -80,19 +83,25 @@ static void check(tile_type t, int n_block, int rows, int terms, fill fw, fill f
     tiles_pack(t, w.ptr, row, rows % 2 ? TILE_ROWS : 19, n_block, tile.ptr);
     for (int r = 0; r < rows; r++) {
         const size_t at = (size_t)(r * terms) * one;
-        same_act(t, xf + (size_t)r * (size_t)cols, n_block, terms, a0.ptr + at, a1.ptr + at,
+        same_act(group, xf + (size_t)r * (size_t)cols, n_group, terms, a0.ptr + at, a1.ptr + at,
                  stride);
     }
-    assert_true(same_groups(t, a0.ptr, a1.ptr, (size_t)(n_vec * n_block)));
+    assert_true(same_groups(group, a0.ptr, a1.ptr, (size_t)(n_vec * n_group)));
     for (size_t i = 0; i < sizeof y1 / sizeof *y1; i++) y0[i] = y1[i] = CANARY;
-    ref.tile[t](tile.ptr, n_block, a0.ptr, stride, n_vec, terms, y0, panel);
-    now.tile[t](tile.ptr, n_block, a1.ptr, stride, n_vec, terms, y1, panel);
+    (fine ? ref.fine : ref.tile)[t](tile.ptr, n_block, a0.ptr, stride, n_vec, terms, y0, panel);
+    (fine ? now.fine : now.tile)[t](tile.ptr, n_block, a1.ptr, stride, n_vec, terms, y1, panel);
     if (!same_bits(y0, y1, sizeof y1 / sizeof *y1))
-        fail_msg("%s %s: %d blocks, %d rows, %d terms, weights %d, x %d", level, dtype_name(dt),
-                 n_block, rows, terms, (int)fw, (int)fx);
+        fail_msg("%s %s: groups of %d, %d blocks, %d rows, %d terms, weights %d, x %d", level,
+                 dtype_name(dt), group, n_block, rows, terms, (int)fw, (int)fx);
     assert_true(y1[rows * TILE_ROWS] == CANARY);
     if (poison && rows > 1) assert_true(isnan(y1[TILE_ROWS]) && !isnan(y1[0]));
     drop(&x), drop(&tile), drop(&w), drop(&a0), drop(&a1);
+}
+
+static void check(tile_type t, int n_block, int rows, int terms, fill fw, fill fx, bool poison)
+{
+    check_group(t, tile_elems(t), n_block, rows, terms, fw, fx, poison);
+    if (ref.fine[t]) check_group(t, 32, n_block, rows, terms, fw, fx, poison);
 }
 
 static void check_level(void)

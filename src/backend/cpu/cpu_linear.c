@@ -23,7 +23,7 @@ enum {
 static const int32_t class_terms[] = {
     [WEIGHT_PLAIN] = 1,
     [WEIGHT_HEAD] = 2,
-    [WEIGHT_FFN_DOWN] = 2,
+    [WEIGHT_FFN_DOWN] = 2, /* unless is_fine */
     [WEIGHT_ATTN_OUT] = 1,
 };
 
@@ -56,6 +56,14 @@ static size_t act_struct(int32_t group)
     return group == 32 ? sizeof(a8_32) : sizeof(a8_256);
 }
 
+/* Numerics contract: ffn_down's activations are of one term in groups of 32 where the format has 256
+   weights a block and kernels for that. */
+static bool is_fine(const kern_linear *k, const weight *w)
+{
+    tile_type t;
+    return w->klass == WEIGHT_FFN_DOWN && !w->packed && tiles_type(w->type, &t) && k->fine[t];
+}
+
 /* Lists the forms of x that the op's weights need, each once, and their place from base on; answers
    the bytes they take. */
 static size_t plan_acts(linear_job *j, const dev *d, uint8_t *base)
@@ -67,6 +75,7 @@ static size_t plan_acts(linear_job *j, const dev *d, uint8_t *base)
         j->act_of[i] = -1;
         if (!group) continue;
         act8 a = {group, class_terms[w->klass], 0, NULL};
+        if (is_fine(&d->k.lin, w)) a = (act8){32, 1, 0, NULL};
         int32_t at = 0;
         while (at < j->n_act && (j->act[at].group != a.group || j->act[at].terms != a.terms)) at++;
         j->act_of[i] = at;
@@ -168,7 +177,8 @@ static void tile_unit(const linear_job *j, int32_t i_w, int32_t unit, int32_t t0
         k->affine[t->form.code](&t->form, tile, t->n_block, act, a->stride, n_t * a->terms,
                                 a->terms, y, scratch);
     else
-        k->tile[t->type](tile, t->n_block, act, a->stride, n_t * a->terms, a->terms, y, scratch);
+        (a->group < tile_elems(t->type) ? k->fine : k->tile)[t->type](
+            tile, t->n_block, act, a->stride, n_t * a->terms, a->terms, y, scratch);
 }
 
 static kern_dense_fn *dense_kernel(const kern_linear *k, dtype t)

@@ -123,10 +123,10 @@ enum {
 typedef struct a8_32 {
     int8_t q[32]; /* −127 … 127 */
     float d;
-    float sum;             /* Σ q, exact */
+    float s;               /* RN(d · Σ q) */
     int32_t n8, n16, n128; /* −8, −16, −128 times Σ q */
-    int32_t h16[2];        /* −16 times the sums of each 16 */
-    int32_t pad;
+    int32_t n32_16[2];     /* −32 times the sums of 16 */
+    int16_t s16[2];        /* sums of 16 */
 } a8_32;
 
 /* One group of 256 activations. */
@@ -172,6 +172,9 @@ typedef struct kern_linear {
     kern_quant32_fn *quant32;
     kern_quant256_fn *quant256;
     kern_tile_fn *tile[TILE_COUNT];
+    /* Formats with 256 weights a block times a8_32: group i of 32 at byte offset i·stride, n_block blocks of
+       256.  NULL: the format has none. */
+    kern_tile_fn *fine[TILE_COUNT];
     kern_affine_fn *affine[AFFINE_COUNT];
     kern_dense_fn *dense_f32, *dense_f16, *dense_bf16;
     kern_widen_fn *widen_e4m3, *widen_e5m2;

@@ -52,8 +52,8 @@ static void affine(affine_code c, const affine_form *f, const uint8_t *p, int32_
                 float *out = y + (size_t)(v / terms) * TILE_ROWS + r;
                 int32_t dot = 0;
                 for (int32_t i = 0; i < 32; i++) dot += w[i] * a[v].q[i];
+                *out = fmaf(m, a[v].s, *out);
                 *out = fmaf(d * a[v].d, (float)dot, *out);
-                *out = fmaf(m * a[v].d, a[v].sum, *out);
             }
         }
     }

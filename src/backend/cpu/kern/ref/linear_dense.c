@@ -107,6 +107,8 @@ void kern_linear_ref(kern_linear *k)
                  [TILE_IQ2_S] = ref_tile_iq2_s,     [TILE_IQ1_S] = ref_tile_iq1_s,
                  [TILE_IQ1_M] = ref_tile_iq1_m,     [TILE_TQ1_0] = ref_tile_tq,
                  [TILE_TQ2_0] = ref_tile_tq},
+        .fine =
+            {[TILE_Q4_K] = ref_fine_q4_k, [TILE_Q5_K] = ref_fine_q5_k, [TILE_Q6_K] = ref_fine_q6_k},
         .affine = {[AFFINE_4] = ref_affine_4, [AFFINE_5] = ref_affine_5, [AFFINE_8] = ref_affine_8},
         .dense_f32 = ref_dense_f32,
         .dense_f16 = ref_dense_f16,

@@ -57,15 +57,14 @@ static int32_t sum_q(const int8_t *q, int32_t n)
 
 static void finish32(a8_32 *a, float d)
 {
-    int32_t s = sum_q(a->q, 32);
+    const int32_t lo = sum_q(a->q, 16), hi = sum_q(a->q + 16, 16), s = lo + hi;
     a->d = d;
-    a->sum = (float)s;
+    a->s = d * (float)s;
     a->n8 = -8 * s;
     a->n16 = -16 * s;
     a->n128 = -128 * s;
-    a->h16[0] = -16 * sum_q(a->q, 16);
-    a->h16[1] = -16 * s - a->h16[0];
-    a->pad = 0;
+    a->n32_16[0] = -32 * lo, a->n32_16[1] = -32 * hi;
+    a->s16[0] = (int16_t)lo, a->s16[1] = (int16_t)hi;
 }
 
 static void finish256(a8_256 *a, float d)

@@ -168,10 +168,11 @@ static void unpack_iq4_xs(const uint8_t *p, block256 *out)
     }
 }
 
-static int32_t scaled_dot(const int8_t *w, const int8_t *q, const int8_t *sc, int32_t sub)
+static int32_t scaled_dot(const int8_t *w, const int8_t *q, const int8_t *sc, int32_t n,
+                          int32_t sub)
 {
     int32_t total = 0;
-    for (int32_t j = 0; j < 256 / sub; j++) {
+    for (int32_t j = 0; j < n / sub; j++) {
         int32_t s = 0;
         for (int32_t i = 0; i < sub; i++) s += w[j * sub + i] * q[j * sub + i];
         total += sc[j] * s;
@@ -197,10 +198,37 @@ void ref_tile256(format256 f, const uint8_t *tile, int32_t n_block, const void *
         for (int32_t v = 0; v < n_vec; v++) {
             float *out = y + (size_t)(v / terms) * TILE_ROWS;
             for (int32_t r = 0; r < TILE_ROWS; r++) {
-                float t = u.d[r] * (float)scaled_dot(u.w[r], a[v].q, u.sc[r], f.sub);
+                float t = u.d[r] * (float)scaled_dot(u.w[r], a[v].q, u.sc[r], 256, f.sub);
                 if (f.min) t = fmaf(-u.dmin[r], (float)min_dot(u.m[r], a[v].s16, f.sub), t);
                 out[r] = fmaf(t, a[v].d, out[r]);
             }
+        }
+    }
+}
+
+/* Activations by groups of 32, each with a scale of its own: of group j, I_j = Σ sc Σ w·q over its one or
+   two sub-blocks is exact, |I_j| ≤ 2·128·32·127·16 < 2^24; the rest is ordered:
+     f = fma(I_j, dx_j, f),  g = fma(m_j, s_j, g)    j = 0 … 7 from +0; s_j = RN(dx_j·Σ q)
+     y = fma(d, f, y);  with minima: y = fma(−dmin, g, y) */
+static void fine256(format256 f, const uint8_t *tile, int32_t n_block, const uint8_t *act,
+                    size_t stride, int32_t n_vec, int32_t terms, float *y)
+{
+    block256 u;
+    memset(y, 0, (size_t)(n_vec / terms) * TILE_ROWS * sizeof *y);
+    for (int32_t b = 0; b < n_block; b++, act += 8 * stride) {
+        f.unpack(tile + (size_t)b * tile_block_bytes(f.type), &u);
+        for (int32_t i = 0; i < n_vec * TILE_ROWS; i++) {
+            const int32_t v = i / TILE_ROWS, r = i % TILE_ROWS;
+            float *out = y + (size_t)(v / terms) * TILE_ROWS + r;
+            float sum = 0, min = 0;
+            for (int32_t j = 0; j < 8; j++) {
+                const a8_32 *a = (const a8_32 *)(const void *)(act + (size_t)j * stride) + v;
+                const int8_t *sc = &u.sc[r][32 / f.sub * j];
+                sum = fmaf((float)scaled_dot(u.w[r] + 32 * j, a->q, sc, 32, f.sub), a->d, sum);
+                if (f.min) min = fmaf((float)u.m[r][j], a->s, min);
+            }
+            *out = fmaf(u.d[r], sum, *out);
+            if (f.min) *out = fmaf(-u.dmin[r], min, *out);
         }
     }
 }
@@ -211,3 +239,14 @@ DEFINE_TILE256(ref_tile_iq4_xs, TILE_IQ4_XS, 32, false, unpack_iq4_xs)
 DEFINE_TILE256(ref_tile_q4_k, TILE_Q4_K, 32, true, unpack_q4)
 DEFINE_TILE256(ref_tile_q5_k, TILE_Q5_K, 32, true, unpack_q5)
 DEFINE_TILE256(ref_tile_q6_k, TILE_Q6_K, 16, false, unpack_q6)
+
+#define DEFINE_FINE256(name, ...)                                                                  \
+    void name(const uint8_t *tile, int32_t n_block, const void *act, size_t stride, int32_t n_vec, \
+              int32_t terms, float *y, void *panel)                                                \
+    {                                                                                              \
+        (void)panel;                                                                               \
+        fine256((format256){__VA_ARGS__}, tile, n_block, act, stride, n_vec, terms, y);            \
+    }
+DEFINE_FINE256(ref_fine_q4_k, TILE_Q4_K, 32, true, unpack_q4)
+DEFINE_FINE256(ref_fine_q5_k, TILE_Q5_K, 32, true, unpack_q5)
+DEFINE_FINE256(ref_fine_q6_k, TILE_Q6_K, 16, false, unpack_q6)

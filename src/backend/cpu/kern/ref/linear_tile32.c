@@ -1,5 +1,5 @@
 /* Tiles of the formats with 32 weights a block: the definition of their product.
-     D = Σ w·q, exact;  y = fma(RN(dw·dx), D, y);  with a minimum: y = fma(RN(mw·dx), Σ q, y)
+     with a minimum y = fma(mw, RN(dx·Σ q), y);  D = Σ w·q, exact;  y = fma(RN(dw·dx), D, y)
    blocks ascending from y = +0; with two terms, the first and then the second within each block.
    Q4_0 and Q5_0 hold w centred (w − 8, w − 16), Q8_0 signed, Q4_1 and Q5_1 from 0 up; IQ4_NL looks it
    up.  |D| ≤ 128·127·32 = 520,192. */
@@ -104,8 +104,8 @@ static void tile32(tile_type t, const uint8_t *tile, int32_t n_block, const void
             float *out = y + (size_t)(v / terms) * TILE_ROWS;
             for (int32_t r = 0; r < TILE_ROWS; r++) {
                 float dot = (float)dot32(u.w[r], a[v].q);
+                if (min) out[r] = fmaf(u.m[r], a[v].s, out[r]);
                 out[r] = fmaf(u.d[r] * a[v].d, dot, out[r]);
-                if (min) out[r] = fmaf(u.m[r] * a[v].d, a[v].sum, out[r]);
             }
         }
     }

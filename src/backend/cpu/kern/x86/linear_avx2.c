@@ -96,6 +96,9 @@ void kern_linear_avx2(kern_linear *k)
     k->tile[TILE_IQ1_M] = avx2_tile_iq1_m;
     k->tile[TILE_TQ1_0] = avx2_tile_tq;
     k->tile[TILE_TQ2_0] = avx2_tile_tq;
+    k->fine[TILE_Q4_K] = avx2_fine_q4_k;
+    k->fine[TILE_Q5_K] = avx2_fine_q5_k;
+    k->fine[TILE_Q6_K] = avx2_fine_q6_k;
     k->affine[AFFINE_4] = avx2_affine_4;
     k->affine[AFFINE_5] = avx2_affine_5;
     k->affine[AFFINE_8] = avx2_affine_8;

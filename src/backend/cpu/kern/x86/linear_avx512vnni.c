@@ -48,6 +48,9 @@ void kern_linear_avx512vnni(kern_linear *k)
     k->tile[TILE_IQ1_M] = vnni_tile_iq1_m;
     k->tile[TILE_TQ1_0] = vnni_tile_tq;
     k->tile[TILE_TQ2_0] = vnni_tile_tq;
+    k->fine[TILE_Q4_K] = vnni_fine_q4_k;
+    k->fine[TILE_Q5_K] = vnni_fine_q5_k;
+    k->fine[TILE_Q6_K] = vnni_fine_q6_k;
     k->affine[AFFINE_4] = vnni_affine_4;
     k->affine[AFFINE_5] = vnni_affine_5;
     k->affine[AFFINE_8] = vnni_affine_8;

@@ -67,18 +67,17 @@ INLINE __m256i sums4(const int8_t *q)
 INLINE void finish32(a8_32 *a, float d)
 {
     const __m256i v = sums4(a->q);
-    __m256i s = _mm256_add_epi32(v, _mm256_shuffle_epi32(v, 0x4e));
-    s = _mm256_add_epi32(s, _mm256_shuffle_epi32(s, 0xb1));
-    const int32_t first = _mm256_cvtsi256_si32(s);
-    const int32_t second = _mm_cvtsi128_si32(_mm256_extracti128_si256(s, 1)), sum = first + second;
+    const __m256i pairs = _mm256_hadd_epi32(v, v); /* a half of the group in each 128 bits */
+    const __m256i halves = _mm256_hadd_epi32(pairs, pairs);
+    const int32_t lo = _mm256_extract_epi32(halves, 0), hi = _mm256_extract_epi32(halves, 4);
+    const int32_t sum = lo + hi;
     a->d = d;
-    a->sum = (float)sum;
+    a->s = d * (float)sum;
     a->n8 = -8 * sum;
     a->n16 = -16 * sum;
     a->n128 = -128 * sum;
-    a->h16[0] = -16 * first;
-    a->h16[1] = -16 * second;
-    a->pad = 0;
+    a->n32_16[0] = -32 * lo, a->n32_16[1] = -32 * hi;
+    a->s16[0] = (int16_t)lo, a->s16[1] = (int16_t)hi;
 }
 
 INLINE void finish256(a8_256 *a, float d)

@@ -78,8 +78,8 @@ INLINE void accumulate(form f, __m256i dot, __m256 d, __m256 m, const a8_32 *a, 
     __m256 sum = _mm256_load_ps(y);
     if (f.centre == 8) dot = _mm256_add_epi32(dot, word(&a->n8));
     if (f.centre == 16) dot = _mm256_add_epi32(dot, word(&a->n16));
+    if (f.min) sum = _mm256_fmadd_ps(m, _mm256_broadcast_ss(&a->s), sum);
     sum = _mm256_fmadd_ps(_mm256_mul_ps(d, dx), _mm256_cvtepi32_ps(dot), sum);
-    if (f.min) sum = _mm256_fmadd_ps(_mm256_mul_ps(m, dx), _mm256_broadcast_ss(&a->sum), sum);
     _mm256_store_ps(y, sum);
 }
 
@@ -97,8 +97,10 @@ INLINE void add_halves(__m256i lo, __m256i hi, const a8_32 *a, const int n, cons
 INLINE void accumulate_halves(__m256i l, __m256i h, __m256 s0, __m256 s1, const a8_32 *a, float *y)
 {
     const __m256i one = _mm256_set1_epi16(1);
-    const __m256i d0 = _mm256_add_epi32(_mm256_madd_epi16(l, one), word(&a->h16[0]));
-    const __m256i d1 = _mm256_add_epi32(_mm256_madd_epi16(h, one), word(&a->h16[1]));
+    const __m256i d0 =
+        _mm256_add_epi32(_mm256_madd_epi16(l, one), _mm256_srai_epi32(word(&a->n32_16[0]), 1));
+    const __m256i d1 =
+        _mm256_add_epi32(_mm256_madd_epi16(h, one), _mm256_srai_epi32(word(&a->n32_16[1]), 1));
     __m256 f = _mm256_mul_ps(s0, _mm256_cvtepi32_ps(d0));
     f = _mm256_fmadd_ps(s1, _mm256_cvtepi32_ps(d1), f);
     _mm256_store_ps(y, _mm256_fmadd_ps(f, _mm256_broadcast_ss(&a->d), _mm256_load_ps(y)));

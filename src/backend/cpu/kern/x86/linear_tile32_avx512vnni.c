@@ -97,18 +97,22 @@ INLINE void accumulate(form f, __m512i dot, __m512 d, __m512 m, const a8_32 *a, 
 {
     const __m512 dx = _mm512_set1_ps(a->d);
     __m512 sum = _mm512_load_ps(y);
+    if (f.min) sum = _mm512_fmadd_ps(m, _mm512_set1_ps(a->s), sum);
     sum = _mm512_fmadd_ps(_mm512_mul_ps(d, dx), _mm512_cvtepi32_ps(dot), sum);
-    if (f.min) sum = _mm512_fmadd_ps(_mm512_mul_ps(m, dx), _mm512_set1_ps(a->sum), sum);
     _mm512_store_ps(y, sum);
 }
 
 /* NVFP4: a group's lines s and 4 + s, whose scales differ, into l and h; then both into the sums. */
+INLINE __m512i start16(const a8_32 *a, const int half) /* −16·Σ q */
+{
+    return _mm512_srai_epi32(word(&a->n32_16[half]), 1);
+}
 INLINE void add_halves(__m512i lo, __m512i hi, const a8_32 *a, const int n, const int s, __m512i *l,
                        __m512i *h)
 {
     for (int t = 0; t < n; t++) {
-        l[t] = _mm512_dpbusd_epi32(s ? l[t] : word(&a[t].h16[0]), lo, word(a[t].q + 4 * s));
-        h[t] = _mm512_dpbusd_epi32(s ? h[t] : word(&a[t].h16[1]), hi, word(a[t].q + 16 + 4 * s));
+        l[t] = _mm512_dpbusd_epi32(s ? l[t] : start16(&a[t], 0), lo, word(a[t].q + 4 * s));
+        h[t] = _mm512_dpbusd_epi32(s ? h[t] : start16(&a[t], 1), hi, word(a[t].q + 16 + 4 * s));
     }
 }
 INLINE void accumulate_halves(__m512i l, __m512i h, __m512 s0, __m512 s1, const a8_32 *a, float *y)

@@ -179,15 +179,20 @@ INLINE void panel_vecs(const int bits, const panel256 *u, const a8_256 *a, const
     }
 }
 
+/* The block after `tile` comes in beside the products, a part for each step of vectors. */
+INLINE void fetch_next(const uint8_t *tile, size_t block, int32_t v, int32_t step, int32_t n_vec)
+{
+    const uint8_t *from = tile + block + block * (size_t)v / (size_t)n_vec;
+    for (size_t i = 0; i < block * (size_t)step / (size_t)n_vec; i += TILE_LINE)
+        _mm_prefetch((const char *)from + i, _MM_HINT_T1);
+}
+
 INLINE void panel_all(const int bits, const uint8_t *tile, size_t block, const panel256 *u,
                       const a8_256 *a, int32_t n_vec, int32_t shift, float *y)
 {
     int32_t v = 0;
     for (; v + PANEL_VEC <= n_vec; v += PANEL_VEC) {
-        /* The next block comes in beside the products, a part for each step. */
-        for (size_t i = 0; i < block * PANEL_VEC / (size_t)n_vec; i += TILE_LINE)
-            _mm_prefetch((const char *)tile + block + block * (size_t)v / (size_t)n_vec + i,
-                         _MM_HINT_T1);
+        fetch_next(tile, block, v, PANEL_VEC, n_vec);
         panel_vecs(bits, u, a + v, PANEL_VEC, v, shift, y);
     }
     for (; v + 3 <= n_vec; v += 3) panel_vecs(bits, u, a + v, 3, v, shift, y);
