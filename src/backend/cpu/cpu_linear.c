@@ -14,7 +14,9 @@
 
 enum {
     UNIT = TILE_ROWS,
-    TASKS_A_THREAD = 8,   /* the slowest thread then idles for at most an eighth of its share */
+    TASKS_A_THREAD = 8, /* the slowest thread then idles for at most an eighth of its share */
+    CHUNK_STEP =
+        24, /* rows: whole steps of every level's panels, which take 2, 4, 6 or 8 at a time */
     SERIAL_QUANT = 16384, /* values under which a fork costs more than it saves */
     MAX_ACT = 4,          /* group sizes × terms */
 };
@@ -259,15 +261,15 @@ static void linear_task(void *ctx, int32_t i_task, int32_t i_thread)
     }
 }
 
-/* Chunks of rows whose sums stay in L1, all of about one size, times runs of units: enough tasks to
-   keep the threads even, runs as long as that allows (memory likes long streams). */
+/* Chunks of rows whose sums stay in L1, times runs of units: enough tasks to keep the threads even, runs
+   as long as that allows (memory likes long streams). */
 static void cut(linear_job *j)
 {
     int32_t most = TILE_MAX_VEC, n_chunk;
     int32_t want = TASKS_A_THREAD * workers_active(j->r->x->d->pool);
     for (int32_t i = 0; i < j->n_act; i++) most = min_i32(most, TILE_MAX_VEC / j->act[i].terms);
-    n_chunk = ceil_div(j->n_rows, most);
-    j->chunk = min_i32(most, (int32_t)round_up((size_t)ceil_div(j->n_rows, n_chunk), 4));
+    most = most / CHUNK_STEP * CHUNK_STEP;
+    j->chunk = min_i32(most, (int32_t)round_up((size_t)j->n_rows, CHUNK_STEP));
     n_chunk = ceil_div(j->n_rows, j->chunk);
     j->n_run = max_i32(1, min_i32(j->n_unit, ceil_div(want, n_chunk)));
     workers_run(j->r->x->d->pool, n_chunk * j->n_run, linear_task, j);
