@@ -15,15 +15,15 @@
 #include "backend/cpu/kern/x86/linear_x86.h"
 #include "backend/cpu/kern/x86/words_avx2.h"
 
-enum { DIRECT_VEC = 4, PANEL_VEC = 4 };
+enum { DIRECT_VEC = 4, PANEL_VEC = 4, PANEL_BLOCKS = 1 };
+
+typedef struct panel32 {
+    uint8_t w[4][16][32]; /* one block: [half][line, 8 of bytes or 16 of int16 pairs] */
+    float d[32], m[32];
+} panel32;
+_Static_assert(PANEL_BLOCKS * sizeof(panel32) <= TILE_PANEL, "panel");
 
 #include "backend/cpu/kern/x86/linear_tile32_body.h"
-
-struct panel32 {
-    uint8_t w[4][16][32]; /* [half][line, 8 of bytes or 16 of int16 pairs] */
-    float d[32], m[32];
-};
-_Static_assert(sizeof(panel32) <= TILE_PANEL, "panel");
 
 /* 2^(e − 128) of eight bytes: d, as codes are twice the values of e2m1. */
 INLINE __m256 scales_e8m0(const uint8_t *p)
@@ -306,10 +306,12 @@ INLINE void panel_vecs(form f, const panel32 *u, const a8_32 *a, const int n, in
     panel_group(f, u, 1, a, n, v, shift, y);
 }
 
-INLINE void panel_all(form f, const panel32 *u, const a8_32 *a, int32_t n_vec, int32_t shift,
-                      float *y)
+INLINE void panel_all(form f, const panel32 *u, int32_t n, const uint8_t *act, size_t stride,
+                      int32_t n_vec, int32_t shift, float *y)
 {
+    const a8_32 *a = (const a8_32 *)(const void *)act;
     int32_t v = 0;
+    (void)n, (void)stride; /* one block */
     for (; v + PANEL_VEC <= n_vec; v += PANEL_VEC) panel_vecs(f, u, a + v, 4, v, shift, y);
     switch (n_vec - v) {
     case 3:

@@ -3,22 +3,24 @@
    times signed q straight into int32; accumulators start at −centre·Σ q, so the dot comes out exact
    and centred: |D| ≤ 255·127·32 on the way, nothing saturates.
 
-   Few vectors: weights are unpacked in registers.  Many: a block is unpacked once into a panel in L1
-   and met by all vectors, eight at a time: 16 chains hide the latency of 5 cycles at 2 a cycle. */
+   Few vectors: weights are unpacked in registers.  Many: eight blocks are unpacked once into a panel in
+   L1 and met by all vectors, six at a time: 12 dots and 12 sums, which stay in registers over the eight
+   blocks.  Of a block's 12 vector instructions (11 without a minimum) 8 are dots: at most 67 % (73 %) of
+   the peak. */
 #include <immintrin.h>
 
 #include "backend/cpu/kern/x86/linear_x86.h"
 #include "backend/cpu/kern/x86/words_avx512.h"
 
-enum { DIRECT_VEC = 4, PANEL_VEC = 8 };
+enum { DIRECT_VEC = 4, PANEL_VEC = 6, PANEL_BLOCKS = 8 };
+
+typedef struct panel32 {
+    uint8_t w[2][8][64]; /* one block: [group][line] */
+    float d[TILE_ROWS], m[TILE_ROWS];
+} panel32;
+_Static_assert(PANEL_BLOCKS * sizeof(panel32) <= TILE_PANEL, "panel");
 
 #include "backend/cpu/kern/x86/linear_tile32_body.h"
-
-struct panel32 {
-    uint8_t w[2][8][64]; /* [group][line] */
-    float d[TILE_ROWS], m[TILE_ROWS];
-};
-_Static_assert(sizeof(panel32) <= TILE_PANEL, "panel");
 
 /* 2^(e − 128) of sixteen bytes: d, as codes are twice the values of e2m1. */
 INLINE __m512 scales_e8m0(const uint8_t *p)
@@ -92,14 +94,15 @@ INLINE __m512i start(form f, const a8_32 *a)
     }
 }
 
-/* One block's exact dots into the sums of 16 rows. */
+/* One block's exact dots of 16 rows, added to their sums. */
+INLINE __m512 add_block(form f, __m512 sum, __m512i dot, __m512 d, __m512 m, const a8_32 *a)
+{
+    if (f.min) sum = _mm512_fmadd_ps(m, _mm512_set1_ps(a->s), sum);
+    return _mm512_fmadd_ps(_mm512_mul_ps(d, _mm512_set1_ps(a->d)), _mm512_cvtepi32_ps(dot), sum);
+}
 INLINE void accumulate(form f, __m512i dot, __m512 d, __m512 m, const a8_32 *a, float *y)
 {
-    const __m512 dx = _mm512_set1_ps(a->d);
-    __m512 sum = _mm512_load_ps(y);
-    if (f.min) sum = _mm512_fmadd_ps(m, _mm512_set1_ps(a->s), sum);
-    sum = _mm512_fmadd_ps(_mm512_mul_ps(d, dx), _mm512_cvtepi32_ps(dot), sum);
-    _mm512_store_ps(y, sum);
+    _mm512_store_ps(y, add_block(f, _mm512_load_ps(y), dot, d, m, a));
 }
 
 /* NVFP4: a group's lines s and 4 + s, whose scales differ, into l and h; then both into the sums. */
@@ -231,40 +234,68 @@ INLINE void panel_halves(const panel32 *u, const int g, const a8_32 *a, const in
         accumulate_halves(l[t], h[t], s0, s1, &a[t], y + ((v + t) >> shift) * TILE_ROWS + 16 * g);
 }
 
-/* Both groups of the panel times vectors v … v+n-1. */
-INLINE void panel_vecs(form f, const panel32 *u, const a8_32 *a, const int n, int32_t v,
-                       int32_t shift, float *y)
+INLINE const a8_32 *vectors(const uint8_t *act, size_t stride, int32_t block)
 {
-    __m512i s0[PANEL_VEC], s1[PANEL_VEC];
+    return (const a8_32 *)(const void *)(act + (size_t)block * stride);
+}
+/* Both groups of n_block blocks of the panel times vectors v … v+n-1, n a multiple of the terms. */
+INLINE void panel_vecs(form f, const panel32 *u, int32_t n_block, const uint8_t *act, size_t stride,
+                       const int n, int32_t v, const int shift, float *y)
+{
     if (f.halves) {
-        for (int g = 0; g < 2; g++) panel_halves(u, g, a, n, v, shift, y);
+        for (int i = 0; i < 2 * n_block; i++)
+            panel_halves(u + i / 2, i % 2, vectors(act, stride, i / 2) + v, n, v, shift, y);
         return;
     }
-    for (int t = 0; t < n; t++) s0[t] = s1[t] = start(f, &a[t]);
-#pragma GCC unroll 2
-    for (int s = 0; s < 8; s++) {
-        const __m512i w0 = load(u->w[0][s]), w1 = load(u->w[1][s]);
+    __m512 f0[PANEL_VEC], f1[PANEL_VEC];
+    float *out = y + (v >> shift) * TILE_ROWS;
+    for (int i = 0; i < n >> shift; i++) {
+        f0[i] = _mm512_load_ps(out + TILE_ROWS * i);
+        f1[i] = _mm512_load_ps(out + TILE_ROWS * i + 16);
+    }
+    for (int32_t b = 0; b < n_block; b++, u++) {
+        const a8_32 *a = vectors(act, stride, b) + v;
+        __m512i s0[PANEL_VEC], s1[PANEL_VEC];
+        for (int t = 0; t < n; t++) s0[t] = s1[t] = start(f, &a[t]);
+#pragma GCC unroll 8
+        for (int s = 0; s < 8; s++) {
+            const __m512i w0 = load(u->w[0][s]), w1 = load(u->w[1][s]);
+            for (int t = 0; t < n; t++) {
+                const __m512i q = word(a[t].q + 4 * s);
+                s0[t] = _mm512_dpbusd_epi32(s0[t], w0, q);
+                s1[t] = _mm512_dpbusd_epi32(s1[t], w1, q);
+            }
+        }
         for (int t = 0; t < n; t++) {
-            const __m512i q = word(a[t].q + 4 * s);
-            s0[t] = _mm512_dpbusd_epi32(s0[t], w0, q);
-            s1[t] = _mm512_dpbusd_epi32(s1[t], w1, q);
+            const int i = t >> shift;
+            f0[i] = add_block(f, f0[i], s0[t], _mm512_load_ps(u->d), _mm512_load_ps(u->m), &a[t]);
+            f1[i] = add_block(f, f1[i], s1[t], _mm512_load_ps(u->d + 16), _mm512_load_ps(u->m + 16),
+                              &a[t]);
         }
     }
-    for (int t = 0; t < n; t++) {
-        float *out = y + ((v + t) >> shift) * TILE_ROWS;
-        accumulate(f, s0[t], _mm512_load_ps(u->d), _mm512_load_ps(u->m), &a[t], out);
-        accumulate(f, s1[t], _mm512_load_ps(u->d + 16), _mm512_load_ps(u->m + 16), &a[t], out + 16);
+    for (int i = 0; i < n >> shift; i++) {
+        _mm512_store_ps(out + TILE_ROWS * i, f0[i]);
+        _mm512_store_ps(out + TILE_ROWS * i + 16, f1[i]);
     }
 }
 
-INLINE void panel_all(form f, const panel32 *u, const a8_32 *a, int32_t n_vec, int32_t shift,
-                      float *y)
+INLINE void panel_terms(form f, const panel32 *u, int32_t n, const uint8_t *act, size_t stride,
+                        int32_t n_vec, const int shift, float *y)
 {
     int32_t v = 0;
-    for (; v + PANEL_VEC <= n_vec; v += PANEL_VEC) panel_vecs(f, u, a + v, PANEL_VEC, v, shift, y);
-    for (; v + 4 <= n_vec; v += 4) panel_vecs(f, u, a + v, 4, v, shift, y);
-    for (; v + 2 <= n_vec; v += 2) panel_vecs(f, u, a + v, 2, v, shift, y);
-    for (; v < n_vec; v++) panel_vecs(f, u, a + v, 1, v, shift, y);
+    for (; v + PANEL_VEC <= n_vec; v += PANEL_VEC)
+        panel_vecs(f, u, n, act, stride, PANEL_VEC, v, shift, y);
+    for (; v + 2 <= n_vec; v += 2) panel_vecs(f, u, n, act, stride, 2, v, shift, y);
+    if (v < n_vec) panel_vecs(f, u, n, act, stride, 1, v, 0, y);
+}
+
+INLINE void panel_all(form f, const panel32 *u, int32_t n, const uint8_t *act, size_t stride,
+                      int32_t n_vec, int32_t shift, float *y)
+{
+    if (shift)
+        panel_terms(f, u, n, act, stride, n_vec, 1, y);
+    else
+        panel_terms(f, u, n, act, stride, n_vec, 0, y);
 }
 
 DEFINE_TILE(vnni_tile_q4_0, BITS4, 8, 0)

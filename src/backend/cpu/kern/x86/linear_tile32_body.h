@@ -2,8 +2,9 @@
    and defines
 
      direct(…)       the products of n ≤ 4 vectors, n known where it is inlined
-     unpack_panel(…) one block, unpacked into the level's panel32
-     panel_all(…)    one unpacked block times all vectors
+     PANEL_BLOCKS    how many blocks are unpacked at a time, each into one of the level's panel32
+     unpack_panel(…) one block
+     panel_all(…)    n ≤ PANEL_BLOCKS unpacked blocks times all vectors
 
    Nothing here is seen outside the file that includes it. */
 enum { BITS4, BITS5, BITS8, E2M1, IQ4 };
@@ -21,7 +22,6 @@ typedef struct form {
                    specialised by it, which would treble their code */
     int halves; /* NVFP4: in the minimum's place, the scale of the last 16 weights */
 } form;
-typedef struct panel32 panel32;
 
 INLINE int head_bytes(form f)
 {
@@ -71,8 +71,8 @@ INLINE void next_block(form f, walk *w)
 INLINE void direct(form f, walk w, int32_t n_block, const uint8_t *act, size_t stride, const int n,
                    int32_t shift, float *y);
 INLINE void unpack_panel(form f, const walk *w, panel32 *u);
-INLINE void panel_all(form f, const panel32 *u, const a8_32 *a, int32_t n_vec, int32_t shift,
-                      float *y);
+INLINE void panel_all(form f, const panel32 *u, int32_t n, const uint8_t *act, size_t stride,
+                      int32_t n_vec, int32_t shift, float *y);
 
 INLINE void tile32(form f, const uint8_t *tile, int32_t n_block, const void *act, size_t stride,
                    int32_t n_vec, int32_t terms, float *y, panel32 *u, int32_t per_head)
@@ -96,12 +96,14 @@ INLINE void tile32(form f, const uint8_t *tile, int32_t n_block, const void *act
     default:
         break;
     }
-    for (int32_t b = 0; b < n_block; b++, w.codes += 2 * group_bytes(f)) {
-        const a8_32 *a = (const a8_32 *)(const void *)((const uint8_t *)act + (size_t)b * stride);
-        next_block(f, &w);
-        for (int i = 0; i < 2 * group_bytes(f); i += TILE_LINE) prefetch(w.codes + i);
-        unpack_panel(f, &w, u);
-        panel_all(f, u, a, n_vec, shift, y);
+    for (int32_t b = 0, n; b < n_block; b += n) {
+        n = n_block - b < PANEL_BLOCKS ? n_block - b : PANEL_BLOCKS;
+        for (int32_t i = 0; i < n; i++, w.codes += 2 * group_bytes(f)) {
+            next_block(f, &w);
+            for (int k = 0; k < 2 * group_bytes(f); k += TILE_LINE) prefetch(w.codes + k);
+            unpack_panel(f, &w, u + i);
+        }
+        panel_all(f, u, n, (const uint8_t *)act + (size_t)b * stride, stride, n_vec, shift, y);
     }
 }
 
