@@ -24,6 +24,7 @@ typedef struct bench {
     uint8_t *data;
     size_t size, tile_bytes;
     int32_t n_tile, n_block, n_vec;
+    bool fine; /* activations by 32 meet blocks of 256 */
     void *act;
     size_t stride;
     uint8_t *scratch;
@@ -52,8 +53,9 @@ static void tile_task(void *ctx, int32_t i, int32_t i_thread)
     uint8_t *scratch = b->scratch + (size_t)i_thread * SCRATCH;
     const int32_t end = (int32_t)((int64_t)b->n_tile * (i + 1) / RUNS);
     for (int32_t t = (int32_t)((int64_t)b->n_tile * i / RUNS); t < end; t++)
-        b->k.tile[b->type](b->data + (size_t)t * b->tile_bytes, b->n_block, b->act, b->stride,
-                           b->n_vec, 1, (float *)(void *)(scratch + TILE_PANEL), scratch);
+        (b->fine ? b->k.fine : b->k.tile)[b->type](
+            b->data + (size_t)t * b->tile_bytes, b->n_block, b->act, b->stride, b->n_vec, 1,
+            (float *)(void *)(scratch + TILE_PANEL), scratch);
 }
 
 static double timed(bench *b, int32_t n_tasks, worker_fn fn)
@@ -96,11 +98,11 @@ static void fill(bench *b, uint64_t seed)
 
 static void setup(bench *b, tile_type t, size_t mb, int32_t n_vec)
 {
-    const int32_t e = tile_elems(t);
+    const int32_t e = b->fine ? 32 : tile_elems(t);
     const size_t one = e == 32 ? sizeof(a8_32) : sizeof(a8_256);
     float x[K];
     b->type = t;
-    b->n_block = K / e;
+    b->n_block = K / tile_elems(t);
     b->tile_bytes = tile_bytes(t, b->n_block);
     b->n_tile = (int32_t)((mb << 20) / b->tile_bytes);
     b->n_vec = n_vec;
@@ -109,9 +111,9 @@ static void setup(bench *b, tile_type t, size_t mb, int32_t n_vec)
         void *to = (uint8_t *)b->act + (size_t)v * one;
         for (size_t i = 0; i < K; i++) x[i] = (float)rng_unit(9, (uint64_t)v, i) - 0.5f;
         if (e == 32)
-            b->k.quant32(x, b->n_block, 1, to, b->stride);
+            b->k.quant32(x, K / e, 1, to, b->stride);
         else
-            b->k.quant256(x, b->n_block, 1, to, b->stride);
+            b->k.quant256(x, K / e, 1, to, b->stride);
     }
     fill(b, 5);
 }
@@ -134,7 +136,8 @@ static void decode(bench *b, tile_type t, int repeats)
         share[i] = rate[i] / ((double)b->size * 2 / (r + r2) * 1e-9);
     }
     const double s = median(share, repeats), g = median(rate, repeats);
-    printf("%-5s decode  %7.1f GB/s  %5.1f%% of read\n", names[t], g, 100 * s);
+    printf("%-6s%s decode  %7.1f GB/s  %5.1f%% of read\n", names[t], b->fine ? " fine" : "", g,
+           100 * s);
 }
 
 static void prefill(bench *b, tile_type t, int repeats, int32_t n_vec)
@@ -150,7 +153,8 @@ static void prefill(bench *b, tile_type t, int repeats, int32_t n_vec)
         share[i] = rate[i] / ((double)b->k.peak_dot(1) * 1e6 * b->threads * 2 / (p + p2) * 1e-9);
     }
     const double s = median(share, repeats), g = median(rate, repeats);
-    printf("%-5s %2d rows %7.0f GOPS  %5.1f%% of peak\n", names[t], n_vec, g, 100 * s);
+    printf("%-6s%s %2d rows %7.0f GOPS  %5.1f%% of peak\n", names[t], b->fine ? " fine" : "", n_vec,
+           g, 100 * s);
 }
 
 int main(int argc, char **argv)
@@ -176,9 +180,12 @@ int main(int argc, char **argv)
     const char *only = argc > 4 ? argv[4] : NULL;
     for (int t = 0; t < TILE_COUNT; t++) {
         if (only && strcmp(only, names[t])) continue;
-        decode(&b, (tile_type)t, repeats);
-        prefill(&b, (tile_type)t, repeats, 4);
-        prefill(&b, (tile_type)t, repeats, N_VEC);
+        for (int fine = 0; fine <= (b.k.fine[t] != NULL); fine++) {
+            b.fine = fine;
+            decode(&b, (tile_type)t, repeats);
+            prefill(&b, (tile_type)t, repeats, 4);
+            prefill(&b, (tile_type)t, repeats, N_VEC);
+        }
     }
     workers_end(b.pool);
     workers_free(b.pool);

@@ -45,6 +45,7 @@ static void rig_init(rig *g, const kern_linear *k, cairn_compute compute, int32_
     cairn_diag dg = {0};
     memset(g, 0, sizeof *g);
     g->d.k.lin = *k;
+    kern_vec_ref(&g->d.k.vec);
     g->d.compute = compute;
     assert_ok(workers_new(threads, &g->d.pool));
     arena_init(&g->a, MEM_MISC);

@@ -149,21 +149,21 @@ static void quantise(linear_job *j)
 static void finish(const linear_job *j, int32_t i_w, int32_t row0, int32_t t0, int32_t n_t,
                    const float *y)
 {
+    const kern_vec *k = &j->r->x->d->k.vec;
     const weight *w = j->w[i_w];
-    int32_t n = min_i32(UNIT, w->rows - row0);
+    const size_t n = (size_t)min_i32(UNIT, w->rows - row0);
     for (int32_t t = 0; t < n_t; t++, y += UNIT) {
         size_t at = (size_t)(t0 + t) * (size_t)w->rows + (size_t)row0;
         float *out = j->out[i_w] + at;
-        if (!w->bias && !j->residual) {
-            memcpy(out, y, (size_t)n * sizeof *y);
-            continue;
+        const float *from = y;
+        if (w->bias) {
+            k->add(out, y, w->bias + row0, n);
+            from = out;
         }
-        for (int32_t i = 0; i < n; i++) {
-            float v = y[i];
-            if (w->bias) v += w->bias[row0 + i];
-            if (j->residual) v += j->residual[at + (size_t)i];
-            out[i] = v;
-        }
+        if (j->residual)
+            k->add(out, from, j->residual + at, n);
+        else if (from == y)
+            memcpy(out, y, n * sizeof *y);
     }
 }
 

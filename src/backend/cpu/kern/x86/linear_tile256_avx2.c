@@ -393,18 +393,21 @@ INLINE void fine_halves(const int bits, const panel256 *u, const int g, const ui
     }
 }
 
+INLINE void fine_vecs(const int bits, const panel256 *u, const uint8_t *act, size_t stride,
+                      const int n, int32_t v, int32_t shift, float *y)
+{
+    for (int g = 0; g < 2; g++) fine_halves(bits, u, g, act, stride, n, v, shift, y);
+}
+
 INLINE void fine_all(const int bits, const uint8_t *tile, size_t block, const panel256 *u,
                      const uint8_t *act, size_t stride, int32_t n_vec, int32_t shift, float *y)
 {
-    enum { STEP = 2 };
     int32_t v = 0;
     (void)tile, (void)block;
-    for (; v + STEP <= n_vec; v += STEP) {
-        for (int g = 0; g < 2; g++) fine_halves(bits, u, g, act, stride, STEP, v, shift, y);
-    }
-    for (; v < n_vec; v++) {
-        for (int g = 0; g < 2; g++) fine_halves(bits, u, g, act, stride, 1, v, shift, y);
-    }
+    for (; v + MAX_STEP <= n_vec; v += MAX_STEP)
+        fine_vecs(bits, u, act, stride, MAX_STEP, v, shift, y);
+    for (; v + 2 <= n_vec; v += 2) fine_vecs(bits, u, act, stride, 2, v, shift, y);
+    if (v < n_vec) fine_vecs(bits, u, act, stride, 1, v, shift, y);
 }
 
 #include "backend/cpu/kern/x86/fine256_body.h"
