@@ -110,6 +110,9 @@ EMU_EACH(and, 16, u32, a.u32[i] & b.u32[i])
 EMU_EACH(xor, 16, u32, a.u32[i] ^ b.u32[i])
 EMU_EACH(sub_epi32, 16, u32, a.u32[i] - b.u32[i])
 EMU_EACH(sllv_epi32, 16, u32, b.u32[i] < 32 ? a.u32[i] << b.u32[i] : 0)
+EMU_EACH(or, 16, u32, a.u32[i] | b.u32[i])
+EMU_EACH(sub_epi16, 32, u16, (uint16_t)(a.u16[i] - b.u16[i]))
+EMU_EACH(mullo_epi16, 32, u16, (uint16_t)((uint32_t)a.u16[i] * b.u16[i]))
 EMU_EACH(add_epi32, 16, u32, a.u32[i] + b.u32[i])
 EMU_EACH(sub_epi8, 64, u8, (uint8_t)(a.u8[i] - b.u8[i]))
 EMU_EACH(mullo_epi32, 16, u32, a.u32[i] * b.u32[i])
@@ -150,6 +153,17 @@ EMU emu512 emu_dpbusd(emu512 c, emu512 a, emu512 b)
 {
     FOR(64) c.i32[i / 4] += a.u8[i] * b.i8[i];
     return c;
+}
+/* Unsigned bytes of a times signed bytes of b, sums of two cut to 16 bits. */
+EMU emu512 emu_maddubs(emu512 a, emu512 b)
+{
+    emu512 r;
+    FOR(32)
+    {
+        const int s = a.u8[2 * i] * b.i8[2 * i] + a.u8[2 * i + 1] * b.i8[2 * i + 1];
+        r.i16[i] = (int16_t)(s > INT16_MAX ? INT16_MAX : s < INT16_MIN ? INT16_MIN : s);
+    }
+    return r;
 }
 EMU emu512 emu_dpwssd(emu512 c, emu512 a, emu512 b)
 {
@@ -235,6 +249,10 @@ EMU __m128 emu_lane_1(__m128 a)
 #undef _mm512_cvtepu8_epi32
 #undef _mm512_cmplt_epi32_mask
 #undef _mm512_mask_mov_epi32
+#undef _mm512_or_si512
+#undef _mm512_sub_epi16
+#undef _mm512_mullo_epi16
+#undef _mm512_maddubs_epi16
 #undef _mm512_add_epi32
 #undef _mm512_sub_epi8
 #undef _mm512_mullo_epi32
@@ -285,6 +303,10 @@ EMU __m128 emu_lane_1(__m128 a)
 #define _mm512_cvtepu8_epi32         emu_cvtepu8_epi32
 #define _mm512_cmplt_epi32_mask      emu_cmplt_epi32_mask
 #define _mm512_mask_mov_epi32        emu_mask_mov_epi32
+#define _mm512_or_si512              emu_or
+#define _mm512_sub_epi16             emu_sub_epi16
+#define _mm512_mullo_epi16           emu_mullo_epi16
+#define _mm512_maddubs_epi16         emu_maddubs
 #define _mm512_add_epi32             emu_add_epi32
 #define _mm512_sub_epi8              emu_sub_epi8
 #define _mm512_mullo_epi32           emu_mullo_epi32

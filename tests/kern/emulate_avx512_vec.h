@@ -9,7 +9,6 @@ EMU_EACH(sub_ps, 16, f32, a.f32[i] - b.f32[i])
 EMU_EACH(div_ps, 16, f32, a.f32[i] / b.f32[i])
 EMU_EACH(max_ps, 16, f32, a.f32[i] > b.f32[i] ? a.f32[i] : b.f32[i])
 EMU_EACH(andnot, 16, u32, ~a.u32[i] & b.u32[i])
-EMU_EACH(or, 16, u32, a.u32[i] | b.u32[i])
 EMU emu512 emu_fmsub_ps(emu512 a, emu512 b, emu512 c)
 {
     FOR(16) c.f32[i] = __builtin_fmaf(a.f32[i], b.f32[i], -c.f32[i]);

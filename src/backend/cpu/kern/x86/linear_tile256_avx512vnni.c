@@ -4,55 +4,6 @@
 #include "backend/cpu/kern/x86/linear_x86.h"
 #include "backend/cpu/kern/x86/tile256_avx512vnni_body.h"
 
-/* Q4_K, Q5_K: 8 scales; 4 pairs of minima, 4 of scales in the order 0 2, 1 3, 4 6, 5 7. */
-INLINE void scales_k45(const uint8_t *p, __m512i *sc, __m512i *pair)
-{
-    const __m512i a = load(p), b = load(p + TILE_LINE), c = load(p + 2 * TILE_LINE);
-    const __m512i even = _mm512_set1_epi16(0xff);
-    const __m512i s0 = and8(a, 63), m0 = and8(b, 63);
-    const __m512i s1 = or_and8(low_nibbles(c), _mm512_srli_epi16(a, 2), 0x30);
-    const __m512i m1 = or_and8(high_nibbles(c), _mm512_srli_epi16(b, 2), 0x30);
-    sc[0] = byte_of(s0, 0), sc[1] = byte_of(s0, 1), sc[2] = byte_of(s0, 2), sc[3] = byte_of(s0, 3);
-    sc[4] = byte_of(s1, 0), sc[5] = byte_of(s1, 1), sc[6] = byte_of(s1, 2), sc[7] = byte_of(s1, 3);
-    pair[0] = _mm512_and_si512(m0, even), pair[1] = _mm512_srli_epi16(m0, 8);
-    pair[2] = _mm512_and_si512(m1, even), pair[3] = _mm512_srli_epi16(m1, 8);
-    pair[4] = _mm512_and_si512(s0, even), pair[5] = _mm512_srli_epi16(s0, 8);
-    pair[6] = _mm512_and_si512(s1, even), pair[7] = _mm512_srli_epi16(s1, 8);
-}
-
-INLINE void scales_k6(const uint8_t *p, __m512i *sc)
-{
-    for (int i = 0; i < 4; i++) signed_scales(load(p + TILE_LINE * i), sc + 4 * i);
-}
-
-/* Word 8p+s of 16 rows, from its line and the fifth bits of s: sub-blocks 2p and 2p+1. */
-INLINE void unpack_k45(const int bits, __m512i v, __m512i fifth, const int p, __m512i *lo,
-                       __m512i *hi)
-{
-    *lo = low_nibbles(v);
-    *hi = high_nibbles(v);
-    if (bits == 5) {
-        const int up = 4 - 2 * p; /* from bit 2p to bit 4 */
-        const __m512i l = up >= 0 ? _mm512_slli_epi32(fifth, (unsigned)up)
-                                  : _mm512_srli_epi32(fifth, (unsigned)-up);
-        const __m512i h = up >= 1 ? _mm512_slli_epi32(fifth, (unsigned)(up - 1))
-                                  : _mm512_srli_epi32(fifth, (unsigned)(1 - up));
-        *lo = or_and8(*lo, l, 16);
-        *hi = or_and8(*hi, h, 16);
-    }
-}
-
-/* Triple s of a half block: words s of its four sub-blocks of 32.  (nibble or shifted high bits) by a
-   mask that picks low or high four bits, then six bits. */
-INLINE void unpack_k6(const uint8_t *p, __m512i *w)
-{
-    const __m512i a = load(p), b = load(p + TILE_LINE), c = load(p + 2 * TILE_LINE);
-    w[0] = or_and8(low_nibbles(a), _mm512_slli_epi16(c, 4), 0x30);
-    w[1] = or_and8(low_nibbles(b), _mm512_slli_epi16(c, 2), 0x30);
-    w[2] = or_and8(high_nibbles(a), c, 0x30);
-    w[3] = or_and8(high_nibbles(b), _mm512_srli_epi16(c, 2), 0x30);
-}
-
 /* Word 8p+s of 16 rows, from memory that is walked. */
 INLINE void line_k45(const int bits, const uint8_t *group, const int p, const int s, __m512i *lo,
                      __m512i *hi)

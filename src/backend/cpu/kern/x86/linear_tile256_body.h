@@ -1,101 +1,17 @@
-/* Tiles of 256 weights a block: what the levels share.  Each file includes it once, after
-   DIRECT_CASES(X) — X(n) for each number of vectors that goes without a panel — and defines
+/* Tiles of 256 weights a block: what the levels share that multiply few vectors too.  Each file includes it
+   once, after DIRECT_CASES(X) — X(n) for each number of vectors that goes without a panel — and defines,
+   besides what linear_tile256_form.h asks for,
 
-     direct(…)       the products of n vectors, n known where it is inlined
-     unpack_panel(…) one block, unpacked into the level's panel256
-     panel_all(…)    one unpacked block times all vectors
-
-   `bits` tells the format: 2 … 6 those with a K, BITS_IQ4 IQ4_XS, from GRID_IQ3_S on those of
-   linear_grid_body.h.  Nothing here is seen outside the file
-   that includes it. */
-typedef struct panel256 panel256;
-
-enum {
-    BITS_IQ4 = 7,
-    GRID_IQ3_S,
-    GRID_IQ3_XXS,
-    GRID_IQ2_XXS,
-    GRID_IQ2_S,
-    GRID_IQ1_S,
-    GRID_IQ1_M,
-    GRID_TQ
-};
-enum { THIRD_LINE = 3 /* of a group of Q3_K, its third bits */ };
-
-INLINE int group_lines(const int bits)
-{
-    static const uint8_t n[] = {[2] = 21,
-                                [3] = 27,
-                                [4] = 36,
-                                [5] = 44,
-                                [6] = 52,
-                                [BITS_IQ4] = 34,
-                                [GRID_IQ3_S] = 33,
-                                [GRID_IQ3_XXS] = 33,
-                                [GRID_IQ2_XXS] = 25,
-                                [GRID_IQ2_S] = 26,
-                                [GRID_IQ1_S] = 18,
-                                [GRID_IQ1_M] = 19,
-                                [GRID_TQ] = 16};
-    return n[bits];
-}
-/* d of all rows, before the groups. */
-INLINE int head_lines(const int bits)
-{
-    return bits == 3 || bits == 6 || bits >= GRID_IQ3_S;
-}
-/* The power of two that makes weights unsigned. */
-INLINE int centre_log(const int bits)
-{
-    static const uint8_t log[] = {[3] = 2,
-                                  [4] = 3,
-                                  [5] = 4,
-                                  [6] = 5,
-                                  [BITS_IQ4] = 7,
-                                  [GRID_IQ3_S] = 4,
-                                  [GRID_IQ3_XXS] = 5,
-                                  [GRID_IQ2_XXS] = 6,
-                                  [GRID_IQ2_S] = 6,
-                                  [GRID_IQ1_S] = 4,
-                                  [GRID_IQ1_M] = 4,
-                                  [GRID_TQ] = 4};
-    return log[bits];
-}
-/* What meets the sums of q: minima, or what undoes the centring. */
-INLINE int has_min(const int bits)
-{
-    return bits == 2 || bits == 4 || bits == 5;
-}
-/* Lines under one scale. */
-INLINE int scale_lines(const int bits)
-{
-    return bits == 4 || bits == 5 || bits == BITS_IQ4 ? 8 : 4;
-}
-
-/* Q2_K, Q3_K: the line of a group from which on codes lie. */
-INLINE int code_line(const int bits)
-{
-    return bits == 2 ? 5 : 11;
-}
-
-INLINE void prefetch(const uint8_t *p)
-{
-    _mm_prefetch((const char *)p + 1024, _MM_HINT_T0);
-    _mm_prefetch((const char *)p + 6144, _MM_HINT_T1);
-}
+     direct(…)       the products of n vectors, n known where it is inlined */
+#include "backend/cpu/kern/x86/linear_tile256_form.h"
 
 INLINE void direct(const int bits, const uint8_t *tile, int32_t n_block, const uint8_t *act,
                    size_t stride, const int n, int32_t shift, float *y);
-INLINE void unpack_panel(const int bits, const uint8_t *tile, panel256 *u);
-/* `tile`: the block; the next one follows it. */
-INLINE void panel_all(const int bits, const uint8_t *tile, size_t block, const panel256 *u,
-                      const a8_256 *a, int32_t n_vec, int32_t shift, float *y);
 
 INLINE void tile256(const int bits, const uint8_t *tile, int32_t n_block, const void *act,
                     size_t stride, int32_t n_vec, int32_t terms, float *y, panel256 *u)
 {
     const int32_t shift = terms - 1;
-    const size_t block = (size_t)TILE_LINE * (size_t)(head_lines(bits) + 2 * group_lines(bits));
     memset(y, 0, (size_t)(n_vec >> shift) * TILE_ROWS * sizeof *y);
     switch (n_vec) {
 #define DIRECT_CASE(n)                                                                             \
@@ -107,11 +23,7 @@ INLINE void tile256(const int bits, const uint8_t *tile, int32_t n_block, const 
     default:
         break;
     }
-    for (int32_t b = 0; b < n_block; b++, tile += block) {
-        const a8_256 *a = (const a8_256 *)(const void *)((const uint8_t *)act + (size_t)b * stride);
-        unpack_panel(bits, tile, u);
-        panel_all(bits, tile, block, u, a, n_vec, shift, y);
-    }
+    by_panel(bits, tile, n_block, act, stride, n_vec, shift, y, u);
 }
 
 #define DEFINE_TILE(name, bits)                                                                    \

@@ -22,57 +22,8 @@ _Static_assert(PANEL_BLOCKS * sizeof(panel32) <= TILE_PANEL, "panel");
 
 #include "backend/cpu/kern/x86/linear_tile32_body.h"
 
-/* 2^(e − 128) of sixteen bytes: d, as codes are twice the values of e2m1. */
-INLINE __m512 scales_e8m0(const uint8_t *p)
-{
-    const __m512i e = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
-    const __m512i whole = _mm512_slli_epi32(_mm512_sub_epi32(e, _mm512_set1_epi32(1)), 23);
-    const __m512i tiny = _mm512_sllv_epi32(_mm512_set1_epi32(0x00200000), e); /* denormal */
-    const __mmask16 small = _mm512_cmplt_epi32_mask(e, _mm512_set1_epi32(2));
-    return _mm512_castsi512_ps(_mm512_mask_mov_epi32(whole, small, tiny));
-}
-/* Likewise half of e4m3: as f16 its bits are 2^−8 of the value. */
-INLINE __m512 scales_e4m3(const uint8_t *p)
-{
-    const __m256i v = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
-    const __m256i h = _mm256_and_si256(_mm256_slli_epi16(v, 7), _mm256_set1_epi16((short)0xbfff));
-    return _mm512_mul_ps(_mm512_cvtph_ps(h), _mm512_set1_ps(128.0f));
-}
-/* Sixteen of d or of the minimum. */
-INLINE __m512 scales(form f, const uint8_t *p)
-{
-    if (f.head == HEAD_E8M0) return scales_e8m0(p);
-    if (f.head == HEAD_E4M3) return scales_e4m3(p);
-    if (f.head == HEAD_F32) return _mm512_loadu_ps(p);
-    const __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)p);
-    if (f.head == HEAD_F16) return _mm512_cvtph_ps(v);
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16));
-}
-/* a | (b & c) */
-INLINE __m512i or_and(__m512i a, __m512i b, __m512i c)
-{
-    return _mm512_ternarylogic_epi32(a, b, c, 0xf8);
-}
-/* The two words of line s of 16 rows; `fifth`: their fifth bits. */
-INLINE void unpack_line(form f, __m512i v, __m512i fifth, const unsigned s, __m512i *lo,
-                        __m512i *hi)
-{
-    *lo = low_nibbles(v);
-    *hi = high_nibbles(v);
-    if (f.bits == E2M1) {
-        *lo = look_up(_mm_setr_epi8(E2M1_CODES), *lo);
-        *hi = look_up(_mm_setr_epi8(E2M1_CODES), *hi);
-    }
-    if (f.bits == IQ4) {
-        *lo = iq4_levels(*lo);
-        *hi = iq4_levels(*hi);
-    }
-    if (f.bits == BITS5) {
-        const __m512i bit = _mm512_set1_epi8(16);
-        *lo = or_and(*lo, _mm512_slli_epi32(fifth, 4 - s), bit);
-        *hi = or_and(*hi, _mm512_srli_epi32(fifth, s), bit);
-    }
-}
+#include "backend/cpu/kern/x86/linear_tile32_avx512.h"
+
 /* 8-bit weights as vpdpbusd takes them; affine codes are so already. */
 INLINE __m512i unsign(form f, __m512i v)
 {
@@ -196,30 +147,8 @@ INLINE void direct(form f, walk w, int32_t n_block, const uint8_t *act, size_t s
 
 INLINE void unpack_panel(form f, const walk *at, panel32 *u)
 {
-    const uint8_t *p = at->codes;
-    for (int g = 0; g < 2; g++, p += group_bytes(f)) {
-        const uint8_t *line = p;
-        __m512i fifth = _mm512_setzero_si512();
-        _mm512_store_ps(u->d + 16 * g, scales(f, head_d(f, at->head, 16 * g)));
-        if (f.min || f.halves)
-            _mm512_store_ps(u->m + 16 * g, scales(f, head_m(f, at->head, 16 * g)));
-        if (f.bits == BITS8) {
-            for (int s = 0; s < 8; s++)
-                _mm512_store_si512(u->w[g][s], unsign(f, load(line + TILE_LINE * s)));
-            continue;
-        }
-        if (f.bits == BITS5) {
-            fifth = load(line);
-            line += TILE_LINE;
-        }
-#pragma GCC unroll 4
-        for (int s = 0; s < 4; s++) {
-            __m512i lo, hi;
-            unpack_line(f, load(line + TILE_LINE * s), fifth, (unsigned)s, &lo, &hi);
-            _mm512_store_si512(u->w[g][s], lo);
-            _mm512_store_si512(u->w[g][4 + s], hi);
-        }
-    }
+    const int flipped = f.bits == BITS8 && !f.min;
+    unpack_block(f, at, flipped ? 128 : 0, u->w, u->d, u->m);
 }
 
 /* NVFP4: group g of the panel times vectors v … v+n-1. */

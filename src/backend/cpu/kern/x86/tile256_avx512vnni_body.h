@@ -19,6 +19,8 @@ enum { DIRECT_VEC = 4, PANEL_VEC = 6, N_LINE = 64 };
 
 #include "backend/cpu/kern/x86/linear_tile256_body.h"
 
+#include "backend/cpu/kern/x86/linear_tile256_avx512.h"
+
 /* One block, unpacked, by groups of 16 rows. */
 struct panel256 {
     uint8_t w[2][N_LINE][64];
@@ -30,38 +32,6 @@ struct panel256 {
 };
 _Static_assert(sizeof(panel256) <= TILE_PANEL, "panel");
 
-INLINE __m512 halves(const uint8_t *p)
-{
-    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
-}
-/* Byte n of each word, alone and unsigned. */
-INLINE __m512i byte_of(__m512i v, const unsigned n)
-{
-    const __m512i x = n ? _mm512_srli_epi32(v, 8 * n) : v;
-    return n == 3 ? x : _mm512_and_si512(x, _mm512_set1_epi32(0xff));
-}
-/* Likewise signed in the low half, the high half 0. */
-INLINE __m512i signed_byte_of(__m512i v, const unsigned n)
-{
-    const __m512i top = n == 3 ? v : _mm512_slli_epi32(v, 24 - 8 * n);
-    return _mm512_srli_epi32(_mm512_srai_epi32(top, 8), 16);
-}
-
-/* Four signed scales, one a byte. */
-INLINE void signed_scales(__m512i v, __m512i *sc)
-{
-    sc[0] = signed_byte_of(v, 0), sc[1] = signed_byte_of(v, 1);
-    sc[2] = signed_byte_of(v, 2), sc[3] = signed_byte_of(v, 3);
-}
-
-/* Σ pair · sums, n pairs. */
-INLINE __m512i pair_dot(const __m512i *pair, const int16_t *sums, const int n)
-{
-    __m512i s = _mm512_setzero_si512();
-    for (int i = 0; i < n; i++) s = _mm512_dpwssd_epi32(s, pair[i], word(sums + 2 * i));
-    return s;
-}
-
 /* i: Σ scale · centred dots.  Of Q4_K and Q5_K the centring is undone, for their minima go with stored
    weights: centre·Σ sc·Σ q by pairs of scales and sums, |·| ≤ 2.1 M, and a shift. */
 INLINE void accumulate(const int bits, __m512i i, const __m512i *pair, __m512 d, __m512 dmin,
@@ -71,12 +41,7 @@ INLINE void accumulate(const int bits, __m512i i, const __m512i *pair, __m512 d,
         const __m512i c = pair_dot(pair + 4, a->s32, 4);
         i = _mm512_add_epi32(i, _mm512_slli_epi32(c, bits == 4 ? 3 : 4));
     }
-    __m512 t = _mm512_mul_ps(d, _mm512_cvtepi32_ps(i));
-    if (has_min(bits)) {
-        const __m512i m = bits == 2 ? pair_dot(pair, a->s16, 8) : pair_dot(pair, a->s32, 4);
-        t = _mm512_fnmadd_ps(dmin, _mm512_cvtepi32_ps(m), t);
-    }
-    _mm512_store_ps(y, _mm512_fmadd_ps(t, _mm512_set1_ps(a->d), _mm512_load_ps(y)));
+    add_block(bits, i, pair, d, dmin, a, y);
 }
 
 /* Lines of one dot: those under a scale, or as many as fit 16 bits. */
