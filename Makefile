@@ -96,6 +96,7 @@ isa_avx2 := -mavx2 -mfma -mf16c
 isa_avx512 := -mavx512f -mavx512bw -mavx512vl -mavx512dq $(isa_avx2)
 isa = $(if $(filter %_avx2.c,$(1)),$(isa_avx2))$(if $(filter %_avx512.c,$(1)),$(isa_avx512)) \
       $(if $(filter %_avx512vnni.c,$(1)),$(isa_avx512) -mavx512vnni) \
+      $(if $(filter %_amx.c,$(1)),$(isa_avx512) -mavx512vnni -mamx-tile -mamx-int8) \
       $(if $(filter %_dotprod.c,$(1)),-march=armv8.2-a+dotprod) \
       $(if $(filter %_i8mm.c,$(1)),-march=armv8.2-a+dotprod+i8mm)
 opt = $(if $(filter src/backend/cpu/%,$(1)),$(OPT_KERN),$(OPT)) \

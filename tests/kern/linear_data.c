@@ -103,6 +103,8 @@ kern_tile_fn emulated_tile_q4_0, emulated_tile_q4_1, emulated_tile_q5_0, emulate
     emulated_tile_iq2_xxs, emulated_tile_iq2_s, emulated_tile_iq1_s, emulated_tile_iq1_m,
     emulated_tile_tq, emulated_fine_q4_k, emulated_fine_q5_k, emulated_fine_q6_k;
 kern_affine_fn emulated_affine_4, emulated_affine_5, emulated_affine_8;
+kern_tile_fn emulated_amx_tile_q4_0, emulated_amx_tile_q5_0, emulated_amx_tile_q8_0,
+    emulated_amx_tile_q4_k, emulated_amx_tile_q5_k, emulated_amx_tile_q6_k;
 kern_dense_fn emulated_dense_f32, emulated_dense_f16, emulated_dense_bf16;
 
 static void emulated_kernels(kern_linear *k)
@@ -140,29 +142,46 @@ static void emulated_kernels(kern_linear *k)
     k->dense_f16 = emulated_dense_f16;
     k->dense_bf16 = emulated_dense_bf16;
 }
+
+static void emulated_amx_kernels(kern_linear *k)
+{
+    k->tile[TILE_Q4_0] = emulated_amx_tile_q4_0;
+    k->tile[TILE_Q5_0] = emulated_amx_tile_q5_0;
+    k->tile[TILE_Q8_0] = emulated_amx_tile_q8_0;
+    k->tile[TILE_Q4_K] = emulated_amx_tile_q4_k;
+    k->tile[TILE_Q5_K] = emulated_amx_tile_q5_k;
+    k->tile[TILE_Q6_K] = emulated_amx_tile_q6_k;
+}
 #endif
 
-static bool has_level(int i)
-{
-    return (int)isa_detect() >= (i == 4 ? (int)ISA_HASWELL : i);
-}
+static const struct {
+    const char *name;
+    isa_level needs;
+} levels[N_LEVEL] = {{"ref", ISA_REF},
+                     {"avx2", ISA_HASWELL},
+                     {"avx512", ISA_SKYLAKEX},
+                     {"avx512vnni", ISA_ICELAKE},
+                     {"amx", ISA_SAPPHIRE},
+                     {"avx512vnni emulated", ISA_HASWELL},
+                     {"amx emulated", ISA_HASWELL}};
 
 const char *level_name(int i)
 {
-    static const char *const name[N_LEVEL] = {"ref", "avx2", "avx512", "avx512vnni",
-                                              "avx512vnni emulated"};
-    return name[i];
+    return levels[i].name;
 }
 
 bool level_kernels(int i, kern_linear *k)
 {
-    if (!has_level(i)) return false;
+    const isa_level top = levels[i].needs;
+    if (isa_detect() < top) return false;
     kern_linear_ref(k);
 #if defined(__x86_64__)
-    if (i >= 1) kern_linear_avx2(k);
-    if (i == 2 || i == 3) kern_linear_avx512(k);
-    if (i == 3) kern_linear_avx512vnni(k);
-    if (i == 4) emulated_kernels(k);
+    if (top >= ISA_HASWELL) kern_linear_avx2(k);
+    if (top >= ISA_SKYLAKEX) kern_linear_avx512(k);
+    if (top >= ISA_ICELAKE) kern_linear_avx512vnni(k);
+    if (top >= ISA_SAPPHIRE) kern_linear_amx(k);
+    if (i > ISA_SAPPHIRE) emulated_kernels(k);
+    if (i > ISA_SAPPHIRE + 1) emulated_amx_kernels(k);
 #endif
     return true;
 }

@@ -10,7 +10,7 @@
 #include "kern/fence.h"
 #include "kern/linear_data.h"
 
-enum { MAX_VEC = 40, MAX_BLOCK = 3 };
+enum { MAX_VEC = TILE_MAX_VEC, MAX_BLOCK = 3 };
 typedef struct guarded {
     uint8_t *ptr;
     size_t size;
@@ -108,7 +108,7 @@ static void check_level(void)
 {
     for (int t = 0; t < TILE_COUNT; t++) {
         for (int terms = 1; terms <= 2; terms++) {
-            for (int rows = 1; rows * terms <= MAX_VEC; rows += rows < 17 ? 1 : 4)
+            for (int rows = 1; rows * terms <= MAX_VEC; rows += rows < 19 ? 1 : rows < 40 ? 3 : 11)
                 check((tile_type)t, 1 + rows % MAX_BLOCK, rows, terms, FILL_RANDOM, FILL_MIXED,
                       rows == 5);
             for (int f = 0; f < FILL_COUNT * FILL_COUNT; f++) {
@@ -118,6 +118,7 @@ static void check_level(void)
                 check((tile_type)t, 2, 4, terms, fw, fx, false);
                 check((tile_type)t, 1, 7, terms, fw, fx, true);
                 check((tile_type)t, 1, 18, terms, fw, fx, false);
+                check((tile_type)t, 1, 51 - 3 * terms, terms, fw, fx, false);
             }
         }
     }

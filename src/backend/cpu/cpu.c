@@ -19,7 +19,8 @@ static cairn_status cpu_open(const dev_opts *o, dev **out, cairn_diag *dg)
     isa_level level = isa_detect();
     if (o->isa && !isa_parse(o->isa, &level))
         return diag_set(dg, CAIRN_E_ARG,
-                        "kernel level \"%s\": expected ref, haswell, skylakex or icelake", o->isa);
+                        "kernel level \"%s\": expected ref, haswell, skylakex, icelake or sapphire",
+                        o->isa);
     dev *d = mem_calloc(1, sizeof *d, MEM_ENGINE);
     if (!d) return diag_set(dg, CAIRN_E_NOMEM, "no memory for the device");
     kern_init(&d->k, level);

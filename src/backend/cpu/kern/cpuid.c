@@ -3,6 +3,14 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    REQUEST_STATE = 0x1023,  /* ARCH_REQ_XCOMP_PERM of arch_prctl */
+    TILE_DATA = 18,          /* the component of a thread's state that tile registers are */
+    TILE_AND_INT8 = 3 << 24, /* bits of cpuid, which compilers name differently */
+};
 
 static uint64_t xcr0(void)
 {
@@ -16,17 +24,26 @@ static bool has(uint32_t reg, uint32_t bits)
     return (reg & bits) == bits;
 }
 
+/* Linux saves tile registers only for processes that ask; where it is too old or refuses, the level is
+   not there.  To ask again is harmless. */
+static bool has_amx(uint64_t os, uint32_t d7)
+{
+    return has(d7, TILE_AND_INT8) && (os >> 17 & 3) == 3 &&
+           syscall(SYS_arch_prctl, REQUEST_STATE, TILE_DATA) == 0;
+}
+
 isa_level isa_detect(void)
 {
-    uint32_t a, b, c, d, b7, c7;
+    uint32_t a, b, c, d, b7, c7, d7;
     if (!__get_cpuid(1, &a, &b, &c, &d)) return ISA_REF;
     if (!has(c, bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C)) return ISA_REF;
     const uint64_t os = xcr0(); /* 2, 4: xmm and ymm are saved; 0xe0: opmask and zmm too */
-    if ((os & 0x6) != 0x6 || !__get_cpuid_count(7, 0, &a, &b7, &c7, &d)) return ISA_REF;
+    if ((os & 0x6) != 0x6 || !__get_cpuid_count(7, 0, &a, &b7, &c7, &d7)) return ISA_REF;
     if (!has(b7, bit_AVX2)) return ISA_REF;
     if ((os & 0xe0) != 0xe0) return ISA_HASWELL;
     if (!has(b7, bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ)) return ISA_HASWELL;
-    return has(c7, bit_AVX512VNNI) ? ISA_ICELAKE : ISA_SKYLAKEX;
+    if (!has(c7, bit_AVX512VNNI)) return ISA_SKYLAKEX;
+    return has_amx(os, d7) ? ISA_SAPPHIRE : ISA_ICELAKE;
 }
 #else
 isa_level isa_detect(void)

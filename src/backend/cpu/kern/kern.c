@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-static const char *const names[ISA_COUNT] = {"ref", "haswell", "skylakex", "icelake"};
+static const char *const names[ISA_COUNT] = {"ref", "haswell", "skylakex", "icelake", "sapphire"};
 
 const char *isa_name(isa_level l)
 {
@@ -45,6 +45,8 @@ static void fill_x86(kern *k)
     kern_linear_avx512(&k->lin);
     if (k->level < ISA_ICELAKE) return;
     kern_linear_avx512vnni(&k->lin);
+    if (k->level < ISA_SAPPHIRE) return;
+    kern_linear_amx(&k->lin);
 }
 #else
 static void fill_x86(kern *k)

@@ -11,6 +11,7 @@ typedef enum isa_level {
     ISA_HASWELL,  /* AVX2, FMA, F16C */
     ISA_SKYLAKEX, /* AVX-512 F, BW, VL, DQ */
     ISA_ICELAKE,  /* VNNI */
+    ISA_SAPPHIRE, /* AMX-TILE, AMX-INT8 */
     ISA_COUNT
 } isa_level;
 

@@ -138,7 +138,7 @@ typedef struct a8_256 {
     int16_t s16[16]; /* sums of 16 */
     int16_t s32[8];  /* sums of 32, in the order 0 2 1 3 4 6 5 7 of masked pairs of packed scales */
     float d;
-    float pad[3];
+    float pad[11]; /* whole lines: AMX loads 64 of q twice as fast from one line as from two */
 } a8_256;
 
 /* Quantises n_block groups of x.  terms = 2: what the first term leaves is quantised again.  Term i
@@ -191,6 +191,7 @@ void kern_linear_ref(kern_linear *k);
 void kern_linear_avx2(kern_linear *k);
 void kern_linear_avx512(kern_linear *k);
 void kern_linear_avx512vnni(kern_linear *k);
+void kern_linear_amx(kern_linear *k);
 
 static inline int32_t tile_elems(tile_type t)
 {

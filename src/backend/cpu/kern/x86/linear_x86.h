@@ -24,4 +24,7 @@ kern_tile_fn vnni_tile_q4_0, vnni_tile_q4_1, vnni_tile_q5_0, vnni_tile_q5_1, vnn
     vnni_tile_tq, vnni_fine_q4_k, vnni_fine_q5_k, vnni_fine_q6_k;
 kern_affine_fn vnni_affine_4, vnni_affine_5, vnni_affine_8;
 
+kern_tile_fn amx_tile_q4_0, amx_tile_q5_0, amx_tile_q8_0, amx_tile_q4_k, amx_tile_q5_k,
+    amx_tile_q6_k;
+
 #endif

@@ -1,0 +1,30 @@
+/* LINEAR at the level of Sapphire Rapids: the table, and the peak of its matrix unit. */
+
+#include "backend/cpu/kern/x86/linear_x86.h"
+#include "backend/cpu/kern/x86/tiles_amx.h"
+
+/* Four chains: a product takes 16 cycles, its sums come after 52. */
+static uint64_t peak_dot(uint64_t rounds)
+{
+    enum { CHAINS = 4, OPS = CHAINS * AMX_VEC * 16 * 64 * 2 };
+    amx_begin(AMX_VEC, 64);
+    for (uint64_t i = 0; i < rounds; i++) {
+        _tile_dpbsud(0, 4, 6);
+        _tile_dpbsud(1, 5, 6);
+        _tile_dpbsud(2, 4, 7);
+        _tile_dpbsud(3, 5, 7);
+    }
+    _tile_release();
+    return rounds * OPS;
+}
+
+void kern_linear_amx(kern_linear *k)
+{
+    k->tile[TILE_Q4_0] = amx_tile_q4_0;
+    k->tile[TILE_Q5_0] = amx_tile_q5_0;
+    k->tile[TILE_Q8_0] = amx_tile_q8_0;
+    k->tile[TILE_Q4_K] = amx_tile_q4_k;
+    k->tile[TILE_Q5_K] = amx_tile_q5_k;
+    k->tile[TILE_Q6_K] = amx_tile_q6_k;
+    k->peak_dot = peak_dot;
+}

@@ -1,0 +1,51 @@
+/* AMX's registers, set up for the products of LINEAR: of 16 vectors (rows of A, signed bytes, where their
+   structs lie) and 16 rows of weights (columns of B, whose row is one line) come 16 × 16 sums C.
+
+   Registers are named by digits, because the intrinsics paste them into assembler: 0 … 3 hold C, 4 and 5 A,
+   6 and 7 B.  The process has asked the system for them (cpuid.c). */
+#ifndef TILES_AMX_H
+#define TILES_AMX_H
+
+#include <immintrin.h>
+#include <stdint.h>
+
+enum { AMX_VEC = 16 };
+
+/* One C in memory.  Kernels take up what they stored a step later, out of one of two sets, so that the sums of
+   one step need not wait for its products. */
+typedef struct amx_sums {
+    _Alignas(64) int32_t of[AMX_VEC][16];
+} amx_sums;
+
+/* Products of n_vec ≤ AMX_VEC vectors over `k` ≤ 64 bytes.  _tile_release() ends what this begins: until then the
+   system saves 8 KB more whenever it switches threads. */
+static inline __attribute__((always_inline)) void amx_begin(const int n_vec, const int k)
+{
+    _Alignas(64) struct {
+        uint8_t palette, start_row, zero[14];
+        uint16_t row_bytes[16];
+        uint8_t rows[16];
+    } cfg = {.palette = 1};
+    for (int t = 0; t < 8; t++) {
+        const int is_a = t == 4 || t == 5, is_b = t > 5;
+        cfg.row_bytes[t] = (uint16_t)(is_a ? k : 64);
+        cfg.rows[t] = (uint8_t)(is_b ? k / 4 : n_vec);
+    }
+    _tile_loadconfig(&cfg);
+}
+
+static inline __attribute__((always_inline)) void amx_store(amx_sums *c)
+{
+    _tile_stored(0, c[0].of, 64);
+    _tile_stored(1, c[1].of, 64);
+    _tile_stored(2, c[2].of, 64);
+    _tile_stored(3, c[3].of, 64);
+}
+
+/* Tile loads are assembler that does not say what memory it reads. */
+static inline __attribute__((always_inline)) void amx_panel_ready(void)
+{
+    __asm__ volatile("" ::: "memory");
+}
+
+#endif

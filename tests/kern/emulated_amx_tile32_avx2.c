@@ -1,0 +1,16 @@
+/* The AMX kernels of 32-element tiles over emulated instructions. */
+#if defined(__x86_64__)
+#include "kern/emulate_avx512.h"
+
+#include "kern/emulate_amx.h"
+
+#define vnni_tile_q4_0 emulated_tile_q4_0
+#define vnni_tile_q5_0 emulated_tile_q5_0
+#define vnni_tile_q8_0 emulated_tile_q8_0
+#define amx_tile_q4_0  emulated_amx_tile_q4_0
+#define amx_tile_q5_0  emulated_amx_tile_q5_0
+#define amx_tile_q8_0  emulated_amx_tile_q8_0
+#include "backend/cpu/kern/x86/linear_tile32_amx.c"
+#else
+typedef int nothing_here;
+#endif
