@@ -3,8 +3,8 @@
 
     bench/compare-llama.cpp [-t THREADS] [-p 512] [-n 64] [-d 0] [-b 1] [-r ROUNDS] [MODEL.gguf...]
 
--d: positions in the cache before; -b: sequences that decode together, each from that depth (decode alone,
-speeds in sum).  -p 0 leaves prefill out.  Each round runs both programs once, one after the other; machines
+-d: positions in the cache before; -b: sequences that decode together, each from that depth and at least from 16 (decode
+alone, speeds in sum).  -p 0 leaves prefill out.  Each round runs both programs once, one after the other; machines
 are noisy, so the median of the rounds' ratios is printed beside the medians themselves.  Default models: all
 fetched.
 """
@@ -44,7 +44,7 @@ def main():
         ours, theirs = [], []
         for _ in range(a.r):
             theirs.append(llama(m, a))
-            ours.append(peers.cairn(m, a.t, a.p, a.n, a.d, a.b))
+            ours.append(peers.cairn(m, a.t, a.p, a.n, max(peers.BATCH_DEPTH, a.d) if a.b > 1 else a.d, a.b))
         columns = []
         if a.p > 0:
             columns.append(column("prefill", [o["prefill_tokens_per_second"] for o in ours], [t[0] for t in theirs],

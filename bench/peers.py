@@ -40,18 +40,21 @@ def llama(model, threads, prompt=0, tokens=0, depth=0):
     return tuple(next((r["avg_ts"] for r in rows if r[key]), 0) for key in ("n_prompt", "n_gen"))
 
 
+BATCH_DEPTH = 16  # llama.cpp's program for batches wants a prompt
+
+
 def llama_batch(model, threads, tokens, batch, depth=0):
-    """Tokens/s of `batch` sequences decoded together, all of them, each after a prompt of 16 or of `depth`."""
-    prompt = max(16, depth)
+    """Tokens/s of `batch` sequences decoded together, all of them, each after a prompt of `depth`, at least BATCH_DEPTH."""
+    prompt = max(BATCH_DEPTH, depth)
     out = output(f"{home()}/build/bin/llama-batched-bench", "-m", model, "-npp", prompt, "-ntg", tokens, "-npl", batch,
                  "-t", threads, "-tb", threads, "-c", (prompt + tokens) * batch, "--output-format", "jsonl")
     return next(json.loads(line)["speed_tg"] for line in out.splitlines() if line.startswith("{"))
 
 
-def cairn(model, threads, prompt=0, tokens=0, depth=0, batch=1):
-    """The object of `cairn bench --ops --json`."""
+def cairn(model, threads, prompt=0, tokens=0, depth=0, batch=1, ops=False):
+    """The object of `cairn bench --json`."""
     return json.loads(output(CAIRN, "bench", model, "-p", prompt, "-n", tokens, "-d", depth, "-b", batch, "-t", threads,
-                             "-r", 1, "--ops", "--json"))
+                             "-r", 1, "--json", *(["--ops"] if ops else [])))
 
 
 def first_token(model, threads):

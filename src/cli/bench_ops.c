@@ -20,7 +20,7 @@ struct bench_ops {
     cairn_machine_limits max;
     op_row row[MAX_OPS];
     int32_t n;
-    bool full; /* labels beyond MAX_OPS; no model that we know has a tenth of that */
+    bool full; /* labels beyond MAX_OPS; the largest of our families has a fifth of that */
 };
 
 static double limit_of(const cairn_op_cost *c, const cairn_machine_limits *max)
@@ -62,7 +62,7 @@ cairn_status bench_ops_run(cairn_model *m, const cairn_bench_opts *o,
     b->max = *max;
     cairn_status st = cairn_bench_ops(m, o, take, b, dg);
     if (st == CAIRN_OK && b->full)
-        st = diag_set(dg, CAIRN_E_LIMIT, "more than %d kinds of ops", MAX_OPS);
+        st = diag_set(dg, CAIRN_E_LIMIT, "found more kinds of ops; expected at most %d", MAX_OPS);
     if (st != CAIRN_OK) {
         bench_ops_free(b);
         return st;

@@ -119,6 +119,14 @@ static void count_linear(const op_meter *t, const op *o, const step *s, op_sum *
         if (o->w[i] && n > 0) count_product(t, o->w[i], (double)o->w[i]->size, n, c);
 }
 
+/* A matrix a head. */
+static void count_heads(const op_meter *t, const op *o, const step *s, op_sum *c)
+{
+    const weight *w = o->w[0];
+    const int32_t n = t->p->value[o->out[0]].rows == ROWS_ALL ? s->n_rows : s->n_out;
+    if (n > 0) count_product(t, w, (double)w->size, (double)n * (w->expert ? w->n_expert : 1), c);
+}
+
 /* Rows that choose different experts are the worst case, and near to what is seen. */
 static void count_experts(const op_meter *t, const op *o, const step *s, op_sum *c)
 {
@@ -140,17 +148,18 @@ static double visible(int32_t p, int32_t window)
 static void count_attend(const op_meter *t, const op *o, const step *s, op_sum *c)
 {
     const kv_layer *kv = &s->kv[o->u.attend.cache];
-    (void)t;
-    const int32_t k = o->kind == OP_ATTEND_AT ? 0 : o->u.attend.window;
+    const bool picked = o->kind == OP_ATTEND_AT;
+    const int32_t window = picked ? t->p->value[o->in[2]].cols : o->u.attend.window;
     const double width = kv->latent ? kv->dk : kv->dk + kv->dv;
     const double each = (double)kv->n_kv_head * width * (double)kv_codec_bytes(kv->codec);
     for (int32_t i = 0; i < s->n_seg; i++) {
         const segment *g = &s->seg[i];
-        const int32_t first = k > 0 && g->pos0 >= k ? g->pos0 + 1 - k : 0;
-        c->bytes += each * (g->pos0 + g->n_rows - first);
-        for (int32_t r = 0; r < g->n_rows; r++)
-            c->float_ops += 2.0 * o->u.attend.n_head * (o->u.attend.dk + o->u.attend.dv) *
-                            visible(g->pos0 + r, k);
+        double met = 0; /* by all rows; a row's picks are its own */
+        for (int32_t r = 0; r < g->n_rows; r++) met += visible(g->pos0 + r, window);
+        const int32_t first = window > 0 && g->pos0 >= window ? g->pos0 + 1 - window : 0;
+        const double whole = g->pos0 + g->n_rows - (picked ? 0 : first);
+        c->bytes += each * (picked && met < whole ? met : whole);
+        c->float_ops += 2.0 * o->u.attend.n_head * (o->u.attend.dk + o->u.attend.dv) * met;
     }
 }
 
@@ -166,7 +175,8 @@ static void count_pick(const op_meter *t, const op *o, const step *s, op_sum *c)
     }
 }
 
-/* A state is read and written once a segment; an element takes so many operations a row. */
+/* A state is read and written once a segment; an element takes so many operations a row: of DELTA a decay, and
+   multiply-adds for m, S and y; of SSM the same but m. */
 static void count_state(double elements, double ops, const step *s, op_sum *c)
 {
     c->bytes += 2.0 * sizeof(float) * elements * s->n_seg;
@@ -190,7 +200,7 @@ static void count_ssm(const op_meter *t, const op *o, const step *s, op_sum *c)
 /* The others are bound by neither limit. */
 typedef void (*count_fn)(const op_meter *t, const op *o, const step *s, op_sum *c);
 static const count_fn count[OP_COUNT] = {
-    [OP_LINEAR] = count_linear, [OP_HEADS] = count_linear,     [OP_EXPERTS] = count_experts,
+    [OP_LINEAR] = count_linear, [OP_HEADS] = count_heads,      [OP_EXPERTS] = count_experts,
     [OP_ATTEND] = count_attend, [OP_ATTEND_AT] = count_attend, [OP_PICK] = count_pick,
     [OP_DELTA] = count_delta,   [OP_SSM] = count_ssm};
 

@@ -129,6 +129,13 @@ static cairn_status check_fits(const model *m, uint64_t limit, cairn_diag *dg)
     if (limit && limit < available) available = limit;
     for (size_t i = 0; i < m->src->n_tensor; i++) bytes += m->src->tensor[i].size;
     bytes += m->w.turn_bytes;
+    for (size_t i = 0; i < m->w.n;
+         i++) { /* what the device makes of them may be more than the file */
+        const weight *w = m->w.item[i];
+        const size_t held = w->f32 ? 0 : m->be->held(m->dev, w);
+        const uint64_t more = held > w->size ? held - w->size : 0;
+        bytes = more > UINT64_MAX - bytes ? UINT64_MAX : bytes + more;
+    }
     if (bytes <= available) return CAIRN_OK;
     const char *unit = bytes < 1000000000 ? "MB" : "GB";
     const double size = bytes < 1000000000 ? 1e6 : 1e9;
@@ -141,13 +148,13 @@ cairn_status model_load(model *m, const cairn_model_opts *o, cairn_diag *dg)
 {
     const double start = clock_s();
     const dev_opts d = {.compute = o->compute, .n_threads = o->n_threads};
+    TRY(m->be->open(&d, &m->dev, dg));
     TRY(check_fits(m, o->memory_limit, dg));
     for (size_t i = 0; i < m->src->n_tensor; i++) {
         const tensor_desc *t = &m->src->tensor[i];
         if (t->packed && m->w.used[i]) TRY(packed_check(t->packed, t->name.ptr, dg));
     }
     TRY(weights_settle(&m->w, dg));
-    TRY(m->be->open(&d, &m->dev, dg));
     for (size_t i = 0; i < m->w.n; i++) {
         if (m->w.item[i]->f32) continue;
         TRY(m->be->adopt(m->dev, m->w.item[i], dg));

@@ -81,7 +81,7 @@ static inline void ascii_load(ascii_block *b, cairn_str s, size_t at)
     b->mark &= ~b->stop;
 }
 
-/* Eight bytes are ASCII and neither blanks nor controls?  It may say no where a byte is 0x21. */
+/* Eight bytes are ASCII and neither blanks nor controls? */
 static inline bool ascii_printed8(uint64_t x)
 {
     const uint64_t one = 0x0101010101010101u;

@@ -118,7 +118,7 @@ static bool from_json(jrun *r, json_val v, jv *out)
     case JSON_STR:
         s = json_str(v);
         if (s.len > INT32_MAX) /* an image in base64 may be longer than every output */
-            return jfail_long(r, "a string");
+            return jfail(r, "found a string of %zu bytes; expected at most %d", s.len, INT32_MAX);
         r->max_steps += s.len; /* work is bounded by what was sent */
         *out = jv_str(s.ptr ? s : STR_LIT(""));
         return true;

@@ -41,7 +41,7 @@ static bool brace_float(jrun *r, const jspec *s, jv v, buf *b)
     buf t;
 
     if (s->type && !strchr("eEfFgGn%", s->type))
-        return jfail(r, "unknown format code '%c' for a number; expected one of bdeEfFgGnoxX%%",
+        return jfail(r, "unknown format code '%c' for a number; expected one of eEfFgGn%%",
                      s->type);
     if (s->type || s->prec >= 0 || v.t != J_FLOAT) {
         double x;

@@ -79,7 +79,7 @@ BACK = {"gemma": same, "olmo3": same, "apertus": apertus, "mamba2": conv, "falco
 
 
 def make(d, model, cfg, seed):
-    """Writes d/golden.safetensors; returns the reference's logits."""
+    """Writes d/golden.safetensors; returns what golden() does."""
     fields = {k: v for k, v in cfg.items() if k not in ("model_type", "quantization", "quantization_config")}
     config = transformers.AutoConfig.for_model(cfg["model_type"], **fields)
     law = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager",

@@ -137,8 +137,9 @@ void cpu_run_step(exec *x, const step *s);
 void cpu_time_ops(exec *x, uint64_t *ns);
 cairn_status cpu_measure(dev *d, dev_limits *out);
 
-/* repack.c: backend.adopt and release for one weight. */
+/* repack.c: backend.adopt, release and held for one weight. */
 cairn_status cpu_weight_adopt(dev *d, weight *w, cairn_diag *dg);
 void cpu_weight_release(dev *d, weight *w);
+size_t cpu_weight_held(const dev *d, const weight *w);
 
 #endif

@@ -1,6 +1,6 @@
 /* Weights into tiles, once, at load: backend.adopt.  Owns the way from a stored block to its place in
    a tile, the memory of tiles and the count of resident bytes; leaves their use to cpu_linear.c and
-   the kernels.  Tiles take as many bytes as the file, those of the codebook types more
+   the kernels.  Tiles take as many bytes as the file, those of the codebook and ternary types more
    (kern_linear.h says how many); the peak is one tensor more, because a tensor's source pages are let go
    as soon as it is packed. */
 #include <string.h>
@@ -223,32 +223,31 @@ static void pack_task(void *ctx, int32_t i_task, int32_t i_thread)
                    tile);
 }
 
-/* What lies in a tile, and how large it is. */
+/* What lies in a tile, and how large all of them are; the largest size where that overflows. */
 static void tiles_shape(const weight *w, tiles *t)
 {
+    t->n_tile = ceil_div(w->rows, TILE_ROWS);
     if (typed(w, &t->type)) {
         t->n_block = w->cols / tile_elems(t->type);
         t->tile_bytes = tile_bytes(t->type, t->n_block);
-        return;
+    } else {
+        t->affine = true;
+        t->form = affine_form_of(w->packed);
+        t->n_block = w->cols / 32;
+        t->tile_bytes = affine_block_bytes(t->form.code) * (size_t)t->n_block +
+                        affine_head_bytes(t->form.head) * (size_t)(t->n_block / t->form.per_head);
     }
-    t->affine = true;
-    t->form = affine_form_of(w->packed);
-    t->n_block = w->cols / 32;
-    t->tile_bytes = affine_block_bytes(t->form.code) * (size_t)t->n_block +
-                    affine_head_bytes(t->form.head) * (size_t)(t->n_block / t->form.per_head);
+    if (!mul_size(t->tile_bytes, (size_t)t->n_tile, &t->map_size) ||
+        !add_size(t->map_size, TILE_SLACK, &t->map_size))
+        t->map_size = SIZE_MAX;
 }
 
 static cairn_status tiles_new(const weight *w, tiles **out, cairn_diag *dg)
 {
-    size_t size;
     tiles *t = mem_calloc(1, sizeof *t, MEM_MODEL);
     if (!t) return diag_set(dg, CAIRN_E_NOMEM, "no memory for the tiles of %s", w->name);
     tiles_shape(w, t);
-    t->n_tile = ceil_div(w->rows, TILE_ROWS);
-    if (mul_size(t->tile_bytes, (size_t)t->n_tile, &size) && add_size(size, TILE_SLACK, &size)) {
-        t->map_size = size;
-        t->data = mem_map(size, MEM_WEIGHTS);
-    }
+    t->data = mem_map(t->map_size, MEM_WEIGHTS);
     if (!t->data) {
         mem_free(t);
         return diag_set(dg, CAIRN_E_NOMEM, "no memory for %zu bytes of %s", w->size, w->name);
@@ -331,4 +330,19 @@ void cpu_weight_release(dev *d, weight *w)
         return;
     }
     for (int32_t i = 0; i < w->n_expert; i++) release_one(d, &w->expert[i]);
+}
+
+static size_t held_one(const dev *d, const weight *w)
+{
+    tiles t = {0};
+    if (!tiles_act_group(d, w)) return w->size;
+    tiles_shape(w, &t);
+    return t.map_size;
+}
+
+size_t cpu_weight_held(const dev *d, const weight *w)
+{
+    size_t all;
+    if (!w->expert) return held_one(d, w);
+    return mul_size(held_one(d, &w->expert[0]), (size_t)w->n_expert, &all) ? all : SIZE_MAX;
 }

@@ -64,6 +64,12 @@ static void sim_release(dev *d, weight *w)
     (void)w;
 }
 
+static size_t sim_held(const dev *d, const weight *w)
+{
+    (void)d;
+    return w->size;
+}
+
 static size_t sim_resident(const dev *d)
 {
     (void)d;
@@ -244,6 +250,7 @@ const backend backend_sim = {
     .close = sim_close,
     .adopt = sim_adopt,
     .release = sim_release,
+    .held = sim_held,
     .resident = sim_resident,
     .compile = sim_compile,
     .exec_bytes = sim_exec_bytes,

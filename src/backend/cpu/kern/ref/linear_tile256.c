@@ -6,8 +6,8 @@
      y = fma(t, dx, y)
    w as stored where there are minima, else centred: Q3_K w − 4, Q6_K w − 32; IQ4_XS looks it up.
    Blocks ascend from y = +0; with two terms, the first and then the second within each block.
-   Bounds of |I|: Q2_K 15·3·127·256 = 1.5 M, Q3_K 32·4·127·256 = 4.2 M, Q4_K 30.8 M, Q5_K 63·31·127·256 =
-   63.5 M, IQ4_XS 32·127·127·256 = 132.2 M, Q6_K 128·32·127·256 = 133.2 M; |Mn| ≤ 2.1 M. */
+   Bounds of |I|: Q2_K 15·3·127·256 = 1.5 M, Q3_K 32·4·127·256 = 4.2 M, Q4_K 30.7 M, Q5_K 63·31·127·256 =
+   63.5 M, IQ4_XS 32·127·127·256 = 132.2 M, Q6_K 128·32·127·256 = 133.2 M; |Mn| ≤ 2.05 M. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* The panel of 256-tiles whose stored weights have 6 bits at most, AVX2: lines of vpmaddubsw add up in 16
+/* The panel of 256-tiles whose stored weights have 7 bits at most, AVX2: lines of vpmaddubsw add up in 16
    bits before one vpmaddwd with the sub-block's scale in both places. */
 struct panel256 {
     uint8_t w[N_HALF][N_LINE][32];

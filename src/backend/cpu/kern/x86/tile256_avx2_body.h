@@ -5,7 +5,7 @@
      direct_half(…)  8 rows of one block times n vectors
      unpack_half(…)  8 rows of one block into the panel
      panel_vecs(…)   the panel times n vectors, and panel_step(…), how many at a time
-                     (panel256_avx2_body.h has them for weights of 6 bits and less) */
+                     (panel256_avx2_body.h has them for weights of 7 bits and less) */
 #include "backend/cpu/kern/x86/words_avx2.h"
 
 enum { N_HALF = 4, N_LINE = 64, MAX_STEP = 4 };

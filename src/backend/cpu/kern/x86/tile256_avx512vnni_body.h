@@ -3,8 +3,8 @@
    The scale's multiplication costs one instruction where a dot fits 16 bits.  Centred weights (less 4, 8,
    16, 32) make it fit over 16, 32, 16 and 8 weights: 4·127·16 < 8·127·32 = 16·127·16 = 32·127·8 = 32,512;
    Q2_K's do as they are.  So dots start at −centre·Σ q, and vpdpwssd multiplies their low halves by the
-   scale, zero-extended to 32 bits (the high half, a sign, meets the zero), and adds.  IQ4_XS's dots of 8
-   bits do not fit and pay a vpmulld.
+   scale, zero-extended to 32 bits (the high half, a sign, meets the zero), and adds.  The dots of
+   IQ4_XS (8 bits) and of IQ2 (centre 64) do not fit and pay a vpmulld.
 
    Few vectors: weights are unpacked in registers.  Many: a block is unpacked once into a panel in L1
    and met by all vectors, six at a time: 12 dots and 12 sums of 32 registers.  Each file includes this
