@@ -9,7 +9,10 @@
 void machine_memory(uint64_t *available, uint64_t *total);
 /* The most bytes that were resident at once; 0: unknown. */
 uint64_t machine_peak_rss(void);
-/* Cores that this process may use (affinity, cgroup quota); at least 1. */
+/* Cores that this thread may run on, by its affinity mask; at least 1.  A system call, no file. */
+int32_t machine_affinity(void);
+/* Threads worth starting: the affinity mask's cores, or what the cgroups' quotas grant if that is
+   less; at least 1. */
 int32_t machine_cores(void);
 
 #endif

@@ -4,8 +4,12 @@
    job's plain fields cannot change before the task is counted in `n_done`.  A thread that comes late
    finds no task left, or takes one of the next job, and both are right.  So a core that is taken
    away never stalls the others, except for the task it holds.
-   Waiting: between begin and end threads spin (and yield, once they have spun for long); otherwise
-   they sleep on `gate`, whose odd values mean "open". */
+   Waiting: between begin and end threads spin for a bounded time, since the next job is microseconds
+   away; then, and whenever the gate is closed, they sleep.  A spinning thread keeps a core from
+   whoever has none, perhaps from the thread that it waits for; a sleeping one leaves its core free,
+   and the scheduler moves that thread there.  Sleepers wait on `gate`, whose odd values mean "open";
+   the caller, for the last tasks of others, on `n_done`.  Each side announces that it sleeps before
+   it looks once more, and the other publishes before it looks for sleepers: none is missed. */
 #include "base/workers.h"
 
 #include <assert.h>
@@ -14,14 +18,20 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
+#include "base/machine.h"
 #include "base/thread.h"
 
 enum {
-    SPINS_MAX = 4000, /* about 50–150 µs of pauses; then others may need the core */
-    LINE = 64         /* bytes apart, so that two words never share a cache line */
+    SPINS_MAX = 4000,   /* 50–150 µs of pauses: what a sleep and its wake-up would cost */
+    YIELD_NS = 1000000, /* then give way, but keep warm: most of what stalls us ends sooner */
+    NAP_NS = 100000,    /* the first nap; each is twice as long as the one before */
+    NAPS = 6,           /* 6.3 ms: a scheduler's slice is 3 to 4 */
+    LINE = 64           /* bytes apart, so that two words never share a cache line */
 };
 
 typedef struct worker {
@@ -32,7 +42,7 @@ typedef struct worker {
 
 struct workers {
     /* caller's, between runs */
-    int32_t n, active;
+    int32_t n;
     bool open;
     worker *all;
     /* the job: written by the caller while no task is out */
@@ -42,9 +52,13 @@ struct workers {
     char gap0[LINE];
     _Atomic uint64_t ticket; /* serial:22 | active:10 | tasks left:32 */
     char gap1[LINE];
-    _Atomic int32_t n_done;
+    _Atomic uint32_t n_done;
+    _Atomic bool caller_sleeps;
     char gap2[LINE];
-    _Atomic uint32_t gate; /* odd: open */
+    _Atomic uint32_t gate;    /* odd: open */
+    _Atomic int32_t n_asleep; /* those that take part and wait for a job */
+    _Atomic int32_t active;
+    _Atomic uint32_t spins; /* pauses before a sleep */
     _Atomic bool quit;
 };
 
@@ -57,24 +71,43 @@ static void pause_cpu(void)
 #endif
 }
 
-static void spin(uint32_t *n)
+/* How long a thread has waited. */
+typedef struct patience {
+    uint32_t n_spin, n_nap;
+    uint64_t yields_from_ns;
+} patience;
+
+/* A pause or a turn given to others; false: it is time to sleep. */
+static bool wait_awake(patience *p, uint32_t spins)
 {
-    if (*n < SPINS_MAX) {
-        ++*n;
+    if (p->n_spin < spins) {
+        p->n_spin++;
         pause_cpu();
-    } else {
-        (void)sched_yield();
+        return true;
     }
+    const uint64_t now = clock_ns();
+    if (p->yields_from_ns == 0) p->yields_from_ns = now;
+    if (now - p->yields_from_ns > YIELD_NS) return false;
+    (void)sched_yield();
+    return true;
 }
 
-static void gate_sleep(workers *w, uint32_t seen)
+/* A core that falls idle looks for a thread that waits for one, but passes over those that ran a
+   moment ago; so whoever waits for a thread without a core sleeps in naps, which end in a look. */
+static void futex_sleep(_Atomic uint32_t *word, uint32_t seen, uint32_t i_nap)
 {
-    (void)syscall(SYS_futex, &w->gate, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+    const struct timespec nap = {0, i_nap < NAPS ? NAP_NS << i_nap : 0};
+    (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, i_nap < NAPS ? &nap : NULL, NULL, 0);
 }
 
-static void gate_wake(workers *w)
+static void futex_wake(_Atomic uint32_t *word, int32_t n)
 {
-    (void)syscall(SYS_futex, &w->gate, FUTEX_WAKE_PRIVATE, WORKERS_MAX, NULL, NULL, 0);
+    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
+}
+
+static bool has_task(uint64_t ticket, int32_t id)
+{
+    return (uint32_t)ticket != 0 && (uint32_t)id < (ticket >> 32 & WORKERS_MAX);
 }
 
 /* Runs tasks until none is left for this thread; answers whether it ran any. */
@@ -82,32 +115,52 @@ static bool take_tasks(workers *w, int32_t id)
 {
     bool any = false;
     uint64_t t = atomic_load_explicit(&w->ticket, memory_order_acquire);
-    for (;;) {
-        const uint32_t left = (uint32_t)t, active = t >> 32 & WORKERS_MAX;
-        if (left == 0 || (uint32_t)id >= active) return any;
+    while (has_task(t, id)) {
         if (!atomic_compare_exchange_weak_explicit(&w->ticket, &t, t - 1, memory_order_acq_rel,
                                                    memory_order_acquire))
             continue;
-        w->fn(w->ctx, w->n_tasks - (int32_t)left, id);
-        atomic_fetch_add_explicit(&w->n_done, 1, memory_order_release);
+        const int32_t n = w->n_tasks; /* before the caller may change it */
+        w->fn(w->ctx, n - (int32_t)(uint32_t)t, id);
+        if (atomic_fetch_add(&w->n_done, 1) + 1 == (uint32_t)n && atomic_load(&w->caller_sleeps))
+            futex_wake(&w->n_done, 1);
         any = true;
         t = atomic_load_explicit(&w->ticket, memory_order_acquire);
     }
+    return any;
+}
+
+/* Until the gate changes from `seen`, which was read before the last look for a task. */
+static void gate_sleep(workers *w, int32_t id, uint32_t seen, uint32_t i_nap)
+{
+    const bool counts = id < atomic_load_explicit(&w->active, memory_order_relaxed);
+    if (counts) atomic_fetch_add(&w->n_asleep, 1);
+    if (!has_task(atomic_load(&w->ticket), id) && !atomic_load(&w->quit))
+        futex_sleep(&w->gate, seen, i_nap);
+    if (counts) atomic_fetch_sub(&w->n_asleep, 1);
+}
+
+/* n of those that take part; a sleeper that takes none may be woken in place of one that does. */
+static void gate_wake(workers *w, uint32_t step, int32_t n)
+{
+    atomic_fetch_add(&w->gate, step);
+    futex_wake(&w->gate, workers_active(w) < w->n ? WORKERS_MAX : n);
 }
 
 static void *worker_main(void *arg)
 {
     const worker *me = arg;
     workers *w = me->pool;
-    uint32_t spins = 0;
+    patience p = {0};
     while (!atomic_load_explicit(&w->quit, memory_order_acquire)) {
         const uint32_t gate = atomic_load_explicit(&w->gate, memory_order_acquire);
-        if (take_tasks(w, me->id))
-            spins = 0;
-        else if (gate & 1)
-            spin(&spins);
-        else if (!atomic_load_explicit(&w->quit, memory_order_acquire))
-            gate_sleep(w, gate);
+        if (take_tasks(w, me->id)) {
+            p = (patience){0};
+        } else if (!(gate & 1)) {
+            gate_sleep(w, me->id, gate, NAPS);
+            p = (patience){0};
+        } else if (!wait_awake(&p, atomic_load_explicit(&w->spins, memory_order_relaxed))) {
+            gate_sleep(w, me->id, gate, p.n_nap++);
+        }
     }
     return NULL;
 }
@@ -117,7 +170,8 @@ cairn_status workers_new(int32_t n_threads, workers **out)
     if (n_threads < 1 || n_threads > WORKERS_MAX) return CAIRN_E_ARG;
     workers *w = mem_calloc(1, sizeof *w, MEM_ENGINE);
     if (!w) return CAIRN_E_NOMEM;
-    w->n = w->active = n_threads;
+    w->n = n_threads;
+    atomic_init(&w->active, n_threads);
     w->all = mem_calloc((size_t)n_threads, sizeof *w->all, MEM_ENGINE);
     if (!w->all) {
         workers_free(w);
@@ -143,8 +197,7 @@ void workers_free(workers *w)
     if (!w) return;
     assert(!w->open);
     atomic_store_explicit(&w->quit, true, memory_order_release);
-    atomic_fetch_add_explicit(&w->gate, 2, memory_order_release);
-    gate_wake(w);
+    gate_wake(w, 2, WORKERS_MAX);
     for (int32_t i = 1; w->all && i < w->n; i++) thread_join(&w->all[i].t);
     mem_free(w->all);
     mem_free(w);
@@ -158,21 +211,25 @@ int32_t workers_count(const workers *w)
 void workers_limit(workers *w, int32_t n_threads)
 {
     assert(n_threads >= 1 && n_threads <= w->n);
-    w->active = n_threads;
+    atomic_store(&w->active, n_threads);
+    gate_wake(w, 2, WORKERS_MAX); /* who takes part counts itself among the sleepers */
 }
 
 int32_t workers_active(const workers *w)
 {
-    return w->active;
+    return atomic_load_explicit(&w->active, memory_order_relaxed);
 }
 
+/* Where there are fewer cores than threads, what is waited for cannot run while we spin. */
 void workers_begin(workers *w)
 {
     assert(!w->open);
     w->open = true;
-    if (w->active == 1) return;
-    atomic_fetch_or_explicit(&w->gate, 1, memory_order_release);
-    gate_wake(w);
+    const int32_t active = workers_active(w);
+    if (active == 1) return;
+    const uint32_t spins = active <= machine_affinity() ? SPINS_MAX : 0;
+    atomic_store_explicit(&w->spins, spins, memory_order_relaxed);
+    gate_wake(w, 1, active - 1);
 }
 
 void workers_end(workers *w)
@@ -184,10 +241,25 @@ void workers_end(workers *w)
         atomic_fetch_add_explicit(&w->gate, 1, memory_order_release);
 }
 
+/* Until others have ended the tasks that they took. */
+static void await_others(workers *w, uint32_t n_tasks)
+{
+    const uint32_t spins = atomic_load_explicit(&w->spins, memory_order_relaxed);
+    patience p = {0};
+    uint32_t done = 0;
+    do
+        if (atomic_load_explicit(&w->n_done, memory_order_acquire) == n_tasks) return;
+    while (wait_awake(&p, spins));
+    atomic_store(&w->caller_sleeps, true);
+    while ((done = atomic_load(&w->n_done)) != n_tasks) futex_sleep(&w->n_done, done, p.n_nap++);
+    atomic_store(&w->caller_sleeps, false);
+}
+
 void workers_run(workers *w, int32_t n_tasks, worker_fn fn, void *ctx)
 {
     assert(n_tasks >= 0);
-    if (w->active == 1 || n_tasks <= 1) {
+    const int32_t active = workers_active(w);
+    if (active == 1 || n_tasks <= 1) {
         for (int32_t i = 0; i < n_tasks; i++) fn(ctx, i, 0);
         return;
     }
@@ -197,11 +269,12 @@ void workers_run(workers *w, int32_t n_tasks, worker_fn fn, void *ctx)
     w->ctx = ctx;
     w->n_tasks = n_tasks;
     atomic_store_explicit(&w->n_done, 0, memory_order_relaxed);
-    atomic_store_explicit(&w->ticket, serial << 42 | (uint64_t)w->active << 32 | (uint32_t)n_tasks,
-                          memory_order_release);
-    if (alone) workers_begin(w);
+    atomic_store(&w->ticket, serial << 42 | (uint64_t)active << 32 | (uint32_t)n_tasks);
+    if (alone)
+        workers_begin(w);
+    else if (atomic_load(&w->n_asleep) > 0)
+        gate_wake(w, 2, n_tasks - 1);
     (void)take_tasks(w, 0);
-    uint32_t spins = 0;
-    while (atomic_load_explicit(&w->n_done, memory_order_acquire) != n_tasks) spin(&spins);
+    await_others(w, (uint32_t)n_tasks);
     if (alone) workers_end(w);
 }

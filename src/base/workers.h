@@ -1,7 +1,8 @@
 /* Fork-join pool.  Tasks are taken from an atomic counter and each is computed whole by one thread,
    so neither their order nor the number of threads can matter to a result.  No allocation and no
    lock in workers_run.  Between workers_begin and workers_end the threads spin for the next call
-   (a futex wake-up costs 25–80 µs, a spinning join 0.3 µs); outside they sleep. */
+   (a futex wake-up costs 25–80 µs, a spinning join 0.3 µs), for about as long as a wake-up costs and
+   only where each may have a core; then, and outside, they sleep. */
 #ifndef BASE_WORKERS_H
 #define BASE_WORKERS_H
 

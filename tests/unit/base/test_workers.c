@@ -2,10 +2,19 @@
    what tasks wrote is visible when workers_run returns. */
 #include "test.h"
 
+#include <sched.h>
+#include <time.h>
+
 #include "base/thread.h"
 #include "base/workers.h"
 
 enum { N_MAX = 1000 };
+
+static void sleep_us(long us)
+{
+    const struct timespec t = {0, us * 1000};
+    if (us > 0) (void)nanosleep(&t, NULL);
+}
 
 typedef struct job {
     workers *w;
@@ -88,6 +97,58 @@ static void limit_is_kept(void **state)
     workers_free(j.w);
 }
 
+/* All threads on one core, and pauses between the jobs that are longer than any patience: everybody
+   sleeps now and then, inside a job and between jobs, and nobody is forgotten. */
+static void one_core_for_all(void **state)
+{
+    (void)state;
+    static job j;
+    cpu_set_t mine, one;
+    assert_int_equal(sched_getaffinity(0, sizeof mine, &mine), 0);
+    CPU_ZERO(&one);
+    for (int i = 0; CPU_COUNT(&one) == 0; i++)
+        if (CPU_ISSET(i, &mine)) CPU_SET(i, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0); /* threads inherit it */
+    assert_ok(workers_new(8, &j.w));
+    for (int round = 0; round < 60; round++) {
+        j.n_threads = round % 3 ? 8 : 2;
+        workers_limit(j.w, j.n_threads);
+        workers_begin(j.w);
+        for (int k = 0; k < 10; k++) {
+            if (k == 5) sleep_us(round % 10 * 1000);
+            run_and_check(&j, 3 + 7 * k);
+        }
+        workers_end(j.w);
+    }
+    workers_free(j.w);
+    assert_int_equal(sched_setaffinity(0, sizeof mine, &mine), 0);
+}
+
+static void long_task(void *ctx, int32_t i, int32_t i_thread)
+{
+    (void)i_thread;
+    sleep_us(i == 0 ? 12000 : 0);
+    task(ctx, i, i_thread);
+}
+
+/* The last task of another thread outlasts the caller's patience, and the caller's that of others. */
+static void waits_asleep_for_the_last(void **state)
+{
+    (void)state;
+    static job j;
+    assert_ok(workers_new(3, &j.w));
+    j.n_threads = 3;
+    workers_begin(j.w);
+    for (int round = 0; round < 10; round++) {
+        memset(j.hits, 0, sizeof j.hits);
+        workers_run(j.w, 4, long_task, &j);
+        for (int32_t i = 0; i < 4; i++) assert_int_equal(j.hits[i], 1);
+        run_and_check(&j, 100);
+    }
+    workers_end(j.w);
+    workers_free(j.w);
+}
+
 static void run_allocates_nothing(void **state)
 {
     (void)state;
@@ -130,6 +191,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_task_once),       cmocka_unit_test(works_while_asleep),
         cmocka_unit_test(limit_is_kept),        cmocka_unit_test(run_allocates_nothing),
+        cmocka_unit_test(one_core_for_all),     cmocka_unit_test(waits_asleep_for_the_last),
         cmocka_unit_test(refuses_silly_counts), cmocka_unit_test(memory_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
