@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/num.h"
 
@@ -19,6 +20,7 @@ typedef struct header {
 } header;
 _Static_assert(sizeof(header) == 16, "blocks stay 16-byte aligned");
 
+#define HUGE_PAGE ((size_t)2 << 20)
 enum { HUGE_FROM = 4 << 20 }; /* a page at a time, such blocks cost more in faults than in use */
 enum { HUGE_PAGE = 2 << 20 };
 enum { MARK_LIVE = 0x4c495645, MARK_BIG = 0x42494721, MARK_DEAD = 0x44454144 };
@@ -76,10 +78,10 @@ static header *big_map(size_t all)
 
 void mem_advise_huge(void *p, size_t size)
 {
-    const size_t page = 2 << 20, skip = -(uintptr_t)p & (page - 1);
+    const size_t skip = -(uintptr_t)p & (HUGE_PAGE - 1);
 
-    if (size >= HUGE_FROM && size - skip >= page)
-        (void)madvise((char *)p + skip, (size - skip) & ~(page - 1), MADV_HUGEPAGE);
+    if (size >= HUGE_FROM && size - skip >= HUGE_PAGE)
+        (void)madvise((char *)p + skip, (size - skip) & ~(HUGE_PAGE - 1), MADV_HUGEPAGE);
 }
 
 static void *take(header *h, size_t size, mem_tag tag)
@@ -156,13 +158,29 @@ void mem_free(void *p)
     give_back(h, &was);
 }
 
+/* Ends what was mapped at [all, all + n) but for [p, p + size). */
+static void trim(char *all, size_t n, char *p, size_t size)
+{
+    if (p > all) (void)munmap(all, (size_t)(p - all));
+    if (p + size < all + n) (void)munmap(p + size, n - size - (size_t)(p - all));
+}
+
 void *mem_map(size_t size, mem_tag tag)
 {
+    size_t all = size ? size : 1;
     if (must_fail()) return NULL;
-    void *p = mmap(NULL, size ? size : 1, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    const size_t span = all;
+    if (size >= HUGE_PAGE && !add_size(size, HUGE_PAGE, &all)) return NULL;
+    char *p =
+        mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) return NULL;
-    (void)madvise(p, size, MADV_HUGEPAGE); /* advice only */
+    if (all > span) { /* from the start of a huge page on */
+        char *const at = p + (-(uintptr_t)p & (HUGE_PAGE - 1));
+        const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+        trim(p, all, at, (span + page - 1) & ~(page - 1));
+        p = at;
+    }
+    (void)madvise(p, span, MADV_HUGEPAGE); /* advice only */
     atomic_fetch_add(&used[tag], size);
     return p;
 }

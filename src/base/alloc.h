@@ -32,7 +32,8 @@ void *mem_calloc(size_t n, size_t size, mem_tag tag); /* zeroed; NULL if n·size
 void *mem_realloc(void *p, size_t size, mem_tag tag); /* p may be NULL; p is kept on failure */
 void mem_free(void *p);                               /* for the three above; NULL is fine */
 
-/* Big page-aligned spans straight from the system (zeroed, lazily resident, huge pages advised). */
+/* Big spans straight from the system: zeroed, lazily resident, huge pages advised; page-aligned, and at
+   a huge page's start if large enough for one. */
 void *mem_map(size_t size, mem_tag tag);
 void mem_unmap(void *p, size_t size, mem_tag tag);
 

@@ -144,6 +144,16 @@ static cairn_status check_fits(const model *m, uint64_t limit, cairn_diag *dg)
                     m->src->path, (double)bytes / size, unit, (double)available / size, unit);
 }
 
+static cairn_status adopt_all(model *m, cairn_diag *dg)
+{
+    for (size_t i = 0; i < m->w.n; i++) {
+        if (m->w.item[i]->f32) continue;
+        TRY(m->be->adopt(m->dev, m->w.item[i], dg));
+        m->n_adopted = i + 1;
+    }
+    return CAIRN_OK;
+}
+
 cairn_status model_load(model *m, const cairn_model_opts *o, cairn_diag *dg)
 {
     const double start = clock_s();
@@ -155,11 +165,10 @@ cairn_status model_load(model *m, const cairn_model_opts *o, cairn_diag *dg)
         if (t->packed && m->w.used[i]) TRY(packed_check(t->packed, t->name.ptr, dg));
     }
     TRY(weights_settle(&m->w, dg));
-    for (size_t i = 0; i < m->w.n; i++) {
-        if (m->w.item[i]->f32) continue;
-        TRY(m->be->adopt(m->dev, m->w.item[i], dg));
-        m->n_adopted = i + 1;
-    }
+    m->be->busy(m->dev, true);
+    const cairn_status st = adopt_all(m, dg);
+    m->be->busy(m->dev, false);
+    TRY(st);
     m->load_seconds += clock_s() - start;
     return CAIRN_OK;
 }

@@ -5,6 +5,7 @@
 #define CPU_PRIV_H
 
 #include "backend/cpu/kern/kern.h"
+#include "backend/cpu/slab.h"
 #include "base/workers.h"
 #include "tensor/backend.h"
 #include "tensor/prog.h"
@@ -14,6 +15,7 @@ struct dev {
     kern k;
     workers *pool;
     cairn_compute compute;
+    slabs tile_memory;
     size_t resident;
 };
 

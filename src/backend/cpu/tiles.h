@@ -15,8 +15,8 @@ typedef struct tiles {
     int32_t n_block; /* along a row; affine: of 32 */
     int32_t n_tile;
     size_t tile_bytes;
-    size_t map_size;
-    uint8_t *data; /* n_tile tiles, then TILE_SLACK bytes */
+    size_t size;
+    uint8_t *data; /* of the device's slabs: n_tile tiles, then TILE_SLACK bytes */
 } tiles;
 
 /* The format with tiles of a stored type; false: it has none. */

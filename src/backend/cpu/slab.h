@@ -1,0 +1,19 @@
+/* Memory of tiles: spans cut one after another from large mapped slabs, so that small tensors lie in
+   huge pages too and a page is no tensor's alone.  One caller at a time. */
+#ifndef CPU_SLAB_H
+#define CPU_SLAB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct slab slab;
+typedef struct slabs {
+    slab *newest;
+} slabs;
+
+/* A span of zeros at a 64-byte address; NULL: no memory. */
+uint8_t *slabs_take(slabs *s, size_t size);
+/* A span back; its slab goes with its last one. */
+void slabs_give(slabs *s, const uint8_t *p);
+
+#endif
