@@ -15,6 +15,10 @@
 enum {
     UNIT = TILE_ROWS,
     TASKS_A_THREAD = 8, /* the slowest thread then idles for at most an eighth of its share */
+    /* But of small products fewer, down to FEW: a task begins a stream, and streams start slowly (4 to
+       7 % of the decode of models under 300 M). */
+    FEW_A_THREAD = 2,
+    TASK_PRODUCTS = 1 << 17,
     CHUNK_STEP =
         24, /* rows: whole steps of every level's panels, which take 2, 4, 6 or 8 at a time */
     SERIAL_QUANT = 16384, /* values under which a fork costs more than it saves */
@@ -266,7 +270,10 @@ static void linear_task(void *ctx, int32_t i_task, int32_t i_thread)
 static void cut(linear_job *j)
 {
     int32_t most = TILE_MAX_VEC, n_chunk;
-    int32_t want = TASKS_A_THREAD * workers_active(j->r->x->d->pool);
+    const int32_t n_thread = workers_active(j->r->x->d->pool);
+    const int64_t grains = (int64_t)j->n_unit * UNIT * j->cols * j->n_rows / TASK_PRODUCTS;
+    int32_t want = TASKS_A_THREAD * n_thread;
+    if (grains < want) want = max_i32((int32_t)grains, FEW_A_THREAD * n_thread);
     for (int32_t i = 0; i < j->n_act; i++) most = min_i32(most, TILE_MAX_VEC / j->act[i].terms);
     most = most / CHUNK_STEP * CHUNK_STEP;
     j->chunk = min_i32(most, (int32_t)round_up((size_t)j->n_rows, CHUNK_STEP));
