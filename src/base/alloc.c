@@ -20,7 +20,6 @@ typedef struct header {
 } header;
 _Static_assert(sizeof(header) == 16, "blocks stay 16-byte aligned");
 
-#define HUGE_PAGE ((size_t)2 << 20)
 enum { HUGE_FROM = 4 << 20 }; /* a page at a time, such blocks cost more in faults than in use */
 enum { HUGE_PAGE = 2 << 20 };
 enum { MARK_LIVE = 0x4c495645, MARK_BIG = 0x42494721, MARK_DEAD = 0x44454144 };
@@ -78,10 +77,10 @@ static header *big_map(size_t all)
 
 void mem_advise_huge(void *p, size_t size)
 {
-    const size_t skip = -(uintptr_t)p & (HUGE_PAGE - 1);
+    const size_t page = HUGE_PAGE, skip = -(uintptr_t)p & (page - 1);
 
-    if (size >= HUGE_FROM && size - skip >= HUGE_PAGE)
-        (void)madvise((char *)p + skip, (size - skip) & ~(HUGE_PAGE - 1), MADV_HUGEPAGE);
+    if (size >= HUGE_FROM && size - skip >= page)
+        (void)madvise((char *)p + skip, (size - skip) & ~(page - 1), MADV_HUGEPAGE);
 }
 
 static void *take(header *h, size_t size, mem_tag tag)
