@@ -276,7 +276,7 @@ static void cut(linear_job *j)
     if (grains < want) want = max_i32((int32_t)grains, FEW_A_THREAD * n_thread);
     for (int32_t i = 0; i < j->n_act; i++) most = min_i32(most, TILE_MAX_VEC / j->act[i].terms);
     most = most / CHUNK_STEP * CHUNK_STEP;
-    j->chunk = min_i32(most, (int32_t)round_up((size_t)j->n_rows, CHUNK_STEP));
+    j->chunk = min_i32(most, ceil_div(j->n_rows, CHUNK_STEP) * CHUNK_STEP);
     n_chunk = ceil_div(j->n_rows, j->chunk);
     j->n_run = max_i32(1, min_i32(j->n_unit, ceil_div(want, n_chunk)));
     workers_run(j->r->x->d->pool, n_chunk * j->n_run, linear_task, j);
