@@ -284,3 +284,40 @@ cairn_status chat_kwargs_read(json_val root, chat_ask *a, chat_fault *f)
     if (own.len) a->effort = own;
     return CAIRN_OK;
 }
+
+/* What stands for the content of a message that has none. */
+static void put_filled(json_writer *w, json_val m)
+{
+    const bool none = str_is(json_str(json_get(m, "role")), "assistant") &&
+                      json_typeof(json_get(m, "content")) <= JSON_NULL;
+    json_iter it = json_each(m);
+    cairn_str k;
+    json_val v;
+
+    json_w_obj(w);
+    while (json_next_member(&it, &k, &v)) {
+        if (none && str_is(k, "content")) continue;
+        json_w_key_str(w, k);
+        json_w_val(w, v);
+    }
+    if (none) {
+        const cairn_str said = json_str(json_get(m, "refusal"));
+        json_w_kstr(w, "content", said.len ? said : STR_LIT(""));
+    }
+    json_w_end_obj(w);
+}
+
+cairn_status chat_messages_fill(cairn_str messages, buf *out)
+{
+    json_doc *d = NULL;
+    json_writer w = json_write(out);
+    json_val m;
+
+    TRY(json_parse(messages, &d, NULL));
+    json_iter it = json_each(json_root(d));
+    json_w_arr(&w);
+    while (json_next(&it, &m)) put_filled(&w, m);
+    json_w_end_arr(&w);
+    json_free(d);
+    return buf_status(out);
+}

@@ -8,6 +8,9 @@
 
 /* The array `messages`, checked and normalised, as JSON into out. */
 cairn_status chat_messages_read(json_val messages, buf *out, chat_fault *f);
+/* The same array, as JSON into out, but an assistant's content that is null or left out is the text of its
+   `refusal`, or "". */
+cairn_status chat_messages_fill(cairn_str messages, buf *out);
 /* `tools` of the body, checked, unless tool_choice is "none"; nothing if there are none. */
 cairn_status chat_tools_read(json_val root, buf *out, chat_fault *f);
 /* `chat_template_kwargs` and `reasoning_effort` → a->kwargs, effort and think. */

@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "serve/openai_messages.h"
 #include "serve/openai_wire.h"
 
 static bool fault(prompt *p, int status, const char *param, const char *code, const char *fmt, ...)
@@ -160,18 +161,33 @@ static bool make_kwargs(prompt *p)
     return st == CAIRN_OK || fault(p, 503, NULL, "out_of_memory", "no memory for the request");
 }
 
-static bool render(prompt *p, cairn_bytes *out)
+static cairn_status render_these(const prompt *p, cairn_str messages, cairn_bytes *out,
+                                 cairn_diag *dg)
 {
     cairn_render_opts o;
-    cairn_diag dg = {0};
-    cairn_status st;
 
     cairn_render_opts_init(&o);
-    o.messages = buf_view(&p->ask.messages);
+    o.messages = messages;
     o.tools = buf_view(&p->ask.tools);
     o.kwargs = buf_view(&p->kwargs);
     o.no_generation_prompt = p->ask.no_generation_prompt;
-    st = cairn_text_render(served_model_text(p->model), &o, out, &dg);
+    return cairn_text_render(served_model_text(p->model), &o, out, dg);
+}
+
+/* A template may read the content of a message that has none, as a reply with calls alone: then again with
+   an empty one.  Not at once, since others tell calls by a content that is none. */
+static bool render(prompt *p, cairn_bytes *out)
+{
+    cairn_diag dg = {0};
+    cairn_status st = render_these(p, buf_view(&p->ask.messages), out, &dg), again = st;
+    buf filled;
+
+    if (st == CAIRN_OK) return true;
+    buf_init(&filled, MEM_SERVE);
+    if (st != CAIRN_E_NOMEM) again = chat_messages_fill(buf_view(&p->ask.messages), &filled);
+    if (again == CAIRN_OK && !str_eq(buf_view(&filled), buf_view(&p->ask.messages)))
+        st = render_these(p, buf_view(&filled), out, NULL);
+    buf_deinit(&filled);
     return st == CAIRN_OK || no_prompt(p, st, &dg);
 }
 

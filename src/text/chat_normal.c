@@ -81,9 +81,34 @@ static void put_list(json_writer *w, json_val list, put_fn *put)
     json_w_end_arr(w);
 }
 
+/* A call without arguments has an empty object of them, whichever way that is written. */
 static void put_call_function(json_writer *w, json_val v)
 {
-    put_with(w, v, "arguments", put_arguments);
+    json_iter it = json_each(v);
+    cairn_str k;
+    json_val m;
+    bool has = false;
+
+    if (json_typeof(v) != JSON_OBJ) {
+        json_w_val(w, v);
+        return;
+    }
+    json_w_obj(w);
+    while (json_next_member(&it, &k, &m)) {
+        const bool args = str_is(k, "arguments");
+        const bool none =
+            json_typeof(m) == JSON_NULL || (json_typeof(m) == JSON_STR && json_str(m).len == 0);
+        if (args && none) continue;
+        has |= args;
+        json_w_key_str(w, k);
+        (args ? put_arguments : json_w_val)(w, m);
+    }
+    if (!has) {
+        json_w_key(w, "arguments");
+        json_w_obj(w);
+        json_w_end_obj(w);
+    }
+    json_w_end_obj(w);
 }
 
 static void put_call(json_writer *w, json_val v)

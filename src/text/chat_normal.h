@@ -11,7 +11,7 @@
    - a content array of text and refusal parts alone becomes one string, nothing between the parts;
      one with other parts (images, audio) stays an array;
    - tool_calls[].function.arguments, a string that holds a JSON object, becomes that object; any
-     other string stays, since models do write broken arguments.
+     other string stays, since models do write broken arguments; none, null and "" become {}.
    Every other member and number stays as written. */
 cairn_status chat_normal_messages(json_val messages, buf *out, cairn_diag *dg);
 

@@ -78,3 +78,33 @@ def test_keys(model, tmp_path):
             assert found == status, key
     finally:
         assert stop(p) == 0
+
+
+CALLS = {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": {"name": "f"}}]}
+# A template, what follows the user's message, and what that renders: "" only where none does not do.
+NO_CONTENT = [
+    ("{% for m in messages %}[{{ m.content + '' }}]{% endfor %}", [CALLS], "[hi][]"),
+    ("{% for m in messages %}[{{ m.content + '' }}]{% endfor %}", [dict(CALLS, content=None)], "[hi][]"),
+    ("{% for m in messages %}[{{ m.content + '' }}]{% endfor %}",
+     [{"role": "assistant", "content": None, "refusal": "no"}], "[hi][no]"),
+    ("{% for m in messages %}[{{ m.content is none }}]{% endfor %}", [dict(CALLS, content=None)], "[False][True]"),
+    ("{{ messages[1].tool_calls[0].function.arguments | tojson }}", [CALLS], "{}"),
+]
+
+
+@pytest.mark.parametrize("template,after,want", NO_CONTENT)
+def test_messages_without_content(tmp_path, template, after, want):
+    m = make(tmp_path / "m")
+    put(m, "tokenizer_config.json", {"chat_template": template})
+    p, url = start(m)
+    body = {"messages": [{"role": "user", "content": "hi"}] + after}
+    ask = urllib.request.Request(url + "/apply-template", json.dumps(body).encode())
+    with urllib.request.urlopen(ask, timeout=20) as r:
+        assert json.load(r)["prompt"] == want
+    body["messages"][0]["content"] = [{"type": "image"}]
+    ask = urllib.request.Request(url + "/apply-template", json.dumps(body).encode())
+    if "+ ''" in template:
+        with pytest.raises(urllib.error.HTTPError) as e:
+            urllib.request.urlopen(ask, timeout=20)
+        assert e.value.code == 400
+    assert stop(p) == 0

@@ -54,6 +54,10 @@ static void messages(void **state)
          "[{\"tool_calls\":[{\"function\":{\"arguments\":\"[1]\"}}]}]"},
         {"[{\"tool_calls\":null,\"function_call\":{\"arguments\":\"{}\"}}]",
          "[{\"tool_calls\":null,\"function_call\":{\"arguments\":{}}}]"},
+        {"[{\"tool_calls\":[{\"function\":{\"name\":\"f\"}},{\"function\":{\"arguments\":\"\"}},"
+         "{\"function\":{\"arguments\":null}},{\"function\":1}]}]",
+         "[{\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":{}}},{\"function\":{"
+         "\"arguments\":{}}},{\"function\":{\"arguments\":{}}},{\"function\":1}]}]"},
     };
     (void)state;
     check(chat_normal_messages, cases, sizeof cases / sizeof cases[0]);
