@@ -55,8 +55,11 @@ static bool refuse_with(embed_job *e, int status, const char *param, const char 
 
 static bool find_model(embed_job *e, json_val root)
 {
-    const cairn_str name = json_str(json_get(root, "model"));
+    const json_val asked = json_get(root, "model");
+    const cairn_str name = json_str(asked);
     cairn_embed_info info;
+    if (json_typeof(asked) > JSON_NULL && json_typeof(asked) != JSON_STR)
+        return refuse_with(e, 400, "model", "invalid_value", "`model` must be a string");
     e->model = models_find(&e->s->models, name);
     if (!e->model && name.len)
         return refuse_with(e, 404, "model", "model_not_found", "the model `%.*s` does not exist",

@@ -84,10 +84,17 @@ static cairn_status norm_bert(loader *l, json_val v)
 static cairn_status norm_map(loader *l, json_val v)
 {
     norm_step s = {.kind = NORM_PRECOMPILED};
-    cairn_str spelt = json_str(json_get(v, "precompiled_charsmap"));
-    char *bytes = mem_alloc(spelt.len + 1, MEM_TEXT);
+    const json_val chars = json_get(v, "precompiled_charsmap");
+    const cairn_str spelt = json_str(chars);
     cairn_status st;
 
+    if (spelt.len == 0)
+        return diag_set(l->dg, CAIRN_E_CORRUPT,
+                        "%s: precompiled_charsmap: found %s; expected a map in base64", l->where,
+                        json_typeof(chars) == JSON_NONE  ? "nothing"
+                        : json_typeof(chars) == JSON_STR ? "an empty text"
+                                                         : json_type_name(json_typeof(chars)));
+    char *bytes = mem_alloc(spelt.len + 1, MEM_TEXT);
     if (!bytes) return no_memory(l->dg);
     size_t n = tok_base64(spelt, bytes);
     if (n == SIZE_MAX)

@@ -168,7 +168,9 @@ def replace(a, b):
      "tokenizer.json: decoder: found piece"),
     (normalizers({"type": "Replace", "pattern": {"Regex": "(a|aa|aaa)+$"}, "content": ""}),
      'pattern "(a|aa|aaa)+$"'),
-], ids=["chain", "long", "prepend", "content", "decoder", "regex"])
+    (normalizers({"type": "Precompiled"}), "precompiled_charsmap: found nothing; expected a map in base64"),
+    (normalizers({"type": "Precompiled", "precompiled_charsmap": ""}), "precompiled_charsmap: found an empty text"),
+], ids=["chain", "long", "prepend", "content", "decoder", "regex", "no map", "empty map"])
 def test_hostile_tokenizers(model, tokenizer, says):
     put(model, "tokenizer.json", tokenizer)
     text = put(model, "text", "w1 w2 " + "a" * 3000 + "b")
