@@ -266,9 +266,9 @@ static cairn_status piece_out(loader *l, int32_t id, buf *x, buf *y)
         return diag_set(l->dg, CAIRN_E_LIMIT,
                         "%s: decoder: found pieces that become over %d bytes; expected fewer",
                         l->where, TOK_MAX_OUT);
-    const bool stays = t->dec.word_piece || s.ptr == l->room;
-    if (s.ptr == l->room) l->room += s.len;
-    t->out[id] = stays ? s : tok_copy(t, s);
+    const bool in_room = l->room && s.ptr == l->room;
+    if (in_room) l->room += s.len;
+    t->out[id] = in_room || t->dec.word_piece ? s : tok_copy(t, s);
     return t->out[id].ptr ? CAIRN_OK : CAIRN_E_NOMEM;
 }
 
