@@ -165,7 +165,7 @@ static bool read_list(embed_job *e, json_val list)
         e->texts = mem_calloc(n, sizeof *e->texts, MEM_SERVE);
     else
         e->lists = mem_calloc(n, sizeof *e->lists, MEM_SERVE);
-    if (!e->texts && !e->lists) return no_memory(e);
+    if (texts ? !e->texts : !e->lists) return no_memory(e);
     e->n = n; /* of those that are read, and of the zeros behind them: release takes all */
     for (size_t i = 0; json_next(&it, &v); i++) {
         if (texts && json_typeof(v) != JSON_STR)
@@ -187,7 +187,7 @@ static bool read_input(embed_job *e, json_val v)
         e->texts = mem_calloc(1, sizeof *e->texts, MEM_SERVE);
     else
         e->lists = mem_calloc(1, sizeof *e->lists, MEM_SERVE);
-    if (!e->texts && !e->lists) return no_memory(e);
+    if (texts ? !e->texts : !e->lists) return no_memory(e);
     e->n = 1;
     e->o.names = one;
     if (e->lists) return read_tokens(e, v, &e->lists[0]) || (e->status == 200 && bad_input(e));

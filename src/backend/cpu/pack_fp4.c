@@ -76,7 +76,7 @@ void fp4_pack(tile_type t, const uint8_t *rows, size_t row_bytes, int32_t n_row,
     memset(tile, 0, tile_bytes(t, n_block));
     for (size_t b = 0; b < (size_t)n_block; b++)
         for (size_t r = 0; r < (size_t)n_row; r++) {
-            fp4_block f;
+            fp4_block f = {0};
             (t == TILE_NVFP4 ? gguf_nvfp4 : gguf_mxfp4)(rows + r * row_bytes, b, &f);
             put_block(t, &f, r, b, tile);
         }

@@ -71,8 +71,9 @@ INLINE void direct_half(const int bits, const int half, const uint8_t *d16, cons
     for (int i = 0; i < n_front_line(bits); i++) ahead(p + TILE_LINE * i, half);
     scales(bits, p, sc, pair);
     for (int t = 0; t < n; t++) sum[t] = _mm256_setzero_si256();
+    const int n_run = 16 / n_word(bits);
 #pragma GCC unroll 8
-    for (int i = 0; i < 16 / n_word(bits); i++)
+    for (int i = 0; i < n_run; i++)
         add_runs(bits, half, p, i / 2 * 8 * n_word(bits) + i % 2 * 4, sc, a, n, sum);
     for (int t = 0; t < n; t++)
         accumulate(bits, sum[t], pair, grid_d(bits, d16), _mm256_setzero_ps(), &a[t],
@@ -85,8 +86,9 @@ INLINE void unpack_half(const int bits, const uint8_t *d16, const uint8_t *p, co
     __m256i(*w)[1] = (__m256i(*)[1])(void *)u->w[half];
     _mm256_store_ps(u->d + 8 * half, grid_d(bits, d16));
     scales(bits, p, (__m256i *)(void *)u->sc[half], (__m256i *)(void *)u->pair[half]);
+    const int n_span = 8 / n_word(bits);
 #pragma GCC unroll 4
-    for (int span = 0; span < 8 / n_word(bits); span++) {
+    for (int span = 0; span < n_span; span++) {
 #pragma GCC unroll 8
         for (int s = 0; s < 8; s++) {
             const int k = span * 8 * n_word(bits) + s;

@@ -57,11 +57,12 @@ INLINE void direct_group(const int bits, const uint8_t *d16, const uint8_t *p, c
     for (int i = 0; i < n_front_line(bits); i++) prefetch(p + TILE_LINE * i);
     scales(bits, p, sc);
     for (int t = 0; t < n; t++) sum[t] = _mm512_setzero_si512();
+    const int n_run = 16 / n_word(bits);
 #pragma GCC unroll 8
-    for (int i = 0; i < 16 / n_word(bits); i++)
+    for (int i = 0; i < n_run; i++)
         add_runs(bits, p, i / 2 * 8 * n_word(bits) + i % 2 * 4, sc, a, n, sum);
     for (int t = 0; t < n; t++)
-        accumulate(bits, sum[t], NULL, grid_d(bits, d16), _mm512_setzero_ps(), &a[t],
+        accumulate(bits, sum[t], sc, grid_d(bits, d16), _mm512_setzero_ps(), &a[t],
                    y + (t >> shift) * TILE_ROWS);
 }
 
@@ -72,8 +73,9 @@ INLINE void unpack_group(const int bits, const uint8_t *d16, const uint8_t *p, c
     _mm512_store_ps(u->d + 16 * g, grid_d(bits, d16));
     scales(bits, p, sc);
     for (int i = 0; i < 16; i++) _mm512_store_si512(u->sc[g][i], sc[i]);
+    const int n_span = 8 / n_word(bits);
 #pragma GCC unroll 4
-    for (int span = 0; span < 8 / n_word(bits); span++) {
+    for (int span = 0; span < n_span; span++) {
 #pragma GCC unroll 8
         for (int s = 0; s < 8; s++) {
             const int k = span * 8 * n_word(bits) + s;
