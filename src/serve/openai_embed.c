@@ -187,7 +187,7 @@ static bool read_input(embed_job *e, json_val v)
         e->texts = mem_calloc(1, sizeof *e->texts, MEM_SERVE);
     else
         e->lists = mem_calloc(1, sizeof *e->lists, MEM_SERVE);
-    if (texts ? !e->texts : !e->lists) return no_memory(e);
+    if (!e->texts && !e->lists) return no_memory(e);
     e->n = 1;
     e->o.names = one;
     if (e->lists) return read_tokens(e, v, &e->lists[0]) || (e->status == 200 && bad_input(e));

@@ -55,8 +55,7 @@ INLINE void direct_group(const int bits, const uint8_t *d16, const uint8_t *p, c
         for (int t = 0; t < n; t++) sum[t] = add_scaled(bits, sum[t], sc[j], dot[t]);
     }
     for (int t = 0; t < n; t++)
-        accumulate(bits, sum[t], NULL, halves(d16), halves(d16), &a[t],
-                   y + (t >> shift) * TILE_ROWS);
+        accumulate(bits, sum[t], sc, halves(d16), halves(d16), &a[t], y + (t >> shift) * TILE_ROWS);
 }
 
 INLINE void unpack_group(const int bits, const uint8_t *d16, const uint8_t *p, const int g,

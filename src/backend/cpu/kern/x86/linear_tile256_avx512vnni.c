@@ -89,7 +89,7 @@ INLINE void direct_k6(const uint8_t *d16, const uint8_t *p, const a8_256 *a, con
         }
     }
     for (int t = 0; t < n; t++)
-        accumulate(6, sum[t], NULL, halves(d16), halves(d16), &a[t], y + (t >> shift) * TILE_ROWS);
+        accumulate(6, sum[t], sc, halves(d16), halves(d16), &a[t], y + (t >> shift) * TILE_ROWS);
 }
 
 INLINE void direct_group(const int bits, const uint8_t *d16, const uint8_t *p, const a8_256 *a,
@@ -143,7 +143,7 @@ DEFINE_TILE(vnni_tile_q6_k, 6)
 
 /* Fine activations: a group of 32 has a scale of its own, so its exact sum becomes a float. */
 
-/* Scales and minima as floats. */
+/* Scales as floats, and minima where there are any: else `pair` and `fm` are not touched. */
 INLINE void float_scales(const int bits, const __m512i *sc, const __m512i *pair, __m512 *fsc,
                          __m512 *fm)
 {
@@ -216,7 +216,7 @@ INLINE void fine_direct_k6(const uint8_t *d16, const uint8_t *p, const uint8_t *
     __m512 fsc[16], f[DIRECT_VEC];
     for (int i = 0; i < 4; i++) prefetch(p + TILE_LINE * i);
     scales_k6(p, sc);
-    float_scales(6, sc, NULL, fsc, NULL);
+    float_scales(6, sc, sc, fsc, fsc);
     for (int t = 0; t < n; t++) f[t] = _mm512_setzero_ps();
 #pragma GCC unroll 2
     for (int h = 0; h < 2; h++) {
