@@ -108,7 +108,7 @@ def talk(turns, *words, env=None):
 def test_what_is_typed_is_utf8(model, tmp_path, lang):
     args, _, _ = model
     env = {"HOME": str(tmp_path), "TERM": "dumb"} | ({"LANG": lang} if lang else {})
-    shown, code = conversation("\u00dcber caf\u00e9 \u65e5\u672c\n/exit\n", "run", args[1], "-n", 1, "-t", 1, env=env)
+    shown, code = conversation("\u00dcber caf\u00e9 \u65e5\u672c\n/exit\n", "run", args[1], "-n", 1, "--temp", 0, "-t", 1, env=env)
     assert code == 0 and "\u00dcber caf\u00e9 \u65e5\u672c" in shown, shown
     assert "[cut at the tokens of -n]" in shown and "context is full" not in shown
 
