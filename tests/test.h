@@ -25,9 +25,9 @@
     } while (0)
 #define assert_says(dg, part) assert_non_null(strstr((dg)->message, (part)))
 
-/* CAIRN_TEST_PART=N asks for about one case in N, always the same: for emulators, under which .ci/run
-   tries the kernels (step qemu); their masked loads read the lanes that are masked off too, so a page that
-   fences a buffer may be read then.  1: all, and no such page. */
+/* CAIRN_TEST_PART=N asks for about one case in N, always the same: for sanitizers and emulators, under which
+   .ci/run tries the kernels too.  CAIRN_TEST_EMULATED: the masked loads of emulators read the lanes that are
+   masked off too, so a page that fences a buffer may be read then. */
 static inline uint64_t test_part(void)
 {
     static uint64_t part;
