@@ -212,8 +212,8 @@ static cairn_status parse(cairn_str text, bool widened, json_doc **out, cairn_di
         *out = d;
     else if (st == CAIRN_E_NOMEM)
         (void)diag_set(dg, st, "JSON of %zu bytes", text.len);
-    else
-        (void)refuse(e, text, dg); /* places in the text as it was given */
+    else /* what stopped the second reading, with its place in the text as it was given */
+        st = refuse(st == CAIRN_E_LIMIT ? simdjson::DEPTH_ERROR : e, text, dg);
     buf_deinit(&wide);
     buf_deinit(&longs);
     return st;

@@ -111,6 +111,12 @@ static void depth_is_limited(void **state)
     refused((cairn_str){text, 2 * N + 1}, CAIRN_E_LIMIT, JSON_MAX_DEPTH, "nested too deeply");
     refused((cairn_str){text + N - OVER, 2 * OVER + 1}, CAIRN_E_LIMIT, JSON_MAX_DEPTH,
             "nested too deeply");
+    /* behind an integer of more than 64 bits, which takes a second reading */
+    enum { LONG = 22 };
+    memcpy(text, "[18446744073709551616,", LONG);
+    refused((cairn_str){text, 2 * N + 1}, CAIRN_E_LIMIT, LONG + JSON_MAX_DEPTH - 1,
+            "nested too deeply");
+    memset(text, '[', LONG);
     /* without an end it is malformed first of all */
     refused((cairn_str){text, N}, CAIRN_E_CORRUPT, JSON_MAX_DEPTH, "nested too deeply");
     for (size_t i = 0; i + 5 <= N; i += 5) memcpy(text + i, "{\"a\":", 5);
