@@ -1,12 +1,11 @@
-/* Paged KV cache and recurrent states.  Owns the block pools (one a group of layers with equal
-   window), the block tables, a state a sequence and the accounting; knows nothing of what a block
+/* Paged KV cache and recurrent states.  Owns the layout of blocks (a group of layers with equal window
+   has its pool), the block tables, a state a sequence and the accounting; knows nothing of what a block
    holds beyond its layout.
 
    Invariant: for every group, the blocks that open sequences may still ask for never exceed the
    pool, since cache_open sets each sequence's worst case aside.  Hence only cache_open can fail.
    Everything is allocated in cache_new; pools are mapped and become resident as they are touched,
    lowest blocks first. */
-#include "cache/cache.h"
 
 #include <assert.h>
 #include <string.h>
@@ -14,39 +13,14 @@
 #include "base/alloc.h"
 #include "base/diag.h"
 #include "base/num.h"
+#include "cache/cache_priv.h"
 
-enum { STATE_ALIGN = 64 };
-
-typedef struct group {
-    int32_t window; /* 0: everything */
-    size_t block_bytes;
-    uint8_t *pool;
-    int32_t n_block, n_free, n_reserved;
-    int32_t *free_block; /* stack of indices */
-} group;
-
-typedef struct seq {
-    bool open;
-    int32_t len, reserved_rows; /* positions computed; rows between reserve and commit */
-    int32_t n_pos;              /* positions set aside */
-    int32_t *first;             /* [group] lowest block index still held */
-    int32_t *end;               /* [group] one past the highest block index held */
-    uint8_t **table;            /* [group][n_table] */
-    uint8_t *const **view;      /* [group] → its row of `table` */
-    float *state;
-} seq;
-
-struct cache {
-    int32_t n_layer, n_group, n_seq, n_table;
-    cache_opts opts;
-    kv_layer *layer;
-    group *group;
-    seq *seq;
-    int32_t *ints;          /* storage of first and end */
-    uint8_t **tables;       /* storage of tables */
-    uint8_t *const **views; /* storage of views */
-    uint8_t *states;        /* [n_seq] of state_bytes */
-    size_t state_bytes;
+enum {
+    STATE_ALIGN = 64,
+    MAX_SNAPS = 1 << 16,
+    MAX_MORE_BLOCKS = 1 << 17,
+    SNAP_NODES = 16, /* the positions between two snapshots */
+    SPARE_NODES = 64
 };
 
 static size_t layer_bytes(const cache_layer_spec *l, kv_codec codec)
@@ -171,19 +145,29 @@ static void size_pools(cache *c)
     }
 }
 
-static cairn_status map_pool(group *g, cairn_diag *dg)
+/* More blocks and snapshots for prefixes: of recurrent layers two states for 1,024 positions, about what
+   the turns of a conversation leave; two at least, without which nothing could be taken up again. */
+static void add_prefix_room(cache *c)
 {
-    size_t size;
-    if (!mul_size((size_t)g->n_block, g->block_bytes, &size))
-        return diag_set(dg, CAIRN_E_LIMIT, "%d cache blocks of %zu bytes overflow", g->n_block,
-                        g->block_bytes);
-    g->pool = mem_map(size, MEM_CACHE);
-    g->free_block = mem_calloc((size_t)g->n_block + 1, sizeof *g->free_block, MEM_CACHE);
-    if (!g->pool || !g->free_block)
-        return diag_set(dg, CAIRN_E_NOMEM, "%zu bytes for %d cache blocks", size, g->n_block);
-    g->n_free = g->n_block;
-    for (int32_t i = 0; i < g->n_block; i++) g->free_block[i] = g->n_block - 1 - i;
-    return CAIRN_OK;
+    const uint64_t max = c->opts.prefix_room;
+    uint64_t blocks = 0, snaps = 0;
+    for (int32_t g = 0; g < c->n_group; g++) blocks += c->group[g].block_bytes;
+    if (c->state_bytes) {
+        const uint64_t unit = (1024 / KV_BLOCK) * blocks + 2 * c->state_bytes;
+        snaps = max / unit * 2;
+        if (snaps < 2) snaps = 2;
+        if (snaps > max / c->state_bytes) snaps = max / c->state_bytes;
+    }
+    c->n_snap = (int32_t)(snaps < MAX_SNAPS ? snaps : MAX_SNAPS);
+    const uint64_t n = blocks ? (max - (uint64_t)c->n_snap * c->state_bytes) / blocks : 0;
+    const int32_t more = (int32_t)(n < MAX_MORE_BLOCKS ? n : MAX_MORE_BLOCKS);
+    int32_t most = 0;
+    for (int32_t g = 0; g < c->n_group; g++) {
+        c->group[g].n_block += more;
+        most = max_i32(most, c->group[g].n_block);
+    }
+    /* a node a block, one for each end inside a block, and the paths of sequences that have no blocks left */
+    c->tree.n_node = 2 * most + c->n_seq * c->n_table + SNAP_NODES * c->n_snap + SPARE_NODES;
 }
 
 static cairn_status map_states(cache *c, cairn_diag *dg)
@@ -197,6 +181,18 @@ static cairn_status map_states(cache *c, cairn_diag *dg)
     if (!c->states) return diag_set(dg, CAIRN_E_NOMEM, "%zu bytes for recurrent states", size);
     for (int32_t i = 0; i < c->n_seq; i++)
         c->seq[i].state = (float *)(void *)(c->states + (size_t)i * c->state_bytes);
+    return CAIRN_OK;
+}
+
+static cairn_status map_snaps(cache *c, cairn_diag *dg)
+{
+    const size_t size = (size_t)c->n_snap * c->state_bytes; /* at most prefix_bytes */
+    c->snaps = mem_map(size, MEM_CACHE);
+    c->free_snap = mem_calloc((size_t)c->n_snap + 1, sizeof *c->free_snap, MEM_CACHE);
+    if (!c->snaps || !c->free_snap)
+        return diag_set(dg, CAIRN_E_NOMEM, "%zu bytes for %d snapshots of states", size, c->n_snap);
+    c->n_snap_free = c->n_snap;
+    for (int32_t i = 0; i < c->n_snap; i++) c->free_snap[i] = c->n_snap - 1 - i;
     return CAIRN_OK;
 }
 
@@ -256,7 +252,13 @@ cairn_status cache_new(const cachespec *spec, const cache_opts *o, cache **out, 
     lay_out(c, spec);
     size_pools(c);
     TRY_GOTO(map_states(c, dg), out);
-    for (int32_t g = 0; g < c->n_group; g++) TRY_GOTO(map_pool(&c->group[g], dg), out);
+    c->keeps = o->prefix_bytes > 0;
+    if (c->keeps) {
+        add_prefix_room(c);
+        TRY_GOTO(map_snaps(c, dg), out);
+        TRY_GOTO(tree_new(c, dg), out);
+    }
+    for (int32_t g = 0; g < c->n_group; g++) TRY_GOTO(block_pool_new(&c->group[g], dg), out);
     *out = c;
     c = NULL;
 out:
@@ -267,11 +269,10 @@ out:
 void cache_free(cache *c)
 {
     if (!c) return;
-    for (int32_t g = 0; c->group && g < c->n_group; g++) {
-        group *p = &c->group[g];
-        mem_unmap(p->pool, (size_t)p->n_block * p->block_bytes, MEM_CACHE);
-        mem_free(p->free_block);
-    }
+    for (int32_t g = 0; c->group && g < c->n_group; g++) block_pool_free(&c->group[g]);
+    tree_free(c);
+    mem_unmap(c->snaps, (size_t)c->n_snap * c->state_bytes, MEM_CACHE);
+    mem_free(c->free_snap);
     mem_unmap(c->states, (size_t)c->n_seq * c->state_bytes, MEM_CACHE);
     mem_free(c->views);
     mem_free(c->tables);
@@ -301,7 +302,7 @@ static uint64_t open_states(const cache *c)
 
 uint64_t cache_used(const cache *c)
 {
-    uint64_t sum = open_states(c);
+    uint64_t sum = open_states(c) + (uint64_t)(c->n_snap - c->n_snap_free) * c->state_bytes;
     for (int32_t g = 0; g < c->n_group; g++)
         sum += (uint64_t)(c->group[g].n_block - c->group[g].n_free) * c->group[g].block_bytes;
     return sum;
@@ -317,13 +318,13 @@ uint64_t cache_reserved(const cache *c)
 
 uint64_t cache_total(const cache *c)
 {
-    uint64_t sum = (uint64_t)c->n_seq * c->state_bytes;
+    uint64_t sum = (uint64_t)(c->n_seq + c->n_snap) * c->state_bytes;
     for (int32_t g = 0; g < c->n_group; g++)
         sum += (uint64_t)c->group[g].n_block * c->group[g].block_bytes;
     return sum;
 }
 
-static seq *seq_of(const cache *c, seq_id s)
+seq *cache_seq(const cache *c, seq_id s)
 {
     assert(s >= 0 && s < c->n_seq && c->seq[s].open);
     return &c->seq[s];
@@ -354,7 +355,8 @@ cairn_status cache_open(cache *c, int32_t n_pos, seq_id *out)
     if (!room || s == c->n_seq) return CAIRN_E_BUSY;
     seq *q = &c->seq[s];
     q->open = true;
-    q->len = q->reserved_rows = 0;
+    q->len = q->reserved_rows = q->n_known = q->shared = 0;
+    q->node = NO_NODE;
     q->n_pos = n_pos;
     if (q->state) memset(q->state, 0, c->state_bytes);
     memset(q->first, 0, 2 * (size_t)c->n_group * sizeof *q->first);
@@ -366,35 +368,39 @@ cairn_status cache_open(cache *c, int32_t n_pos, seq_id *out)
 static void give_back(cache *c, seq *q, int32_t g, int32_t i_block)
 {
     group *p = &c->group[g];
-    uint8_t **slot = &q->table[(size_t)g * (size_t)c->n_table + (size_t)i_block];
+    uint8_t **slot = table_slot(c, q, g, i_block);
     assert(*slot);
-    p->free_block[p->n_free++] = (int32_t)((size_t)(*slot - p->pool) / p->block_bytes);
+    block_drop_seq(p, block_index(p, *slot));
     *slot = NULL;
 }
 
 static void take_block(cache *c, seq *q, int32_t g, int32_t i_block)
 {
-    group *p = &c->group[g];
-    assert(p->n_free > 0); /* set aside by cache_open */
-    uint8_t **slot = &q->table[(size_t)g * (size_t)c->n_table + (size_t)i_block];
+    uint8_t **slot = table_slot(c, q, g, i_block);
     assert(!*slot);
-    *slot = p->pool + (size_t)p->free_block[--p->n_free] * p->block_bytes;
+    *slot = block_at(&c->group[g], block_take(c, g));
 }
 
 void cache_close(cache *c, seq_id s)
 {
-    seq *q = seq_of(c, s);
+    seq *q = cache_seq(c, s);
     for (int32_t g = 0; g < c->n_group; g++)
         while (q->end[g] > q->first[g]) give_back(c, q, g, --q->end[g]);
     set_aside(c, q->n_pos, -1);
+    if (q->node != NO_NODE) prefix_leave(c, q);
     q->open = false;
+    if (c->keeps) prefix_trim(c);
 }
 
 void cache_reserve(cache *c, seq_id s, int32_t n_rows)
 {
-    seq *q = seq_of(c, s);
+    seq *q = cache_seq(c, s);
     assert(n_rows > 0 && n_rows <= c->opts.max_step_rows);
     assert(q->len + n_rows <= q->n_pos);
+    if (q->len < q->shared) { /* it went back to where others read */
+        if (q->len % KV_BLOCK) prefix_own(c, q, q->len / KV_BLOCK);
+        q->shared = q->len;
+    }
     const int32_t end = (q->len + n_rows - 1) / KV_BLOCK + 1;
     for (int32_t g = 0; g < c->n_group; g++) {
         const int32_t window = c->group[g].window;
@@ -410,7 +416,7 @@ void cache_reserve(cache *c, seq_id s, int32_t n_rows)
 
 void cache_commit(cache *c, seq_id s, int32_t n_rows)
 {
-    seq *q = seq_of(c, s);
+    seq *q = cache_seq(c, s);
     assert(n_rows >= 0 && n_rows <= q->reserved_rows);
     assert(!q->state || n_rows == q->reserved_rows); /* the state has gone through all */
     q->len += n_rows;
@@ -419,7 +425,7 @@ void cache_commit(cache *c, seq_id s, int32_t n_rows)
 
 void cache_rewind(cache *c, seq_id s, int32_t n_pos)
 {
-    seq *q = seq_of(c, s);
+    seq *q = cache_seq(c, s);
     assert(n_pos >= 0 && n_pos <= q->len);
     assert(!q->state || n_pos == q->len);
     for (int32_t g = 0; g < c->n_group; g++) {
@@ -430,19 +436,20 @@ void cache_rewind(cache *c, seq_id s, int32_t n_pos)
     }
     q->len = n_pos;
     q->reserved_rows = 0;
+    prefix_rewound(c, q);
 }
 
 int32_t cache_len(const cache *c, seq_id s)
 {
-    return seq_of(c, s)->len;
+    return cache_seq(c, s)->len;
 }
 
 uint8_t *const *const *cache_blocks(const cache *c, seq_id s)
 {
-    return seq_of(c, s)->view;
+    return cache_seq(c, s)->view;
 }
 
 float *cache_state(const cache *c, seq_id s)
 {
-    return seq_of(c, s)->state;
+    return cache_seq(c, s)->state;
 }

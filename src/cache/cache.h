@@ -1,6 +1,7 @@
 /* The KV cache: blocks of 64 positions, found through a table a sequence and group of layers (layers
    of one window form a group).  A windowed group lets go of blocks that no future row can see.
-   Recurrent layers have a fixed state a sequence.  Owned by one thread. */
+   Recurrent layers have a fixed state a sequence.  Computed blocks and marked states stay as prefixes that
+   later sequences begin with, to the bit what they would compute (docs/numerics.md).  Owned by one thread. */
 #ifndef CACHE_CACHE_H
 #define CACHE_CACHE_H
 
@@ -17,7 +18,14 @@ typedef struct cache_opts {
     int32_t ctx_len;       /* positions of one sequence at most */
     int32_t max_step_rows; /* rows of one sequence in one step at most */
     uint64_t max_bytes;    /* of all blocks and states; one state there always is */
+    uint64_t prefix_room;  /* beside them, for prefixes */
+    uint64_t prefix_bytes; /* of prefixes that no open sequence holds, at most; 0: none are kept */
 } cache_opts;
+
+/* Whose prefixes: a hash of all that makes equal tokens mean other rows. */
+typedef struct cache_ns {
+    uint64_t hi, lo;
+} cache_ns;
 
 cairn_status cache_new(const cachespec *spec, const cache_opts *o, cache **out, cairn_diag *dg);
 void cache_free(cache *c);
@@ -26,15 +34,29 @@ int32_t cache_groups(const cache *c);
 /* Bytes that a sequence of n positions takes at its worst moment; exact. */
 uint64_t cache_bytes(const cachespec *spec, kv_codec codec, int32_t max_step_rows, int32_t n_pos);
 size_t cache_state_bytes(const cachespec *spec); /* of it, the recurrent state */
-uint64_t cache_used(const cache *c);  /* blocks that hold positions, states of open sequences */
-uint64_t cache_total(const cache *c); /* the pools and all states */
-/* Set aside for open sequences, used or not.  Waits for the prefix cache, which may keep old blocks in
-   what is left. */
-uint64_t cache_reserved(const cache *c);
+uint64_t cache_used(const cache *c);     /* blocks that hold positions, states of open sequences */
+uint64_t cache_total(const cache *c);    /* the pools and all states */
+uint64_t cache_reserved(const cache *c); /* set aside for open sequences, used or not */
+uint64_t
+cache_kept(const cache *c); /* of prefixes alone: blocks that no sequence holds, and snapshots */
 
 /* A new empty sequence with room set aside for n_pos positions: nothing later fails for lack of
    room.  E_BUSY: no slot or no room now; E_LIMIT: it can never fit. */
 cairn_status cache_open(cache *c, int32_t n_pos, seq_id *out);
+/* The same, beginning with as much of ids as is known (cache_len says how much), but for its last: whoever
+   asks wants the row after it.  Only such a sequence can leave anything for others. */
+cairn_status cache_open_on(cache *c, const cache_ns *ns, const int32_t *ids, int32_t n_ids,
+                           int32_t n_pos, seq_id *out);
+/* Makes the full blocks of a sequence known, whose tokens are ids[cache_len].  Cheap where there is none
+   new; between steps only, as is what follows: a block may be exchanged for an equal one. */
+void cache_publish(cache *c, seq_id s, const int32_t *ids);
+/* The sequence's very end too, with its recurrent state: a place to go on from.  TURN: where a conversation
+   is likely to; such places are given up last. */
+typedef enum cache_worth { CACHE_STEP, CACHE_TURN } cache_worth;
+void cache_mark(cache *c, seq_id s, const int32_t *ids, cache_worth worth);
+bool cache_needs_marks(
+    const cache *c);         /* can only go on from them, or forgets what lies between them first */
+void cache_forget(cache *c); /* every prefix that no open sequence uses */
 void cache_close(cache *c, seq_id s);
 /* Blocks for the next n_rows ≤ max_step_rows positions (within what was set aside).  Windowed groups
    first drop what neither these rows nor a rewind can see. */

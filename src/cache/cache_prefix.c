@@ -1,0 +1,266 @@
+/* What a sequence takes from the tree of known prefixes when it opens, and what it leaves there while it
+   grows.  A full block is in the tree as soon as it is computed, so sequences that run beside each other
+   share it; nothing that others may refer to is ever written again. */
+#include <assert.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "cache/cache_priv.h"
+
+static void use(cache *c, seq *q, int32_t node)
+{
+    if (node != NO_NODE) c->tree.node[node].users++;
+    if (q->node != NO_NODE) c->tree.node[q->node].users--;
+    q->node = node;
+    q->n_known = node == NO_NODE ? 0 : tree_end(&c->tree.node[node]);
+}
+
+static int32_t common(const int32_t *a, const int32_t *b, int32_t n)
+{
+    int32_t i = 0;
+    while (i < n && a[i] == b[i]) i++;
+    return i;
+}
+
+typedef struct match {
+    int32_t node, n; /* the deepest node, and positions that can be taken: n may end inside it */
+} match;
+
+/* The first position that the row behind n positions sees. */
+static int32_t lowest_seen(const group *p, int32_t n)
+{
+    return p->window ? max_i32(0, n - p->window + 1) : 0;
+}
+
+/* Whether n positions that end in `node` can go on from there.  since[g]: the blocks from this number on,
+   up to the node's own, are there. */
+static bool may_end(const cache *c, int32_t i_node, int32_t n, const int32_t *since)
+{
+    const prefix_node *v = &c->tree.node[i_node];
+    if (c->state_bytes && (n != tree_end(v) || v->snap == NO_SNAP)) return false;
+    for (int32_t g = 0; g < c->n_group; g++) {
+        const int32_t low = lowest_seen(&c->group[g], n);
+        if (low >= n) continue;
+        if (tree_block(c, i_node, g) == NO_BLOCK || since[g] > low / KV_BLOCK) return false;
+    }
+    return true;
+}
+
+static match find(const cache *c, int32_t root, const int32_t *ids, int32_t limit)
+{
+    const tree *t = &c->tree;
+    match best = {root, 0};
+    int32_t at = root, n = 0;
+    memset(t->path, 0, (size_t)c->n_group * sizeof *t->path);
+    while (n < limit) {
+        const int32_t child = tree_child(t, at, ids[n]);
+        if (child == NO_NODE) break;
+        const prefix_node *v = &t->node[child];
+        for (int32_t g = 0; v->lo == 0 && n > 0 && g < c->n_group; g++)
+            if (tree_block(c, at, g) == NO_BLOCK) t->path[g] = v->i_block;
+        const int32_t m = common(tree_tok(t, child), ids + n, min_i32(v->n, limit - n));
+        if (may_end(c, child, n + m, t->path)) best = (match){child, n + m};
+        if (m < v->n) break;
+        at = child;
+        n += m;
+    }
+    return best;
+}
+
+/* Refers to the blocks that the next row sees, each the deepest node's. */
+static void borrow(cache *c, seq *q, const match *m)
+{
+    for (int32_t g = 0; g < c->n_group; g++) {
+        group *p = &c->group[g];
+        const int32_t low = lowest_seen(p, m->n);
+        q->end[g] = low < m->n ? ceil_div(m->n, KV_BLOCK) : m->n / KV_BLOCK;
+        q->first[g] = low < m->n ? low / KV_BLOCK : q->end[g];
+        int32_t i_block = q->end[g];
+        for (int32_t i = m->node; i_block > q->first[g]; i = c->tree.node[i].parent) {
+            if (c->tree.node[i].i_block >= i_block) continue; /* a deeper node had that one */
+            const int32_t b = tree_block(c, i, g);
+            *table_slot(c, q, g, --i_block) = block_at(p, b);
+            block_add_seq(p, b);
+        }
+    }
+}
+
+/* The old block's bytes stay as they are until somebody writes, even where it was given up for the new one. */
+void prefix_own(cache *c, seq *q, int32_t i_block)
+{
+    for (int32_t g = 0; g < c->n_group; g++) {
+        group *p = &c->group[g];
+        if (i_block < q->first[g] || i_block >= q->end[g]) continue;
+        uint8_t **slot = table_slot(c, q, g, i_block), *old = *slot;
+        block_drop_seq(p, block_index(p, old));
+        *slot = block_at(p, block_take(c, g));
+        if (*slot != old) memcpy(*slot, old, p->block_bytes);
+    }
+}
+
+/* Whether nobody but the node at whose very end a sequence goes on refers to the blocks there. */
+static bool may_go_on(const cache *c, const match *m)
+{
+    const prefix_node *v = &c->tree.node[m->node];
+    if (m->n != tree_end(v)) return false;
+    for (int32_t g = 0; g < c->n_group; g++) {
+        const int32_t b = tree_block(c, m->node, g);
+        if (b != NO_BLOCK && (c->group[g].by_tree[b] > 1 || c->group[g].by_seq[b] > 0))
+            return false;
+    }
+    return true;
+}
+
+cairn_status cache_open_on(cache *c, const cache_ns *ns, const int32_t *ids, int32_t n_ids,
+                           int32_t n_pos, seq_id *out)
+{
+    const cairn_status st = cache_open(c, n_pos, out);
+    if (st != CAIRN_OK || !c->keeps) return st;
+    seq *q = cache_seq(c, *out);
+    use(c, q, tree_root(c, ns, true));
+    if (q->node == NO_NODE) return st;
+    const match m = find(c, q->node, ids, min_i32(n_ids, n_pos) - 1);
+    if (m.n == 0) return st;
+    const prefix_node *v = &c->tree.node[m.node];
+    const bool go_on = may_go_on(c, &m);
+    tree_touch(&c->tree, m.node);
+    if (v->snap != NO_SNAP && q->state)
+        memcpy(q->state, c->snaps + (size_t)v->snap * c->state_bytes, c->state_bytes);
+    borrow(c, q, &m);
+    use(c, q, m.n == tree_end(v) ? m.node : v->parent);
+    if (m.n % KV_BLOCK && !go_on) prefix_own(c, q, m.n / KV_BLOCK);
+    q->len = q->shared = m.n;
+    return CAIRN_OK;
+}
+
+/* Gives the tree what it lacks of a block that is known now, and takes the tree's in place of an equal one
+   once it is full. */
+static void share_block(cache *c, seq *q, int32_t node)
+{
+    const prefix_node *v = &c->tree.node[node];
+    for (int32_t g = 0; g < c->n_group; g++) {
+        group *p = &c->group[g];
+        if (v->i_block < q->first[g] || v->i_block >= q->end[g]) continue;
+        uint8_t **slot = table_slot(c, q, g, v->i_block);
+        const int32_t mine = block_index(p, *slot);
+        if (tree_block(c, node, g) == NO_BLOCK) {
+            tree_set_block(c, node, g, mine);
+        } else if (tree_block(c, node, g) != mine && v->lo + v->n == KV_BLOCK) {
+            block_add_seq(p, tree_block(c, node, g));
+            block_drop_seq(p, mine);
+            *slot = block_at(p, tree_block(c, node, g));
+        }
+    }
+}
+
+/* The node of the next known tokens, [n_known, to) or the first of them, all of one block. */
+static int32_t next_node(cache *c, const seq *q, const int32_t *ids, int32_t to)
+{
+    tree *t = &c->tree;
+    const int32_t *tok = ids + q->n_known, n = to - q->n_known;
+    const int32_t child = tree_child(t, q->node, *tok);
+    if (child == NO_NODE)
+        return tree_add(c, q->node, tok, n, q->n_known / KV_BLOCK, q->n_known % KV_BLOCK);
+    const int32_t m = common(tree_tok(t, child), tok, min_i32(t->node[child].n, n));
+    return m < t->node[child].n ? tree_split(c, child, m) : child;
+}
+
+static bool learn(cache *c, seq *q, const int32_t *ids, int32_t to)
+{
+    while (q->n_known < to) {
+        const int32_t i_block = q->n_known / KV_BLOCK;
+        const int32_t node = next_node(c, q, ids, min_i32(to, (i_block + 1) * KV_BLOCK));
+        if (node == NO_NODE) return false;
+        share_block(c, q, node);
+        use(c, q, node);
+    }
+    q->shared = max_i32(q->shared, q->n_known);
+    return true;
+}
+
+void cache_publish(cache *c, seq_id s, const int32_t *ids)
+{
+    seq *q = cache_seq(c, s);
+    const int32_t full = q->len / KV_BLOCK * KV_BLOCK;
+    if (q->node == NO_NODE || full <= q->n_known) return;
+    (void)learn(c, q, ids, full); /* no node left: they are not kept */
+    tree_touch(&c->tree, q->node);
+    prefix_trim(c);
+}
+
+static void keep_state(cache *c, const seq *q)
+{
+    prefix_node *v = &c->tree.node[q->node];
+    if (v->snap != NO_SNAP || !c->n_snap) return;
+    if (c->n_snap_free == 0) (void)tree_drop_oldest_snap(c);
+    const int32_t snap = c->free_snap[--c->n_snap_free];
+    memcpy(c->snaps + (size_t)snap * c->state_bytes, q->state, c->state_bytes);
+    tree_set_snap(c, q->node, snap);
+}
+
+/* The windows before the sequence's known end are worth more than what lies between such ends. */
+static void keep_windows(cache *c, const seq *q)
+{
+    tree *t = &c->tree;
+    for (int32_t g = 0; g < c->n_group; g++) {
+        const int32_t low = lowest_seen(&c->group[g], q->n_known);
+        for (int32_t i = q->node; i != NO_NODE && tree_end(&t->node[i]) > low;
+             i = t->node[i].parent)
+            tree_keep(t, i, g);
+    }
+}
+
+void cache_mark(cache *c, seq_id s, const int32_t *ids, cache_worth worth)
+{
+    seq *q = cache_seq(c, s);
+    if (q->node == NO_NODE || q->len == 0 || !learn(c, q, ids, q->len)) return;
+    if (q->state) keep_state(c, q);
+    if (worth == CACHE_TURN) {
+        keep_windows(c, q);
+        tree_keep(&c->tree, q->node, c->n_group);
+    }
+    tree_touch(&c->tree, q->node);
+    prefix_trim(c);
+}
+
+bool cache_needs_marks(const cache *c)
+{
+    bool windows = false;
+    for (int32_t g = 0; g < c->n_group; g++) windows |= c->group[g].window > 0;
+    return c->keeps && (c->state_bytes || windows);
+}
+
+void prefix_leave(cache *c, seq *q)
+{
+    use(c, q, NO_NODE);
+}
+
+void prefix_rewound(cache *c, seq *q)
+{
+    while (q->node != NO_NODE && q->n_known > q->len) use(c, q, c->tree.node[q->node].parent);
+}
+
+uint64_t cache_kept(const cache *c)
+{
+    uint64_t sum = (uint64_t)(c->n_snap - c->n_snap_free) * c->state_bytes;
+    for (int32_t g = 0; g < c->n_group; g++)
+        sum += (uint64_t)c->group[g].n_kept * c->group[g].block_bytes;
+    return sum;
+}
+
+static bool drop_cold(cache *c)
+{
+    for (int32_t g = 0; g < c->n_group; g++)
+        if (c->group[g].window && tree_drop_oldest_block(c, g, true)) return true;
+    return false;
+}
+
+void prefix_trim(cache *c)
+{
+    while (cache_kept(c) > c->opts.prefix_bytes && (drop_cold(c) || tree_drop_oldest(c))) continue;
+}
+
+void cache_forget(cache *c)
+{
+    while (c->keeps && tree_drop_oldest(c)) continue;
+}

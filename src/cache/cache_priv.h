@@ -1,0 +1,157 @@
+/* What the files of the cache share.  cache.c owns sequences and the layout, cache_block.c the pools and
+   who refers to a block, cache_tree.c the tree of known prefixes, cache_prefix.c what sequences take from
+   it and leave in it. */
+#ifndef CACHE_CACHE_PRIV_H
+#define CACHE_CACHE_PRIV_H
+
+#include "cache/cache.h"
+
+/* A block is free, or referred to: by tables of open sequences, by nodes of the tree, or by both. */
+typedef struct group {
+    int32_t window; /* 0: everything */
+    size_t block_bytes;
+    uint8_t *pool;
+    int32_t n_block, n_free;
+    int32_t n_reserved;        /* that open sequences may hold, used or not */
+    int32_t n_kept;            /* that the tree alone refers to */
+    int32_t *free_block;       /* stack of indices */
+    int32_t *by_seq, *by_tree; /* [n_block] references */
+} group;
+
+typedef struct seq {
+    bool open;
+    int32_t len, reserved_rows; /* positions computed; rows between reserve and commit */
+    int32_t n_pos;              /* positions set aside */
+    int32_t node;    /* the tree's node where its known prefix ends; NO_NODE: keeps to itself */
+    int32_t n_known; /* positions up to there */
+    int32_t shared;  /* positions from here on lie in blocks of its own */
+    int32_t *first;  /* [group] lowest block index still held */
+    int32_t *end;    /* [group] one past the highest block index held */
+    uint8_t **table; /* [group][n_table] */
+    uint8_t *const **view; /* [group] → its row of `table` */
+    float *state;
+} seq;
+
+enum { NO_NODE = -1, NO_BLOCK = -1, NO_SNAP = -1 };
+
+/* Part of a block of 64 positions on a path from a root: `n` tokens from offset `lo` of block number
+   `i_block` on.  Several nodes may share a block; the deepest one's holds the positions of all above it. */
+typedef struct prefix_node {
+    cache_ns ns;                       /* roots: whose */
+    int32_t parent, child, next, prev; /* siblings */
+    int32_t hash_next;
+    int32_t users; /* open sequences whose known prefix ends here */
+    int32_t i_block;
+    int32_t lo, n;
+    int32_t snap; /* recurrent state after its last token */
+} prefix_node;
+
+/* Things that are given up in order of last use: in one of two lists, those of little value first. */
+enum { LIST_NONE, LIST_COLD, LIST_KEPT };
+typedef struct link {
+    int32_t prev, next, in;
+} link;
+typedef struct ends {
+    int32_t first, last; /* least, most recent */
+} ends;
+
+/* Invariant of the lists: a parent was used no longer ago than its children. */
+typedef struct tree {
+    int32_t n_node, n_free;
+    prefix_node *node;
+    int32_t *free_node;
+    int32_t *tok;    /* [n_node][KV_BLOCK] */
+    int32_t *block;  /* [n_node][n_group] */
+    int32_t n_thing; /* groups, then snapshots, then nodes */
+    link *link;      /* [n_node][n_thing] */
+    ends (*list)[3]; /* [n_thing] by LIST_* */
+    uint32_t n_bucket;
+    int32_t *bucket; /* [n_bucket] first node of each chain */
+    int32_t *path;   /* [n_group] scratch of a match */
+} tree;
+
+struct cache {
+    int32_t n_layer, n_group, n_seq, n_table;
+    cache_opts opts;
+    kv_layer *layer;
+    group *group;
+    seq *seq;
+    int32_t *ints;          /* storage of first and end */
+    uint8_t **tables;       /* storage of tables */
+    uint8_t *const **views; /* storage of views */
+    uint8_t *states;        /* [n_seq] of state_bytes */
+    size_t state_bytes;
+    bool keeps; /* prefixes */
+    tree tree;
+    int32_t n_snap, n_snap_free;
+    uint8_t *snaps; /* [n_snap] of state_bytes */
+    int32_t *free_snap;
+};
+
+static inline uint8_t **table_slot(const cache *c, const seq *q, int32_t g, int32_t i_block)
+{
+    return &q->table[(size_t)g * (size_t)c->n_table + (size_t)i_block];
+}
+static inline int32_t block_index(const group *p, const uint8_t *block)
+{
+    return (int32_t)((size_t)(block - p->pool) / p->block_bytes);
+}
+static inline uint8_t *block_at(const group *p, int32_t block)
+{
+    return p->pool + (size_t)block * p->block_bytes;
+}
+seq *cache_seq(const cache *c, seq_id s); /* asserts that it is open */
+
+/* cache_block.c */
+cairn_status block_pool_new(group *g, cairn_diag *dg);
+void block_pool_free(group *g);
+int32_t
+block_take(cache *c,
+           int32_t g); /* referred to by one sequence; the cache set it aside, so there is one */
+void block_add_seq(group *p, int32_t block);
+void block_drop_seq(group *p, int32_t block);
+void block_add_tree(group *p, int32_t block);
+void block_drop_tree(group *p, int32_t block);
+
+/* cache_tree.c */
+cairn_status tree_new(cache *c, cairn_diag *dg);
+void tree_free(cache *c);
+int32_t tree_root(cache *c, const cache_ns *ns, bool make);
+int32_t tree_child(const tree *t, int32_t parent, int32_t token);
+/* A child of n tokens at offset lo of block number i_block, no block yet; NO_NODE: no node is left. */
+int32_t tree_add(cache *c, int32_t parent, const int32_t *tok, int32_t n, int32_t i_block,
+                 int32_t lo);
+int32_t tree_split(cache *c, int32_t node,
+                   int32_t n); /* the upper part, of n tokens; NO_NODE as above */
+void tree_set_block(cache *c, int32_t node, int32_t g, int32_t block);
+void tree_drop_block(cache *c, int32_t node, int32_t g);
+void tree_set_snap(cache *c, int32_t node, int32_t snap);
+void tree_drop_snap(cache *c, int32_t node);
+void tree_keep(tree *t, int32_t node, int32_t thing); /* is worth more than others of its kind */
+void tree_touch(tree *t, int32_t node);               /* and all above it */
+bool tree_drop_oldest(cache *c); /* a node without children or users; false: there is none */
+bool tree_drop_oldest_block(cache *c, int32_t g, bool cold_only); /* that no sequence refers to */
+bool tree_drop_oldest_snap(cache *c);
+/* A node in the middle of a block needs no block of its own beside another one that begins with its
+   positions.  What lies above open sequences cannot be given up but so. */
+void tree_merge_blocks(cache *c, int32_t g);
+static inline int32_t *tree_tok(const tree *t, int32_t node)
+{
+    return t->tok + (size_t)node * KV_BLOCK;
+}
+static inline int32_t tree_block(const cache *c, int32_t node, int32_t g)
+{
+    return c->tree.block[(size_t)node * (size_t)c->n_group + (size_t)g];
+}
+static inline int32_t tree_end(const prefix_node *n) /* one past its last position */
+{
+    return n->i_block * KV_BLOCK + n->lo + n->n;
+}
+
+/* cache_prefix.c */
+void prefix_trim(cache *c);                         /* what is kept fits into its bytes again */
+void prefix_leave(cache *c, seq *q);                /* it no longer uses the tree */
+void prefix_rewound(cache *c, seq *q);              /* len is shorter than what is known of it */
+void prefix_own(cache *c, seq *q, int32_t i_block); /* copies what others refer to, for writing */
+
+#endif
