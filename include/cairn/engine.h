@@ -17,12 +17,14 @@ typedef struct cairn_engine cairn_engine;
 typedef uint64_t cairn_request_id; /* never 0 */
 
 enum {
-    CAIRN_MAX_SEQS = 256,   /* a decode step of more rows is no faster a row */
-    CAIRN_MAX_QUEUE = 4096, /* each waits in order; beyond that, waiting has no end */
-    CAIRN_MAX_STOP = 16,    /* strings; each is matched at every byte */
-    CAIRN_MAX_BIAS = 4096,  /* each is one addition a token */
-    CAIRN_MAX_LOGPROBS = 20 /* alternatives of a token, sorted at each */
+    CAIRN_MAX_SEQS = 256,    /* a decode step of more rows is no faster a row */
+    CAIRN_MAX_QUEUE = 4096,  /* each waits in order; beyond that, waiting has no end */
+    CAIRN_MAX_STOP = 16,     /* strings; each is matched at every byte */
+    CAIRN_MAX_BIAS = 4096,   /* each is one addition a token */
+    CAIRN_MAX_LOGPROBS = 20, /* alternatives of a token, sorted at each */
+    CAIRN_MAX_MARKS = 8      /* each may cost a copy of a recurrent state */
 };
+#define CAIRN_NO_PREFIX UINT64_MAX
 
 typedef struct cairn_engine_opts {
     uint32_t struct_size; /* set by cairn_engine_opts_init */
@@ -33,6 +35,9 @@ typedef struct cairn_engine_opts {
     int32_t max_step_rows; /* rows a step computes at most; 0: 512 */
     uint64_t memory_limit; /* bytes for caches; 0: nine tenths of what is free */
     const char *kv_codec;  /* "f16", "bf16", "f32"; NULL: f16, or f32 under F32 compute */
+    /* Bytes for prefixes: rows that a later prompt of the same beginning takes up again, to the same bits.
+       0: half of what the requests' own caches leave, at most 8 GiB; CAIRN_NO_PREFIX: none are kept. */
+    uint64_t prefix_limit;
 } cairn_engine_opts;
 
 typedef struct cairn_sampling {
@@ -74,6 +79,12 @@ typedef struct cairn_request {
        prompt); borrowed during submit. */
     int32_t think_budget;
     const struct cairn_reply_opts *reply;
+    cairn_str cache_space; /* requests share prefixes within one space; "": the common one */
+    /* Positions in the prompt, rising, at most CAIRN_MAX_MARKS, where later prompts are likely to part from
+       this one (a chat's last turn, say): recurrent and windowed layers can go on from there; borrowed
+       during submit. */
+    const int32_t *marks;
+    size_t n_marks;
 } cairn_request;
 
 typedef enum cairn_event_kind { CAIRN_EV_PROGRESS, CAIRN_EV_TOKEN, CAIRN_EV_DONE } cairn_event_kind;
@@ -106,7 +117,7 @@ typedef struct cairn_event {
     const char *message; /* likewise */
     int32_t n_prompt;    /* PROGRESS too */
     int32_t n_cached;    /* prompt positions taken from a cache */
-    int32_t n_done;      /* PROGRESS: prompt positions computed */
+    int32_t n_done;      /* PROGRESS: prompt positions computed or taken from a cache */
     int32_t n_generated;
     double prefill_seconds, decode_seconds;
 } cairn_event;
@@ -122,6 +133,9 @@ typedef struct cairn_engine_stats {
     uint64_t cache_bytes_used, cache_bytes_total, weights_bytes, scratch_bytes;
     double busy_seconds;
     int32_t max_queue;
+    uint64_t cached_tokens;      /* of prompts, taken from a cache; prompt_tokens: computed */
+    uint64_t prefix_bytes_used;  /* of cache_bytes_used: held by no request */
+    uint64_t prefix_bytes_limit; /* 0: none are kept */
 } cairn_engine_stats;
 
 CAIRN_API void cairn_engine_opts_init(cairn_engine_opts *o);

@@ -134,7 +134,7 @@ static cairn_status prepare(job *j, cairn_diag *dg)
     if (!j->vec || !j->out || pooler_init(&j->pool, &m->pool, m->shape.hidden, &j->a) != CAIRN_OK)
         return diag_set(dg, CAIRN_E_NOMEM, "vectors of %zu elements", wide);
     TRY(stepper_new(m, &so, &j->s, dg));
-    TRY(stepper_add_cache(j->s, most, room, dg));
+    TRY(stepper_add_cache(j->s, most, (stepper_room){.max_bytes = room}, dg));
     return compile_dense(j, dg);
 }
 

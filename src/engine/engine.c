@@ -14,7 +14,9 @@
 enum {
     DEFAULT_SEQS = 4,   /* a person's few clients; each takes the cache of a whole context */
     DEFAULT_QUEUE = 64, /* at 4 at a time, the last one waits for 16 answers */
-    MAX_ROWS = 4096     /* a step is not interrupted */
+    MAX_ROWS = 4096,    /* a step is not interrupted */
+    MARK_EVERY =
+        1024 /* what a prompt that parts from another between marks computes again, at most */
 };
 
 uint64_t engine_now(const engine *e)
@@ -62,7 +64,8 @@ static cairn_status make_stepper(engine *e, const cairn_engine_opts *o, cairn_di
                    .max_seqs = e->max_seqs,
                    .max_step_rows = e->max_step_rows,
                    .ctx_len = o->ctx_len,
-                   .limit = o->memory_limit};
+                   .limit = o->memory_limit,
+                   .prefix = o->prefix_limit};
     guard_out fit;
     TRY(read_codec(e->m, o->kv_codec, &in.codec, dg));
     stepper_opts so = {.max_rows = e->max_step_rows,
@@ -76,7 +79,11 @@ static cairn_status make_stepper(engine *e, const cairn_engine_opts *o, cairn_di
     machine_memory(&in.free, &in.total);
     TRY(guard_fit(&in, &fit, dg));
     e->ctx_len = fit.ctx_len;
-    return stepper_add_cache(e->stepper, fit.ctx_len, fit.cache_bytes, dg);
+    e->prefix_bytes = fit.prefix_bytes;
+    const stepper_room room = {fit.cache_bytes, fit.prefix_room, fit.prefix_bytes};
+    TRY(stepper_add_cache(e->stepper, fit.ctx_len, room, dg));
+    if (cache_needs_marks(stepper_cache(e->stepper))) e->mark_every = MARK_EVERY;
+    return CAIRN_OK;
 }
 
 static cairn_status make_tables(engine *e, cairn_diag *dg)

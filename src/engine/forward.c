@@ -103,7 +103,7 @@ static cairn_status run(job *j, const int32_t *ids, size_t n, const cairn_score_
         if (!j->row) return diag_set(dg, CAIRN_E_NOMEM, "no memory for hidden states");
     }
     TRY_GOTO(stepper_new(m, &so, &j->s, dg), out);
-    TRY_GOTO(stepper_add_cache(j->s, (int32_t)n, 0, dg), out);
+    TRY_GOTO(stepper_add_cache(j->s, (int32_t)n, (stepper_room){0}, dg), out);
     st = cache_open(stepper_cache(j->s), (int32_t)n, &q);
     if (st != CAIRN_OK) {
         (void)diag_set(dg, st, "no cache for a sequence of %zu positions", n);

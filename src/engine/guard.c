@@ -11,6 +11,7 @@ enum {
     LEAST_CTX = 64,    /* in less there is no room for a chat's frame and an answer */
     UNKNOWN_CTX = 2048 /* no decoder that is supported was trained on less */
 };
+#define DEFAULT_PREFIX (UINT64_C(8) << 30)
 
 int32_t guard_model_ctx(const model *m)
 {
@@ -62,6 +63,18 @@ static int32_t largest_ctx(const guard_in *in, uint64_t budget)
     return lo;
 }
 
+/* Unless somebody says how much: half of what sequences leave, and their own bytes while they lie idle. */
+static void fit_prefixes(const guard_in *in, uint64_t left, guard_out *out)
+{
+    out->prefix_bytes = in->prefix;
+    if (!in->prefix) {
+        out->prefix_bytes = out->cache_bytes + left / 2;
+        if (out->prefix_bytes > DEFAULT_PREFIX) out->prefix_bytes = DEFAULT_PREFIX;
+        left /= 2;
+    }
+    out->prefix_room = out->prefix_bytes < left ? out->prefix_bytes : left;
+}
+
 cairn_status guard_fit(const guard_in *in, guard_out *out, cairn_diag *dg)
 {
     const uint64_t budget = budget_of(in);
@@ -71,6 +84,7 @@ cairn_status guard_fit(const guard_in *in, guard_out *out, cairn_diag *dg)
     const int32_t least = min_i32(LEAST_CTX, guard_model_ctx(in->m));
     if (!in->ctx_len && ctx < least) return refuse(in, least, budget, dg);
     const uint64_t all = one_sequence(in, ctx) * (uint64_t)in->max_seqs;
-    *out = (guard_out){ctx, all < budget ? all : budget};
+    *out = (guard_out){.ctx_len = ctx, .cache_bytes = all < budget ? all : budget};
+    if (in->prefix != GUARD_NO_PREFIX) fit_prefixes(in, budget - out->cache_bytes, out);
     return CAIRN_OK;
 }

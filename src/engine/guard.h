@@ -12,13 +12,19 @@ typedef struct guard_in {
     int32_t max_seqs, max_step_rows;
     int32_t ctx_len;      /* 0: the largest that fits, at most the model's */
     uint64_t limit;       /* bytes for caches; 0: nine tenths of what is free */
+    uint64_t prefix;      /* bytes for prefixes at most; 0: by default; GUARD_NO_PREFIX */
     uint64_t scratch;     /* bytes of programs and step buffers, not resident yet */
     uint64_t free, total; /* of the machine */
 } guard_in;
 
+#define GUARD_NO_PREFIX UINT64_MAX
+
+/* Prefixes may fill what sequences leave of their own bytes too, so prefix_bytes may be more than the room
+   that is theirs alone. */
 typedef struct guard_out {
     int32_t ctx_len;
     uint64_t cache_bytes; /* for all sequences */
+    uint64_t prefix_room, prefix_bytes;
 } guard_out;
 
 int32_t guard_model_ctx(const model *m); /* the model's own context */

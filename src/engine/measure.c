@@ -135,7 +135,7 @@ static cairn_status bench_open(bench *b, const model *m, const cairn_bench_opts 
     for (int32_t i = 0; i < len; i++)
         b->id[i] = (int32_t)(rng_u64(1, 0, (uint64_t)i) % (uint64_t)m->shape.vocab);
     TRY(stepper_new(m, &so, &b->s, dg));
-    return stepper_add_cache(b->s, len, 0, dg);
+    return stepper_add_cache(b->s, len, (stepper_room){0}, dg);
 }
 
 static void bench_close(bench *b)

@@ -163,7 +163,7 @@ static cairn_status try_variant(check *c, const variant *v, cairn_diag *dg)
     for (int32_t i = 0; i < MAX_STRANGERS; i++) x[i].born = i;
     const stepper_opts o = opts_of(c, v);
     TRY_GOTO(stepper_new(m, &o, &s, dg), out);
-    TRY_GOTO(stepper_add_cache(s, c->n, 0, dg), out);
+    TRY_GOTO(stepper_add_cache(s, c->n, (stepper_room){0}, dg), out);
     TRY_GOTO(cache_open(stepper_cache(s), c->n, &q), out);
     m->be->limit_threads(m->dev, v->n_threads);
     stepper_busy(s, true);

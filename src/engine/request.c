@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/diag.h"
+#include "base/hash.h"
 #include "base/num.h"
 #include "sample/sample.h"
 
@@ -53,6 +54,13 @@ static cairn_status check(const cairn_request *q, const request_env *env, cairn_
     if (q->sampling.n_bias > CAIRN_MAX_BIAS)
         return diag_set(dg, CAIRN_E_ARG, "%zu logit biases; expected at most %d",
                         q->sampling.n_bias, CAIRN_MAX_BIAS);
+    if (q->n_marks > CAIRN_MAX_MARKS)
+        return diag_set(dg, CAIRN_E_ARG, "%zu marks; expected at most %d", q->n_marks,
+                        CAIRN_MAX_MARKS);
+    for (size_t i = 0; i < q->n_marks; i++)
+        if (q->marks[i] < (i ? q->marks[i - 1] : 0) || (size_t)q->marks[i] > q->n_ids)
+            return diag_set(dg, CAIRN_E_ARG, "mark %zu is %d; expected a rising list, to %zu", i,
+                            q->marks[i], q->n_ids);
     if ((q->n_stop && !q->stop) || (q->sampling.n_bias && !q->sampling.bias))
         return diag_set(dg, CAIRN_E_ARG,
                         "stop strings or biases are counted but not there; expected the array");
@@ -67,6 +75,10 @@ static cairn_status copy(request *r, const cairn_request *q, const request_env *
     if (!r->ids || !bias)
         return diag_set(dg, CAIRN_E_NOMEM, "no memory for a request of %d tokens", r->max_ids);
     memcpy(r->ids, q->ids, q->n_ids * sizeof *r->ids);
+    for (size_t i = 0; i <= CAIRN_MAX_MARKS; i++)
+        r->mark[i] = i < q->n_marks ? q->marks[i] : INT32_MAX;
+    r->ns.hi = hash64(q->cache_space.ptr, q->cache_space.len, 1);
+    r->ns.lo = hash64(q->cache_space.ptr, q->cache_space.len, 2);
     if (n_bias) memcpy(bias, q->sampling.bias, n_bias * sizeof *bias);
     r->how.bias = bias;
     const size_t n_new = (size_t)(r->max_ids - r->n_prompt);

@@ -27,6 +27,8 @@ typedef struct request {
     int32_t n_prompt, n_logprobs;
     int32_t max_ids; /* prompt and answer: its budget and the context */
     bool ignore_eos, want_progress;
+    cache_ns ns;                       /* of its cache space */
+    int32_t mark[CAIRN_MAX_MARKS + 1]; /* rising, ends with a number past the prompt */
     /* guarded by the engine's mu */
     bool cancel;
     /* engine thread */
@@ -34,7 +36,8 @@ typedef struct request {
     bool cancelled;        /* seen */
     seq_id seq;            /* in PREFILL and DECODE */
     int32_t *ids;          /* [max_ids] */
-    int32_t n_ids, n_done; /* known; computed */
+    int32_t n_ids, n_done; /* known; in the cache */
+    int32_t n_cached;      /* of the prompt, taken from the cache */
     int32_t i_out;         /* its logits in this step; -1: none */
     stream stream;
     think think;

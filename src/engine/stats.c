@@ -23,6 +23,7 @@ void stats_show(engine *e)
     s->n_active = e->n_active;
     s->cache_bytes_used = cache_used(c);
     s->cache_bytes_total = cache_total(c);
+    s->prefix_bytes_used = cache_kept(c);
     s->busy_seconds = (double)e->busy_ns * 1e-9;
     mutex_lock(&e->mu);
     e->shown = *s;
@@ -43,4 +44,5 @@ void engine_get_stats(engine *e, cairn_engine_stats *out)
     out->ctx_len = e->ctx_len;
     out->weights_bytes = e->weights_bytes;
     out->scratch_bytes = e->scratch_bytes;
+    out->prefix_bytes_limit = e->prefix_bytes;
 }

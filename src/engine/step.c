@@ -139,14 +139,15 @@ void stepper_free(stepper *s)
     mem_free(s);
 }
 
-cairn_status stepper_add_cache(stepper *s, int32_t ctx_len, uint64_t max_bytes, cairn_diag *dg)
+cairn_status stepper_add_cache(stepper *s, int32_t ctx_len, stepper_room room, cairn_diag *dg)
 {
     const stepper_opts *o = &s->opts;
     const cachespec *spec = &s->m->cache;
     assert(!s->cache && ctx_len <= o->ctx_len);
-    if (!max_bytes)
-        max_bytes = (uint64_t)o->max_seqs * cache_bytes(spec, o->codec, o->max_rows, ctx_len);
-    const cache_opts co = {o->codec, o->max_seqs, ctx_len, o->max_rows, max_bytes};
+    if (!room.max_bytes)
+        room.max_bytes = (uint64_t)o->max_seqs * cache_bytes(spec, o->codec, o->max_rows, ctx_len);
+    const cache_opts co = {o->codec,       o->max_seqs,      ctx_len,          o->max_rows,
+                           room.max_bytes, room.prefix_room, room.prefix_bytes};
     return cache_new(spec, &co, &s->cache, dg);
 }
 

@@ -27,8 +27,12 @@ kv_codec stepper_codec(const model *m); /* the one that the model's compute mode
 
 cairn_status stepper_new(const model *m, const stepper_opts *o, stepper **out, cairn_diag *dg);
 void stepper_free(stepper *s);
-/* The cache, once: `ctx_len` at most the stepper's; max_bytes 0: what max_seqs sequences take. */
-cairn_status stepper_add_cache(stepper *s, int32_t ctx_len, uint64_t max_bytes, cairn_diag *dg);
+/* What the cache may take (cache_opts); max_bytes 0: what max_seqs sequences take. */
+typedef struct stepper_room {
+    uint64_t max_bytes, prefix_room, prefix_bytes;
+} stepper_room;
+/* The cache, once: `ctx_len` at most the stepper's. */
+cairn_status stepper_add_cache(stepper *s, int32_t ctx_len, stepper_room room, cairn_diag *dg);
 cache *stepper_cache(stepper *s);
 size_t stepper_scratch(const stepper *s); /* bytes of programs and step buffers */
 /* Smallest length at which a rotary table switches; 0: none does. */

@@ -17,6 +17,7 @@ static cairn_event event_of(const engine *e, const request *r, cairn_event_kind 
                       .request = r->id,
                       .text = {"", 0},
                       .n_prompt = r->n_prompt,
+                      .n_cached = r->n_cached,
                       .n_done = min_i32(r->n_done, r->n_prompt),
                       .n_generated = r->n_ids - r->n_prompt};
     if (r->start_ns) ev.prefill_seconds = (double)(first - r->start_ns) * 1e-9;
@@ -42,6 +43,8 @@ static void finish(engine *e, int32_t i, cairn_finish how, cairn_str text, const
     request *r = e->mine[i];
     cairn_event ev = event_of(e, r, CAIRN_EV_DONE);
     if (r->state != REQ_QUEUED) {
+        if (how != CAIRN_FINISH_ERROR)
+            cache_mark(stepper_cache(e->stepper), r->seq, r->ids, CACHE_TURN);
         cache_close(stepper_cache(e->stepper), r->seq);
         e->n_active--;
     }
@@ -105,12 +108,24 @@ static void receive(engine *e)
     }
 }
 
+/* Its sequence, with what is known of its ids.  Rows that another rotary table made are no prefix of its
+   own. */
+static cairn_status open_seq(engine *e, request *r)
+{
+    cache *c = stepper_cache(e->stepper);
+    const int32_t at = stepper_switch_len(e->stepper);
+    const cache_ns ns = {r->ns.hi, r->ns.lo + (at > 0 && r->n_ids > at)};
+    const cairn_status st = cache_open_on(c, &ns, r->ids, r->n_ids, r->max_ids, &r->seq);
+    if (st == CAIRN_OK) r->n_done = cache_len(c, r->seq);
+    return st;
+}
+
 /* In order of arrival; the first that finds no room waits, and everyone behind it. */
 static void admit(engine *e)
 {
     while (e->n_active < e->max_seqs && e->n_active < e->n_mine) {
         request *r = e->mine[e->n_active];
-        const cairn_status st = cache_open(stepper_cache(e->stepper), r->max_ids, &r->seq);
+        const cairn_status st = open_seq(e, r);
         if (st == CAIRN_E_BUSY) {
             assert(e->n_active > 0);
             return;
@@ -120,16 +135,28 @@ static void admit(engine *e)
             continue;
         }
         request_move(r, REQ_PREFILL);
+        r->n_cached = r->n_done;
+        e->stats.cached_tokens += (uint64_t)r->n_cached;
         r->start_ns = engine_now(e);
         e->n_active++;
     }
+}
+
+/* The next position at which the sequence's state is kept: the caller's, else every so many. */
+static int32_t next_mark(const engine *e, const request *r)
+{
+    int32_t i = 0;
+    while (r->mark[i] <= r->n_done) i++;
+    return min_i32(r->mark[i], (r->n_done / e->mark_every + 1) * e->mark_every);
 }
 
 static void run_step(engine *e)
 {
     for (int32_t i = 0; i < e->n_active; i++) {
         const request *r = e->mine[i];
-        e->item[i] = (sched_item){r->n_ids - r->n_done, r->state == REQ_DECODE, 0};
+        int32_t pending = r->n_ids - r->n_done;
+        if (e->mark_every) pending = min_i32(pending, next_mark(e, r) - r->n_done);
+        e->item[i] = (sched_item){pending, r->state == REQ_DECODE, 0};
     }
     sched_plan(e->item, e->n_active, e->max_step_rows);
     stepper_begin(e->stepper);
@@ -154,11 +181,9 @@ static void maybe_restart(engine *e, request *r)
 {
     const int32_t at = stepper_switch_len(e->stepper);
     if (at == 0 || r->n_done > at || r->n_ids <= at) return;
-    cache *c = stepper_cache(e->stepper);
-    cache_close(c, r->seq);
-    const cairn_status st = cache_open(c, r->max_ids, &r->seq);
+    cache_close(stepper_cache(e->stepper), r->seq);
+    const cairn_status st = open_seq(e, r);
     assert(st == CAIRN_OK); /* the room was given back a moment ago, by this thread */
-    r->n_done = 0;
     request_move(r, REQ_PREFILL);
 }
 
@@ -213,12 +238,25 @@ static bool take_token(engine *e, int32_t i)
     return false;
 }
 
+/* What later prompts may begin with. */
+static void leave_prefix(engine *e, request *r)
+{
+    cache *c = stepper_cache(e->stepper);
+    cache_publish(c, r->seq, r->ids);
+    if (!e->mark_every) return;
+    bool turn = false;
+    for (int32_t i = 0; r->mark[i] <= r->n_done; i++) turn |= r->mark[i] == r->n_done;
+    if (turn || r->n_done % e->mark_every == 0)
+        cache_mark(c, r->seq, r->ids, turn ? CACHE_TURN : CACHE_STEP);
+}
+
 static void advance(engine *e)
 {
     const int32_t n = e->n_active;
     for (int32_t i = 0, k = 0; k < n; k++) {
         request *r = e->mine[i];
         const int32_t rows = e->item[k].rows;
+        if (rows > 0) leave_prefix(e, r);
         if (rows > 0 && r->state == REQ_PREFILL) {
             e->stats.prompt_tokens += (uint64_t)rows;
             if (r->want_progress && !r->first_ns) {

@@ -120,7 +120,7 @@ static void decode_path(void)
     const stepper_opts so = {
         .max_rows = PROMPT, .max_out = 1, .max_seqs = 1, .ctx_len = CTX, .codec = stepper_codec(m)};
     must(stepper_new(m, &so, &s, &dg));
-    must(stepper_add_cache(s, CTX, 0, &dg));
+    must(stepper_add_cache(s, CTX, (stepper_room){0}, &dg));
     must(cache_open(stepper_cache(s), CTX, &q));
     for (int32_t i = 0; i <= PROMPT; i++) ids[i] = (7 * i + 1) % m->shape.vocab;
     stepper_begin(s);

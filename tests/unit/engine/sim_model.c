@@ -12,6 +12,21 @@ static const cache_layer_spec layers[] = {{1, 4, 4, .n_state = 4},
                                           {1, 4, 4, .window = SIM_WINDOW},
                                           {1, 4, 4, .window = 0}};
 
+static const cache_layer_spec full[] = {{1, 4, 4, .window = 0}, {1, 4, 4, .window = 0}};
+static const cache_layer_spec windowed[] = {{1, 4, 4, .window = SIM_WINDOW},
+                                            {1, 4, 4, .window = 0}};
+static const cache_layer_spec recurrent[] = {{1, 4, 4, .window = 0, .n_state = 4}};
+
+void sim_model_layers(sim_model *s, sim_layers kind)
+{
+    static const cachespec spec[] = {[SIM_ALL_KINDS] = {4, layers},
+                                     [SIM_FULL] = {2, full},
+                                     [SIM_WINDOWED] = {2, windowed},
+                                     [SIM_RECURRENT] = {1, recurrent}};
+    s->m.cache = spec[kind];
+    s->m.shape.n_layer = spec[kind].n_layer;
+}
+
 static val forward(fwd *f, const model *m)
 {
     const sim_model *s = m->impl;
@@ -75,7 +90,7 @@ void sim_greedy(sim_model *s, const int32_t *ids, int32_t n, int32_t *out, int32
     stepper *st = NULL;
     seq_id q;
     assert_ok(stepper_new(&s->m, &o, &st, NULL));
-    assert_ok(stepper_add_cache(st, SIM_CTX, 0, NULL));
+    assert_ok(stepper_add_cache(st, SIM_CTX, (stepper_room){0}, NULL));
     memcpy(all, ids, (size_t)n * sizeof *ids);
     for (int32_t k = 0; k < n_out; k++) { /* whole, every time: no cache is trusted */
         assert_ok(cache_open(stepper_cache(st), SIM_CTX, &q));

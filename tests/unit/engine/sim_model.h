@@ -15,6 +15,10 @@ typedef struct sim_model {
     mutex running;
 } sim_model;
 
+/* Layers of another model than the one that sim_model_open makes: before an engine opens. */
+typedef enum sim_layers { SIM_ALL_KINDS, SIM_FULL, SIM_WINDOWED, SIM_RECURRENT } sim_layers;
+void sim_model_layers(sim_model *s, sim_layers kind);
+
 void sim_model_open(sim_model *s, uint64_t seed, sim_flaw flaw);
 void sim_model_close(sim_model *s);
 /* Ids of a prompt by seed. */

@@ -12,7 +12,7 @@ typedef struct watch {
     int32_t n_done_events, n_progress, last_progress;
     cairn_finish finish;
     cairn_status status;
-    int32_t n_generated, n_prompt;
+    int32_t n_generated, n_prompt, n_cached;
     char message[200];
     char text[2000]; /* of all events */
     size_t n_text;
