@@ -157,6 +157,8 @@ CAIRN_API void cairn_engine_stats_init(cairn_engine_stats *s);
 /* Writes the first out->struct_size bytes: what the caller's version of the struct has. */
 CAIRN_API void cairn_engine_get_stats(cairn_engine *e, cairn_engine_stats *out);
 CAIRN_API const cairn_model *cairn_engine_model(const cairn_engine *e);
+CAIRN_API bool
+cairn_engine_wants_marks(const cairn_engine *e); /* makes use of cairn_request.marks */
 
 #ifdef __cplusplus
 }

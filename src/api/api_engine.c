@@ -84,6 +84,11 @@ void cairn_engine_get_stats(cairn_engine *e, cairn_engine_stats *out)
     memcpy(out, &s, out->struct_size < sizeof s ? out->struct_size : sizeof s);
 }
 
+bool cairn_engine_wants_marks(const cairn_engine *e)
+{
+    return engine_wants_marks(e->e);
+}
+
 const cairn_model *cairn_engine_model(const cairn_engine *e)
 {
     return e->m;

@@ -55,8 +55,8 @@ static void on_event(void *ctx, const cairn_event *ev)
     buf_str(&in->text, ev->text);
     if (ev->kind == CAIRN_EV_DONE) {
         in->done = true;
-        in->result = (answer_result){ev->finish, ev->n_prompt, ev->n_generated, ev->prefill_seconds,
-                                     ev->decode_seconds};
+        in->result = (answer_result){ev->finish,      ev->n_prompt,        ev->n_cached,
+                                     ev->n_generated, ev->prefill_seconds, ev->decode_seconds};
         if (ev->finish == CAIRN_FINISH_ERROR) {
             const cairn_str m = str_of(ev->message ? ev->message : "");
             const size_t n = m.len < sizeof in->message ? m.len : sizeof in->message - 1;

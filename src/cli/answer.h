@@ -8,7 +8,7 @@
 
 typedef struct answer_result {
     cairn_finish finish;
-    int32_t n_prompt, n_generated;
+    int32_t n_prompt, n_cached, n_generated;
     double prefill_seconds, decode_seconds;
 } answer_result;
 

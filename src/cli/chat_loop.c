@@ -47,6 +47,13 @@ static void say_reply(buf *conversation, const answer_show *show)
     json_w_end_obj(&w);
 }
 
+static void close_array(const buf *conversation, buf *whole)
+{
+    buf_init(whole, MEM_MISC);
+    buf_str(whole, buf_view(conversation));
+    buf_byte(whole, ']');
+}
+
 cairn_status chat_loop_prompt(const cairn_text *t, const buf *conversation, cairn_bytes *prompt,
                               cairn_ids *ids, cairn_diag *dg)
 {
@@ -54,9 +61,7 @@ cairn_status chat_loop_prompt(const cairn_text *t, const buf *conversation, cair
     cairn_bytes text = {0};
     buf whole;
     cairn_render_opts_init(&o);
-    buf_init(&whole, MEM_MISC);
-    buf_str(&whole, buf_view(conversation));
-    buf_byte(&whole, ']');
+    close_array(conversation, &whole);
     o.messages = buf_view(&whole);
     cairn_status st = buf_status(conversation);
     if (st == CAIRN_OK) st = buf_status(&whole);
@@ -71,12 +76,27 @@ cairn_status chat_loop_prompt(const cairn_text *t, const buf *conversation, cair
     return st;
 }
 
+static size_t find_marks(cairn_engine *e, const cairn_text *t, const buf *conversation,
+                         const cairn_ids *ids, int32_t marks[2])
+{
+    cairn_render_opts o;
+    buf whole;
+    if (!cairn_engine_wants_marks(e)) return 0;
+    cairn_render_opts_init(&o);
+    close_array(conversation, &whole);
+    o.messages = buf_view(&whole);
+    const size_t n = cairn_text_marks(t, &o, ids->ptr, ids->len, marks);
+    buf_deinit(&whole);
+    return n;
+}
+
 void chat_loop_speeds(const answer_result *r)
 {
-    const double pre = r->prefill_seconds > 0 ? r->n_prompt / r->prefill_seconds : 0;
+    const double pre =
+        r->prefill_seconds > 0 ? (r->n_prompt - r->n_cached) / r->prefill_seconds : 0;
     const double dec = r->decode_seconds > 0 ? r->n_generated / r->decode_seconds : 0;
-    (void)fprintf(stderr, "[prompt %d tokens, %.1f t/s; answer %d tokens, %.1f t/s]\n",
-                  (int)r->n_prompt, pre, (int)r->n_generated, dec);
+    (void)fprintf(stderr, "[prompt %d tokens, %d known, %.1f t/s; answer %d tokens, %.1f t/s]\n",
+                  (int)r->n_prompt, (int)r->n_cached, pre, (int)r->n_generated, dec);
 }
 
 static void say_end(const answer_result *r, const cairn_request *q, const char *full)
@@ -97,6 +117,7 @@ static cairn_status turn(cairn_engine *e, const cairn_text *t, const cairn_reque
     cairn_reply_opts how;
     answer_result res = {0};
     answer_show show = {0};
+    int32_t marks[2];
     const size_t before = conversation->len;
     chat_loop_say(conversation, "user", str_of(line));
     TRY_GOTO(chat_loop_prompt(t, conversation, &prompt, &ids, dg), out);
@@ -105,6 +126,8 @@ static cairn_status turn(cairn_engine *e, const cairn_text *t, const cairn_reque
     q.reply = &how;
     q.ids = ids.ptr;
     q.n_ids = ids.len;
+    q.marks = marks;
+    q.n_marks = find_marks(e, t, conversation, &ids, marks);
     TRY_GOTO(answer_stream(e, &q, &show, &res, dg), out);
     TRY_GOTO(cli_write_out("\n\n", 2, dg), out);
     say_reply(conversation, &show);

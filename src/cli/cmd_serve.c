@@ -11,10 +11,12 @@
 
 enum { MAX_MODELS = 8, MAX_KEYS = 256, KEY_FILE_MAX = 1 << 20, ID_MAX = 256 };
 
+#define BY_DEFAULT UINT64_MAX
+
 typedef struct serve_flags {
     const char *host, *key_file, *kv;
     int64_t port, ctx, parallel, threads, queue, drain_s;
-    uint64_t memory;
+    uint64_t memory, prompt_cache;
     bool verbose;
 } serve_flags;
 
@@ -116,6 +118,8 @@ static cairn_status open_one(const char *word, const serve_flags *f, served *s, 
     eo.max_seqs = (int32_t)f->parallel;
     eo.max_queue = (int32_t)f->queue;
     eo.kv_codec = f->kv;
+    eo.prefix_limit = f->prompt_cache ? f->prompt_cache : CAIRN_NO_PREFIX;
+    if (f->prompt_cache == BY_DEFAULT) eo.prefix_limit = 0;
     TRY(cli_open_model(word, &o, &s->model[s->n], dg));
     cairn_embed_info_init(&info);
     cairn_embed_get_info(s->model[s->n], &info);
@@ -162,7 +166,7 @@ static cairn_status listen_and_serve(const serve_flags *f, const served *s, cair
 
 int cmd_serve(const command *c, int argc, char **argv)
 {
-    serve_flags f = {.host = "127.0.0.1", .port = 8080, .drain_s = 20};
+    serve_flags f = {.host = "127.0.0.1", .port = 8080, .drain_s = 20, .prompt_cache = BY_DEFAULT};
     const flag table[] = {
         {"--host", NULL, FLAG_STR, &f.host, "H: address (127.0.0.1)", 0, 0, NULL},
         {"--port", NULL, FLAG_INT, &f.port, "P: port, 0: any free one (8080)", 0, 65535, NULL},
@@ -172,6 +176,9 @@ int cmd_serve(const command *c, int argc, char **argv)
          CAIRN_MAX_CTX, NULL},
         {"--memory", NULL, FLAG_SIZE, &f.memory, "BYTES: for weights and caches", 1, 0x1p62, NULL},
         {"--kv-cache", NULL, FLAG_WORD, &f.kv, "f16|bf16|f32: what caches hold (f16)", 0, 0, NULL},
+        {"--prompt-cache", NULL, FLAG_SIZE, &f.prompt_cache,
+         "BYTES: prefixes kept for later prompts, 0: none (half of what is left, at most 8 GiB)", 0,
+         0x1p62, NULL},
         {"--parallel", NULL, FLAG_INT, &f.parallel, "N: requests decoded at once (4)", 1,
          CAIRN_MAX_SEQS, NULL},
         {"--queue", NULL, FLAG_INT, &f.queue, "N: requests waiting beyond those (64)", 1,

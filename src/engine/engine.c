@@ -220,6 +220,11 @@ void engine_cancel(engine *e, cairn_request_id id)
     mutex_unlock(&e->mu);
 }
 
+bool engine_wants_marks(const engine *e)
+{
+    return e->mark_every > 0;
+}
+
 bool engine_turn(engine *e)
 {
     assert(e->hooks.manual);

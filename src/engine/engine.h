@@ -25,6 +25,8 @@ cairn_status engine_submit(engine *e, const cairn_request *r, cairn_event_fn fn,
 void engine_cancel(engine *e, cairn_request_id id);
 void engine_get_stats(engine *e, cairn_engine_stats *out); /* struct_size stays */
 
+bool engine_wants_marks(const engine *e);
+
 /* One turn: receive, admit, plan, run, sample, emit.  False: nothing to do.  Manual engines only. */
 bool engine_turn(engine *e);
 

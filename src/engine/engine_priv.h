@@ -15,6 +15,7 @@ struct engine {
     const tok *tok;
     engine_hooks hooks;
     int32_t max_seqs, max_queue, max_step_rows, ctx_len;
+    int32_t mark_every; /* positions; 0: the cache needs no marks */
     uint64_t weights_bytes, scratch_bytes, prefix_bytes;
     thread owner;
 
@@ -34,9 +35,8 @@ struct engine {
     sampler *sampler;
     request **mine; /* [capacity] in order of arrival: the active ones, then the queued */
     int32_t n_mine, n_active;
-    sched_item *item;   /* [max_seqs] */
-    int32_t mark_every; /* positions; 0: the cache needs no marks */
-    bool busy;          /* as the backend was told */
+    sched_item *item; /* [max_seqs] */
+    bool busy;        /* as the backend was told */
     cairn_engine_stats stats;
     uint64_t busy_ns;
 };

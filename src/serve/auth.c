@@ -52,16 +52,31 @@ bool auth_key_ok(const auth *a, cairn_str key)
     return found != 0;
 }
 
-bool auth_ok(const auth *a, const http_req *rq)
+/* The key that the request gives and that is one of ours; "": none is. */
+static cairn_str key_of(const auth *a, const http_req *rq)
 {
     static const char scheme[] = "Bearer ";
-    const char *s;
+    const char *s = http_header(rq, "Authorization");
+    cairn_str key;
 
-    if (a->n == 0) return true;
-    s = http_header(rq, "Authorization");
-    if (s && strncasecmp(s, scheme, sizeof scheme - 1) == 0 &&
-        auth_key_ok(a, str_trim(str_of(s + sizeof scheme - 1))))
-        return true;
+    if (s && strncasecmp(s, scheme, sizeof scheme - 1) == 0) {
+        key = str_trim(str_of(s + sizeof scheme - 1));
+        if (auth_key_ok(a, key)) return key;
+    }
     s = http_header(rq, "x-api-key");
-    return s && auth_key_ok(a, str_of(s));
+    return s && auth_key_ok(a, str_of(s)) ? str_of(s) : (cairn_str){"", 0};
+}
+
+bool auth_ok(const auth *a, const http_req *rq)
+{
+    return a->n == 0 || key_of(a, rq).len > 0;
+}
+
+cairn_str auth_space(const auth *a, const http_req *rq, uint8_t digest[AUTH_DIGEST])
+{
+    const cairn_str key = a->n ? key_of(a, rq) : (cairn_str){"", 0};
+
+    if (key.len == 0) return key;
+    digest_of(key, digest);
+    return (cairn_str){(const char *)digest, AUTH_DIGEST};
 }

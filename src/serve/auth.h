@@ -17,5 +17,7 @@ void auth_deinit(auth *a);
 /* True without keys; else one of them must be in "Authorization: Bearer …" or "x-api-key: …". */
 bool auth_ok(const auth *a, const http_req *rq);
 bool auth_key_ok(const auth *a, cairn_str key);
+/* What tells the owners of keys apart: the digest of the request's own, or nothing without keys. */
+cairn_str auth_space(const auth *a, const http_req *rq, uint8_t digest[AUTH_DIGEST]);
 
 #endif

@@ -110,9 +110,11 @@ static void start(job *j)
     chat_ask *a = &c->p.ask;
     cairn_diag dg = {0};
     const char *param = NULL;
+    uint8_t space[AUTH_DIGEST];
     cairn_status st;
 
     if (!made(c)) return;
+    a->rq.cache_space = auth_space(&c->s->auth, c->rq, space);
     a->rq.ids = c->p.ids.ptr;
     a->rq.n_ids = c->p.ids.len;
     st = check_room(c->p.model->engine, a->n, &param, &dg);

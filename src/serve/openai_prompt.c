@@ -161,8 +161,7 @@ static bool make_kwargs(prompt *p)
     return st == CAIRN_OK || fault(p, 503, NULL, "out_of_memory", "no memory for the request");
 }
 
-static cairn_status render_these(const prompt *p, cairn_str messages, cairn_bytes *out,
-                                 cairn_diag *dg)
+static cairn_render_opts render_opts(const prompt *p, cairn_str messages)
 {
     cairn_render_opts o;
 
@@ -171,6 +170,14 @@ static cairn_status render_these(const prompt *p, cairn_str messages, cairn_byte
     o.tools = buf_view(&p->ask.tools);
     o.kwargs = buf_view(&p->kwargs);
     o.no_generation_prompt = p->ask.no_generation_prompt;
+    return o;
+}
+
+static cairn_status render_these(const prompt *p, cairn_str messages, cairn_bytes *out,
+                                 cairn_diag *dg)
+{
+    const cairn_render_opts o = render_opts(p, messages);
+
     return cairn_text_render(served_model_text(p->model), &o, out, dg);
 }
 
@@ -243,6 +250,16 @@ static bool make_readers(prompt *p, cairn_str text)
     return true;
 }
 
+static void find_marks(prompt *p)
+{
+    const cairn_render_opts o = render_opts(p, buf_view(&p->ask.messages));
+
+    if (!cairn_engine_wants_marks(p->model->engine)) return;
+    p->ask.rq.marks = p->marks;
+    p->ask.rq.n_marks =
+        cairn_text_marks(served_model_text(p->model), &o, p->ids.ptr, p->ids.len, p->marks);
+}
+
 static bool encode(prompt *p, cairn_str text)
 {
     const struct cairn_text *t = served_model_text(p->model);
@@ -254,7 +271,9 @@ static bool encode(prompt *p, cairn_str text)
     if (st == CAIRN_OK && p->ids.len == 0) st = diag_set(&dg, CAIRN_E_ARG, "the prompt is empty");
     if (st != CAIRN_OK) return no_prompt(p, st, &dg);
     if (!p->ask.has_seed) p->ask.rq.sampling.seed = random_seed();
-    return fits(p, "", p->ids.len) && make_readers(p, text);
+    if (!fits(p, "", p->ids.len)) return false;
+    find_marks(p);
+    return make_readers(p, text);
 }
 
 static bool write_text(prompt *p, cairn_str text)

@@ -25,6 +25,7 @@ typedef struct prompt { /* zeroed is fine to deinit */
     readers *readers;       /* of what will be answered; ask.rq.keep_special is as they want it */
     buf kwargs;             /* JSON object for the template, or empty */
     buf text;               /* prompt_render: the body of the reply */
+    int32_t marks[2];       /* ask.rq.marks */
     prompt_fault fault;
 } prompt;
 

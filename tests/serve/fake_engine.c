@@ -180,6 +180,14 @@ cairn_status cairn_text_encode_prompt(const cairn_text *t, cairn_str text, cairn
     return ids ? CAIRN_OK : diag_set(dg, CAIRN_E_NOMEM, "ids");
 }
 
+size_t cairn_text_marks(const cairn_text *t, const cairn_render_opts *o, const int32_t *ids,
+                        size_t n, int32_t marks[2])
+{
+    (void)t;
+    marks[0] = (int32_t)(n / 2);
+    return o->messages.len && ids ? 1 : 0;
+}
+
 /* As if the longest piece had ten bytes. */
 size_t cairn_text_least_ids(const cairn_text *t, cairn_str text)
 {
@@ -237,6 +245,11 @@ cairn_status cairn_embed_ids(const cairn_model *m, const cairn_ids *texts, size_
 {
     (void)m, (void)texts, (void)n, (void)o, (void)fn, (void)ctx;
     return diag_set(dg, CAIRN_E_UNSUPPORTED, "no embeddings here");
+}
+
+bool cairn_engine_wants_marks(const cairn_engine *e)
+{
+    return e != NULL;
 }
 
 const cairn_model *cairn_engine_model(const cairn_engine *e)
@@ -519,6 +532,8 @@ cairn_status cairn_engine_submit(cairn_engine *e, const cairn_request *r, cairn_
         if (r->sampling.bias[i].id >= VOCAB)
             return diag_set(dg, CAIRN_E_ARG, "bias for id %d, the vocabulary has %d",
                             r->sampling.bias[i].id, VOCAB);
+    if (r->n_marks != 1 || (size_t)r->marks[0] != r->n_ids / 2)
+        return diag_set(dg, CAIRN_E_ARG, "%zu marks of a chat", r->n_marks);
     if (r->n_ids >= (size_t)e->ctx)
         return diag_set(dg, CAIRN_E_LIMIT, "%zu tokens in a context of %d", r->n_ids, e->ctx);
     j = job_new(e, r, fn, ctx);

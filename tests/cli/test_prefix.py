@@ -1,0 +1,59 @@
+"""Prompts that begin alike, over HTTP: what is taken from the cache, by whom, and that answers stay the same."""
+import json
+import urllib.request
+
+import pytest
+from test_serve import start, stop
+from tiny import make
+
+TEMPLATE = "{% for m in messages %}{{ m.role }} {{ m.content }} {% endfor %}{% if add_generation_prompt %}assistant {% endif %}"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("m") / "served"
+    m = make(folder)
+    (folder / "chat_template.jinja").write_text(TEMPLATE)
+    return m
+
+
+def chat(url, messages, key=None):
+    body = json.dumps({"messages": messages, "max_tokens": 8, "temperature": 0, "logprobs": True}).encode()
+    head = {"content-type": "application/json", **({"authorization": "Bearer " + key} if key else {})}
+    with urllib.request.urlopen(urllib.request.Request(url + "/v1/chat/completions", body, head), timeout=60) as r:
+        a = json.load(r)
+    return a["choices"][0], a["usage"]["prompt_tokens_details"]["cached_tokens"], a["usage"]["prompt_tokens"]
+
+
+def talk(n):
+    return [{"role": "user", "content": " ".join("w%d" % (i % 61) for i in range(n))}]
+
+
+def test_again_and_on(model):
+    p, url = start(model)
+    first, cached, _ = chat(url, talk(60))
+    assert cached == 0
+    again, cached, prompt = chat(url, talk(60))
+    assert cached == prompt - 1 and again == first
+    _, cached, _ = chat(url, talk(70))
+    assert cached >= 60
+    stop(p)
+
+
+def test_off(model):
+    p, url = start(model, "--prompt-cache", "0")
+    first, *_ = chat(url, talk(60))
+    again, cached, _ = chat(url, talk(60))
+    assert cached == 0 and again == first
+    stop(p)
+
+
+def test_keys_share_nothing(model, tmp_path):
+    (tmp_path / "keys").write_text("one\ntwo\n")
+    p, url = start(model, "--api-key-file", tmp_path / "keys")
+    first, *_ = chat(url, talk(60), "one")
+    other, cached, _ = chat(url, talk(60), "two")
+    assert cached == 0 and other == first
+    assert chat(url, talk(60), "one")[1] > 60
+    assert chat(url, talk(60), "two")[1] > 60
+    stop(p)
