@@ -21,7 +21,8 @@
 enum {
     REFERENCE_BYTES = 512 << 20, /* longer prompts are compared at their last positions */
     MAX_STRANGERS = 3,
-    STRANGER_LEN = 203 /* odd: ends in the middle of blocks and tiles */
+    STRANGER_LEN = 203, /* odd: ends in the middle of blocks and tiles */
+    SHORT_PROMPT = 512
 };
 
 typedef struct variant {
@@ -151,6 +152,16 @@ static stepper_opts opts_of(const check *c, const variant *v)
     return o;
 }
 
+static void say_result(const check *c, const variant *v, const cairn_numerics_report *before)
+{
+    char line[200];
+    if (!c->say) return;
+    (void)snprintf(line, sizeof line, "%s: %llu comparisons, %llu different bits", v->name,
+                   (unsigned long long)(c->report->n_comparisons - before->n_comparisons),
+                   (unsigned long long)(c->report->n_different - before->n_different));
+    c->say(c->ctx, line);
+}
+
 static cairn_status try_variant(check *c, const variant *v, cairn_diag *dg)
 {
     cairn_status st = CAIRN_OK;
@@ -170,16 +181,75 @@ static cairn_status try_variant(check *c, const variant *v, cairn_diag *dg)
     walk(c, v, s, q, x);
     stepper_busy(s, false);
     m->be->limit_threads(m->dev, 0);
-    if (c->say) {
-        char line[200];
-        (void)snprintf(line, sizeof line, "%s: %llu comparisons, %llu different bits", v->name,
-                       (unsigned long long)(c->report->n_comparisons - before.n_comparisons),
-                       (unsigned long long)(c->report->n_different - before.n_different));
-        c->say(c->ctx, line);
-    }
+    say_result(c, v, &before);
 out:
     stepper_free(s);
     mem_free(x);
+    return st;
+}
+
+/* Rows [from, c->n) in chunks, compared where there is a reference. */
+static void walk_rest(check *c, const variant *v, stepper *s, seq_id q, int32_t from)
+{
+    for (int32_t at = from; at < c->n; at += v->chunk) {
+        const int32_t rows = min_i32(v->chunk, c->n - at);
+        const int32_t outs = max_i32(0, min_i32(rows, at + rows - c->first));
+        stepper_begin(s);
+        const int32_t out0 = stepper_add(s, q, c->ids + at, rows, outs, c->n);
+        stepper_run(s);
+        cache_publish(stepper_cache(s), q, c->ids);
+        for (int32_t i = 0; i < outs; i++)
+            compare_row(c, v, at + rows - outs + i, stepper_logits(s, out0 + i));
+    }
+}
+
+/* One sequence ends after n rows; another begins with them. */
+static cairn_status take_up(check *c, const variant *v, stepper *s, int32_t n, cairn_diag *dg)
+{
+    static const cache_ns ns = {0, 0};
+    cache *h = stepper_cache(s);
+    seq_id q = 0;
+    cache_forget(h);
+    TRY(cache_open_on(h, &ns, c->ids, c->n, c->n, &q));
+    stepper_begin(s);
+    (void)stepper_add(s, q, c->ids, n, 0, c->n);
+    stepper_run(s);
+    cache_mark(h, q, c->ids, CACHE_TURN);
+    cache_close(h, q);
+    TRY(cache_open_on(h, &ns, c->ids, c->n, c->n, &q));
+    const int32_t taken = cache_len(h, q);
+    if (taken == n) walk_rest(c, v, s, q, taken);
+    cache_close(h, q);
+    if (taken == n) return CAIRN_OK;
+    return diag_set(dg, CAIRN_E_INTERNAL, "%d of %d rows were taken from the cache; expected all",
+                    taken, n);
+}
+
+/* Prefixes that end somewhere inside, right before the last row, and, as it costs a pass each, where that
+   is soon done, at, before and behind the end of a block. */
+static cairn_status try_prefixes(check *c, cairn_diag *dg)
+{
+    cairn_status st = CAIRN_OK;
+    stepper *s = NULL;
+    const variant v = {"from the prefix cache, chunks of 64", min_i32(64, c->n), 0, 0, false, 0};
+    const int32_t ends[] = {c->n / 2, c->n - 1, 1, KV_BLOCK - 1, KV_BLOCK, KV_BLOCK + 1};
+    const size_t n_ends = c->n > SHORT_PROMPT ? 2 : sizeof ends / sizeof *ends;
+    const cairn_numerics_report before = *c->report;
+    const stepper_opts o = {.max_rows = c->n,
+                            .max_out = v.chunk,
+                            .max_seqs = 1,
+                            .ctx_len = c->n,
+                            .codec = stepper_codec(c->m)};
+    const uint64_t room = 2 * cache_bytes(&c->m->cache, o.codec, o.max_rows, c->n);
+    TRY_GOTO(stepper_new(c->m, &o, &s, dg), out);
+    TRY_GOTO(stepper_add_cache(s, c->n, (stepper_room){0, room, room}, dg), out);
+    stepper_busy(s, true);
+    for (size_t i = 0; i < n_ends; i++)
+        if (ends[i] > 0 && ends[i] < c->n) TRY_GOTO(take_up(c, &v, s, ends[i], dg), out);
+    say_result(c, &v, &before);
+out:
+    if (s) stepper_busy(s, false);
+    stepper_free(s);
     return st;
 }
 
@@ -238,6 +308,7 @@ cairn_status numerics_check(const model *m, const int32_t *ids, size_t n, int32_
     TRY_GOTO(make_reference(&c, dg), out);
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
         TRY_GOTO(try_variant(&c, &variants[i], dg), out);
+    TRY_GOTO(try_prefixes(&c, dg), out);
     TRY_GOTO(try_threads(&c, min_i32(max_threads, m->be->threads(m->dev)), dg), out);
     *out = report;
 out:
