@@ -264,16 +264,18 @@ test-tsan:
 	$(MAKE_MORE) B=$(B)-tsan SAN=thread test-side
 	@tools/run-tests --bin $(B)-tsan/cairn --pytest tests/serve
 
-# Each target replays tests/fuzz/corpus/NAME, then makes inputs of its own for a while.
+# Each target replays tests/fuzz/corpus/NAME, then makes inputs of its own for a while: always the same ones,
+# but in fuzz-long.
 FUZZ_SECONDS ?= 15
+FUZZ_SEED ?= 1
 $(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(call obj,$(fuzz_help)) $(B)/internal.a
 	$(call say,LINK)$(LINK) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 fuzz-build: $(fuzz_bin)
 fuzz:
 	$(MAKE_MORE) B=$(B)-fuzz CC=clang SAN=fuzzer-no-link,address,undefined fuzz-build
-	@tools/run-fuzz --seconds $(FUZZ_SECONDS) $(patsubst $(B)/%,$(B)-fuzz/%,$(fuzz_bin))
+	@tools/run-fuzz --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED) $(patsubst $(B)/%,$(B)-fuzz/%,$(fuzz_bin))
 fuzz-long:
-	$(MAKE_MORE) FUZZ_SECONDS=1200 fuzz
+	$(MAKE_MORE) FUZZ_SECONDS=1200 FUZZ_SEED=0 fuzz
 
 check:
 	@find src include tests examples -name '*.[ch]' -o -name '*.cc' | sort | xargs clang-format --dry-run -Werror
