@@ -79,7 +79,9 @@ typedef struct cairn_request {
        prompt); borrowed during submit. */
     int32_t think_budget;
     const struct cairn_reply_opts *reply;
-    cairn_str cache_space; /* requests share prefixes within one space; "": the common one */
+    /* Requests share prefixes within one space, and all of them use, but add nothing to, the common one, "". */
+    cairn_str cache_space;
+    bool pin; /* its rows stay until cairn_engine_unpin, if there is room: DONE says whether */
     /* Positions in the prompt, rising, at most CAIRN_MAX_MARKS, where later prompts are likely to part from
        this one (a chat's last turn, say): recurrent and windowed layers can go on from there; borrowed
        during submit. */
@@ -120,6 +122,7 @@ typedef struct cairn_event {
     int32_t n_done;      /* PROGRESS: prompt positions computed or taken from a cache */
     int32_t n_generated;
     double prefill_seconds, decode_seconds;
+    bool pinned; /* DONE: the rows stay, as the request wanted */
 } cairn_event;
 /* On the engine thread: must not block.  It may submit, cancel and read counters; closing the engine
    from here is forbidden, as close waits for this very thread. */
@@ -153,6 +156,8 @@ CAIRN_API CAIRN_MUST_USE cairn_status cairn_engine_submit(cairn_engine *e, const
                                                           cairn_request_id *out, cairn_diag *dg);
 /* Idempotent, unknown ids are fine; a DONE event still follows. */
 CAIRN_API void cairn_engine_cancel(cairn_engine *e, cairn_request_id id);
+/* Of a request that is done and was pinned; others are fine. */
+CAIRN_API void cairn_engine_unpin(cairn_engine *e, cairn_request_id id);
 CAIRN_API void cairn_engine_stats_init(cairn_engine_stats *s);
 /* Writes the first out->struct_size bytes: what the caller's version of the struct has. */
 CAIRN_API void cairn_engine_get_stats(cairn_engine *e, cairn_engine_stats *out);

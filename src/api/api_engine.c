@@ -72,6 +72,11 @@ void cairn_engine_cancel(cairn_engine *e, cairn_request_id id)
     if (e) engine_cancel(e->e, id);
 }
 
+void cairn_engine_unpin(cairn_engine *e, cairn_request_id id)
+{
+    if (e) engine_unpin(e->e, id);
+}
+
 void cairn_engine_stats_init(cairn_engine_stats *s)
 {
     *s = (cairn_engine_stats){.struct_size = sizeof *s};

@@ -340,6 +340,11 @@ static void set_aside(cache *c, int32_t n_pos, int32_t sign)
     }
 }
 
+int32_t cache_worst_blocks(const cache *c, int32_t g, int32_t n_pos)
+{
+    return worst_blocks(c->group[g].window, c->opts.max_step_rows, n_pos);
+}
+
 cairn_status cache_open(cache *c, int32_t n_pos, seq_id *out)
 {
     if (n_pos < 1 || n_pos > c->opts.ctx_len) return CAIRN_E_LIMIT;

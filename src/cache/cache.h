@@ -43,10 +43,15 @@ cache_kept(const cache *c); /* of prefixes alone: blocks that no sequence holds,
 /* A new empty sequence with room set aside for n_pos positions: nothing later fails for lack of
    room.  E_BUSY: no slot or no room now; E_LIMIT: it can never fit. */
 cairn_status cache_open(cache *c, int32_t n_pos, seq_id *out);
+typedef struct cache_ask {
+    cache_ns ns;     /* where it looks, and leaves what it computes */
+    cache_ns common; /* where it looks besides */
+    const int32_t *ids;
+    int32_t n_ids, n_pos;
+} cache_ask;
 /* The same, beginning with as much of ids as is known (cache_len says how much), but for its last: whoever
    asks wants the row after it.  Only such a sequence can leave anything for others. */
-cairn_status cache_open_on(cache *c, const cache_ns *ns, const int32_t *ids, int32_t n_ids,
-                           int32_t n_pos, seq_id *out);
+cairn_status cache_open_on(cache *c, const cache_ask *a, seq_id *out);
 /* Makes the full blocks of a sequence known, whose tokens are ids[cache_len].  Cheap where there is none
    new; between steps only, as is what follows: a block may be exchanged for an equal one. */
 void cache_publish(cache *c, seq_id s, const int32_t *ids);
@@ -55,7 +60,11 @@ void cache_publish(cache *c, seq_id s, const int32_t *ids);
 typedef enum cache_worth { CACHE_STEP, CACHE_TURN } cache_worth;
 void cache_mark(cache *c, seq_id s, const int32_t *ids, cache_worth worth);
 bool cache_needs_marks(
-    const cache *c);         /* can only go on from them, or forgets what lies between them first */
+    const cache *c); /* can only go on from them, or forgets what lies between them first */
+/* The prefix of a sequence, whose tokens are ids[cache_len], stays until it is unpinned.  E_BUSY: no room
+   beside what runs now; E_LIMIT: it would leave none for one whole sequence, or nothing is kept. */
+cairn_status cache_pin(cache *c, seq_id s, const int32_t *ids, int32_t *out);
+void cache_unpin(cache *c, int32_t pin);
 void cache_forget(cache *c); /* every prefix that no open sequence uses */
 void cache_close(cache *c, seq_id s);
 /* Blocks for the next n_rows ≤ max_step_rows positions (within what was set aside).  Windowed groups

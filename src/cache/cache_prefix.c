@@ -26,12 +26,6 @@ typedef struct match {
     int32_t node, n; /* the deepest node, and positions that can be taken: n may end inside it */
 } match;
 
-/* The first position that the row behind n positions sees. */
-static int32_t lowest_seen(const group *p, int32_t n)
-{
-    return p->window ? max_i32(0, n - p->window + 1) : 0;
-}
-
 /* Whether n positions that end in `node` can go on from there.  since[g]: the blocks from this number on,
    up to the node's own, are there. */
 static bool may_end(const cache *c, int32_t i_node, int32_t n, const int32_t *since)
@@ -39,7 +33,7 @@ static bool may_end(const cache *c, int32_t i_node, int32_t n, const int32_t *si
     const prefix_node *v = &c->tree.node[i_node];
     if (c->state_bytes && (n != tree_end(v) || v->snap == NO_SNAP)) return false;
     for (int32_t g = 0; g < c->n_group; g++) {
-        const int32_t low = lowest_seen(&c->group[g], n);
+        const int32_t low = block_lowest_seen(&c->group[g], n);
         if (low >= n) continue;
         if (tree_block(c, i_node, g) == NO_BLOCK || since[g] > low / KV_BLOCK) return false;
     }
@@ -72,7 +66,7 @@ static void borrow(cache *c, seq *q, const match *m)
 {
     for (int32_t g = 0; g < c->n_group; g++) {
         group *p = &c->group[g];
-        const int32_t low = lowest_seen(p, m->n);
+        const int32_t low = block_lowest_seen(p, m->n);
         q->end[g] = low < m->n ? ceil_div(m->n, KV_BLOCK) : m->n / KV_BLOCK;
         q->first[g] = low < m->n ? low / KV_BLOCK : q->end[g];
         int32_t i_block = q->end[g];
@@ -111,23 +105,43 @@ static bool may_go_on(const cache *c, const match *m)
     return true;
 }
 
-cairn_status cache_open_on(cache *c, const cache_ns *ns, const int32_t *ids, int32_t n_ids,
-                           int32_t n_pos, seq_id *out)
+/* The longer of both spaces' matches, its own of two equal ones. */
+static match find_in_both(cache *c, int32_t root, const cache_ask *a)
 {
-    const cairn_status st = cache_open(c, n_pos, out);
+    const int32_t limit = min_i32(a->n_ids, a->n_pos) - 1;
+    const match own = find(c, root, a->ids, limit);
+    const int32_t other = tree_root(c, &a->common, false);
+    if (other == NO_NODE || other == root) return own;
+    const match common = find(c, other, a->ids, limit);
+    return common.n > own.n ? common : own;
+}
+
+static bool is_below(const tree *t, int32_t node, int32_t root)
+{
+    while (node != root && node != NO_NODE) node = t->node[node].parent;
+    return node == root;
+}
+
+cairn_status cache_open_on(cache *c, const cache_ask *a, seq_id *out)
+{
+    const cairn_status st = cache_open(c, a->n_pos, out);
     if (st != CAIRN_OK || !c->keeps) return st;
     seq *q = cache_seq(c, *out);
-    use(c, q, tree_root(c, ns, true));
-    if (q->node == NO_NODE) return st;
-    const match m = find(c, q->node, ids, min_i32(n_ids, n_pos) - 1);
+    const int32_t root = tree_root(c, &a->ns, true);
+    use(c, q, root);
+    if (root == NO_NODE) return st;
+    const match m = find_in_both(c, root, a);
     if (m.n == 0) return st;
     const prefix_node *v = &c->tree.node[m.node];
-    const bool go_on = may_go_on(c, &m);
+    const bool own = is_below(&c->tree, m.node, root), go_on = own && may_go_on(c, &m);
     tree_touch(&c->tree, m.node);
     if (v->snap != NO_SNAP && q->state)
         memcpy(q->state, c->snaps + (size_t)v->snap * c->state_bytes, c->state_bytes);
     borrow(c, q, &m);
-    use(c, q, m.n == tree_end(v) ? m.node : v->parent);
+    if (own)
+        use(c, q,
+            m.n == tree_end(v) ? m.node
+                               : v->parent); /* else it leaves all of it in its own space */
     if (m.n % KV_BLOCK && !go_on) prefix_own(c, q, m.n / KV_BLOCK);
     q->len = q->shared = m.n;
     return CAIRN_OK;
@@ -192,7 +206,7 @@ static void keep_state(cache *c, const seq *q)
 {
     prefix_node *v = &c->tree.node[q->node];
     if (v->snap != NO_SNAP || !c->n_snap) return;
-    if (c->n_snap_free == 0) (void)tree_drop_oldest_snap(c);
+    if (c->n_snap_free == 0 && !tree_drop_oldest_snap(c)) return;
     const int32_t snap = c->free_snap[--c->n_snap_free];
     memcpy(c->snaps + (size_t)snap * c->state_bytes, q->state, c->state_bytes);
     tree_set_snap(c, q->node, snap);
@@ -203,7 +217,7 @@ static void keep_windows(cache *c, const seq *q)
 {
     tree *t = &c->tree;
     for (int32_t g = 0; g < c->n_group; g++) {
-        const int32_t low = lowest_seen(&c->group[g], q->n_known);
+        const int32_t low = block_lowest_seen(&c->group[g], q->n_known);
         for (int32_t i = q->node; i != NO_NODE && tree_end(&t->node[i]) > low;
              i = t->node[i].parent)
             tree_keep(t, i, g);

@@ -13,6 +13,7 @@ typedef struct group {
     uint8_t *pool;
     int32_t n_block, n_free;
     int32_t n_reserved;        /* that open sequences may hold, used or not */
+    int32_t n_pinned;          /* of those, by pins */
     int32_t n_kept;            /* that the tree alone refers to */
     int32_t *free_block;       /* stack of indices */
     int32_t *by_seq, *by_tree; /* [n_block] references */
@@ -40,7 +41,8 @@ typedef struct prefix_node {
     cache_ns ns;                       /* roots: whose */
     int32_t parent, child, next, prev; /* siblings */
     int32_t hash_next;
-    int32_t users; /* open sequences whose known prefix ends here */
+    int32_t users; /* open sequences whose known prefix ends here, and pins */
+    int32_t pins;
     int32_t i_block;
     int32_t lo, n;
     int32_t snap; /* recurrent state after its last token */
@@ -82,6 +84,7 @@ struct cache {
     uint8_t *states;        /* [n_seq] of state_bytes */
     size_t state_bytes;
     bool keeps; /* prefixes */
+    int32_t n_pin;
     tree tree;
     int32_t n_snap, n_snap_free;
     uint8_t *snaps; /* [n_snap] of state_bytes */
@@ -101,6 +104,14 @@ static inline uint8_t *block_at(const group *p, int32_t block)
     return p->pool + (size_t)block * p->block_bytes;
 }
 seq *cache_seq(const cache *c, seq_id s); /* asserts that it is open */
+int32_t cache_worst_blocks(const cache *c, int32_t g,
+                           int32_t n_pos); /* of a sequence of n_pos positions */
+
+/* The first position that the row behind n positions sees. */
+static inline int32_t block_lowest_seen(const group *p, int32_t n)
+{
+    return p->window && n >= p->window ? n - p->window + 1 : 0;
+}
 
 /* cache_block.c */
 cairn_status block_pool_new(group *g, cairn_diag *dg);

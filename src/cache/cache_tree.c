@@ -328,7 +328,7 @@ static void remove_node(cache *c, int32_t i)
 bool tree_drop_oldest(cache *c)
 {
     tree *t = &c->tree;
-    for (int32_t tries = 0; tries <= c->n_seq; tries++) {
+    for (int32_t tries = 0; tries <= c->n_seq + c->n_pin; tries++) {
         const int32_t i = t->list[thing_node(t)][LIST_KEPT].first;
         if (i == NO_NODE) return false;
         if (t->node[i].users == 0 && t->node[i].child == NO_NODE) {
@@ -356,7 +356,8 @@ bool tree_drop_oldest_snap(cache *c)
 {
     tree *t = &c->tree;
     for (int32_t in = LIST_COLD; in <= LIST_KEPT; in++) {
-        const int32_t i = t->list[thing_snap(t)][in].first;
+        int32_t i = t->list[thing_snap(t)][in].first;
+        while (i != NO_NODE && t->node[i].pins) i = link_of(t, i, thing_snap(t))->next;
         if (i == NO_NODE) continue;
         tree_drop_snap(c, i);
         return true;

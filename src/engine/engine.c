@@ -103,7 +103,7 @@ static cairn_status make_tables(engine *e, cairn_diag *dg)
 static bool wait_for_work(engine *e, bool idle)
 {
     mutex_lock(&e->mu);
-    while (idle && e->n_inbox == 0 && !e->closing) cond_wait(&e->news, &e->mu);
+    while (idle && e->n_inbox == 0 && e->n_unpin == 0 && !e->closing) cond_wait(&e->news, &e->mu);
     const bool go_on = !e->closing;
     mutex_unlock(&e->mu);
     return go_on;
@@ -146,6 +146,7 @@ cairn_status engine_open(const model *m, const tok *t, const cairn_engine_opts *
     e->tok = t;
     if (hooks) e->hooks = *hooks;
     e->weights_bytes = m->be->resident(m->dev);
+    e->common = request_space((cairn_str){"", 0});
     mutex_init(&e->mu);
     cond_init(&e->news);
     TRY_GOTO(read_opts(e, o, dg), out);
@@ -217,6 +218,16 @@ void engine_cancel(engine *e, cairn_request_id id)
     mutex_lock(&e->mu);
     for (int32_t i = 0; i < e->n_live; i++)
         if (e->live[i]->id == id) e->live[i]->cancel = true;
+    mutex_unlock(&e->mu);
+}
+
+void engine_unpin(engine *e, cairn_request_id id)
+{
+    mutex_lock(&e->mu);
+    bool known = false; /* there are no more pins than places */
+    for (int32_t i = 0; i < e->n_unpin; i++) known |= e->unpin[i] == id;
+    if (!known && e->n_unpin < MAX_PINS) e->unpin[e->n_unpin++] = id;
+    cond_signal(&e->news);
     mutex_unlock(&e->mu);
 }
 

@@ -9,6 +9,13 @@
 #include "engine/step.h"
 #include "sample/sample.h"
 
+enum { MAX_PINS = 16 }; /* system prompts of a server */
+
+typedef struct engine_pin {
+    cairn_request_id request;
+    int32_t node;
+} engine_pin;
+
 struct engine {
     /* immutable */
     const model *m;
@@ -17,6 +24,7 @@ struct engine {
     int32_t max_seqs, max_queue, max_step_rows, ctx_len;
     int32_t mark_every; /* positions; 0: the cache needs no marks */
     uint64_t weights_bytes, scratch_bytes, prefix_bytes;
+    cache_ns common; /* the space of requests that name none */
     thread owner;
 
     /* guarded by mu */
@@ -29,6 +37,8 @@ struct engine {
     int32_t n_coming; /* slots promised to submits under way */
     cairn_request_id last_id;
     cairn_engine_stats shown;
+    cairn_request_id unpin[MAX_PINS];
+    int32_t n_unpin;
 
     /* engine thread */
     stepper *stepper;
@@ -37,6 +47,8 @@ struct engine {
     int32_t n_mine, n_active;
     sched_item *item; /* [max_seqs] */
     bool busy;        /* as the backend was told */
+    engine_pin pin[MAX_PINS];
+    int32_t n_pins;
     cairn_engine_stats stats;
     uint64_t busy_ns;
 };

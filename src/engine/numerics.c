@@ -206,17 +206,17 @@ static void walk_rest(check *c, const variant *v, stepper *s, seq_id q, int32_t 
 /* One sequence ends after n rows; another begins with them. */
 static cairn_status take_up(check *c, const variant *v, stepper *s, int32_t n, cairn_diag *dg)
 {
-    static const cache_ns ns = {0, 0};
+    const cache_ask ask = {.ids = c->ids, .n_ids = c->n, .n_pos = c->n};
     cache *h = stepper_cache(s);
     seq_id q = 0;
     cache_forget(h);
-    TRY(cache_open_on(h, &ns, c->ids, c->n, c->n, &q));
+    TRY(cache_open_on(h, &ask, &q));
     stepper_begin(s);
     (void)stepper_add(s, q, c->ids, n, 0, c->n);
     stepper_run(s);
     cache_mark(h, q, c->ids, CACHE_TURN);
     cache_close(h, q);
-    TRY(cache_open_on(h, &ns, c->ids, c->n, c->n, &q));
+    TRY(cache_open_on(h, &ask, &q));
     const int32_t taken = cache_len(h, q);
     if (taken == n) walk_rest(c, v, s, q, taken);
     cache_close(h, q);

@@ -67,6 +67,11 @@ static cairn_status check(const cairn_request *q, const request_env *env, cairn_
     return sample_check(&q->sampling, env->vocab, dg);
 }
 
+cache_ns request_space(cairn_str name)
+{
+    return (cache_ns){hash64(name.ptr, name.len, 1), hash64(name.ptr, name.len, 2)};
+}
+
 static cairn_status copy(request *r, const cairn_request *q, const request_env *env, cairn_diag *dg)
 {
     const size_t n_bias = q->sampling.n_bias;
@@ -77,8 +82,7 @@ static cairn_status copy(request *r, const cairn_request *q, const request_env *
     memcpy(r->ids, q->ids, q->n_ids * sizeof *r->ids);
     for (size_t i = 0; i <= CAIRN_MAX_MARKS; i++)
         r->mark[i] = i < q->n_marks ? q->marks[i] : INT32_MAX;
-    r->ns.hi = hash64(q->cache_space.ptr, q->cache_space.len, 1);
-    r->ns.lo = hash64(q->cache_space.ptr, q->cache_space.len, 2);
+    r->ns = request_space(q->cache_space);
     if (n_bias) memcpy(bias, q->sampling.bias, n_bias * sizeof *bias);
     r->how.bias = bias;
     const size_t n_new = (size_t)(r->max_ids - r->n_prompt);
@@ -102,6 +106,7 @@ cairn_status request_new(const cairn_request *q, const request_env *env, cairn_e
                    .n_logprobs = q->n_logprobs,
                    .ignore_eos = q->ignore_eos,
                    .want_progress = q->want_progress,
+                   .pin = q->pin,
                    .i_out = -1};
     r->max_ids = r->n_prompt + (q->max_tokens ? min_i32(q->max_tokens, room) : room);
     arena_init(&r->a, MEM_ENGINE);

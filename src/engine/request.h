@@ -26,7 +26,7 @@ typedef struct request {
     uint32_t choice;
     int32_t n_prompt, n_logprobs;
     int32_t max_ids; /* prompt and answer: its budget and the context */
-    bool ignore_eos, want_progress;
+    bool ignore_eos, want_progress, pin;
     cache_ns ns;                       /* of its cache space */
     int32_t mark[CAIRN_MAX_MARKS + 1]; /* rising, ends with a number past the prompt */
     /* guarded by the engine's mu */
@@ -54,6 +54,8 @@ typedef struct request_env {
 cairn_status request_new(const cairn_request *r, const request_env *env, cairn_event_fn fn,
                          void *ctx, request **out, cairn_diag *dg);
 void request_free(request *r);
+
+cache_ns request_space(cairn_str name); /* of requests that share prefixes */
 
 bool request_may(request_state from, request_state to);
 void request_move(request *r, request_state to); /* asserts that it may */

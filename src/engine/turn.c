@@ -36,6 +36,18 @@ static void forget(engine *e, const request *r)
     mutex_unlock(&e->mu);
 }
 
+/* All of its rows stay for others, for ever where it is to be pinned: whether they are. */
+static bool leave_all(engine *e, const request *r, cairn_finish how)
+{
+    cache *c = stepper_cache(e->stepper);
+    int32_t node;
+    cache_mark(c, r->seq, r->ids, CACHE_TURN);
+    if (!r->pin || how == CAIRN_FINISH_CANCELLED || e->n_pins == MAX_PINS) return false;
+    if (cache_pin(c, r->seq, r->ids, &node) != CAIRN_OK) return false;
+    e->pin[e->n_pins++] = (engine_pin){r->id, node};
+    return true;
+}
+
 /* The request at mine[i] leaves: its sequence is closed before the event, so that a request
    submitted from the callback finds the room. */
 static void finish(engine *e, int32_t i, cairn_finish how, cairn_str text, const cairn_diag *why)
@@ -43,8 +55,7 @@ static void finish(engine *e, int32_t i, cairn_finish how, cairn_str text, const
     request *r = e->mine[i];
     cairn_event ev = event_of(e, r, CAIRN_EV_DONE);
     if (r->state != REQ_QUEUED) {
-        if (how != CAIRN_FINISH_ERROR)
-            cache_mark(stepper_cache(e->stepper), r->seq, r->ids, CACHE_TURN);
+        if (how != CAIRN_FINISH_ERROR) ev.pinned = leave_all(e, r, how);
         cache_close(stepper_cache(e->stepper), r->seq);
         e->n_active--;
     }
@@ -92,6 +103,16 @@ static void finish_whole(engine *e, int32_t i, cairn_finish how)
     finish(e, i, r->stream.stopped ? CAIRN_FINISH_STOP : how, text, NULL);
 }
 
+static void unpin(engine *e, cairn_request_id id)
+{
+    for (int32_t i = 0; i < e->n_pins; i++) {
+        if (e->pin[i].request != id) continue;
+        cache_unpin(stepper_cache(e->stepper), e->pin[i].node);
+        e->pin[i] = e->pin[--e->n_pins];
+        return;
+    }
+}
+
 static void receive(engine *e)
 {
     mutex_lock(&e->mu);
@@ -99,6 +120,8 @@ static void receive(engine *e)
     e->stats.n_requests += (uint64_t)e->n_inbox;
     e->n_inbox = 0;
     for (int32_t i = 0; i < e->n_mine; i++) e->mine[i]->cancelled = e->mine[i]->cancel;
+    for (int32_t i = 0; i < e->n_unpin; i++) unpin(e, e->unpin[i]);
+    e->n_unpin = 0;
     mutex_unlock(&e->mu);
     for (int32_t i = 0; i < e->n_mine;) {
         if (e->mine[i]->cancelled)
@@ -114,8 +137,13 @@ static cairn_status open_seq(engine *e, request *r)
 {
     cache *c = stepper_cache(e->stepper);
     const int32_t at = stepper_switch_len(e->stepper);
-    const cache_ns ns = {r->ns.hi, r->ns.lo + (at > 0 && r->n_ids > at)};
-    const cairn_status st = cache_open_on(c, &ns, r->ids, r->n_ids, r->max_ids, &r->seq);
+    const uint64_t table = at > 0 && r->n_ids > at;
+    const cache_ask ask = {.ns = {r->ns.hi, r->ns.lo + table},
+                           .common = {e->common.hi, e->common.lo + table},
+                           .ids = r->ids,
+                           .n_ids = r->n_ids,
+                           .n_pos = r->max_ids};
+    const cairn_status st = cache_open_on(c, &ask, &r->seq);
     if (st == CAIRN_OK) r->n_done = cache_len(c, r->seq);
     return st;
 }

@@ -10,7 +10,7 @@
 #include "base/rng.h"
 #include "cache/cache_priv.h"
 
-enum { MAX_STEP = 40, CTX = 500, SEQS = 4, PAST = 60 };
+enum { MAX_STEP = 40, CTX = 500, SEQS = 4, PAST = 60, PINS = 3 };
 
 typedef struct kind {
     const char *name;
@@ -51,6 +51,10 @@ typedef struct world {
     } past[PAST]; /* what was closed, as far as computed */
     int32_t n_past;
     int64_t hits;
+    struct {
+        int32_t pin, n, ns, ids[CTX];
+    } pin[PINS];
+    int32_t n_pin, n_pinned; /* now; ever */
 } world;
 
 static int32_t below(world *w, int32_t n)
@@ -61,9 +65,9 @@ static int32_t below(world *w, int32_t n)
 static const cache_ns spaces[2] = {{1, 2}, {1, 3}};
 
 /* What the rows up to n of a sequence must hold at the last of them. */
-static void hashes(int ns, const int32_t *ids, int32_t n, uint32_t *out)
+static void hashes(const int32_t *ids, int32_t n, uint32_t *out)
 {
-    uint32_t h = 77u + (uint32_t)ns;
+    uint32_t h = 77;
     for (int32_t i = 0; i < n; i++) {
         h = (h ^ (uint32_t)ids[i]) * 2654435761u;
         h ^= h >> 15;
@@ -82,7 +86,7 @@ static void verify(const world *w, const naive *q)
 {
     uint32_t h[CTX];
     assert_int_equal(cache_len(w->c, q->id), q->len);
-    hashes(q->ns, q->ids, q->len, h);
+    hashes(q->ids, q->len, h);
     for (int32_t g = 0; g < w->c->n_group; g++) {
         const int32_t window = w->c->group[g].window;
         for (int32_t p = window ? max_i32(0, q->len - window + 1) : 0; p < q->len; p++)
@@ -95,21 +99,44 @@ static void verify(const world *w, const naive *q)
     assert_int_equal(now, q->len ? h[q->len - 1] : 0);
 }
 
-/* Every reference is counted, once; every block, node and snapshot is somewhere. */
-static void count_all(const cache *c)
+/* References of pins: to the deepest block of each number that is still seen. */
+static void count_pins(const world *w, int32_t g, int32_t *by_seq)
 {
-    int32_t nodes = c->tree.n_free, snaps = c->n_snap_free;
+    const cache *c = w->c;
+    for (int32_t k = 0; k < w->n_pin; k++) {
+        const int32_t n = w->pin[k].n, low = block_lowest_seen(&c->group[g], n);
+        int32_t last = INT32_MAX;
+        for (int32_t i = w->pin[k].pin; i != NO_NODE && c->tree.node[i].n;
+             i = c->tree.node[i].parent) {
+            const int32_t at = c->tree.node[i].i_block;
+            if (low < n && at < last && at >= low / KV_BLOCK) by_seq[tree_block(c, i, g)]++;
+            last = at;
+        }
+    }
+}
+
+static int32_t next_listed(const cache *c, int32_t i)
+{
+    const int32_t nodes = c->n_group + 1;
+    if (i == NO_NODE) return c->tree.list[nodes][LIST_KEPT].first;
+    return c->tree.link[i * c->tree.n_thing + nodes].next;
+}
+
+/* Every reference is counted, once; every block, node and snapshot is somewhere. */
+static void count_all(const world *w)
+{
+    const cache *c = w->c;
+    int32_t nodes = c->tree.n_free, snaps = c->n_snap_free, i = NO_NODE;
     for (int32_t g = 0; g < c->n_group; g++) {
         const group *p = &c->group[g];
-        int32_t *by_seq = mem_calloc((size_t)p->n_block, 2 * sizeof *by_seq, MEM_MISC),
-                *by_tree = by_seq + p->n_block;
+        int32_t *by_seq = mem_calloc((size_t)p->n_block, 2 * sizeof *by_seq, MEM_MISC);
+        int32_t *by_tree = by_seq + p->n_block, kept = 0, free_blocks = 0;
         for (int32_t s = 0; s < c->n_seq; s++)
-            for (int32_t i = c->seq[s].first[g]; c->seq[s].open && i < c->seq[s].end[g]; i++)
-                by_seq[block_index(p, *table_slot(c, &c->seq[s], g, i))]++;
-        for (int32_t i = c->tree.list[c->n_group + 1][LIST_KEPT].first; i != NO_NODE;
-             i = c->tree.link[(size_t)i * (size_t)c->tree.n_thing + (size_t)c->n_group + 1].next)
+            for (int32_t k = c->seq[s].first[g]; c->seq[s].open && k < c->seq[s].end[g]; k++)
+                by_seq[block_index(p, *table_slot(c, &c->seq[s], g, k))]++;
+        count_pins(w, g, by_seq);
+        while ((i = next_listed(c, i)) != NO_NODE)
             if (tree_block(c, i, g) != NO_BLOCK) by_tree[tree_block(c, i, g)]++;
-        int32_t kept = 0, free_blocks = 0;
         for (int32_t b = 0; b < p->n_block; b++) {
             assert_int_equal(by_seq[b], p->by_seq[b]);
             assert_int_equal(by_tree[b], p->by_tree[b]);
@@ -120,8 +147,7 @@ static void count_all(const cache *c)
         assert_int_equal(free_blocks, p->n_free);
         mem_free(by_seq);
     }
-    for (int32_t i = c->tree.list[c->n_group + 1][LIST_KEPT].first; i != NO_NODE;
-         i = c->tree.link[(size_t)i * (size_t)c->tree.n_thing + (size_t)c->n_group + 1].next) {
+    while ((i = next_listed(c, i)) != NO_NODE) {
         nodes++;
         snaps += c->tree.node[i].snap != NO_SNAP;
     }
@@ -166,7 +192,8 @@ static void try_open(world *w, naive *q, bool ample)
     make_prompt(w, q);
     const int32_t n_ids = 1 + below(w, CTX);
     q->n_pos = min_i32(CTX, n_ids + below(w, 40));
-    const cairn_status st = cache_open_on(w->c, &spaces[q->ns], q->ids, n_ids, q->n_pos, &q->id);
+    const cairn_status st = cache_open_on(
+        w->c, &(cache_ask){spaces[q->ns], spaces[0], q->ids, n_ids, q->n_pos}, &q->id);
     assert_true(st == CAIRN_OK || st == CAIRN_E_BUSY);
     if (st != CAIRN_OK) return;
     q->open = true;
@@ -183,7 +210,7 @@ static void grow(world *w, naive *q)
     float *state = cache_state(w->c, q->id);
     const int32_t commit = !state && below(w, 8) == 0 ? rows / 2 : rows;
     cache_reserve(w->c, q->id, rows);
-    hashes(q->ns, q->ids, q->len + rows, h);
+    hashes(q->ids, q->len + rows, h);
     for (int32_t i = 0; i < rows; i++)
         for (int32_t g = 0; g < w->c->n_group; g++) *cell(w, q, g, q->len + i) = h[q->len + i];
     if (state) memcpy(state, &h[q->len + rows - 1], sizeof *h);
@@ -206,6 +233,43 @@ static void close_one(world *w, naive *q)
     memcpy(w->past[k].ids, q->ids, sizeof q->ids);
 }
 
+static void pin_one(world *w, naive *q)
+{
+    if (w->n_pin == PINS || q->len == 0) return;
+    const int32_t k = w->n_pin;
+    if (cache_pin(w->c, q->id, q->ids, &w->pin[k].pin) != CAIRN_OK) return;
+    w->pin[k].n = q->len;
+    w->pin[k].ns = q->ns;
+    memcpy(w->pin[k].ids, q->ids, sizeof q->ids);
+    w->n_pin++;
+    w->n_pinned++;
+}
+
+/* What is pinned is there, whole. */
+static void use_pin(world *w, naive *q)
+{
+    if (!w->n_pin) return;
+    const int32_t k = below(w, w->n_pin), n = w->pin[k].n;
+    if (n + 1 >= CTX) return;
+    memcpy(q->ids, w->pin[k].ids, sizeof q->ids);
+    q->ns = w->pin[k].ns;
+    q->n_pos = n + 1;
+    if (cache_open_on(w->c, &(cache_ask){spaces[q->ns], spaces[0], q->ids, n + 1, n + 1}, &q->id) !=
+        CAIRN_OK)
+        return;
+    q->open = true;
+    q->len = q->furthest = q->hit = cache_len(w->c, q->id);
+    assert_int_equal(q->len, n);
+}
+
+static void unpin_one(world *w)
+{
+    if (!w->n_pin) return;
+    const int32_t k = below(w, w->n_pin);
+    cache_unpin(w->c, w->pin[k].pin);
+    w->pin[k] = w->pin[--w->n_pin];
+}
+
 static void go_back(world *w, naive *q)
 {
     const int32_t least = max_i32(q->hit, q->furthest - MAX_STEP);
@@ -219,8 +283,14 @@ static void one_thing(world *w, bool ample)
 {
     naive *q = &w->seq[below(w, SEQS)];
     const int32_t r = below(w, 100);
-    if (!q->open)
+    if (!q->open && r < 20)
+        use_pin(w, q);
+    else if (!q->open)
         try_open(w, q, ample);
+    else if (r < 3)
+        pin_one(w, q);
+    else if (r < 4)
+        unpin_one(w);
     else if (r < 8)
         close_one(w, q);
     else if (r < 14)
@@ -250,13 +320,15 @@ static void run(const kind *k, uint64_t seed, uint64_t n_seqs, uint64_t prefix_b
         assert_int_equal(mem_calls(), calls); /* nothing allocates once it is made */
         for (int s = 0; s < SEQS; s++)
             if (w->seq[s].open) verify(w, &w->seq[s]);
-        if (w->i % 8 == 0) count_all(w->c);
+        if (w->i % 8 == 0) count_all(w);
     }
     for (int s = 0; s < SEQS; s++)
         if (w->seq[s].open) cache_close(w->c, w->seq[s].id);
+    while (w->n_pin) unpin_one(w);
+    assert_int_equal(cache_reserved(w->c), 0);
     assert_true(cache_kept(w->c) <= o.prefix_bytes);
-    count_all(w->c);
-    if (prefix_bytes == 1 << 26) assert_true(w->hits > 0);
+    count_all(w);
+    if (prefix_bytes == 1 << 26) assert_true(w->hits > 0 && w->n_pinned > 0);
     cache_forget(w->c);
     assert_int_equal(cache_used(w->c), 0);
     assert_int_equal(w->c->tree.n_free, w->c->tree.n_node);

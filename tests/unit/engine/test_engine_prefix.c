@@ -108,28 +108,72 @@ static void marks_of_its_own(void **state)
     sim_model_close(&sim);
 }
 
+static int32_t ask_in(engine *e, const char *space, int32_t n)
+{
+    watch w;
+    cairn_request r = watch_request(ids, n, 5);
+    r.cache_space = (cairn_str){space, strlen(space)};
+    r.marks = &n;
+    r.n_marks = 1;
+    answer(e, &w, &r);
+    return w.n_cached;
+}
+
+/* Nobody's rows are taken up in another space, but those of the common one in all. */
 static void spaces_are_apart(void **state)
 {
     (void)state;
-    begin(SIM_FULL);
-    watch w;
+    begin(SIM_ALL_KINDS);
     engine *e = open_engine((cairn_engine_opts){0});
-    cairn_request r = watch_request(ids, 300, 5);
-    answer(e, &w, &r);
-    r.cache_space = (cairn_str){"alice", 5};
-    answer(e, &w, &r);
-    assert_int_equal(w.n_cached, 0);
-    answer(e, &w, &r);
-    assert_int_equal(w.n_cached, 299);
-    r.cache_space = (cairn_str){"bob", 3};
-    answer(e, &w, &r);
-    assert_int_equal(w.n_cached, 0);
+    assert_int_equal(ask_in(e, "alice", 300), 0);
+    assert_int_equal(ask_in(e, "alice", 310), 300);
+    assert_int_equal(ask_in(e, "bob", 310), 0);
+    assert_int_equal(ask_in(e, "", 200), 0);
+    assert_int_equal(ask_in(e, "", 210), 200);
+    assert_int_equal(ask_in(e, "carol", 310), 210);
+    assert_int_equal(ask_in(e, "", 310), 210);
+    assert_int_equal(ask_in(e, "carol", 320), 310);
     cairn_engine_stats s = {.struct_size = sizeof s};
     engine_get_stats(e, &s);
-    assert_int_equal(s.cached_tokens, 299);
-    assert_int_equal(s.prompt_tokens, 901);
+    assert_int_equal(s.cached_tokens, 300 + 200 + 210 + 210 + 310);
     engine_close(e);
     sim_model_close(&sim);
+}
+
+/* What is pinned outlasts a flood, and goes when it is no more. */
+static void pinned(void **state)
+{
+    (void)state;
+    for (sim_layers kind = SIM_ALL_KINDS; kind <= SIM_RECURRENT; kind++) {
+        begin(kind);
+        static int32_t other[400];
+        watch w, x;
+        engine *e =
+            open_engine((cairn_engine_opts){.ctx_len = 600, .max_seqs = 1, .prefix_limit = 40000});
+        cairn_request r = watch_request(ids, 200, 1);
+        r.pin = true;
+        answer(e, &w, &r);
+        assert_true(w.pinned);
+        for (uint64_t flood = 0; flood < 60; flood++) {
+            sim_prompt(100 + flood, other, 400);
+            const cairn_request more = watch_request(other, 400, 100);
+            answer(e, &x, &more);
+        }
+        assert_int_equal(ask(e, ids, 210, 5, NULL), 200);
+        engine_unpin(e, w.id);
+        engine_unpin(e, w.id + 1000);
+        for (uint64_t flood = 0; flood < 60; flood++) {
+            sim_prompt(200 + flood, other, 400);
+            const cairn_request more = watch_request(other, 400, 100);
+            answer(e, &x, &more);
+        }
+        assert_int_equal(ask(e, ids, 210, 5, NULL), 0);
+        r.cache_space = (cairn_str){"x", 1};
+        r.n_ids = 599; /* would leave no room for a whole sequence */
+        answer(e, &w, &r);
+        engine_close(e);
+        sim_model_close(&sim);
+    }
 }
 
 static void can_be_off(void **state)
@@ -255,11 +299,15 @@ static void bad_marks(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conversation),     cmocka_unit_test(again_and_edited),
-        cmocka_unit_test(marks_of_its_own), cmocka_unit_test(spaces_are_apart),
-        cmocka_unit_test(can_be_off),       cmocka_unit_test(long_rope),
-        cmocka_unit_test(cancelled),        cmocka_unit_test(random_beginnings),
-        cmocka_unit_test(bad_marks)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(conversation),
+                                       cmocka_unit_test(again_and_edited),
+                                       cmocka_unit_test(marks_of_its_own),
+                                       cmocka_unit_test(spaces_are_apart),
+                                       cmocka_unit_test(pinned),
+                                       cmocka_unit_test(can_be_off),
+                                       cmocka_unit_test(long_rope),
+                                       cmocka_unit_test(cancelled),
+                                       cmocka_unit_test(random_beginnings),
+                                       cmocka_unit_test(bad_marks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,6 +34,7 @@ void watch_event(void *ctx, const cairn_event *ev)
         w->n_generated = ev->n_generated;
         w->n_prompt = ev->n_prompt;
         w->n_cached = ev->n_cached;
+        w->pinned = ev->pinned;
         w->prefill_seconds = ev->prefill_seconds;
         w->decode_seconds = ev->decode_seconds;
         strncpy(w->message, ev->message, sizeof w->message - 1);

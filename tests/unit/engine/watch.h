@@ -13,6 +13,7 @@ typedef struct watch {
     cairn_finish finish;
     cairn_status status;
     int32_t n_generated, n_prompt, n_cached;
+    bool pinned;
     char message[200];
     char text[2000]; /* of all events */
     size_t n_text;
