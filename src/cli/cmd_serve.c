@@ -8,8 +8,9 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/warm.h"
 
-enum { MAX_MODELS = 8, MAX_KEYS = 256, KEY_FILE_MAX = 1 << 20, ID_MAX = 256 };
+enum { MAX_MODELS = 8, MAX_KEYS = 256, KEY_FILE_MAX = 1 << 20, ID_MAX = 256, MAX_WARM = 16 };
 
 #define BY_DEFAULT UINT64_MAX
 
@@ -17,6 +18,8 @@ typedef struct serve_flags {
     const char *host, *key_file, *kv;
     int64_t port, ctx, parallel, threads, queue, drain_s;
     uint64_t memory, prompt_cache;
+    const char *warm_file[MAX_WARM];
+    flag_list warm;
     bool verbose;
 } serve_flags;
 
@@ -138,6 +141,16 @@ static cairn_status open_one(const char *word, const serve_flags *f, served *s, 
     return CAIRN_OK;
 }
 
+static cairn_status warm_all(const serve_flags *f, const served *s, cairn_diag *dg)
+{
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t k = 0; k < f->warm.n; k++)
+            if (s->entry[i].engine)
+                TRY(warm_prefix(s->entry[i].engine, cairn_model_text(s->model[i]), f->warm_file[k],
+                                dg));
+    return CAIRN_OK;
+}
+
 static cairn_status listen_and_serve(const serve_flags *f, const served *s, cairn_diag *dg)
 {
     cairn_server_opts o;
@@ -166,7 +179,12 @@ static cairn_status listen_and_serve(const serve_flags *f, const served *s, cair
 
 int cmd_serve(const command *c, int argc, char **argv)
 {
-    serve_flags f = {.host = "127.0.0.1", .port = 8080, .drain_s = 20, .prompt_cache = BY_DEFAULT};
+    serve_flags f = {.host = "127.0.0.1",
+                     .port = 8080,
+                     .drain_s = 20,
+                     .prompt_cache = BY_DEFAULT,
+                     .warm = {.room = MAX_WARM}};
+    f.warm.item = f.warm_file;
     const flag table[] = {
         {"--host", NULL, FLAG_STR, &f.host, "H: address (127.0.0.1)", 0, 0, NULL},
         {"--port", NULL, FLAG_INT, &f.port, "P: port, 0: any free one (8080)", 0, 65535, NULL},
@@ -179,6 +197,9 @@ int cmd_serve(const command *c, int argc, char **argv)
         {"--prompt-cache", NULL, FLAG_SIZE, &f.prompt_cache,
          "BYTES: prefixes kept for later prompts, 0: none (half of what is left, at most 8 GiB)", 0,
          0x1p62, NULL},
+        {"--warm-prefix", NULL, FLAG_LIST, &f.warm,
+         "FILE: messages (JSON) whose prompt is computed at start and kept; may be given again", 0,
+         0, NULL},
         {"--parallel", NULL, FLAG_INT, &f.parallel, "N: requests decoded at once (4)", 1,
          CAIRN_MAX_SEQS, NULL},
         {"--queue", NULL, FLAG_INT, &f.queue, "N: requests waiting beyond those (64)", 1,
@@ -206,6 +227,7 @@ int cmd_serve(const command *c, int argc, char **argv)
     log_set(f.verbose ? LOG_INFO : LOG_WARN, on_event, NULL);
     TRY_GOTO(read_keys(f.key_file, &s, &dg), out);
     for (size_t i = 0; i < words.n; i++) TRY_GOTO(open_one(words.word[i], &f, &s, &dg), out);
+    TRY_GOTO(warm_all(&f, &s, &dg), out);
     st = listen_and_serve(&f, &s, &dg);
 out:
     for (size_t i = s.n; i-- > 0;) {

@@ -4,7 +4,7 @@ import urllib.request
 
 import pytest
 from test_serve import start, stop
-from tiny import make
+from tiny import make, refused, run
 
 TEMPLATE = "{% for m in messages %}{{ m.role }} {{ m.content }} {% endfor %}{% if add_generation_prompt %}assistant {% endif %}"
 
@@ -57,3 +57,31 @@ def test_keys_share_nothing(model, tmp_path):
     assert chat(url, talk(60), "one")[1] > 60
     assert chat(url, talk(60), "two")[1] > 60
     stop(p)
+
+
+def test_warm(model, tmp_path):
+    """A prefix that is computed before anybody asks, and good for every key."""
+    said = {"role": "system", "content": " ".join("w%d" % i for i in range(50))}
+    (tmp_path / "keys").write_text("one\n")
+    (tmp_path / "warm.json").write_text(json.dumps([said]))
+    (tmp_path / "tools.json").write_text(json.dumps({"messages": [said], "tools": []}))
+    p, url = start(model, "--warm-prefix", tmp_path / "warm.json", "--warm-prefix", tmp_path / "tools.json",
+                   "--api-key-file", tmp_path / "keys")
+    _, cached, _ = chat(url, [said] + talk(5), "one")
+    assert cached == 51
+    stop(p)
+
+
+@pytest.mark.parametrize("text,says", [
+    ("{}", "found nothing; expected an array of messages"), ("[", "warm.json: JSON, byte 1"), ("[1]", "warm.json: "),
+    (json.dumps(talk(500)), "the prompt has 501 tokens"), (None, "warm.json: ")])
+def test_bad_warm(model, tmp_path, text, says):
+    if text is not None:
+        (tmp_path / "warm.json").write_text(text)
+    refused(run("serve", model, "--port", 0, "--warm-prefix", tmp_path / "warm.json"), says)
+
+
+def test_no_room_to_warm(model, tmp_path):
+    (tmp_path / "warm.json").write_text(json.dumps(talk(20)))
+    refused(run("serve", model, "--port", 0, "--prompt-cache", 0, "--warm-prefix", tmp_path / "warm.json"),
+            "no room to keep its 21 tokens")
