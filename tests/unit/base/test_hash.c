@@ -75,15 +75,32 @@ static void table_hash(void **state)
     assert_true(hash64("a", 1, 0) != hash64("b", 1, 0));
     assert_true(hash64("a", 1, 0) != hash64("a", 1, 1));
     assert_true(hash64("a\0", 2, 0) != hash64("a", 1, 0));
+    const hash128 empty = hash128_of(NULL, 0); /* a test vector too */
+    assert_true(empty.hi == 0x99aa06d3014798d8u && empty.lo == 0x6001c324468d497fu);
+    assert_true(hash128_same(empty, hash128_of("", 0)));
+    assert_false(hash128_same(empty, hash128_of("a", 1)));
+}
+
+/* However the bytes are cut. */
+static void in_pieces(void **state)
+{
+    (void)state;
+    uint8_t data[3000];
+    for (size_t i = 0; i < sizeof data; i++) data[i] = (uint8_t)(7 * i + i / 256);
+    for (size_t step = 1; step < sizeof data; step = step * 3 / 2 + 1) {
+        hash64_stream s;
+        hash64_begin(&s);
+        for (size_t at = 0; at < sizeof data; at += step)
+            hash64_add(&s, data + at, sizeof data - at < step ? sizeof data - at : step);
+        assert_true(hash64_end(&s) == hash64(data, sizeof data, 0));
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(published),
-        cmocka_unit_test(a_million),
-        cmocka_unit_test(every_length),
-        cmocka_unit_test(table_hash),
+        cmocka_unit_test(published), cmocka_unit_test(a_million),  cmocka_unit_test(every_length),
+        cmocka_unit_test(in_pieces), cmocka_unit_test(table_hash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
