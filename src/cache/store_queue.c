@@ -1,0 +1,232 @@
+/* The writer's thread: scans, then writes what is queued while the caller is idle or flushes, makes room
+   for it, and removes files.  It alone writes, renames and removes, so that a name never changes hands
+   between a check and a removal.  Bytes are borrowed from the caller: nothing is copied, and what is
+   borrowed is bounded by queue_bytes.
+
+   A write that fails turns the store read-only for a while that doubles: queued runs are handed back at
+   once, since they hold the caller's memory. */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "cache/store_priv.h"
+
+enum { MAX_DOUBLINGS = 4, WRITER_NICE = 10 /* hashing must not take a core from a step */ };
+
+int64_t store_stamp(store *s)
+{
+    const int64_t now_ns = clock_unix_s() * 1000000000;
+    s->touched_ns = now_ns > s->touched_ns ? now_ns : s->touched_ns + 1; /* a clock may go back */
+    return s->touched_ns;
+}
+
+void store_doom(store *s, uint32_t slot)
+{
+    store_entry *e = index_take(&s->index, slot);
+    e->next = s->doomed;
+    s->doomed = e;
+}
+
+bool store_read_only(const store *s)
+{
+    return s->retry_at_ns && clock_ns() < s->retry_at_ns;
+}
+
+void store_end(store *s, store_item *it, store_result r)
+{
+    it->result = r;
+    it->next = NULL;
+    *(s->ended ? &s->last_ended->next : &s->ended) = it;
+    s->last_ended = it;
+    s->stats.queued_bytes -= it->bytes;
+    *(r == STORE_DURABLE   ? &s->since.durable
+      : r == STORE_DROPPED ? &s->since.dropped
+                           : &s->since.failed) += 1;
+    cond_signal(&s->done);
+}
+
+/* The folder may have been replaced under us: the next try opens it anew.  Reading goes on in the old one. */
+static void write_failed(store *s, int e)
+{
+    char reason[128];
+    const bool first = !s->warned;
+    const uint32_t wait_ms = s->retry_ms
+                             << (s->n_retry < MAX_DOUBLINGS ? s->n_retry : MAX_DOUBLINGS);
+    s->n_retry++;
+    s->retry_at_ns = clock_ns() + (uint64_t)wait_ms * 1000000;
+    s->warned = true;
+    s->stats.read_only = true;
+    s->reopen = true;
+    if (!first) return;
+    mutex_unlock(&s->mu);
+    log_event(LOG_WARN, "store.read_only", "path=%s reason=\"%s\" retry_ms=%u", s->path,
+              strerror_r(e, reason, sizeof reason), wait_ms);
+    mutex_lock(&s->mu);
+}
+
+static void write_succeeded(store *s)
+{
+    s->retry_at_ns = 0;
+    s->n_retry = 0;
+    s->warned = false;
+    s->stats.read_only = false;
+}
+
+bool store_has_folder(store *s)
+{
+    int fd = -1;
+    if (s->folder >= 0 && !s->reopen) return true;
+    mutex_unlock(&s->mu);
+    const int e = store_open_folder(s->path, &fd);
+    mutex_lock(&s->mu);
+    if (e != 0) {
+        write_failed(s, e);
+        return false;
+    }
+    if (s->folder >= 0) (void)close(s->folder);
+    s->folder = fd;
+    s->reopen = false;
+    return true;
+}
+
+/* What was written anew meanwhile stays. */
+static void remove_doomed(store *s)
+{
+    while (s->doomed && s->folder >= 0) {
+        char name[STORE_NAME_BYTES];
+        store_entry *e = s->doomed;
+        s->doomed = e->next;
+        if (!index_has_name(&s->index, e->name)) {
+            store_name_text(e->name, name);
+            mutex_unlock(&s->mu);
+            (void)unlinkat(s->folder, name, 0);
+            mutex_lock(&s->mu);
+        }
+        mem_free(e);
+    }
+}
+
+void store_make_room(store *s, uint64_t bytes)
+{
+    while (s->index.bytes + bytes > s->max_bytes && s->index.oldest != STORE_NONE) {
+        store_doom(s, s->index.oldest);
+        s->stats.n_evicted++;
+    }
+}
+
+/* All that the run has is in the store's entry of its name. */
+static bool covers(const store *s, const store_meta *m)
+{
+    const uint32_t slot = index_named(&s->index, m->root, store_name_of(m));
+    if (slot == STORE_NONE || m->companion) return false;
+    const store_entry *e = s->index.slot[slot];
+    for (int32_t g = 0; g < s->conf.n_group; g++)
+        if (m->here[g] & ~e->here[g]) return false;
+    int32_t k = 0;
+    for (int32_t i = 0; i < m->n_state; i++) {
+        while (k < e->n_state && e->state_pos[k] < m->state_pos[i]) k++;
+        if (k == e->n_state || e->state_pos[k] != m->state_pos[i]) return false;
+    }
+    return true;
+}
+
+/* Another process may have removed it. */
+static bool still_there(store *s, const store_meta *m)
+{
+    char name[STORE_NAME_BYTES];
+    struct stat st;
+    store_name_text(store_name_of(m), name);
+    mutex_unlock(&s->mu);
+    const bool there = fstatat(s->folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    mutex_lock(&s->mu);
+    return there;
+}
+
+/* The file of this name has been replaced. */
+static void enter(store *s, store_entry *e)
+{
+    const uint32_t old = index_named(&s->index, e->root, e->name);
+    if (old != STORE_NONE) mem_free(index_take(&s->index, old));
+    index_touch(&s->index, index_add(&s->index, e));
+}
+
+static bool may_write(void *ctx)
+{
+    store *s = ctx;
+    mutex_lock(&s->mu);
+    while (!s->stop && !s->idle && !s->flushing) cond_wait(&s->work, &s->mu);
+    const bool go = !s->stop;
+    mutex_unlock(&s->mu);
+    return go;
+}
+
+static store_result write_new(store *s, store_item *it)
+{
+    store_entry *e = index_entry(&it->meta, it->bytes);
+    store_make_room(s, it->bytes);
+    remove_doomed(s);
+    if (!e || !index_reserve(&s->index)) {
+        mem_free(e);
+        return STORE_FAILED;
+    }
+    it->stamp_ns = store_stamp(s);
+    mutex_unlock(&s->mu);
+    const int rc = store_save(&s->conf, s->folder, it, s->writing, may_write, s);
+    mutex_lock(&s->mu);
+    if (rc == 0) {
+        enter(s, e);
+        write_succeeded(s);
+        return STORE_DURABLE;
+    }
+    mem_free(e);
+    if (rc == STORE_STOPPED) return STORE_DROPPED;
+    write_failed(s, rc);
+    return STORE_FAILED;
+}
+
+static store_result write_item(store *s, store_item *it)
+{
+    if (store_read_only(s)) return STORE_DROPPED;
+    if (!store_has_folder(s)) return STORE_FAILED;
+    if (!covers(s, &it->meta) || !still_there(s, &it->meta)) return write_new(s, it);
+    const uint32_t slot = index_named(&s->index, it->meta.root, store_name_of(&it->meta));
+    if (slot == STORE_NONE) return write_new(s, it); /* a reader found it damaged just now */
+    index_touch(&s->index, slot);
+    return STORE_DURABLE;
+}
+
+static store_item *take_first(store *s)
+{
+    store_item *it = s->first;
+    s->first = it->next;
+    if (!s->first) s->last = NULL;
+    s->busy = it;
+    return it;
+}
+
+void *store_run_writer(void *ctx)
+{
+    store *s = ctx;
+    thread_be_nice(WRITER_NICE);
+    store_scan(s);
+    mutex_lock(&s->mu);
+    while (!s->stop) {
+        if (s->doomed && s->folder >= 0) {
+            remove_doomed(s);
+            cond_signal(&s->done);
+        } else if (s->first && (s->idle || s->flushing || store_read_only(s))) {
+            store_item *it = take_first(s);
+            const store_result r = write_item(s, it);
+            s->busy = NULL;
+            store_end(s, it, r);
+        } else {
+            cond_wait(&s->work, &s->mu);
+        }
+    }
+    mutex_unlock(&s->mu);
+    return NULL;
+}

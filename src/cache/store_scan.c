@@ -1,0 +1,106 @@
+/* The start of a store: what its folder holds, from names and headers alone.  Runs on the writer's thread;
+   entries are found as they are met.  Files of other models lie in other folders and are left alone;
+   whole ones of another version or scheme count and age with ours; damaged ones are removed. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "cache/store_priv.h"
+
+typedef struct scan {
+    store *s;
+    int folder;
+    uint32_t n_corrupt, n_left; /* n_left: there is no room to remember them */
+    const char *why;            /* of the last damaged one */
+} scan;
+
+static void remember(scan *sc, store_name name, const struct stat *st, store_verdict v)
+{
+    store *s = sc->s;
+    const uint64_t bytes = (uint64_t)st->st_size;
+    store_entry *e =
+        v == STORE_GOOD ? index_entry(&s->writing->meta, bytes) : index_foreign(name, bytes);
+    if (e) e->mtime_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+    mutex_lock(&s->mu);
+    const bool room = e && index_reserve(&s->index);
+    if (room) (void)index_add(&s->index, e);
+    mutex_unlock(&s->mu);
+    if (room) return;
+    mem_free(e);
+    sc->n_left++;
+}
+
+static void scan_file(scan *sc, const char *text, store_name name)
+{
+    struct stat st;
+    const int fd = store_open_file(sc->folder, text);
+    if (fd < 0) return;                               /* gone, or not for us */
+    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); /* nothing behind the header is wanted */
+    const char *why = NULL;
+    const store_verdict v = store_load_head(&sc->s->conf, fd, name, sc->s->writing, &why);
+    if (v == STORE_BAD) {
+        sc->n_corrupt++;
+        sc->why = why;
+        (void)unlinkat(sc->folder, text, 0);
+    } else if (fstat(fd, &st) == 0) {
+        remember(sc, name, &st, v);
+    }
+    (void)close(fd);
+}
+
+static bool stopped(store *s)
+{
+    mutex_lock(&s->mu);
+    const bool stop = s->stop;
+    mutex_unlock(&s->mu);
+    return stop;
+}
+
+static void scan_folder(scan *sc)
+{
+    const struct dirent *at;
+    store_name name;
+    const int fd = openat(sc->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!d) {
+        if (fd >= 0) (void)close(fd);
+        return;
+    }
+    /* this thread alone has d: NOLINTNEXTLINE(concurrency-mt-unsafe) */
+    while (!sc->n_left && !stopped(sc->s) && (at = readdir(d)) != NULL) {
+        if (store_name_is_tmp(at->d_name))
+            store_drop_tmp(sc->folder, at->d_name);
+        else if (store_name_parse(at->d_name, &name))
+            scan_file(sc, at->d_name, name);
+    }
+    (void)closedir(d);
+}
+
+void store_scan(store *s)
+{
+    scan sc = {.s = s};
+    mutex_lock(&s->mu);
+    const bool open = store_has_folder(s);
+    sc.folder = s->folder; /* this thread alone changes it */
+    mutex_unlock(&s->mu);
+    if (open) scan_folder(&sc);
+    const int64_t now_ns = clock_unix_s() * 1000000000;
+    mutex_lock(&s->mu);
+    index_sort(&s->index, now_ns);
+    store_make_room(s, 0); /* the limit may have been lowered */
+    s->stats.n_corrupt += sc.n_corrupt;
+    const uint32_t n = s->index.n, n_foreign = s->index.n_foreign;
+    s->scanned = true;
+    cond_signal(&s->done);
+    mutex_unlock(&s->mu);
+    if (sc.n_corrupt || sc.n_left)
+        log_event(LOG_WARN, "store.scan", "path=%s entries=%u foreign=%u removed=%u why=\"%s\"%s",
+                  s->path, n, n_foreign, sc.n_corrupt, sc.why ? sc.why : "",
+                  sc.n_left ? " incomplete=1" : "");
+    else
+        log_event(LOG_INFO, "store.scan", "path=%s entries=%u foreign=%u", s->path, n, n_foreign);
+}
