@@ -9,6 +9,7 @@
 #: make check          format, layers, banned calls: in a minute, before every commit
 #: make test-asan      the tests under the address and undefined-behaviour sanitizers
 #: make test-tsan      those of threads under the thread sanitizer
+#: make test-crash     writers of the disk cache killed CRASH_ROUNDS times, at any moment
 #: make fuzz           each fuzz target for FUZZ_SECONDS; fuzz-long: 20 minutes each
 #: make check-all      clang-tidy, include-what-you-use and cppcheck over the whole tree
 #: make check-text     templates and tokenizers beside the references, at length
@@ -124,7 +125,7 @@ V ?= 0
 say = $(if $(filter 0,$(V)),@printf '  %-4s %s\n' '$(1)' '$@';)
 
 # --- targets ---
-.PHONY: all help install uninstall print-libs examples run kern-bench kern-tests check-text check-shapes test test-build test-side test-asan test-tsan fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
+.PHONY: all help install uninstall print-libs examples run kern-bench kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 all: $(B)/libcairn.a $(B)/cairn.pc $(B)/cairn
@@ -258,11 +259,17 @@ test-asan:
 	$(MAKE_MORE) B=$(B)-asan SAN=address,undefined PY_TESTS='$(filter-out tests/real/,$(wildcard tests/*/))' test
 # Threads live in these folders.
 tsan_tests := $(filter tests/unit/engine/% tests/unit/serve/% tests/sim/% \
+                       $(filter-out %_crash.c,$(filter tests/unit/cache/test_store%,$(test_main))) \
                        tests/unit/base/test_workers.c tests/unit/base/test_thread.c,$(test_main))
 test-tsan:
 	$(MAKE_MORE) B=$(B)-tsan SAN=thread TESTS='$(tsan_tests)' test
 	$(MAKE_MORE) B=$(B)-tsan SAN=thread test-side
 	@tools/run-tests --bin $(B)-tsan/cairn --pytest tests/serve
+
+# `make test` does it 25 times.
+CRASH_ROUNDS ?= 500
+test-crash: $(B)/tests/unit/cache/test_store_crash
+	$< $(CRASH_ROUNDS)
 
 # Each target replays tests/fuzz/corpus/NAME, then makes inputs of its own for a while: always the same ones,
 # but in fuzz-long.
