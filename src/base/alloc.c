@@ -20,7 +20,7 @@ typedef struct header {
 } header;
 _Static_assert(sizeof(header) == 16, "blocks stay 16-byte aligned");
 
-enum { HUGE_FROM = 4 << 20 }; /* a page at a time, such blocks cost more in faults than in use */
+enum { HUGE_FROM = 2 << 20 }; /* a page at a time, such blocks cost more in faults than in use */
 enum { HUGE_PAGE = 2 << 20 };
 enum { MARK_LIVE = 0x4c495645, MARK_BIG = 0x42494721, MARK_DEAD = 0x44454144 };
 

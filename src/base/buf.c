@@ -59,6 +59,16 @@ cairn_status buf_reserve(buf *b, size_t n)
     return buf_status(b);
 }
 
+void buf_fit(buf *b)
+{
+    char *p = b->ptr ? mem_realloc(b->ptr, b->len + 1, b->tag) : NULL;
+
+    b->no_memory = b->no_memory || (b->ptr && !p);
+    if (!p) return;
+    b->ptr = p;
+    b->cap = b->len + 1;
+}
+
 void *buf_grow(buf *b, size_t n)
 {
     if (!reserve(b, n)) return NULL;

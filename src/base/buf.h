@@ -28,6 +28,8 @@ void buf_printf(buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3
 void *buf_grow(buf *b, size_t n);
 /* Room for n more bytes, so that adding them cannot fail. */
 cairn_status buf_reserve(buf *b, size_t n);
+/* Gives back the room behind its bytes, which may move. */
+void buf_fit(buf *b);
 void buf_cut(buf *b, size_t len); /* shorten to len */
 /* buf_put of a few bytes, without its call where there is room. */
 static inline void buf_add(buf *b, const void *p, size_t n)

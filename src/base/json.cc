@@ -339,6 +339,11 @@ cairn_str json_digits(json_val v)
     return cairn_str{d->text + d->longs[lo].from, d->longs[lo].len};
 }
 
+bool json_utf8_valid(cairn_str text)
+{
+    return text.len == 0 || simdjson::validate_utf8(text.ptr, text.len);
+}
+
 /* The exact bits of an integer past INT64_MAX, for the writer. */
 uint64_t json_uint_bits(json_val v)
 {

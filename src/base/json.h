@@ -67,6 +67,8 @@ cairn_str json_str(json_val v);                     /* empty if not a string */
    for everything else. */
 cairn_str json_digits(json_val v);
 
+bool json_utf8_valid(cairn_str text); /* as the parser checks it: quick for a long text */
+
 /* Checked reads: an absent or null member leaves *out alone and is fine; a wrong type or range is
    E_ARG "`key` must be …, found …". */
 cairn_status json_want_bool(json_val obj, const char *key, bool *out, cairn_diag *dg);

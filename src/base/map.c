@@ -28,6 +28,9 @@ void map_deinit(map *m)
     *m = (map){NULL, 0, 0, m->tag};
 }
 
+/* What the two forms of many keys at once are made of. */
+#define EACH_FORM static inline __attribute__((always_inline))
+
 static inline uint64_t head_of(cairn_str key)
 {
     uint64_t head = 0;
@@ -47,12 +50,6 @@ static inline uint64_t head_of(cairn_str key)
     return head;
 }
 
-static uint64_t hash_short(uint64_t head, size_t len)
-{
-    const uint64_t h = (head ^ len << 59) * 0x9E3779B97F4A7C15u;
-    return (h ^ h >> 32) * 0xC2B2AE3D27D4EB4Fu >> 16; /* the slot is chosen by the low bits */
-}
-
 enum { HEAD = 8, BOTH = 16 }; /* bytes of a head, of a head and a tail, which may overlap */
 
 /* A key as it is looked for. */
@@ -61,12 +58,18 @@ typedef struct ask {
     uint64_t head, rest, hash; /* rest: what stands behind the slots */
 } ask;
 
+/* A rest of 0 changes nothing. */
+static inline uint64_t hash_both(uint64_t head, uint64_t rest, size_t len)
+{
+    const uint64_t h =
+        (head ^ (rest ^ rest >> 32) * 0x9FB21C651E98DF25u ^ len << 59) * 0x9E3779B97F4A7C15u;
+    return (h ^ h >> 32) * 0xC2B2AE3D27D4EB4Fu >> 16; /* the slot is chosen by the low bits */
+}
+
 /* Of head, rest and length, or of the key where that is longer. */
 static inline uint64_t hash_of(uint64_t head, uint64_t rest, cairn_str key)
 {
-    if (key.len <= HEAD) return hash_short(head, key.len);
-    if (key.len > BOTH) return hash64(key.ptr, key.len, 0);
-    return hash_short(head ^ (rest ^ rest >> 32) * 0x9FB21C651E98DF25u, key.len);
+    return key.len > BOTH ? hash64(key.ptr, key.len, 0) : hash_both(head, rest, key.len);
 }
 
 static inline uint64_t rest_of(cairn_str key)
@@ -83,6 +86,30 @@ static inline ask ask_for(cairn_str key)
 {
     const uint64_t head = head_of(key), rest = rest_of(key);
     return (ask){key, head, rest, hash_of(head, rest, key)};
+}
+
+/* Which bits of what is read count, for each length, and where the rest begins. */
+static const struct wide {
+    uint64_t head, rest, at;
+} wide_of[BOTH + 1] = {
+#define WIDE_HEAD(n) [n] = {UINT64_MAX >> (64 - 8 * (n)), 0, 0}
+#define WIDE_BOTH(n) [n] = {UINT64_MAX, UINT64_MAX, (n)-HEAD}
+    WIDE_HEAD(1),  WIDE_HEAD(2),  WIDE_HEAD(3),  WIDE_HEAD(4),  WIDE_HEAD(5),  WIDE_HEAD(6),
+    WIDE_HEAD(7),  WIDE_HEAD(8),  WIDE_BOTH(9),  WIDE_BOTH(10), WIDE_BOTH(11), WIDE_BOTH(12),
+    WIDE_BOTH(13), WIDE_BOTH(14), WIDE_BOTH(15), WIDE_BOTH(16)};
+
+/* The same where MAP_WIDE bytes may be read. */
+EACH_FORM ask ask_wide(cairn_str key)
+{
+    uint64_t head, rest;
+
+    if (__builtin_expect(key.len > BOTH, false)) return ask_for(key);
+    const struct wide *w = &wide_of[key.len];
+    memcpy(&head, key.ptr, sizeof head);
+    memcpy(&rest, key.ptr + w->at, sizeof rest);
+    head &= w->head;
+    rest &= w->rest;
+    return (ask){key, head, rest, hash_both(head, rest, key.len)};
 }
 
 static inline uint64_t *rest_at(const map *m, size_t i)
@@ -103,7 +130,7 @@ static inline size_t probe(const map *m, const ask *a)
     for (size_t i = a->hash & (m->cap - 1);; i = (i + 1) & (m->cap - 1)) {
         const struct map_slot *s = &m->slot[i];
         if (!s->more) return i;
-        if (s->head != a->head || s->more - 1 != len) continue;
+        if ((s->head ^ a->head) | (s->more ^ (len + 1))) continue;
         if (len <= HEAD || *rest_at(m, i) == a->rest) return i;
         if (len > BOTH &&
             memcmp(long_key(*rest_at(m, i)) + HEAD, a->key.ptr + HEAD, len - HEAD) == 0)
@@ -154,7 +181,8 @@ cairn_status map_put(map *m, cairn_str key, uint32_t value)
     return map_put_many(m, &key, &value, 1);
 }
 
-cairn_status map_put_many(map *m, const cairn_str *key, const uint32_t *value, size_t n)
+EACH_FORM cairn_status put_many(map *m, const cairn_str *key, const uint32_t *value, size_t n,
+                                bool wide)
 {
     ask a[MAP_BATCH];
 
@@ -163,11 +191,21 @@ cairn_status map_put_many(map *m, const cairn_str *key, const uint32_t *value, s
     if (st != CAIRN_OK) return st;
     for (size_t i = 0; i < n; i++) {
         if (key[i].len >= UINT32_MAX) return CAIRN_E_LIMIT;
-        a[i] = ask_for(key[i]);
+        a[i] = wide ? ask_wide(key[i]) : ask_for(key[i]);
         __builtin_prefetch(&m->slot[a[i].hash & (m->cap - 1)], 1);
     }
     for (size_t i = 0; i < n; i++) put(m, &a[i], value[i]);
     return CAIRN_OK;
+}
+
+cairn_status map_put_many(map *m, const cairn_str *key, const uint32_t *value, size_t n)
+{
+    return put_many(m, key, value, n, false);
+}
+
+cairn_status map_put_wide(map *m, const cairn_str *key, const uint32_t *value, size_t n)
+{
+    return put_many(m, key, value, n, true);
 }
 
 bool map_get(const map *m, cairn_str key, uint32_t *value)
@@ -179,7 +217,7 @@ bool map_get(const map *m, cairn_str key, uint32_t *value)
     return s->more;
 }
 
-void map_get_many(const map *m, const cairn_str *key, size_t n, uint32_t *value)
+EACH_FORM void get_many(const map *m, const cairn_str *key, size_t n, uint32_t *value, bool wide)
 {
     ask a[MAP_BATCH];
 
@@ -187,7 +225,7 @@ void map_get_many(const map *m, const cairn_str *key, size_t n, uint32_t *value)
     for (size_t i = 0; i < n; i++) value[i] = MAP_NONE;
     if (m->n == 0) return;
     for (size_t i = 0; i < n; i++) {
-        a[i] = ask_for(key[i]);
+        a[i] = wide ? ask_wide(key[i]) : ask_for(key[i]);
         const size_t at = a[i].hash & (m->cap - 1);
         __builtin_prefetch(&m->slot[at]);
         if (key[i].len > HEAD) __builtin_prefetch(rest_at(m, at));
@@ -198,4 +236,14 @@ void map_get_many(const map *m, const cairn_str *key, size_t n, uint32_t *value)
         const struct map_slot *s = &m->slot[probe(m, &a[i])];
         if (s->more) value[i] = s->value;
     }
+}
+
+void map_get_many(const map *m, const cairn_str *key, size_t n, uint32_t *value)
+{
+    get_many(m, key, n, value, false);
+}
+
+void map_get_wide(const map *m, const cairn_str *key, size_t n, uint32_t *value)
+{
+    get_many(m, key, n, value, true);
 }

@@ -23,5 +23,10 @@ enum { MAP_BATCH = 64 };
 void map_get_many(const map *m, const cairn_str *key, size_t n, uint32_t *value);
 /* map_put of up to MAP_BATCH keys, in their order. */
 cairn_status map_put_many(map *m, const cairn_str *key, const uint32_t *value, size_t n);
+/* The same two for keys at each of which MAP_WIDE bytes may be read, however short it is: nothing then
+   depends on the length of a short one, so that no branch is guessed wrong. */
+enum { MAP_WIDE = 16 };
+void map_get_wide(const map *m, const cairn_str *key, size_t n, uint32_t *value);
+cairn_status map_put_wide(map *m, const cairn_str *key, const uint32_t *value, size_t n);
 
 #endif

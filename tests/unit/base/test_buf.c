@@ -149,6 +149,28 @@ static cairn_status fill(void *ctx)
     return st;
 }
 
+static void fits(void **state)
+{
+    const uint64_t before = mem_used_all();
+    buf b;
+
+    (void)state;
+    buf_init(&b, MEM_MISC);
+    buf_fit(&b);
+    assert_ok(buf_reserve(&b, (size_t)9 << 20)); /* a mapping of its own, then none */
+    buf_puts(&b, "what stays");
+    buf_fit(&b);
+    assert_string_equal(b.ptr, "what stays");
+    assert_true(mem_used_all() - before < 100);
+    buf_puts(&b, " and grows");
+    assert_string_equal(b.ptr, "what stays and grows");
+    mem_fail_nth(1);
+    buf_fit(&b);
+    mem_fail_nth(0);
+    assert_int_equal(buf_status(&b), CAIRN_E_NOMEM);
+    buf_deinit(&b);
+}
+
 static void memory_may_fail(void **state)
 {
     (void)state;
@@ -161,7 +183,7 @@ int main(void)
         cmocka_unit_test(grows_and_ends_in_nul), cmocka_unit_test(prints),
         cmocka_unit_test(grow_is_counted),       cmocka_unit_test(limit_sticks),
         cmocka_unit_test(no_memory_sticks),      cmocka_unit_test(take_moves),
-        cmocka_unit_test(memory_may_fail),
+        cmocka_unit_test(memory_may_fail),       cmocka_unit_test(fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

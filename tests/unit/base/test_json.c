@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -55,8 +56,29 @@ static void long_integers(void **state)
     assert_int_equal(mem_used_all(), 0);
 }
 
+static void utf8(void **state)
+{
+    static const char *const bad[] = {"\xC3", "\xC0\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80",
+                                      "\x80"};
+    char text[100];
+
+    (void)state;
+    assert_true(json_utf8_valid((cairn_str){NULL, 0}));
+    assert_true(json_utf8_valid(STR_LIT("\0 \x7F \xC3\xA9 \xE2\x96\x81 \xF0\x9F\x98\x80")));
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        for (size_t at = 0; at + strlen(bad[i]) <= sizeof text; at++) {
+            memset(text, 'a', sizeof text);
+            memcpy(text + at, bad[i], strlen(bad[i]));
+            assert_false(json_utf8_valid((cairn_str){text, sizeof text}));
+        }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(smoke), cmocka_unit_test(long_integers)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(smoke),
+        cmocka_unit_test(long_integers),
+        cmocka_unit_test(utf8),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,6 +154,17 @@ static void many_at_once(void **state)
     for (size_t i = 1; i <= MAP_BATCH; i++)
         assert_true(map_get(&m, key[i], &v) && v == (uint32_t)(i - 1));
     map_deinit(&m);
+    /* The form for keys behind which there is room: the same whatever stands there. */
+    map_init(&m, MEM_TEXT);
+    assert_ok(map_put_wide(&m, key, value, MAP_BATCH));
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = key[i].len; k < 32; k++) bytes[i * 32 + k] = (char)(k + i);
+    map_get_wide(&m, key + n - MAP_BATCH, MAP_BATCH, found);
+    for (size_t i = n - MAP_BATCH; i < n; i++) {
+        assert_int_equal(found[i - (n - MAP_BATCH)], i < MAP_BATCH ? i : MAP_NONE);
+        assert_int_equal(map_get(&m, key[i], &v), i < MAP_BATCH);
+    }
+    map_deinit(&m);
 }
 
 int main(void)
