@@ -27,8 +27,7 @@ cairn_status tok_new(int32_t n, tok **out, cairn_diag *dg)
         arena_calloc(&t->mem, (size_t)n + 1, 2 * sizeof *t->text); /* one block: fewer pages */
     t->out = t->text ? t->text + n + 1 : NULL;
     t->flag = arena_calloc(&t->mem, (size_t)n + 1, 1);
-    if (!t->text || !t->flag || pool_new(&t->pool) != CAIRN_OK ||
-        map_reserve(&t->by_key, (size_t)n) != CAIRN_OK) {
+    if (!t->text || !t->flag || pool_new(&t->pool) != CAIRN_OK) {
         tok_close(t);
         return diag_set(dg, CAIRN_E_NOMEM, "no memory for %d pieces", n);
     }
@@ -49,6 +48,9 @@ void tok_close(tok *t)
     map_deinit(&t->by_key);
     map_deinit(&t->by_spelling);
     buf_deinit(&t->bpe.tmp);
+    buf_deinit(&t->bpe.list);
+    mem_free(t->bpe.left);
+    mem_free(t->texts);
     arena_deinit(&t->mem);
     mem_free(t);
 }
@@ -91,6 +93,7 @@ typedef struct keys {
     cairn_str key[MAP_BATCH];
     uint32_t id[MAP_BATCH];
     size_t n;
+    bool known; /* they are all there */
 } keys;
 
 static cairn_status put_keys(tok *t, keys *k)
@@ -109,17 +112,22 @@ static cairn_status index_one(tok *t, int32_t id, keys *k)
     if (!t->out[id].ptr) t->out[id] = t->dec.byte_level && raw.ptr ? raw : text;
     if (t->out[id].len > t->max_out) t->max_out = t->out[id].len;
     if (t->flag[id] & TOK_F_ADDED) return CAIRN_OK; /* the model does not know it */
-    if (t->byte_level && !raw.ptr) return map_put(&t->by_spelling, text, (uint32_t)id);
-    k->key[k->n] = t->byte_level ? raw : text;
-    if (k->key[k->n].len > t->max_text) t->max_text = k->key[k->n].len;
+    if (t->byte_level && !raw.ptr) {
+        t->flag[id] |= TOK_F_UNREACHABLE;
+        return map_put(&t->by_spelling, text, (uint32_t)id);
+    }
+    const cairn_str key = t->byte_level ? raw : text;
+    if (key.len > t->max_text) t->max_text = key.len;
+    if (k->known) return CAIRN_OK;
+    k->key[k->n] = key;
     k->id[k->n++] = (uint32_t)id;
     return k->n == MAP_BATCH ? put_keys(t, k) : CAIRN_OK;
 }
 
 cairn_status tok_index(tok *t, const char *where, const char *field, cairn_diag *dg)
 {
-    keys k = {.n = 0};
-    cairn_status st = CAIRN_OK;
+    keys k = {.n = 0, .known = t->by_key.n > 0};
+    cairn_status st = k.known ? CAIRN_OK : map_reserve(&t->by_key, (size_t)t->n);
 
     for (int32_t id = 0; id < t->n && st == CAIRN_OK; id++) {
         if (!(t->flag[id] & TOK_F_USED)) continue;
@@ -145,6 +153,7 @@ cairn_status tok_index_added(tok *t, cairn_diag *dg)
 
     buf_init(&x, MEM_TEXT);
     buf_init(&y, MEM_TEXT);
+    TRY_GOTO(map_reserve(&t->by_spelling, t->by_spelling.n + t->n_added), out);
     for (uint32_t i = t->n_added; i-- > 0;) { /* of equal normalised texts the last counts */
         const added *a = &t->added[i];
         cairn_str s = a->text;

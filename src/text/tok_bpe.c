@@ -7,7 +7,7 @@
 
 #include "base/thread.h"
 #include "text/ascii.h"
-#include "text/heap.h"
+#include "text/tok_hf.h"
 #include "text/tok_priv.h"
 #include "text/uchar.h"
 
@@ -18,31 +18,69 @@ static uint64_t pair_hash(uint32_t l, uint32_t r)
     return h ^ h >> 29; /* low bits: the slot; high ones: the filter's bit */
 }
 
-/* The merge of the pair; its order is 0 if it never merges. */
-static inline const bpe_slot *slot_of(const bpe *b, uint32_t l, uint32_t r)
+static inline const bpe_merge *list_of(const bpe *b)
 {
-    static const bpe_slot none = {.order = 0};
-    uint64_t h = pair_hash(l, r), bit = h >> b->filter_shift;
-
-    if (!(b->filter[bit / 64] >> (bit % 64) & 1)) return &none;
-    for (uint64_t i = h;; i++) {
-        const bpe_slot *s = &b->slot[i & b->mask];
-        if ((s->l == l && s->r == r) || !s->order) return s;
-    }
+    return (const bpe_merge *)(const void *)b->list.ptr;
 }
 
-void bpe_put(bpe *b, uint32_t l, uint32_t r, uint32_t rank, uint32_t id)
+/* The merge of the pair. */
+static inline bpe_pair pair_in(const bpe *b, uint32_t l, uint32_t r)
 {
-    uint64_t h = pair_hash(l, r), bit = h >> b->filter_shift;
+    const uint64_t h = pair_hash(l, r), bit = h >> b->filter_shift;
+    bpe_pair p = {l, r, 0, UINT32_MAX};
+
+    if (!(b->filter[bit / 64] >> (bit % 64) & 1)) return p;
+    for (uint32_t i = (uint32_t)h, s; (s = b->slot[i & b->mask]) != 0; i++) {
+        if ((s ^ (uint32_t)h) & ~b->mask) continue;
+        const uint32_t rank = (s & b->mask) - 1;
+        const bpe_merge *m = list_of(b) + rank;
+        if (m->l != l || m->r != r) continue;
+        p.id = m->into;
+        p.rank = b->rank_is_id ? m->into : rank;
+        break;
+    }
+    return p;
+}
+
+static inline void index_merge(bpe *b, uint32_t rank)
+{
+    const bpe_merge *list = list_of(b), m = list[rank];
+    const uint64_t h = pair_hash(m.l, m.r), bit = h >> b->filter_shift;
+    uint32_t *s;
 
     b->filter[bit / 64] |= (uint64_t)1 << (bit % 64);
-    for (uint64_t i = h;; i++) {
-        bpe_slot *s = &b->slot[i & b->mask];
-        const bool is_free = !s->order;
-        if (!is_free && (s->l != l || s->r != r)) continue;
-        if (is_free || !b->keep_first_rank) *s = (bpe_slot){l, r, id, ~rank};
-        return;
+    for (uint32_t i = (uint32_t)h; *(s = &b->slot[i & b->mask]) != 0; i++) {
+        if ((*s ^ (uint32_t)h) & ~b->mask) continue;
+        const bpe_merge *old = list + ((*s & b->mask) - 1);
+        if (old->l != m.l || old->r != m.r) continue;
+        if (b->keep_first_rank) return;
+        break;
     }
+    *s = ((uint32_t)h & ~b->mask) | (rank + 1);
+}
+
+void bpe_put(bpe *b, uint32_t l, uint32_t r, uint32_t into)
+{
+    const bpe_merge m = {l, r, into};
+
+    buf_add(&b->list, &m, sizeof m);
+    index_merge(b, bpe_n_merge(b) - 1);
+}
+
+/* In one block, which takes fewer pages. */
+static bool make_tables(tok *t, uint32_t cap)
+{
+    bpe *b = &t->bpe;
+    const size_t filter = cap / 16, ids = (size_t)t->n; /* four bits a slot */
+    uint64_t *p = arena_calloc(&t->mem, 1,
+                               filter * sizeof *p + cap * sizeof *b->slot + ids * sizeof *b->whole);
+
+    if (!p) return false;
+    b->filter = p;
+    b->slot = (uint32_t *)(void *)(p + filter);
+    b->whole = (uint8_t *)(b->slot + cap);
+    b->mask = cap - 1;
+    return true;
 }
 
 cairn_status bpe_init(tok *t, uint32_t n_merge, cairn_diag *dg)
@@ -54,16 +92,14 @@ cairn_status bpe_init(tok *t, uint32_t n_merge, cairn_diag *dg)
         return diag_set(dg, CAIRN_E_LIMIT, "%u merges; expected at most %d", n_merge,
                         TOK_MAX_MERGES);
     while (cap < n_merge + n_merge / 2u) cap *= 2;
-    b->slot = arena_calloc(&t->mem, cap, sizeof *b->slot);
-    b->whole = arena_calloc(&t->mem, (size_t)t->n, 1);
-    b->filter = arena_calloc(&t->mem, cap / 16, sizeof *b->filter); /* four bits a slot */
     for (b->filter_shift = 62; (uint64_t)1 << (64 - b->filter_shift) < 4 * (uint64_t)cap;)
         b->filter_shift--;
-    if (!b->slot || !b->whole || !b->filter)
-        return diag_set(dg, CAIRN_E_NOMEM, "no memory for %u merges", n_merge);
-    b->mask = cap - 1;
-    b->first_mixed = UINT32_MAX;
     buf_init(&b->tmp, MEM_TEXT);
+    if (!b->list.ptr) buf_init(&b->list, MEM_TEXT);
+    if (!make_tables(t, cap) ||
+        buf_reserve(&b->list, n_merge * sizeof(bpe_merge) - b->list.len) != CAIRN_OK)
+        return diag_set(dg, CAIRN_E_NOMEM, "no memory for %u merges", n_merge);
+    b->first_mixed = UINT32_MAX;
     return CAIRN_OK;
 }
 
@@ -81,65 +117,6 @@ static void put_keys(tok *t, const cairn_str *side, size_t n, cairn_str *key)
     }
 }
 
-/* memcmp without its call: most pieces are short. */
-static inline bool same_bytes(const char *a, const char *b, size_t n)
-{
-    uint64_t x, y;
-    uint32_t u, v;
-
-    for (; n >= sizeof x; n -= sizeof x, a += sizeof x, b += sizeof x) {
-        memcpy(&x, a, sizeof x);
-        memcpy(&y, b, sizeof y);
-        if (x != y) return false;
-    }
-    if (n >= sizeof u) {
-        memcpy(&u, a, sizeof u);
-        memcpy(&v, b, sizeof v);
-        if (u != v) return false;
-        n -= sizeof u;
-        a += sizeof u;
-        b += sizeof u;
-    }
-    return n == 0 || (a[0] == b[0] && a[n / 2] == b[n / 2] && a[n - 1] == b[n - 1]);
-}
-
-/* Files list merges in the order of the pieces that they make, so the id is mostly that of the merge
-   before, or the next: a comparison instead of a look-up. */
-static bool result_id(const tok *t, cairn_str l, cairn_str r, uint32_t *id)
-{
-    const uint32_t guess = t->bpe.last_id;
-    const buf *b = &t->bpe.tmp;
-
-    for (uint32_t i = guess; i < guess + 2 && i < (uint32_t)t->n; i++) {
-        const cairn_str s = t->byte_level ? t->out[i] : t->text[i];
-        if (s.len != l.len + r.len || t->flag[i] != TOK_F_USED) continue;
-        if (!same_bytes(s.ptr, l.ptr, l.len) || !same_bytes(s.ptr + l.len, r.ptr, r.len)) continue;
-        *id = i;
-        return true;
-    }
-    char *all = b->ptr + b->len;
-    memcpy(all, l.ptr, l.len);
-    memcpy(all + l.len, r.ptr, r.len);
-    return map_get(&t->by_key, (cairn_str){all, l.len + r.len}, id);
-}
-
-/* The id of what two pieces with the ids `id` make. */
-static bool merged_id(tok *t, const cairn_str key[2], const uint32_t id[2], uint32_t *into)
-{
-    bpe *b = &t->bpe;
-    cairn_str r = key[1];
-
-    if (id[0] == MAP_NONE || id[1] == MAP_NONE || !key[0].len || !key[1].len) return false;
-    if (b->prefix.len && str_starts(r, b->prefix))
-        r = str_sub(r, b->prefix.len, r.len - b->prefix.len);
-    if (!result_id(t, key[0], r, into)) return false;
-    b->last_id = *into;
-    const uint64_t h = pair_hash(id[0], id[1]);
-    __builtin_prefetch(&b->slot[h & b->mask], 1);
-    __builtin_prefetch(&b->filter[(h >> b->filter_shift) / 64], 1);
-    return true;
-}
-
 static bool all_spaces(cairn_str s)
 {
     const cairn_str space = STR_LIT(BPE_SPACE);
@@ -148,46 +125,94 @@ static bool all_spaces(cairn_str s)
     return s.len == 0;
 }
 
-/* What tok_cuts.c wants to know of the merges' order. */
-static void note_spaces(bpe *b, const cairn_str key[2])
+/* What tok_cuts.c wants to know of the merges' order: of one whose first half is spaces.  Is the other? */
+static void note_spaces(bpe *b, uint32_t rank, bool r)
 {
-    const char *p = key[0].ptr;
+    if (r)
+        b->last_run = rank;
+    else if (rank < b->first_mixed)
+        b->first_mixed = rank;
+}
 
-    if (p[0] != BPE_SPACE[0] || p[key[0].len - 1] != BPE_SPACE[2] || !all_spaces(key[0])) return;
-    if (all_spaces(key[1]))
-        b->last_run = b->n_merge;
-    else if (b->n_merge < b->first_mixed)
-        b->first_mixed = b->n_merge;
+/* The keys of n merges: the two sides and what they make, of which the prefix of the second is no part. */
+static cairn_status merge_keys(tok *t, const cairn_str *side, size_t n, cairn_str *key)
+{
+    bpe *b = &t->bpe;
+    size_t room = 1;
+
+    for (size_t i = 0; i < 2 * n; i++) room += 2 * side[i].len;
+    buf_clear(&b->tmp);
+    TRY(buf_reserve(&b->tmp, room));
+    for (size_t i = 0; i < n; i++, key += 3) {
+        if (t->byte_level)
+            put_keys(t, &side[2 * i], 2, key);
+        else
+            memcpy(key, &side[2 * i], 2 * sizeof *key);
+        cairn_str r = key[1];
+        if (b->prefix.len && str_starts(r, b->prefix))
+            r = str_sub(r, b->prefix.len, r.len - b->prefix.len);
+        key[2] = (cairn_str){b->tmp.ptr + b->tmp.len, key[0].len + r.len};
+        buf_str(&b->tmp, key[0]);
+        buf_str(&b->tmp, r);
+    }
+    return CAIRN_OK;
 }
 
 cairn_status bpe_add_merges(tok *t, const cairn_str *side, size_t n, const char *where,
                             const char *field, cairn_diag *dg)
 {
     bpe *b = &t->bpe;
-    cairn_str raw[2 * BPE_BATCH];
-    uint32_t id[2 * BPE_BATCH], into[BPE_BATCH];
-    size_t room = 0, fine = 0;
+    cairn_str keys[3 * BPE_BATCH];
+    uint32_t ids[3 * BPE_BATCH];
 
-    _Static_assert(2 * BPE_BATCH <= MAP_BATCH, "a batch is one of look-ups");
+    _Static_assert(3 * BPE_BATCH <= MAP_BATCH, "a batch is one of look-ups");
     assert(n <= BPE_BATCH);
-    for (size_t i = 0; i < 2 * n; i++) room += 2 * side[i].len; /* and what a merge makes */
-    buf_clear(&b->tmp);
-    if (!buf_grow(&b->tmp, room + 1)) return CAIRN_E_NOMEM;
-    buf_clear(&b->tmp);
-    if (t->byte_level) put_keys(t, side, 2 * n, raw);
-    const cairn_str *key = t->byte_level ? raw : side;
-    map_get_many(&t->by_key, key, 2 * n, id);
-    while (fine < n && merged_id(t, &key[2 * fine], &id[2 * fine], &into[fine])) fine++;
-    if (fine < n)
-        return diag_set(
-            dg, CAIRN_E_CORRUPT,
-            "%s: %s: found merge %zu \"%.*s\" \"%.*s\"; expected both and what they make "
-            "to be in the vocabulary",
-            where, field, b->n_merge + fine, STR_ARG(side[2 * fine]), STR_ARG(side[2 * fine + 1]));
+    TRY(merge_keys(t, side, n, keys));
+    map_get_many(&t->by_key, keys, 3 * n, ids);
     for (size_t i = 0; i < n; i++) {
-        note_spaces(b, &key[2 * i]);
-        bpe_put(b, id[2 * i], id[2 * i + 1], b->n_merge++, into[i]);
+        const cairn_str *key = &keys[3 * i];
+        const uint32_t *id = &ids[3 * i];
+        if (!key[0].len || !key[1].len || id[0] == MAP_NONE || id[1] == MAP_NONE ||
+            id[2] == MAP_NONE)
+            return diag_set(dg, CAIRN_E_CORRUPT,
+                            "%s: %s: found merge %u \"%.*s\" \"%.*s\"; expected both and what they "
+                            "make to be in the vocabulary",
+                            where, field, bpe_n_merge(b), STR_ARG(side[2 * i]),
+                            STR_ARG(side[2 * i + 1]));
+        if (all_spaces(key[0])) note_spaces(b, bpe_n_merge(b), all_spaces(key[1]));
+        bpe_put(b, id[0], id[1], id[2]);
     }
+    return CAIRN_OK;
+}
+
+cairn_status bpe_add_lists(tok *t, const hf_lists *l, cairn_diag *dg)
+{
+    bpe *b = &t->bpe;
+    const bpe_merge *m = list_of(b);
+    const hf_piece *p = (const hf_piece *)(const void *)l->piece.ptr;
+    const uint32_t n = bpe_n_merge(b), ahead = 16;
+    uint64_t *spaces = mem_calloc(((size_t)l->n_piece + 63) / 64, sizeof *spaces, MEM_TEXT);
+
+    b->n_left = l->n_piece;
+    b->left = mem_alloc(l->n_piece * sizeof *b->left, MEM_TEXT);
+    if (!b->left || !spaces) {
+        mem_free(spaces);
+        return diag_set(dg, CAIRN_E_NOMEM, "no memory for %u merges", n);
+    }
+    for (uint32_t i = 0; i < l->n_piece; i++) {
+        b->left[i] = p[i].left;
+        const cairn_str s = t->text[i];
+        if (s.len && s.ptr[0] == BPE_SPACE[0] && all_spaces(s)) set_bit(spaces, i);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const bpe_merge far = m[i + ahead < n ? i + ahead : i];
+        const uint64_t h = pair_hash(far.l, far.r);
+        __builtin_prefetch(&b->slot[h & b->mask], 1);
+        __builtin_prefetch(&b->filter[(h >> b->filter_shift) / 64], 1);
+        if (bit_of(spaces, m[i].l)) note_spaces(b, i, bit_of(spaces, m[i].r));
+        index_merge(b, i);
+    }
+    mem_free(spaces);
     return CAIRN_OK;
 }
 
@@ -206,8 +231,9 @@ static bool fill_ascii(tok *t)
     if (!b->ascii) return false;
     for (int i = 0; i < 128 * 128; i++) {
         int32_t l = b->ascii_id[i >> 7], r = b->ascii_id[i & 127];
-        const bpe_slot *s = l < 0 || r < 0 ? NULL : slot_of(b, (uint32_t)l, (uint32_t)r);
-        b->ascii[i] = s ? (uint64_t)~s->order << 32 | s->id : UINT64_MAX;
+        const bpe_pair p = l < 0 || r < 0 ? (bpe_pair){.id = UINT32_MAX, .rank = UINT32_MAX}
+                                          : pair_in(b, (uint32_t)l, (uint32_t)r);
+        b->ascii[i] = (uint64_t)p.rank << 32 | p.id;
     }
     return true;
 }
@@ -228,26 +254,25 @@ cairn_status bpe_finish(tok *t, cairn_diag *dg)
     }
     if (!b->slot) return CAIRN_OK;
     TRY(bpe_find_cuts(t, dg));
+    mem_free(b->left);
+    b->left = NULL;
     return fill_ascii(t) ? CAIRN_OK : diag_set(dg, CAIRN_E_NOMEM, "no memory for a vocabulary");
 }
 
 /* The same by way of the pairs looked up lately: the big table is mostly not in the processor's cache. */
-static inline bpe_slot pair_of(const bpe *b, bpe_slot *lately, uint32_t l, uint32_t r)
+static inline bpe_pair pair_of(const bpe *b, bpe_pair *lately, uint32_t l, uint32_t r)
 {
     uint64_t h = ((uint64_t)l << 32 | r) * 0x9E3779B97F4A7C15u;
 
     _Static_assert(PAIR_SLOTS == 1 << 13, "a slot's number has 13 bits");
-    bpe_slot *s = &lately[h >> 51];
-    if (s->l != l || s->r != r) {
-        const bpe_slot *found = slot_of(b, l, r);
-        *s = (bpe_slot){l, r, found->id, found->order};
-    }
+    bpe_pair *s = &lately[h >> 51];
+    if (s->l != l || s->r != r) *s = pair_in(b, l, r);
     return *s;
 }
 
 /* Ranks and results of neighbours.  Where each symbol is one byte of `word`, ASCII pairs come from
    their table: the big one is mostly not in the processor's cache. */
-static void first_ranks(const bpe *b, bpe_slot *lately, cairn_str word, const uint32_t *id,
+static void first_ranks(const bpe *b, bpe_pair *lately, cairn_str word, const uint32_t *id,
                         uint32_t n, uint32_t *rank, uint32_t *into)
 {
     bool bytes = word.len == n;
@@ -259,13 +284,13 @@ static void first_ranks(const bpe *b, bpe_slot *lately, cairn_str word, const ui
             into[i] = (uint32_t)x;
             continue;
         }
-        const bpe_slot s = pair_of(b, lately, id[i], id[i + 1]);
-        rank[i] = ~s.order;
+        const bpe_pair s = pair_of(b, lately, id[i], id[i + 1]);
+        rank[i] = s.rank;
         into[i] = s.id;
     }
 }
 
-uint32_t bpe_merge_short(const bpe *b, bpe_slot *lately, cairn_str word, uint32_t *id, uint32_t n)
+uint32_t bpe_merge_short(const bpe *b, bpe_pair *lately, cairn_str word, uint32_t *id, uint32_t n)
 {
     uint32_t rank[BPE_SHORT], into[BPE_SHORT];
 
@@ -284,8 +309,8 @@ uint32_t bpe_merge_short(const bpe *b, bpe_slot *lately, cairn_str word, uint32_
             into[i] = into[i + 1];
         }
         for (uint32_t i = best > 0 ? best - 1 : 0; i <= best && i + 1 < n; i++) {
-            const bpe_slot s = pair_of(b, lately, id[i], id[i + 1]);
-            rank[i] = ~s.order;
+            const bpe_pair s = pair_of(b, lately, id[i], id[i + 1]);
+            rank[i] = s.rank;
             into[i] = s.id;
         }
     }
@@ -297,9 +322,9 @@ static bool pair(const tok *t, cairn_str word, const sym *s, int32_t i, uint32_t
 {
     (void)word;
     if (s[i].next < 0) return false;
-    const bpe_slot *found = slot_of(&t->bpe, s[i].id, s[s[i].next].id);
-    *rank = ~found->order;
-    *id = found->id;
+    const bpe_pair found = pair_in(&t->bpe, s[i].id, s[s[i].next].id);
+    *rank = found.rank;
+    *id = found.id;
     return *rank != UINT32_MAX;
 }
 

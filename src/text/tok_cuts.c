@@ -17,16 +17,6 @@ static uint64_t pair_bit(uint32_t a, uint32_t b)
     return ((uint64_t)a << 32 | b) * 0x9E3779B97F4A7C15u >> 44;
 }
 
-static inline bool bit_of(const uint64_t *bits, uint64_t i)
-{
-    return bits[i / 64] >> (i % 64) & 1;
-}
-
-static inline void set_bit(uint64_t *bits, uint64_t i)
-{
-    bits[i / 64] |= (uint64_t)1 << (i % 64);
-}
-
 static int32_t key_id(const tok *t, cairn_str key)
 {
     uint32_t v;
@@ -49,27 +39,54 @@ static bool only_spaces(const tok *t)
            (t->n_pre == 1 && p->kind == PRE_LITERAL && str_is(p->lit, " ") && !p->invert);
 }
 
+static inline void note_pair(bpe *b, uint32_t l, uint32_t r)
+{
+    if ((l | r) < ASCII)
+        set_bit(b->cuts[l], r);
+    else
+        set_bit(b->pairs, pair_bit(l, r));
+}
+
+/* A character at s[at], as words have it. */
+static inline size_t next_char(const bpe *b, cairn_str s, size_t at, uint32_t *cp)
+{
+    const size_t len = uc_next(s.ptr + at, cp);
+
+    if (b->spaces && *cp == 0x2581) *cp = ' ';
+    return len;
+}
+
 /* The neighbours in a piece, and what it stands for if it is one character. */
 static void note_piece(bpe *b, cairn_str s)
 {
-    uint64_t(*const cuts)[2] = b->cuts, *const pairs = b->pairs;
-    const bool spaces = b->spaces;
     uint32_t cp, last = 0, before = 0;
     size_t len;
 
     for (size_t at = 0; at < s.len; at += len, before = last, last = cp) {
-        len = uc_next(s.ptr + at, &cp);
-        if (spaces && cp == 0x2581) cp = ' ';
+        len = next_char(b, s, at, &cp);
         if (at == 0) {
             if (len == s.len) set_bit(b->known, cp);
             continue;
         }
-        if ((last | cp) < ASCII)
-            set_bit(cuts[last], cp);
-        else
-            set_bit(pairs, pair_bit(last, cp));
+        note_pair(b, last, cp);
         if (last == ' ' && before == ' ' && cp != ' ') b->runs = 0;
     }
+}
+
+/* What a piece that merges make has and its halves, which are pieces, have not: the pair at the seam.  Where
+   that is of spaces, two characters on each side of it. */
+static void note_seam(bpe *b, cairn_str s, size_t seam)
+{
+    size_t from = uc_prev(s.ptr, seam);
+    uint32_t l, r;
+
+    (void)next_char(b, s, from, &l);
+    size_t to = seam + next_char(b, s, seam, &r);
+    note_pair(b, l, r);
+    if (!b->runs || (l != ' ' && r != ' ')) return;
+    if (from > 0) from = uc_prev(s.ptr, from);
+    if (to < s.len) to += uc_next(s.ptr + to, &r);
+    note_piece(b, str_sub(s, from, to - from));
 }
 
 /* Unknown characters may fuse across a cut, or become bytes that merge. */
@@ -93,7 +110,7 @@ static cairn_status find_runs(tok *t, uint32_t space)
 {
     bpe *b = &t->bpe;
     uint32_t ids[BPE_SHORT];
-    bpe_slot *lately = mem_alloc(PAIR_SLOTS * sizeof *lately, MEM_TEXT);
+    bpe_pair *lately = mem_alloc(PAIR_SLOTS * sizeof *lately, MEM_TEXT);
 
     if (!lately) return CAIRN_E_NOMEM;
     memset(lately, 0xFF, PAIR_SLOTS * sizeof *lately);
@@ -125,7 +142,13 @@ cairn_status bpe_find_cuts(tok *t, cairn_diag *dg)
         if (b->last_run < b->first_mixed && find_runs(t, (uint32_t)space) != CAIRN_OK)
             return diag_set(dg, CAIRN_E_NOMEM, "no memory for a vocabulary");
     }
-    for (int32_t i = 0; i < t->n; i++) note_piece(b, t->text[i]); /* each, merged or not */
+    for (uint32_t i = 0; i < (uint32_t)t->n; i++) { /* each, merged or not */
+        const uint32_t seam = i < b->n_left ? b->left[i] : 0;
+        if (seam)
+            note_seam(b, t->text[i], seam);
+        else
+            note_piece(b, t->text[i]);
+    }
     turn_ascii(b);
     return CAIRN_OK;
 }

@@ -166,11 +166,36 @@ static cairn_status drop_spaces(loader *l)
     return CAIRN_OK;
 }
 
+static cairn_status read_merges(loader *l)
+{
+    static const char field[] = "tokenizer.ggml.merges";
+    cairn_str side[2 * BPE_BATCH], s;
+    size_t n = 0;
+
+    for (size_t i = 0; i < l->merges.u.n; i++) {
+        TRY(string_at(l, &l->merges, field, i, &s));
+        const size_t cut = s.len > 1 ? str_find(s, STR_LIT(" "), 1) : SIZE_MAX;
+        if (cut != SIZE_MAX) {
+            side[2 * n] = str_sub(s, 0, cut);
+            side[2 * n + 1] = str_sub(s, cut + 1, s.len - cut - 1);
+            n++;
+        }
+        if (n == BPE_BATCH || cut == SIZE_MAX || i + 1 == l->merges.u.n) {
+            TRY(bpe_add_merges(l->t, side, n, l->where, field, l->dg));
+            n = 0;
+        }
+        if (cut == SIZE_MAX)
+            return diag_set(l->dg, CAIRN_E_CORRUPT,
+                            "%s: %s: found merge %zu \"%.*s\"; expected two pieces", l->where,
+                            field, i, STR_ARG(s));
+    }
+    return CAIRN_OK;
+}
+
 static cairn_status read_bpe(loader *l)
 {
     tok *t = l->t;
     const gguf_pre *r = l->pre;
-    cairn_str s;
 
     /* Kimi's files may have pieces alone: no merges, bytes and whole words. */
     TRY(array(l, "tokenizer.ggml.merges", !str_is(str_of(r->name), "kimi-k2"), &l->merges));
@@ -186,17 +211,7 @@ static cairn_status read_bpe(loader *l)
                         "%s: tokenizer.ggml.merges: found %zu; expected at most %d", l->where,
                         l->merges.u.n, TOK_MAX_MERGES);
     TRY(bpe_init(t, (uint32_t)l->merges.u.n, l->dg));
-    for (size_t i = 0; i < l->merges.u.n; i++) {
-        TRY(string_at(l, &l->merges, "tokenizer.ggml.merges", i, &s));
-        size_t cut = s.len > 1 ? str_find(s, STR_LIT(" "), 1) : SIZE_MAX;
-        if (cut == SIZE_MAX)
-            return diag_set(
-                l->dg, CAIRN_E_CORRUPT,
-                "%s: tokenizer.ggml.merges: found merge %zu \"%.*s\"; expected two pieces",
-                l->where, i, STR_ARG(s));
-        const cairn_str sides[] = {str_sub(s, 0, cut), str_sub(s, cut + 1, s.len - cut - 1)};
-        TRY(bpe_add_merges(t, sides, 1, l->where, "tokenizer.ggml.merges", l->dg));
-    }
+    TRY(read_merges(l));
     t->word = bpe_word;
     return bpe_finish(t, l->dg);
 }

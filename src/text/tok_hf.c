@@ -15,7 +15,7 @@ typedef struct loader {
     const char *where;
     cairn_diag *dg;
     json_val root, model;
-    const hf_lists *lists; /* NULL: root has the pieces and merges too */
+    hf_lists *lists; /* NULL: root has the pieces and merges too */
     bool unigram;
 } loader;
 
@@ -83,10 +83,7 @@ static cairn_status count_ids(loader *l, int32_t *n)
                             l->where, size, TOK_MAX_VOCAB);
         most = (int64_t)size - 1;
     } else if (l->lists) {
-        const hf_piece *p = (const hf_piece *)(const void *)l->lists->piece.ptr;
-        for (size_t i = 0; i < l->lists->piece.len / sizeof *p; i++)
-            if (p[i].id > most) most = p[i].id;
-        if (most >= TOK_MAX_VOCAB) return CAIRN_E_CORRUPT;
+        most = (int64_t)l->lists->n_piece - 1;
     } else {
         while (json_next_member(&it, &key, &v)) TRY(raise(l, "model.vocab", key, v, &most));
     }
@@ -103,28 +100,21 @@ static cairn_status set_piece(loader *l, int32_t id, cairn_str text)
     return l->t->text[id].ptr ? CAIRN_OK : no_memory(l);
 }
 
-/* The same from the lists, whose faults are the parser's to name. */
-static cairn_status list_vocab(loader *l)
+/* The same from the lists, whose texts stay. */
+static void list_vocab(loader *l)
 {
     const hf_piece *p = (const hf_piece *)(const void *)l->lists->piece.ptr;
-    const size_t n = l->lists->piece.len / sizeof *p;
-    size_t room = n;
+    tok *t = l->t;
 
-    for (size_t i = 0; i < n; i++) room += p[i].text.len;
-    char *const all = arena_alloc(&l->t->mem, room), *to = all;
-    if (!all) return no_memory(l);
-    for (size_t i = 0; i < n; i++) {
-        const cairn_str s = hf_lists_text(l->lists, p[i].text);
-        if (l->t->flag[p[i].id] & TOK_F_USED) return CAIRN_E_CORRUPT;
-        if (s.len) memcpy(to, s.ptr, s.len);
-        to[s.len] = '\0';
-        l->t->text[p[i].id] = (cairn_str){to, s.len};
-        l->t->flag[p[i].id] = TOK_F_USED;
-        to += s.len + 1;
+    for (uint32_t i = 0; i < l->lists->n_piece; i++) {
+        if (!p[i].at) continue;
+        t->text[i] = hf_lists_text(l->lists, &p[i]);
+        t->flag[i] = TOK_F_USED;
     }
-    l->t->are_utf8 =
-        utf8_valid((cairn_str){all, room}); /* at once: no character has a NUL inside */
-    return CAIRN_OK;
+    t->texts = l->lists->texts;
+    l->lists->texts = NULL;
+    /* At once: no character has a NUL inside. */
+    t->are_utf8 = json_utf8_valid((cairn_str){t->texts, l->lists->n_texts});
 }
 
 static cairn_status read_vocab(loader *l)
@@ -134,7 +124,10 @@ static cairn_status read_vocab(loader *l)
     cairn_str key;
     int32_t id = 0;
 
-    if (l->lists) return list_vocab(l);
+    if (l->lists) {
+        list_vocab(l);
+        return CAIRN_OK;
+    }
     if (!l->unigram) {
         while (json_next_member(&it, &key, &v)) {
             id = (int32_t)json_int(v, 0);
@@ -193,7 +186,7 @@ static cairn_status read_merges(loader *l, json_val merges)
     size_t n = 0;
 
     while (json_next(&it, &v)) {
-        TRY(merge_of(l, v, l->t->bpe.n_merge + n, &batch[2 * n]));
+        TRY(merge_of(l, v, bpe_n_merge(&l->t->bpe) + n, &batch[2 * n]));
         if (++n < BPE_BATCH) continue;
         TRY(bpe_add_merges(l->t, batch, n, l->where, "model.merges", l->dg));
         n = 0;
@@ -201,20 +194,19 @@ static cairn_status read_merges(loader *l, json_val merges)
     return bpe_add_merges(l->t, batch, n, l->where, "model.merges", l->dg);
 }
 
+/* In the byte-level alphabet, where each is one, a piece is what it stands for, and no merge is of others: such
+   a file is the parser's to refuse.  Nor were the affixes known when the merges were read. */
 static cairn_status list_merges(loader *l)
 {
-    const hf_merge *m = (const hf_merge *)(const void *)l->lists->merge.ptr;
-    const size_t n = l->lists->merge.len / sizeof *m;
-    cairn_str batch[2 * BPE_BATCH];
+    const tok *t = l->t;
+    const bpe_merge *m = (const bpe_merge *)(const void *)t->bpe.list.ptr;
+    const size_t n = bpe_n_merge(&t->bpe);
 
-    for (size_t i = 0, k; i < n; i += k) {
-        for (k = 0; k < BPE_BATCH && i + k < n; k++) {
-            batch[2 * k] = hf_lists_text(l->lists, m[i + k].l);
-            batch[2 * k + 1] = hf_lists_text(l->lists, m[i + k].r);
-        }
-        TRY(bpe_add_merges(l->t, batch, k, l->where, "model.merges", l->dg));
-    }
-    return CAIRN_OK;
+    if (t->bpe.prefix.len) return CAIRN_E_UNSUPPORTED;
+    for (size_t i = 0; i < n && t->byte_level; i++)
+        if ((t->flag[m[i].l] | t->flag[m[i].r] | t->flag[m[i].into]) & TOK_F_UNREACHABLE)
+            return CAIRN_E_UNSUPPORTED;
+    return bpe_add_lists(l->t, l->lists, l->dg);
 }
 
 static cairn_status read_bpe(loader *l)
@@ -225,7 +217,7 @@ static cairn_status read_bpe(loader *l)
     json_val merges;
 
     TRY(hf_list(&o, "merges", &merges));
-    size_t n = l->lists ? l->lists->merge.len / sizeof(hf_merge) : json_size(merges);
+    size_t n = l->lists ? l->lists->merge.len / sizeof(bpe_merge) : json_size(merges);
     TRY(hf_bool(&o, "byte_fallback", &t->bpe.byte_fallback));
     TRY(hf_bool(&o, "fuse_unk", &t->bpe.fuse_unk));
     TRY(hf_bool(&o, "ignore_merges", &t->bpe.ignore_merges));
@@ -237,6 +229,10 @@ static cairn_status read_bpe(loader *l)
     if (json_num(json_get(l->model, "dropout"), 0) != 0)
         return diag_set(l->dg, CAIRN_E_UNSUPPORTED, "%s: BPE with dropout; expected none",
                         l->where);
+    if (l->lists) {
+        t->bpe.list = l->lists->merge;
+        buf_init(&l->lists->merge, MEM_TEXT);
+    }
     TRY(bpe_init(t, n > UINT32_MAX ? UINT32_MAX : (uint32_t)n, l->dg));
     TRY(l->lists ? list_merges(l) : read_merges(l, merges));
     t->word = bpe_word;
@@ -408,6 +404,11 @@ static cairn_status build(loader *l, json_val config)
         has_all_bytes(l)) {
         t->byte_level = true; /* the model's keys become bytes instead of the text characters */
         t->n_pre--;
+    }
+    if (l->lists && !t->byte_level) { /* the keys are the pieces as spelt */
+        map_deinit(&t->by_key);
+        t->by_key = l->lists->by_text;
+        map_init(&l->lists->by_text, MEM_TEXT);
     }
     TRY(tok_index(t, l->where, "model.vocab", l->dg));
     hf_added_keep_ids(t);

@@ -4,6 +4,7 @@
 #define TEXT_TOK_HF_H
 
 #include "base/json.h"
+#include "base/map.h"
 #include "cairn/status.h"
 
 typedef struct hf_obj {
@@ -30,38 +31,34 @@ typedef cairn_status (*hf_step)(void *ctx, json_val v, cairn_str type);
 cairn_status hf_steps(const hf_obj *o, const char *key, hf_step step, void *ctx);
 
 /* tok_hf_lists.c: the pieces and merges of a file whose shape is the usual one. */
-typedef struct hf_slice {
-    uint32_t at, len;
-} hf_slice;
 typedef struct hf_piece {
-    hf_slice text;
-    uint32_t id; /* of at most seven digits */
+    uint32_t at;   /* of its text in `texts`; 0: no piece has this id */
+    uint16_t len;  /* longer ones are the parser's to refuse */
+    uint16_t left; /* of the first half of a merge that makes it; 0: none does */
 } hf_piece;
-typedef struct hf_merge {
-    hf_slice l, r;
-} hf_merge;
 typedef struct hf_lists {
     cairn_str file; /* borrowed */
     size_t done;    /* while reading: how much of it `rest` has */
-    bool has_model, has_vocab, has_merges;
-    buf piece, merge; /* of hf_piece, of hf_merge, in the file's order */
-    buf plain;        /* what strings with escapes stand for */
+    bool has_model, has_vocab, has_merges, no_memory;
+    char *
+        texts; /* what the pieces are spelt, a NUL before and behind each; MAP_WIDE bytes more may be read */
+    size_t n_texts;
+    buf piece;        /* of hf_piece, by id; one that is none behind */
+    uint32_t n_piece; /* the largest id and one */
+    map by_text;      /* their ids; of equal texts the largest */
+    buf merge;        /* of bpe_merge, in the file's order */
     buf rest;         /* the file with {} for the pieces and [] for the merges */
 } hf_lists;
-#define HF_LISTS_BUFS(l)                                                                           \
-    {                                                                                              \
-        &(l)->piece, &(l)->merge, &(l)->plain, &(l)->rest                                          \
-    }
-/* E_UNSUPPORTED: another shape, or no JSON.  To be freed in any case. */
+/* E_UNSUPPORTED: another shape, a merge of what are no pieces, or no JSON.  To be freed in any case. */
 cairn_status hf_lists_read(cairn_str file, hf_lists *l);
 void hf_lists_free(hf_lists *l);
-enum { HF_SLICE_MAX = INT32_MAX }; /* of hf_slice.at; the bit above: in `plain`, not in the file */
-static inline cairn_str hf_lists_text(const hf_lists *l, hf_slice t)
+static inline cairn_str hf_lists_text(const hf_lists *l, const hf_piece *p)
 {
-    const char *base = t.at > HF_SLICE_MAX ? l->plain.ptr : l->file.ptr;
-
-    return (cairn_str){base + (t.at & HF_SLICE_MAX), t.len};
+    return (cairn_str){l->texts + p->at, p->len};
 }
+/* tok_hf_merges.c: the list of merges, once the pieces are known. */
+struct hf_scan;
+bool hf_merges_read(struct hf_scan *r, hf_lists *l);
 
 static inline bool hf_is_none(json_val v)
 {

@@ -72,7 +72,7 @@ cairn_status hf_added_read(tok *t, json_val list, const char *where, cairn_diag 
 
     map_init(&seen, MEM_TEXT);
     t->added = arena_calloc(&t->mem, json_size(list) + 1, sizeof *t->added);
-    if (!t->added) return no_memory(dg);
+    if (!t->added || map_reserve(&seen, json_size(list)) != CAIRN_OK) return no_memory(dg);
     while (json_next(&it, &v)) {
         TRY_GOTO(one_added(v, where, &a, dg), out);
         if (a.text.len == 0 || map_get(&seen, a.text, &before)) continue;

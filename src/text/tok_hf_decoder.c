@@ -3,6 +3,7 @@
    chain whose order cannot be had so is refused by name. */
 #include <string.h>
 
+#include "text/ascii.h"
 #include "text/tok_hf.h"
 #include "text/tok_priv.h"
 
@@ -189,7 +190,9 @@ out:
 }
 
 /* Most decoders replace one text by another that is not longer: then what the pieces become is written
-   where it stays. */
+   where it stays, with SLACK bytes more, so that a few bytes are copied as SLACK. */
+enum { SLACK = 16, BYTE_PIECE = 6 /* of <0x0A> */ };
+
 static cairn_status make_room(loader *l)
 {
     const norm_step *op = &l->op[0];
@@ -199,32 +202,79 @@ static cairn_status make_room(loader *l)
     if (l->n_op != 1 || op->kind != NORM_REPLACE || op->re || t->dec.word_piece) return CAIRN_OK;
     if (!op->from.len || op->to.len > op->from.len) return CAIRN_OK;
     for (int32_t id = 0; id < t->n; id++) n += t->text[id].len;
-    l->room = arena_alloc(&l->t->mem, n);
+    l->room = arena_alloc(&l->t->mem, n + SLACK);
     return l->room ? CAIRN_OK : CAIRN_E_NOMEM;
+}
+
+/* The first place in s, whose end is given, where the text to be replaced may begin. */
+static inline const char *find_start(const loader *l, const char *p, const char *end)
+{
+    byte16 x;
+
+    if (!l->t->texts || end - p > SLACK) {
+        const char *at = p < end ? memchr(p, l->op[0].from.ptr[0], (size_t)(end - p)) : NULL;
+        return at ? at : end;
+    }
+    memcpy(&x, p, sizeof x);
+    const uint64_t hits =
+        ascii_bits((lane16)(x == (uint8_t)l->op[0].from.ptr[0])) | 1u << (end - p);
+    return p + __builtin_ctzll(hits);
+}
+
+/* n bytes of a piece, or more where they are few. */
+static inline void copy_part(const loader *l, char *to, const char *from, size_t n)
+{
+    if (l->t->texts && n <= SLACK)
+        memcpy(to, from, SLACK);
+    else
+        memcpy(to, from, n);
 }
 
 /* The step of make_room: s itself where it has nothing to replace. */
 static cairn_str replace_short(const loader *l, cairn_str s)
 {
     const cairn_str from = l->op[0].from, with = l->op[0].to;
-    const char first = from.ptr[0], *done = s.ptr, *const end = s.ptr + s.len;
+    const char *done = s.ptr, *const end = s.ptr + s.len;
     char *to = l->room;
 
-    for (const char *p = s.ptr; (size_t)(end - p) >= from.len;) {
-        if (*p != first || memcmp(p, from.ptr, from.len) != 0) {
+    for (const char *p = s.ptr; (p = find_start(l, p, end)) < end;) {
+        if ((size_t)(end - p) < from.len || memcmp(p, from.ptr, from.len) != 0) {
             p++;
             continue;
         }
-        memcpy(to, done, (size_t)(p - done));
+        copy_part(l, to, done, (size_t)(p - done));
         to += p - done;
-        if (with.len) memcpy(to, with.ptr, with.len);
-        to += with.len;
+        for (size_t i = 0; i < with.len; i++) *to++ = with.ptr[i];
         done = p += from.len;
     }
     if (done == s.ptr) return s;
-    memcpy(to, done, (size_t)(end - done));
+    copy_part(l, to, done, (size_t)(end - done));
     to += end - done;
     return (cairn_str){l->room, (size_t)(to - l->room)};
+}
+
+/* Most pieces have nothing that make_room's step replaces, or have it once, at their start. */
+static inline bool easy_out(loader *l, cairn_str s, cairn_str *out)
+{
+    const cairn_str from = l->op[0].from, with = l->op[0].to;
+    const char *end = s.ptr + s.len, *p;
+
+    if (!l->room) return false;
+    p = find_start(l, s.ptr, end);
+    *out = s;
+    if (p == s.ptr && s.len >= from.len && memcmp(p, from.ptr, from.len) == 0) {
+        const size_t n = s.len - from.len;
+        p = find_start(l, s.ptr + from.len, end);
+        *out = (cairn_str){l->room, with.len + n};
+        for (size_t i = 0; i < with.len; i++) l->room[i] = with.ptr[i];
+        copy_part(l, l->room + with.len, s.ptr + from.len, n);
+    }
+    if (p != end || (l->bytes && out->len == BYTE_PIECE)) return false;
+    if (out->ptr == l->room) {
+        l->room += out->len;
+        l->n_out += out->len;
+    }
+    return l->n_out <= TOK_MAX_OUT;
 }
 
 static cairn_status piece_out(loader *l, int32_t id, buf *x, buf *y)
@@ -290,8 +340,10 @@ cairn_status hf_decoder(tok *t, json_val v, const char *where, cairn_diag *dg)
     else
         TRY_GOTO(hf_steps(&o, "decoders", one_decoder, l), out);
     TRY_GOTO(make_room(l), out);
-    for (int32_t id = 0; id < t->n && !t->dec.byte_level; id++)
-        if (t->flag[id] & TOK_F_USED) TRY_GOTO(piece_out(l, id, &x, &y), out);
+    for (int32_t id = 0; id < t->n && !t->dec.byte_level; id++) {
+        if (!(t->flag[id] & TOK_F_USED)) continue;
+        if (!easy_out(l, t->text[id], &t->out[id])) TRY_GOTO(piece_out(l, id, &x, &y), out);
+    }
 out:
     for (size_t i = 0; i < l->n_op; i++) regex_free(l->op[i].re);
     mem_free(l);

@@ -224,12 +224,15 @@ _Static_assert(sizeof(hot_slot) == 32, "two in a cache line");
 enum { WORD_SLOTS = 16384, WORD_IDS = 15, WORD_BYTES = 64 }; /* 2 MiB */
 enum { HOT_SLOTS = 65536, HOT_IDS = 3, HOT_BYTES = 16 };     /* 2 MiB */
 
-/* Symbols l and r become id. */
-typedef struct bpe_slot {
-    uint32_t l, r, id;
-    uint32_t
-        order; /* ~rank, so that zeroed slots are free ones: no merge has the rank UINT32_MAX */
-} bpe_slot;
+/* Symbols l and r become `into`: ids. */
+typedef struct bpe_merge {
+    uint32_t l, r, into;
+} bpe_merge;
+
+/* The same as it is asked for. */
+typedef struct bpe_pair {
+    uint32_t l, r, id, rank; /* rank UINT32_MAX: never */
+} bpe_pair;
 
 enum { PAIR_SLOTS = 8192 }; /* pairs that were looked up lately, 128 KiB */
 
@@ -238,7 +241,7 @@ typedef struct work {
     void *cache;       /* the block of the three below, which begin with a cache line */
     word_slot *words;  /* WORD_SLOTS */
     hot_slot *hot;     /* HOT_SLOTS */
-    bpe_slot *pairs;   /* PAIR_SLOTS, of ids UINT32_MAX where free */
+    bpe_pair *pairs;   /* PAIR_SLOTS, of ids UINT32_MAX where free */
     struct work *next; /* in the pool */
     buf norm_x, norm_y;
     buf text_x, text_y; /* words live in one, the next step writes the other */
@@ -309,17 +312,20 @@ typedef bool (*pair_fn)(const tok *t, cairn_str word, const sym *s, int32_t i, u
 cairn_status merge_long(const tok *t, cairn_str word, pair_fn pair, sym *s, int32_t n, work *w);
 
 typedef struct bpe {
-    bpe_slot *slot;
-    uint32_t mask, n_merge;
+    buf list; /* of bpe_merge, in the order of their ranks; own memory */
+    uint32_t *
+        slot; /* by a hash of the sides: a merge's number in the list, from 1 on, in the bits of `mask`, and
+                       above them bits of the hash; 0: free.  What is written at random is small so. */
+    uint32_t mask;
     uint64_t *
         filter; /* a bit by the pair's hash: clear where no pair of that hash merges, which is known
                          without a look into the slots, mostly a miss of all caches */
     int filter_shift;
-    uint32_t last_id;      /* of the merge before, while loading */
     uint64_t *ascii;       /* rank and id of two ASCII characters, 128 by 128: most first steps */
     int32_t byte_id[256];  /* byte-level: the byte's id; else byte fallback; -1: none */
     int32_t ascii_id[128]; /* not byte-level: the character's id */
     bool byte_fallback, fuse_unk, ignore_merges, keep_first_rank;
+    bool rank_is_id;          /* of what a merge makes; else its place in the list */
     cairn_str prefix, suffix; /* continuing_subword_prefix, end_of_word_suffix */
     uint8_t *whole; /* for each id: does its text encode to just it?  0 unknown, 1 yes, 2 no;
                        relaxed atomics: every thread finds the same */
@@ -331,7 +337,12 @@ typedef struct bpe {
     uint64_t runs; /* a bit for each length of a run of spaces that is cut off what follows */
     uint32_t last_run, first_mixed; /* of the merges of U+2581 alone, of it with something else */
     bool spaces;                    /* a space stands for U+2581, which no normalizer has put */
-    buf tmp;                        /* while loading */
+    /* While loading: */
+    buf tmp;
+    uint32_t n_left;
+    uint16_t *
+        left; /* for each id below n_left: bytes of the first half of a merge that makes it, 0: none does; NULL: not
+                       known */
 } bpe;
 
 /* SentencePiece: a piece that begins the text with U+2581 loses it: once, or each while there is no
@@ -365,7 +376,7 @@ struct tok {
     arena mem;      /* everything below that is not said to be elsewhere */
     int32_t n;
     cairn_str *text; /* as the file spells it */
-    bool are_utf8;   /* the texts, as was seen while they were read */
+    char *texts;     /* what text[] points into, of its own; NULL: in mem */
     cairn_str *out;  /* the bytes it contributes */
     uint8_t *flag;
     size_t max_text, max_out; /* longest of each */
@@ -373,6 +384,7 @@ struct tok {
 
     map by_key;      /* the model's pieces: raw bytes if byte_level, else as spelt */
     map by_spelling; /* added pieces, and byte-level ones that no text can reach */
+    bool are_utf8;   /* text[], as was seen while they were read */
     bool byte_level; /* the last pre-tokenizer maps bytes: left out, the keys are raw instead */
 
     added *added;
@@ -436,18 +448,25 @@ cairn_status hf_pattern(tok *t, json_val v, const char *where, cairn_str *lit, r
 cairn_status hf_content(tok *t, json_val v, const char *key, const char *where, cairn_str *out,
                         cairn_diag *dg);
 
-/* tok_bpe.c */
+/* tok_bpe.c.  Room for n_merge merges, which follow one by one or are in the list already. */
 cairn_status bpe_init(tok *t, uint32_t n_merge, cairn_diag *dg);
-enum { BPE_BATCH = 32 }; /* merges whose look-ups wait for memory together */
+static inline uint32_t bpe_n_merge(const bpe *b)
+{
+    return (uint32_t)(b->list.len / sizeof(bpe_merge));
+}
+enum { BPE_BATCH = MAP_BATCH / 3 }; /* merges whose look-ups wait for memory together */
 /* The next n ≤ BPE_BATCH merges: the two sides of each, as the file spells them. */
 cairn_status bpe_add_merges(tok *t, const cairn_str *side, size_t n, const char *where,
                             const char *field, cairn_diag *dg);
-/* One merge by ids; of equal pairs the first or the last counts. */
-void bpe_put(bpe *b, uint32_t l, uint32_t r, uint32_t rank, uint32_t id);
+/* Those that are in the list already, of lists that were read with the vocabulary. */
+struct hf_lists;
+cairn_status bpe_add_lists(tok *t, const struct hf_lists *l, cairn_diag *dg);
+/* The next merge by ids; of equal pairs the first or the last counts. */
+void bpe_put(bpe *b, uint32_t l, uint32_t r, uint32_t into);
 cairn_status bpe_finish(tok *t, cairn_diag *dg);
 enum { BPE_SHORT = 48 }; /* symbols; the heap wins from about here */
 /* Merges the n ≤ BPE_SHORT symbols of a word in place; how many are left. */
-uint32_t bpe_merge_short(const bpe *b, bpe_slot *lately, cairn_str word, uint32_t *id, uint32_t n);
+uint32_t bpe_merge_short(const bpe *b, bpe_pair *lately, cairn_str word, uint32_t *id, uint32_t n);
 /* A word, or a part of one that no merge reaches out of. */
 cairn_status bpe_part(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg);
 #define BPE_SPACE "\xE2\x96\x81" /* U+2581, SentencePiece's space */
@@ -462,6 +481,16 @@ cairn_status wordlevel_word(const tok *t, cairn_str word, work *w, buf *ids, cai
 cairn_status wordpiece_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg);
 cairn_status rwkv_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg);
 cairn_status plamo2_word(const tok *t, cairn_str word, work *w, buf *ids, cairn_diag *dg);
+
+static inline bool bit_of(const uint64_t *bits, uint64_t i)
+{
+    return bits[i / 64] >> (i % 64) & 1;
+}
+
+static inline void set_bit(uint64_t *bits, uint64_t i)
+{
+    bits[i / 64] |= (uint64_t)1 << (i % 64);
+}
 
 static inline void ids_put(buf *ids, int32_t id)
 {

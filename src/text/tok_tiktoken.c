@@ -111,6 +111,8 @@ static cairn_status read_pieces(loader *l)
     tok *t = l->t;
     cairn_str spelt, rank;
 
+    if (map_reserve(&t->by_key, (size_t)t->n) != CAIRN_OK)
+        return diag_set(l->dg, CAIRN_E_NOMEM, "no memory for a vocabulary");
     while (next_line(l, &spelt, &rank)) {
         int32_t id = number_of(rank);
         char *into = arena_alloc(&t->mem, spelt.len + 1);
@@ -139,7 +141,7 @@ static cairn_status add_merges(loader *l, int32_t id, bool count_only, size_t *n
         if (!map_get(&t->by_key, str_sub(s, 0, cut), &a) ||
             !map_get(&t->by_key, str_sub(s, cut, s.len - cut), &b))
             continue;
-        if (!count_only) bpe_put(&t->bpe, a, b, (uint32_t)id, (uint32_t)id);
+        if (!count_only) bpe_put(&t->bpe, a, b, (uint32_t)id);
         if (++*n > TOK_MAX_MERGES)
             return diag_set(l->dg, CAIRN_E_LIMIT, "%s: found more merges than expected, %d",
                             l->where, TOK_MAX_MERGES);
@@ -153,6 +155,7 @@ static cairn_status read_merges(loader *l, int32_t ranks)
 
     for (int32_t id = 0; id < ranks; id++) TRY(add_merges(l, id, true, &n));
     TRY(bpe_init(l->t, (uint32_t)n, l->dg));
+    l->t->bpe.rank_is_id = true;
     n = 0;
     for (int32_t id = 0; id < ranks; id++) TRY(add_merges(l, id, false, &n));
     return CAIRN_OK;

@@ -54,7 +54,7 @@ static bool cache_new(work *w)
     char *p = (char *)w->cache + (-(uintptr_t)w->cache & (line - 1));
     w->hot = (hot_slot *)(void *)p;
     w->words = (word_slot *)(void *)(p + hot);
-    w->pairs = (bpe_slot *)(void *)(p + hot + words);
+    w->pairs = (bpe_pair *)(void *)(p + hot + words);
     memset(w->pairs, 0xFF, pairs);
     return true;
 }
