@@ -1,4 +1,4 @@
-/* Six hot paths, each once in a function of its own, after their set-up: tools/budgets counts their
+/* Seven hot paths, each once in a function of its own, after their set-up: tools/budgets counts their
    instructions under callgrind and holds them against tools/budgets.txt.  (Valgrind has AVX2 and no
    AVX-512, so the kernels are AVX2's; the level is named.)  Prints a checksum a path, so that nothing
    can be left out.
@@ -50,6 +50,52 @@ HOT static void hot_tokenize(const tok *t, cairn_str s, buf *ids)
 HOT static void hot_render(const chat *c, json_val messages, buf *out)
 {
     must(chat_render(c, messages, (json_val){0}, (json_val){0}, true, out, &dg));
+}
+
+HOT static void hot_load(cairn_str s, tok **out)
+{
+    must(tok_open_hf(s, STR_LIT(""), "load", out, &dg));
+}
+
+/* Text number i of n letters. */
+static void spell(char *out, int n, int i)
+{
+    for (out[n] = '\0'; n-- > 0; i /= 26) out[n] = (char)('a' + i % 26);
+}
+
+/* Every text of one to three letters is a piece, and each cut of a longer one a merge; indented, as files are. */
+static void fill_vocab(buf *b)
+{
+    static const int count[] = {0, 26, 26 * 26, 26 * 26 * 26};
+    char s[4];
+    int id = 0;
+    buf_puts(b, "{\"model\": {\n    \"type\": \"BPE\",\n    \"vocab\": {");
+    for (int n = 1; n <= 3; n++)
+        for (int i = 0; i < count[n]; i++, id++) {
+            spell(s, n, i);
+            buf_printf(b, "%s\n      \"%s\": %d", id ? "," : "", s, id);
+        }
+    buf_puts(b, "\n    },\n    \"merges\": [");
+    for (int n = 2; n <= 3; n++)
+        for (int i = 0; i < count[n]; i++)
+            for (int cut = 1; cut < n; cut++) {
+                spell(s, n, i);
+                buf_printf(b, "%s\n      [\n        \"%.*s\",\n        \"%s\"\n      ]",
+                           n > 2 || i ? "," : "", cut, s, s + cut);
+            }
+    buf_puts(b, "\n    ]\n  }}");
+}
+
+static void load_path(void)
+{
+    buf file;
+    tok *t = NULL;
+    buf_init(&file, MEM_MISC);
+    fill_vocab(&file);
+    hot_load(buf_view(&file), &t);
+    printf("load      %zu bytes, %d ids\n", file.len, (int)tok_vocab(t));
+    tok_close(t);
+    buf_deinit(&file);
 }
 
 static void fill_words(buf *b, size_t size)
@@ -187,6 +233,7 @@ static void sample_path(void)
 int main(void)
 {
     text_paths();
+    load_path(); /* after a first one, which makes tables for all */
     decode_path();
     tile_path();
     sample_path();

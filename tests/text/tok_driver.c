@@ -74,13 +74,18 @@ static cairn_status answer_ids(const tok *t, json_val req, json_writer *w, cairn
     return st;
 }
 
-/* Of this thread: other programs on the machine do not count. */
-static double cpu_s(void)
+static double seconds(clockid_t clock)
 {
     struct timespec t;
 
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Of this thread: other programs on the machine do not count. */
+static double cpu_s(void)
+{
+    return seconds(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static cairn_status answer_time(const tok *t, json_val req, json_writer *w, cairn_diag *dg)
@@ -285,12 +290,13 @@ int main(int argc, char **argv)
     char *line = NULL;
     size_t cap = 0;
     ssize_t n;
-    double start = cpu_s();
+    const double start = cpu_s(), wall = seconds(CLOCK_MONOTONIC);
     buf out;
 
     if (argc < 2) return fail(&(cairn_diag){.message = "usage: tok_driver FILE [CONFIG]"});
     if (open_any(argc, argv, &t, &dg) != CAIRN_OK) return fail(&dg);
-    fprintf(stderr, "opened in %.3f CPU s\n", cpu_s() - start);
+    fprintf(stderr, "opened in %.4f CPU s, %.4f s\n", cpu_s() - start,
+            seconds(CLOCK_MONOTONIC) - wall);
     buf_init(&out, MEM_TEXT);
     while ((n = getline(&line, &cap, stdin)) > 0) {
         buf_clear(&out);
