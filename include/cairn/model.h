@@ -52,6 +52,9 @@ typedef struct cairn_model_info {
     uint64_t matmul_params; /* elements of all matrices that rows are multiplied with */
     uint64_t head_params;   /* of those, the head's: once for each row whose logits are wanted */
     uint64_t cache_bytes_state; /* recurrent state of one sequence */
+    /* What opening with weights takes, and holds against memory_limit: file bytes, and what packed
+       forms take beyond them.  Known with no_weights too. */
+    uint64_t loaded_bytes;
 } cairn_model_info;
 
 typedef struct cairn_tensor_info {

@@ -144,6 +144,7 @@ void cairn_model_get_info(const cairn_model *cm, cairn_model_info *info)
                           .vocab = s->vocab,
                           .ctx_train = s->ctx_train,
                           .token_bytes = model_token_bytes(m),
+                          .loaded_bytes = model_loaded_bytes(m),
                           .load_seconds = m->load_seconds,
                           .isa = m->dev ? m->be->isa(m->dev) : "none",
                           .n_threads = m->dev ? m->be->threads(m->dev) : 0,

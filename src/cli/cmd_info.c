@@ -97,7 +97,8 @@ static void json_sums(json_writer *w, const char *key, const type_sum *sums, siz
 
 static uint64_t needed_bytes(const cairn_model *m, const cairn_model_info *i, int32_t ctx)
 {
-    return i->file_bytes + cairn_model_cache_bytes(m, ctx);
+    const uint64_t cache = cairn_model_cache_bytes(m, ctx);
+    return cache > UINT64_MAX - i->loaded_bytes ? UINT64_MAX : i->loaded_bytes + cache;
 }
 
 static void json_info(const cairn_model *m, const cairn_model_info *i, bool has_template, buf *b)
@@ -118,6 +119,7 @@ static void json_info(const cairn_model *m, const cairn_model_info *i, bool has_
     json_w_kint(&w, "context_tokens", i->ctx_train);
     json_w_kint(&w, "parameters", (int64_t)i->n_params);
     json_w_kint(&w, "weights_bytes", (int64_t)i->file_bytes);
+    json_w_kuint(&w, "loaded_weights_bytes", i->loaded_bytes);
     json_w_kint(&w, "decode_read_bytes", (int64_t)i->token_bytes);
     json_w_kint(&w, "cache_per_token_bytes", (int64_t)i->cache_bytes_token);
     json_w_kint(&w, "cache_windowed_bytes", (int64_t)i->cache_bytes_window);
@@ -131,8 +133,7 @@ static void json_info(const cairn_model *m, const cairn_model_info *i, bool has_
     for (size_t k = 0; k < N_CTX && (k == 0 || ctx_steps[k] <= i->ctx_train); k++) {
         json_w_obj(&w);
         json_w_kint(&w, "context_tokens", min_i32(ctx_steps[k], i->ctx_train));
-        json_w_kint(&w, "needed_bytes",
-                    (int64_t)needed_bytes(m, i, min_i32(ctx_steps[k], i->ctx_train)));
+        json_w_kuint(&w, "needed_bytes", needed_bytes(m, i, min_i32(ctx_steps[k], i->ctx_train)));
         json_w_end_obj(&w);
     }
     json_w_end_arr(&w);
@@ -157,12 +158,13 @@ static void text_info(const cairn_model *m, const cairn_model_info *i, buf *b)
                    (double)i->cache_bytes_state / 1e6);
     buf_printf(b, "  vocabulary  %d\n  context     %d\n", (int)i->vocab, (int)i->ctx_train);
     buf_printf(b, "  parameters  %.1f M\n", (double)i->n_params / 1e6);
-    buf_printf(b, "  weights     %.1f MB, of which a token reads %.1f MB\n",
-               (double)i->file_bytes / 1e6, (double)i->token_bytes / 1e6);
+    buf_printf(b, "  weights     %.1f MB, of which a token reads %.1f MB; once loaded %.1f MB\n",
+               (double)i->file_bytes / 1e6, (double)i->token_bytes / 1e6,
+               (double)i->loaded_bytes / 1e6);
     for (size_t k = 0; k < n; k++)
         buf_printf(b, "    %-10s %-8s  %5llu tensors  %10.1f MB\n", sums[k].class, sums[k].type,
                    (unsigned long long)sums[k].n, (double)sums[k].bytes / 1e6);
-    buf_puts(b, "  memory by context (weights and cache)\n");
+    buf_puts(b, "  memory by context (loaded weights and cache)\n");
     for (size_t k = 0; k < N_CTX && (k == 0 || ctx_steps[k] <= i->ctx_train); k++) {
         const int32_t ctx = min_i32(ctx_steps[k], i->ctx_train);
         buf_printf(b, "    %7d  %10.1f MB\n", (int)ctx, (double)needed_bytes(m, i, ctx) / 1e6);

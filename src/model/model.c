@@ -122,20 +122,27 @@ cairn_status family_weights(model *m, const base_config *b, cairn_diag *dg)
     return CAIRN_OK;
 }
 
-static cairn_status check_fits(const model *m, uint64_t limit, cairn_diag *dg)
+/* What the device makes of a weight may be more than its bytes in the file; what is less, a tied
+   embedding beside its tiles, counts as the file. */
+uint64_t model_loaded_bytes(const model *m)
 {
-    uint64_t available, total, bytes = 0;
-    machine_memory(&available, &total);
-    if (limit && limit < available) available = limit;
+    uint64_t bytes = m->w.turn_bytes;
     for (size_t i = 0; i < m->src->n_tensor; i++) bytes += m->src->tensor[i].size;
-    bytes += m->w.turn_bytes;
-    for (size_t i = 0; i < m->w.n;
-         i++) { /* what the device makes of them may be more than the file */
+    for (size_t i = 0; i < m->w.n; i++) {
         const weight *w = m->w.item[i];
-        const size_t held = w->f32 ? 0 : m->be->held(m->dev, w);
+        const size_t held = w->f32 ? 0 : m->be->held(m->compute, w);
         const uint64_t more = held > w->size ? held - w->size : 0;
         bytes = more > UINT64_MAX - bytes ? UINT64_MAX : bytes + more;
     }
+    return bytes;
+}
+
+static cairn_status check_fits(const model *m, uint64_t limit, cairn_diag *dg)
+{
+    const uint64_t bytes = model_loaded_bytes(m);
+    uint64_t available, total;
+    machine_memory(&available, &total);
+    if (limit && limit < available) available = limit;
     if (bytes <= available) return CAIRN_OK;
     const char *unit = bytes < 1000000000 ? "MB" : "GB";
     const double size = bytes < 1000000000 ? 1e6 : 1e9;

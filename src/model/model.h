@@ -67,6 +67,8 @@ int32_t model_pooled_dim(const model *m);
 int32_t model_embed_dim(const model *m);
 /* Records the dense modules: rows are pooled vectors (INPUT). */
 cairn_status model_record_dense(const model *m, arena *a, prog *out, cairn_diag *dg);
+/* Bytes that the weights take once loaded, whether they are or not; UINT64_MAX where the sum overflows. */
+uint64_t model_loaded_bytes(const model *m);
 /* Bytes that decoding one token reads from the file: every matrix that it meets, once. */
 uint64_t model_token_bytes(const model *m);
 /* Elements of every matrix that a token meets, and of the head among them. */

@@ -30,7 +30,7 @@ typedef struct backend {
        w->data if w->dev is set; the source's pages were let go (w->gather reads stay possible). */
     cairn_status (*adopt)(dev *d, weight *w, cairn_diag *dg);
     void (*release)(dev *d, weight *w);
-    size_t (*held)(const dev *d, const weight *w); /* bytes that w takes once adopted */
+    size_t (*held)(cairn_compute compute, const weight *w); /* bytes that w takes once adopted */
     size_t (*resident)(const dev *d); /* bytes of all adopted weights, in place ones included */
     /* `max_ctx`: highest position + 1 that a step may hold.  The plan and program must outlive it. */
     cairn_status (*compile)(dev *d, const plan *pl, int32_t max_ctx, exec **out, cairn_diag *dg);

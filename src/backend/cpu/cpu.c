@@ -123,7 +123,7 @@ static void cpu_limit_threads(dev *d, int32_t n)
 
 static bool cpu_integer(const dev *d, const weight *w)
 {
-    return tiles_act_group(d, w) > 0;
+    return tiles_act_group(d->compute, w) > 0;
 }
 
 static void cpu_busy(dev *d, bool on)

@@ -77,7 +77,7 @@ static size_t plan_acts(linear_job *j, const dev *d, uint8_t *base)
     size_t used = 0;
     for (int32_t i = 0; i < j->n_w; i++) {
         const weight *w = j->w[i];
-        const int32_t group = tiles_act_group(d, w);
+        const int32_t group = tiles_act_group(d->compute, w);
         j->act_of[i] = -1;
         if (!group) continue;
         act8 a = {group, class_terms[w->klass], 0, NULL};

@@ -142,6 +142,6 @@ cairn_status cpu_measure(dev *d, dev_limits *out);
 /* repack.c: backend.adopt, release and held for one weight. */
 cairn_status cpu_weight_adopt(dev *d, weight *w, cairn_diag *dg);
 void cpu_weight_release(dev *d, weight *w);
-size_t cpu_weight_held(const dev *d, const weight *w);
+size_t cpu_weight_held(cairn_compute compute, const weight *w);
 
 #endif

@@ -95,10 +95,10 @@ static bool typed(const weight *w, tile_type *out)
     return packed_is_fp4(s);
 }
 
-int32_t tiles_act_group(const dev *d, const weight *w)
+int32_t tiles_act_group(cairn_compute compute, const weight *w)
 {
     tile_type t;
-    if (d->compute != CAIRN_COMPUTE_FAST || !w->matmul || w->klass == WEIGHT_FLOAT) return 0;
+    if (compute != CAIRN_COMPUTE_FAST || !w->matmul || w->klass == WEIGHT_FLOAT) return 0;
     if (typed(w, &t)) return tile_elems(t);
     return w->packed && packed_is_affine(w->packed) ? 32 : 0;
 }
@@ -308,7 +308,7 @@ static cairn_status adopt_one(dev *d, weight *w, cairn_diag *dg)
 {
     tiles *t = NULL;
     w->dev = NULL;
-    if (!tiles_act_group(d, w)) {
+    if (!tiles_act_group(d->compute, w)) {
         d->resident += w->size;
         return CAIRN_OK;
     }
@@ -355,17 +355,17 @@ void cpu_weight_release(dev *d, weight *w)
     for (int32_t i = 0; i < w->n_expert; i++) release_one(d, &w->expert[i]);
 }
 
-static size_t held_one(const dev *d, const weight *w)
+static size_t held_one(cairn_compute compute, const weight *w)
 {
     tiles t = {0};
-    if (!tiles_act_group(d, w)) return w->size;
+    if (!tiles_act_group(compute, w)) return w->size;
     tiles_shape(w, &t);
     return t.size;
 }
 
-size_t cpu_weight_held(const dev *d, const weight *w)
+size_t cpu_weight_held(cairn_compute compute, const weight *w)
 {
     size_t all;
-    if (!w->expert) return held_one(d, w);
-    return mul_size(held_one(d, &w->expert[0]), (size_t)w->n_expert, &all) ? all : SIZE_MAX;
+    if (!w->expert) return held_one(compute, w);
+    return mul_size(held_one(compute, &w->expert[0]), (size_t)w->n_expert, &all) ? all : SIZE_MAX;
 }

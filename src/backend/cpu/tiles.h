@@ -23,7 +23,7 @@ typedef struct tiles {
 bool tiles_type(dtype t, tile_type *out);
 /* The device keeps this weight in tiles, and 8-bit activations in groups of so many meet it; 0: it
    does not. */
-int32_t tiles_act_group(const dev *d, const weight *w);
+int32_t tiles_act_group(cairn_compute compute, const weight *w);
 /* pack_affine.c: the tile form of a weight with affine codes; its rows row0 … row0+n_row-1 into one
    tile, the rest of it zero. */
 affine_form affine_form_of(const packed *s);

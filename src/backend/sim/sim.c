@@ -64,9 +64,9 @@ static void sim_release(dev *d, weight *w)
     (void)w;
 }
 
-static size_t sim_held(const dev *d, const weight *w)
+static size_t sim_held(cairn_compute compute, const weight *w)
 {
-    (void)d;
+    (void)compute;
     return w->size;
 }
 

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "format/format.h"
 #include "format/gguf_priv.h"
+#include "gguf_head.h"
 
 #define SMALL "tests/fuzz/corpus/gguf/small.gguf"
 #define DATA  "tests/unit/format/data/"
@@ -180,40 +181,13 @@ static void missing_parts_are_named(void **state)
     assert_true(tmp_drop(&dir));
 }
 
-/* Hand-made headers. */
-static void le(buf *b, uint64_t v, int n)
-{
-    for (int i = 0; i < n; i++) buf_byte(b, (char)(i < 8 ? v >> 8 * i & 255 : 0));
-}
-
-static void head(buf *b, uint64_t version, uint64_t n_tensor, uint64_t n_kv)
-{
-    buf_clear(b);
-    buf_puts(b, "GGUF");
-    le(b, version, 4);
-    le(b, n_tensor, 8);
-    le(b, n_kv, 8);
-}
-
-static void str(buf *b, const char *z)
-{
-    le(b, strlen(z), 8);
-    buf_puts(b, z);
-}
-
-static void key(buf *b, const char *name, uint64_t type)
-{
-    str(b, name);
-    le(b, type, 4);
-}
-
 static void tensor(buf *b, const char *name, uint32_t type, uint64_t dim, uint64_t at)
 {
-    str(b, name);
-    le(b, 1, 4);
-    le(b, dim, 8);
-    le(b, type, 4);
-    le(b, at, 8);
+    gguf_put_str(b, name);
+    gguf_put_int(b, 1, 4);
+    gguf_put_int(b, dim, 8);
+    gguf_put_int(b, type, 4);
+    gguf_put_int(b, at, 8);
 }
 
 static void refuses(const buf *b, cairn_status want, const char *says)
@@ -245,20 +219,20 @@ static void bad_headers(void **state)
     buf_init(&b, MEM_MISC);
     buf_puts(&b, "GGML");
     refuses(&b, CAIRN_E_CORRUPT, "not a GGUF");
-    head(&b, 3, 0, 0);
+    gguf_put_head(&b, 3, 0, 0);
     b.len--;
     refuses(&b, CAIRN_E_CORRUPT, "header: the file ends");
-    head(&b, 1, 0, 0);
+    gguf_put_head(&b, 1, 0, 0);
     refuses(&b, CAIRN_E_UNSUPPORTED, "version 1");
-    head(&b, 4, 0, 0);
+    gguf_put_head(&b, 4, 0, 0);
     refuses(&b, CAIRN_E_UNSUPPORTED, "expected 2 or 3");
-    head(&b, UINT32_C(3) << 24, 0, 0);
+    gguf_put_head(&b, UINT32_C(3) << 24, 0, 0);
     refuses(&b, CAIRN_E_UNSUPPORTED, "big-endian");
-    head(&b, 3, UINT64_C(1) << 60, 0);
+    gguf_put_head(&b, 3, UINT64_C(1) << 60, 0);
     refuses(&b, CAIRN_E_CORRUPT, "claims 1152921504606846976 tensors");
-    head(&b, 3, 0, UINT64_C(1) << 60);
+    gguf_put_head(&b, 3, 0, UINT64_C(1) << 60);
     refuses(&b, CAIRN_E_CORRUPT, "claims 1152921504606846976 metadata keys");
-    head(&b, 3, 0, 0);
+    gguf_put_head(&b, 3, 0, 0);
     refuses(&b, CAIRN_OK, "");
     buf_deinit(&b);
 }
@@ -269,39 +243,39 @@ static void bad_metadata(void **state)
 
     (void)state;
     buf_init(&b, MEM_MISC);
-    head(&b, 3, 0, 1);
-    le(&b, UINT64_C(1) << 62, 8);
-    le(&b, 0, 16);
+    gguf_put_head(&b, 3, 0, 1);
+    gguf_put_int(&b, UINT64_C(1) << 62, 8);
+    gguf_put_int(&b, 0, 16);
     refuses(&b, CAIRN_E_CORRUPT, "a string of 4611686018427387904 bytes");
-    head(&b, 3, 0, 1);
-    key(&b, "k", 13);
+    gguf_put_head(&b, 3, 0, 1);
+    gguf_put_key(&b, "k", 13);
     refuses(&b, CAIRN_E_CORRUPT, "k: unknown metadata type 13");
-    head(&b, 3, 0, 1);
-    key(&b, "k", 7);
-    le(&b, 2, 1);
+    gguf_put_head(&b, 3, 0, 1);
+    gguf_put_key(&b, "k", 7);
+    gguf_put_int(&b, 2, 1);
     refuses(&b, CAIRN_E_CORRUPT, "a bool of value 2");
-    head(&b, 3, 0, 2);
+    gguf_put_head(&b, 3, 0, 2);
     for (int i = 0; i < 2; i++) {
-        key(&b, "k", 4);
-        le(&b, 1, 4);
+        gguf_put_key(&b, "k", 4);
+        gguf_put_int(&b, 1, 4);
     }
     refuses(&b, CAIRN_E_CORRUPT, "k: second metadata key");
-    head(&b, 3, 0, 1);
-    key(&b, "k", 9);
-    le(&b, 8, 4);
-    le(&b, UINT64_C(1) << 60, 8);
+    gguf_put_head(&b, 3, 0, 1);
+    gguf_put_key(&b, "k", 9);
+    gguf_put_int(&b, 8, 4);
+    gguf_put_int(&b, UINT64_C(1) << 60, 8);
     refuses(&b, CAIRN_E_CORRUPT, "an array of 1152921504606846976 elements");
-    head(&b, 3, 0, 1);
-    key(&b, "k", 9);
+    gguf_put_head(&b, 3, 0, 1);
+    gguf_put_key(&b, "k", 9);
     for (int i = 0; i < 5; i++) {
-        le(&b, 9, 4);
-        le(&b, 1, 8);
+        gguf_put_int(&b, 9, 4);
+        gguf_put_int(&b, 1, 8);
     }
-    le(&b, 0, 64);
+    gguf_put_int(&b, 0, 64);
     refuses(&b, CAIRN_E_LIMIT, "expected at most 4 deep");
-    head(&b, 3, 0, 1);
-    key(&b, "general.alignment", 4);
-    le(&b, 48, 4);
+    gguf_put_head(&b, 3, 0, 1);
+    gguf_put_key(&b, "general.alignment", 4);
+    gguf_put_int(&b, 48, 4);
     refuses(&b, CAIRN_E_CORRUPT, "general.alignment: expected a power of two");
     buf_deinit(&b);
 }
@@ -310,7 +284,7 @@ static void bad_metadata(void **state)
 static void with_tensor(buf *b, const char *name, uint32_t type, uint64_t dim, uint64_t at,
                         size_t n)
 {
-    head(b, 3, 1, 0);
+    gguf_put_head(b, 3, 1, 0);
     tensor(b, name, type, dim, at);
     while (b->len % 32) buf_byte(b, 0);
     for (size_t i = 0; i < n; i++) buf_byte(b, 0);
@@ -338,23 +312,23 @@ static void bad_tensors(void **state)
     refuses(&b, CAIRN_E_CORRUPT, "dimension 0 is 0");
     with_tensor(&b, "t", 0, UINT64_C(1) << 62, 0, 32);
     refuses(&b, CAIRN_E_CORRUPT, "size overflows");
-    head(&b, 3, 1, 0);
-    str(&b, "t");
-    le(&b, 2, 4);
-    le(&b, UINT64_C(1) << 62, 8);
-    le(&b, 64, 8);
+    gguf_put_head(&b, 3, 1, 0);
+    gguf_put_str(&b, "t");
+    gguf_put_int(&b, 2, 4);
+    gguf_put_int(&b, UINT64_C(1) << 62, 8);
+    gguf_put_int(&b, 64, 8);
     refuses(&b, CAIRN_E_CORRUPT, "t: dimension 0 is 4611686018427387904; expected at least 1 and");
     with_tensor(&b, "", 0, 8, 0, 32);
     refuses(&b, CAIRN_E_CORRUPT, "name has 0 bytes");
-    head(&b, 3, 1, 0);
-    str(&b, "t");
-    le(&b, 5, 4);
-    le(&b, 1, 64);
+    gguf_put_head(&b, 3, 1, 0);
+    gguf_put_str(&b, "t");
+    gguf_put_int(&b, 5, 4);
+    gguf_put_int(&b, 1, 64);
     refuses(&b, CAIRN_E_CORRUPT, "5 dimensions; expected at most 4");
-    head(&b, 3, 2, 0);
+    gguf_put_head(&b, 3, 2, 0);
     tensor(&b, "t", 0, 16, 0);
     tensor(&b, "u", 0, 16, 32);
-    le(&b, 0, 256);
+    gguf_put_int(&b, 0, 256);
     for (int i = 0; i < 256; i++) buf_byte(&b, 0);
     refuses(&b, CAIRN_E_CORRUPT,
             "tensor u: begins at offset 32, inside tensor t, which ends at 64");
@@ -372,7 +346,7 @@ static void same_name_twice(void **state)
     assert_true(tmp_make(&dir));
     const char *path = tmp_path(&dir, "x.gguf");
     buf_init(&b, MEM_MISC);
-    head(&b, 3, 2, 0);
+    gguf_put_head(&b, 3, 2, 0);
     tensor(&b, "t", 0, 8, 0);
     tensor(&b, "t", 0, 8, 32);
     for (int i = 0; i < 128; i++) buf_byte(&b, 0);
