@@ -10,7 +10,7 @@ static cairn_status normalise(cairn_str json, const char *what, bool tools, cair
 {
     json_doc *d = NULL;
     buf b;
-    cairn_status st = json_parse(json, &d, dg);
+    cairn_status st = json_parse_any(json, &d, dg);
     if (st != CAIRN_OK) return diag_prefix(dg, st, "%s", what);
     buf_init(&b, MEM_TEXT);
     st = (tools ? chat_normal_tools : chat_normal_messages)(json_root(d), &b, dg);

@@ -4,6 +4,7 @@
    file.  json_read.c has the checked getters, json_write.c the writer. */
 #include <simdjson.h>
 
+#include <cmath>
 #include <cstring>
 #include <new>
 
@@ -67,12 +68,12 @@ cairn_str string_at(json_val v)
     return cairn_str{reinterpret_cast<const char *>(p + sizeof n), n};
 }
 
-cairn_status refuse(simdjson::error_code e, cairn_str text, cairn_diag *dg)
+cairn_status refuse(simdjson::error_code e, cairn_str text, bool any, cairn_diag *dg)
 {
     if (e == simdjson::MEMALLOC) return diag_set(dg, CAIRN_E_NOMEM, "JSON of %zu bytes", text.len);
     if (e == simdjson::CAPACITY)
         return diag_set(dg, CAIRN_E_LIMIT, "JSON of %zu bytes is too big", text.len);
-    const json_place place = json_locate(text);
+    const json_place place = json_locate(text, any);
     size_t line = 1, start = 0;
     for (size_t i = 0; i < place.at && i < text.len; i++)
         if (text.ptr[i] == '\n') {
@@ -118,6 +119,12 @@ static bool may_be_json(cairn_str text)
     return i < text.len && text.ptr[i] && std::strchr("{[\"-0123456789tfn", text.ptr[i]);
 }
 
+static void set_infinite(json_doc *d, uint64_t at, int sign)
+{
+    const double x = sign < 0 ? -HUGE_VAL : HUGE_VAL;
+    std::memcpy(&d->dom.tape[at + 1], &x, sizeof x);
+}
+
 /* Numbers of the tape are in the order of the text. */
 static void place_longs(json_doc *d, uint64_t n_words)
 {
@@ -126,7 +133,10 @@ static void place_longs(json_doc *d, uint64_t n_words)
     for (uint64_t i = 1; i < n_words && k < d->n_longs; i++) {
         const char t = static_cast<char>(d->dom.tape[i] >> 56);
         if (t != 'l' && t != 'u' && t != 'd') continue;
-        if (d->longs[k].at == ordinal++) d->longs[k++].at = i;
+        if (d->longs[k].at == ordinal++) {
+            if (d->longs[k].infinite) set_infinite(d, i, d->longs[k].infinite);
+            d->longs[k++].at = i;
+        }
         i++;
     }
 }
@@ -173,11 +183,11 @@ static char *padded_copy(cairn_str text)
     return p;
 }
 
-static cairn_status parse(cairn_str text, bool widened, json_doc **out, cairn_diag *dg)
+static cairn_status parse(cairn_str text, bool any, bool widened, json_doc **out, cairn_diag *dg)
 {
     if (text.len > SIZE_MAX - simdjson::SIMDJSON_PADDING)
         return diag_set(dg, CAIRN_E_LIMIT, "JSON of %zu bytes is too big", text.len);
-    if (!may_be_json(text)) return refuse(simdjson::TAPE_ERROR, text, dg);
+    if (!may_be_json(text)) return refuse(simdjson::TAPE_ERROR, text, any, dg);
     void *home = mem_alloc(sizeof(json_doc), MEM_JSON);
     const bool copy = must_copy(text);
     char *padded = copy ? padded_copy(text) : nullptr;
@@ -196,14 +206,14 @@ static cairn_status parse(cairn_str text, bool widened, json_doc **out, cairn_di
         return CAIRN_OK;
     }
     json_free(d);
-    if (widened || e != simdjson::NUMBER_ERROR) return refuse(e, text, dg);
+    if (widened || e != simdjson::NUMBER_ERROR) return refuse(e, text, any, dg);
     buf wide, longs;
     buf_init(&wide, MEM_JSON);
     buf_init(&longs, MEM_JSON);
-    json_widen(text, &wide, &longs);
+    json_widen(text, any, &wide, &longs);
     cairn_status st = buf_status(&wide);
     if (st == CAIRN_OK) st = buf_status(&longs);
-    if (st == CAIRN_OK) st = parse(buf_view(&wide), true, &d, dg);
+    if (st == CAIRN_OK) st = parse(buf_view(&wide), any, true, &d, dg);
     if (st == CAIRN_OK && !keep_longs(d, text, &longs)) {
         json_free(d);
         st = CAIRN_E_NOMEM;
@@ -213,7 +223,7 @@ static cairn_status parse(cairn_str text, bool widened, json_doc **out, cairn_di
     else if (st == CAIRN_E_NOMEM)
         (void)diag_set(dg, st, "JSON of %zu bytes", text.len);
     else /* what stopped the second reading, with its place in the text as it was given */
-        st = refuse(st == CAIRN_E_LIMIT ? simdjson::DEPTH_ERROR : e, text, dg);
+        st = refuse(st == CAIRN_E_LIMIT ? simdjson::DEPTH_ERROR : e, text, any, dg);
     buf_deinit(&wide);
     buf_deinit(&longs);
     return st;
@@ -221,7 +231,12 @@ static cairn_status parse(cairn_str text, bool widened, json_doc **out, cairn_di
 
 cairn_status json_parse(cairn_str text, json_doc **out, cairn_diag *dg)
 {
-    return parse(text, false, out, dg);
+    return parse(text, false, false, out, dg);
+}
+
+cairn_status json_parse_any(cairn_str text, json_doc **out, cairn_diag *dg)
+{
+    return parse(text, true, false, out, dg);
 }
 
 void json_free(json_doc *d)

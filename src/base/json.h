@@ -41,6 +41,9 @@ typedef struct json_iter {
 
 /* Parses a copy of `text`; invalid UTF-8 is an error.  The message says where. */
 cairn_status json_parse(cairn_str text, json_doc **out, cairn_diag *dg);
+/* The same, but a number beyond a double's range is an infinity, as for Python's json; json_parse refuses
+   it.  json_w_val writes one as 1e999. */
+cairn_status json_parse_any(cairn_str text, json_doc **out, cairn_diag *dg);
 void json_free(json_doc *d);
 json_val json_root(const json_doc *d);
 

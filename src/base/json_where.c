@@ -9,12 +9,11 @@
 #include "base/str.h"
 #include "base/utf8.h"
 
-enum { NUMBER_MAX = 1100 }; /* the longest exact double has 1,077 digits; more is compared cut */
-
 typedef struct scan {
     const char *p;
     size_t n, at;
     const char *what;
+    bool any; /* numbers beyond a double too */
     int depth;
     char close[JSON_MAX_DEPTH + 1]; /* the bracket that ends each open value */
 } scan;
@@ -92,37 +91,54 @@ static bool scan_string(scan *s)
     return fail(s, start, "string without an end");
 }
 
-static bool number_in_range(const char *p, size_t n)
+/* Of a number without faults. */
+static double number_of(const char *p, size_t n, buf *text)
 {
-    char text[NUMBER_MAX];
-    if (n >= sizeof text) return false;
-    memcpy(text, p, n);
-    text[n] = '\0';
-    return isfinite(strtod(text, NULL)); /* integers over 64 bits are read as floats */
+    buf_clear(text);
+    buf_put(text, p, n);
+    return buf_status(text) == CAIRN_OK ? strtod(text->ptr, NULL) : 0;
 }
 
-static bool scan_number(scan *s)
+static bool in_range(const char *p, size_t n)
+{
+    buf text;
+    buf_init(&text, MEM_JSON);
+    const bool finite = isfinite(number_of(p, n, &text));
+    buf_deinit(&text);
+    return finite;
+}
+
+/* One that keeps to the syntax, whatever its size; 0 with `what` set: none begins here. */
+static size_t number_end(scan *s)
 {
     const size_t start = s->at;
     size_t i = start + (peek(s, start) == '-');
-    if (!str_is_digit(peek(s, i))) return fail(s, start, "unexpected character");
+    if (!str_is_digit(peek(s, i))) return (size_t)fail(s, start, "unexpected character");
     if (peek(s, i) == '0' && str_is_digit(peek(s, i + 1)))
-        return fail(s, start, "number with a leading zero");
+        return (size_t)fail(s, start, "number with a leading zero");
     while (str_is_digit(peek(s, i))) i++;
     if (peek(s, i) == '.') {
         if (!str_is_digit(peek(s, ++i)))
-            return fail(s, start, "number without digits after its point");
+            return (size_t)fail(s, start, "number without digits after its point");
         while (str_is_digit(peek(s, i))) i++;
     }
     if ((peek(s, i) | 0x20) == 'e') {
         i++;
         if (peek(s, i) == '+' || peek(s, i) == '-') i++;
         if (!str_is_digit(peek(s, i)))
-            return fail(s, start, "number without digits in its exponent");
+            return (size_t)fail(s, start, "number without digits in its exponent");
         while (str_is_digit(peek(s, i))) i++;
     }
-    if (!number_in_range(s->p + start, i - start)) return fail(s, start, "number out of range");
-    s->at = i;
+    return i;
+}
+
+static bool scan_number(scan *s)
+{
+    const size_t start = s->at, end = number_end(s);
+    if (end == 0) return false;
+    if (!s->any && !in_range(s->p + start, end - start))
+        return fail(s, start, "number out of range");
+    s->at = end;
     return true;
 }
 
@@ -195,9 +211,9 @@ static bool scan_after(scan *s)
     return false;
 }
 
-json_place json_locate(cairn_str text)
+json_place json_locate(cairn_str text, bool any)
 {
-    scan s = {.p = text.ptr, .n = text.len};
+    scan s = {.p = text.ptr, .n = text.len, .any = any};
     bool more = true, opened;
     if (str_starts(text, STR_LIT("\xef\xbb\xbf"))) /* which Python's json refuses too */
         return (json_place){0, "byte order mark; expected a value"};
@@ -236,12 +252,32 @@ static bool is_long_integer(const char *p, size_t n)
     return i == n && over_64_bits(p + minus, n - minus, minus);
 }
 
-void json_widen(cairn_str text, buf *out, buf *longs)
+/* −1, 1: a number that keeps to the syntax, beyond a double; 0: any other. */
+static int beyond_double(const char *p, size_t n, buf *scratch)
+{
+    scan s = {.p = p, .n = n};
+    if (n == 0 || number_end(&s) != n) return 0;
+    const double x = number_of(p, n, scratch);
+    return isfinite(x) ? 0 : x < 0 ? -1 : 1;
+}
+
+/* What stands for a number that the parser does not take; NULL: it takes this one. */
+static const char *stand_in(cairn_str number, bool any, json_long *l, buf *scratch)
+{
+    const bool digits = is_long_integer(number.ptr, number.len);
+    l->infinite = any ? beyond_double(number.ptr, number.len, scratch) : 0;
+    if (!digits) l->len = 0;
+    return l->infinite ? "0.0" : digits ? "e0" : NULL;
+}
+
+void json_widen(cairn_str text, bool any, buf *out, buf *longs)
 {
     size_t done = 0, i = 0;
     uint64_t ordinal = 0;
     bool in_string = false;
+    buf scratch;
 
+    buf_init(&scratch, MEM_JSON);
     while (i < text.len) {
         const char c = text.ptr[i];
         if (in_string || c == '"') {
@@ -251,10 +287,12 @@ void json_widen(cairn_str text, buf *out, buf *longs)
             continue;
         }
         const size_t n = number_len(text, i);
-        if (is_long_integer(text.ptr + i, n)) {
-            const json_long l = {.at = ordinal, .from = i, .len = n};
-            buf_put(out, text.ptr + done, i + n - done);
-            buf_puts(out, "e0");
+        json_long l = {.at = ordinal, .from = i, .len = n};
+        const char *other = stand_in((cairn_str){text.ptr + i, n}, any, &l, &scratch);
+        if (other) {
+            const size_t end = l.infinite ? i : i + n;
+            buf_put(out, text.ptr + done, end - done);
+            buf_puts(out, other);
             buf_put(longs, &l, sizeof l);
             done = i + n;
         }
@@ -262,4 +300,6 @@ void json_widen(cairn_str text, buf *out, buf *longs)
         i += n ? n : 1;
     }
     if (done < text.len) buf_put(out, text.ptr + done, text.len - done);
+    out->no_memory |= scratch.no_memory;
+    buf_deinit(&scratch);
 }

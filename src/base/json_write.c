@@ -193,6 +193,8 @@ void json_w_val(json_writer *w, json_val v)
     case JSON_FLOAT:
         if (json_digits(v).len)
             json_w_raw(w, json_digits(v));
+        else if (isinf(json_num(v, 0)))
+            json_w_raw(w, json_num(v, 0) < 0 ? STR_LIT("-1e999") : STR_LIT("1e999"));
         else
             json_w_num(w, json_num(v, 0));
         return;

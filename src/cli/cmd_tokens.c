@@ -128,7 +128,7 @@ out:
 static bool is_object(const char *text, cairn_diag *dg)
 {
     json_doc *doc = NULL;
-    cairn_status st = json_parse(str_of(text), &doc, dg);
+    cairn_status st = json_parse_any(str_of(text), &doc, dg);
     if (st == CAIRN_OK && json_typeof(json_root(doc)) != JSON_OBJ)
         st = diag_set(dg, CAIRN_E_ARG, "found %s; expected an object",
                       json_type_name(json_typeof(json_root(doc))));

@@ -34,12 +34,19 @@ static void put_content(json_writer *w, json_val v)
     buf_deinit(&b);
 }
 
+/* A call without arguments has an empty object of them, whichever way that is written. */
 static void put_arguments(json_writer *w, json_val v)
 {
     json_doc *doc = NULL;
     cairn_status st = CAIRN_E_ARG;
+    const json_type t = json_typeof(v);
 
-    if (json_typeof(v) == JSON_STR) st = json_parse(json_str(v), &doc, NULL);
+    if (t <= JSON_NULL || (t == JSON_STR && json_str(v).len == 0)) {
+        json_w_obj(w);
+        json_w_end_obj(w);
+        return;
+    }
+    if (t == JSON_STR) st = json_parse_any(json_str(v), &doc, NULL);
     if (st == CAIRN_E_NOMEM) w->out->no_memory = true; /* not to be taken for broken arguments */
     const bool object = st == CAIRN_OK && json_typeof(json_root(doc)) == JSON_OBJ;
     json_w_val(w, object ? json_root(doc) : v);
@@ -48,8 +55,9 @@ static void put_arguments(json_writer *w, json_val v)
 
 typedef void put_fn(json_writer *w, json_val v);
 
-/* An object, but the member `key` through `put`; anything else as it is. */
-static void put_with(json_writer *w, json_val obj, const char *key, put_fn *put)
+/* An object, but the member `key` through `put`, if `always` where there is none too; anything else as it
+   is. */
+static void put_with(json_writer *w, json_val obj, const char *key, put_fn *put, bool always)
 {
     json_iter it = json_each(obj);
     cairn_str k;
@@ -63,6 +71,10 @@ static void put_with(json_writer *w, json_val obj, const char *key, put_fn *put)
     while (json_next_member(&it, &k, &v)) {
         json_w_key_str(w, k);
         (str_is(k, key) ? put : json_w_val)(w, v);
+    }
+    if (always && json_typeof(json_get(obj, key)) == JSON_NONE) {
+        json_w_key(w, key);
+        put(w, (json_val){0});
     }
     json_w_end_obj(w);
 }
@@ -81,39 +93,14 @@ static void put_list(json_writer *w, json_val list, put_fn *put)
     json_w_end_arr(w);
 }
 
-/* A call without arguments has an empty object of them, whichever way that is written. */
 static void put_call_function(json_writer *w, json_val v)
 {
-    json_iter it = json_each(v);
-    cairn_str k;
-    json_val m;
-    bool has = false;
-
-    if (json_typeof(v) != JSON_OBJ) {
-        json_w_val(w, v);
-        return;
-    }
-    json_w_obj(w);
-    while (json_next_member(&it, &k, &m)) {
-        const bool args = str_is(k, "arguments");
-        const bool none =
-            json_typeof(m) == JSON_NULL || (json_typeof(m) == JSON_STR && json_str(m).len == 0);
-        if (args && none) continue;
-        has |= args;
-        json_w_key_str(w, k);
-        (args ? put_arguments : json_w_val)(w, m);
-    }
-    if (!has) {
-        json_w_key(w, "arguments");
-        json_w_obj(w);
-        json_w_end_obj(w);
-    }
-    json_w_end_obj(w);
+    put_with(w, v, "arguments", put_arguments, true);
 }
 
 static void put_call(json_writer *w, json_val v)
 {
-    put_with(w, v, "function", put_call_function);
+    put_with(w, v, "function", put_call_function, false);
 }
 
 static void put_message(json_writer *w, json_val m)
@@ -280,12 +267,12 @@ static void put_parameters(json_writer *w, json_val s)
 
 static void put_tool_function(json_writer *w, json_val v)
 {
-    put_with(w, v, "parameters", put_parameters);
+    put_with(w, v, "parameters", put_parameters, false);
 }
 
 static void put_tool(json_writer *w, json_val v)
 {
-    put_with(w, v, "function", put_tool_function);
+    put_with(w, v, "function", put_tool_function, false);
 }
 
 cairn_status chat_normal_tools(json_val tools, buf *out, cairn_diag *dg)

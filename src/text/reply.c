@@ -282,7 +282,7 @@ static uint8_t start_state(const tool_family *f, cairn_str prompt)
 static cairn_status read_tools(cairn_str tools, json_doc **out, cairn_diag *dg)
 {
     if (!tools.len) return CAIRN_OK;
-    TRY(json_parse(tools, out, dg));
+    TRY(json_parse_any(tools, out, dg));
     const json_type t = json_typeof(json_root(*out));
     if (t == JSON_ARR || t == JSON_NULL) return CAIRN_OK;
     return diag_set(dg, CAIRN_E_ARG, "tools must be an array, found %s", json_type_name(t));

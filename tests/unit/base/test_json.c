@@ -1,4 +1,5 @@
-/* The way through json.h from text to values, and whole numbers longer than any type. */
+/* The way through json.h from text to values, and numbers beyond any type. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,11 +74,53 @@ static void utf8(void **state)
         }
 }
 
+/* What Python's json takes for infinite; the parser for files refuses it. */
+static void infinite(void **state)
+{
+    static const char text[] =
+        "{\"a\":[1e400,-1e400,1e308,1E+0999,1e-400],\"s\":\"1e400\\\"\",\"b\":";
+    json_doc *d;
+    cairn_diag dg = {0};
+    buf b, out;
+    json_writer w;
+
+    (void)state;
+    buf_init(&b, MEM_JSON);
+    buf_init(&out, MEM_JSON);
+    buf_puts(&b, text);
+    for (int i = 0; i < 400; i++) buf_byte(&b, '7');
+    buf_puts(&b, ",\"c\":18446744073709551616,\"d\":2}");
+    assert_int_equal(json_parse(buf_view(&b), &d, &dg), CAIRN_E_CORRUPT);
+    assert_non_null(strstr(dg.message, "number out of range"));
+    assert_int_equal(json_parse_any(buf_view(&b), &d, &dg), CAIRN_OK);
+    const json_val r = json_root(d), a = json_get(r, "a");
+    assert_true(json_num(json_at(a, 0), 0) == HUGE_VAL && json_num(json_at(a, 1), 0) == -HUGE_VAL);
+    assert_true(json_num(json_at(a, 2), 0) == 1e308 && json_num(json_at(a, 3), 0) == HUGE_VAL);
+    assert_true(json_num(json_at(a, 4), 1) == 0 && json_int(json_at(a, 0), 5) == 5);
+    assert_true(json_num(json_get(r, "b"), 0) == HUGE_VAL);
+    assert_int_equal(json_digits(json_get(r, "b")).len, 400);
+    assert_int_equal(json_digits(json_at(a, 0)).len, 0);
+    assert_int_equal(json_digits(json_get(r, "c")).len, 20);
+    assert_int_equal(json_int(json_get(r, "d"), 0), 2);
+    w = json_write(&out);
+    json_w_val(&w, a);
+    assert_true(str_is(buf_view(&out), "[1e999,-1e999,1e+308,1e999,0.0]"));
+    json_free(d);
+
+    assert_int_equal(json_parse_any(STR_LIT("[1e400, 01e400]"), &d, &dg), CAIRN_E_CORRUPT);
+    assert_string_equal(dg.message, "JSON, byte 8 (line 1, column 9): number with a leading zero");
+    assert_int_equal(json_parse_any(STR_LIT("[1e400e5]"), &d, &dg), CAIRN_E_CORRUPT);
+    buf_deinit(&b);
+    buf_deinit(&out);
+    assert_int_equal(mem_used_all(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(smoke),
         cmocka_unit_test(long_integers),
+        cmocka_unit_test(infinite),
         cmocka_unit_test(utf8),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,6 +52,10 @@ static void messages(void **state)
          "[{\"tool_calls\":[{\"function\":{\"arguments\":\"{broken\"}}]}]"},
         {"[{\"tool_calls\":[{\"function\":{\"arguments\":\"[1]\"}}]}]",
          "[{\"tool_calls\":[{\"function\":{\"arguments\":\"[1]\"}}]}]"},
+        {"[{\"tool_calls\":[{\"function\":{\"arguments\":\"{\\\"x\\\":-1e400}\"}}]}]",
+         "[{\"tool_calls\":[{\"function\":{\"arguments\":{\"x\":-1e999}}}]}]"},
+        {"[{\"tool_calls\":[{\"function\":{\"arguments\":\"{\\\"x\\\":Infinity}\"}}]}]",
+         "[{\"tool_calls\":[{\"function\":{\"arguments\":\"{\\\"x\\\":Infinity}\"}}]}]"},
         {"[{\"tool_calls\":null,\"function_call\":{\"arguments\":\"{}\"}}]",
          "[{\"tool_calls\":null,\"function_call\":{\"arguments\":{}}}]"},
         {"[{\"tool_calls\":[{\"function\":{\"name\":\"f\"}},{\"function\":{\"arguments\":\"\"}},"
