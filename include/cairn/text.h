@@ -45,6 +45,8 @@ CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_spans(const cairn_text *t, cons
                                                        size_t n, bool keep_special, size_t *spans,
                                                        cairn_diag *dg);
 
+enum { CAIRN_MAX_PROMPT_BYTES = 16 << 20 }; /* of what a template writes */
+
 typedef struct cairn_render_opts { /* borrowed during the call */
     uint32_t struct_size;          /* set by cairn_render_opts_init */
     cairn_str messages;            /* JSON array of OpenAI messages; used unchanged */

@@ -4,6 +4,9 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "text/detok.h"
+#include "text/jinja_run.h"
+
+_Static_assert((int)CAIRN_MAX_PROMPT_BYTES == (int)JINJA_MAX_OUTPUT, "one limit");
 
 cairn_status cairn_text_open(const char *path, cairn_text **out, cairn_diag *dg)
 {
@@ -83,7 +86,7 @@ static cairn_status parse_arg(cairn_str text, json_type want, const char *what, 
 {
     *out = NULL;
     if (text.len == 0) return CAIRN_OK;
-    const cairn_status st = json_parse(text, out, dg);
+    const cairn_status st = json_parse_any(text, out, dg);
     if (st != CAIRN_OK) return diag_prefix(dg, st, "%s", what);
     const json_type found = json_typeof(json_root(*out));
     if (found == want) return CAIRN_OK;

@@ -24,6 +24,7 @@ typedef struct embed_job {
     const served_model *model;
     cairn_embed_opts o;
     bool base64;
+    int32_t n_vocab;
     size_t n;
     cairn_str *texts;         /* [n], or NULL: `lists` */
     cairn_ids *lists;         /* [n] */
@@ -58,6 +59,7 @@ static bool find_model(embed_job *e, json_val root)
     const json_val asked = json_get(root, "model");
     const cairn_str name = json_str(asked);
     cairn_embed_info info;
+    cairn_model_info shape;
     if (json_typeof(asked) > JSON_NULL && json_typeof(asked) != JSON_STR)
         return refuse_with(e, 400, "model", "invalid_value", "`model` must be a string");
     e->model = models_find(&e->s->models, name);
@@ -69,6 +71,9 @@ static bool find_model(embed_job *e, json_val root)
                            "`model` is needed: there are several");
     cairn_embed_info_init(&info);
     cairn_embed_get_info(e->model->model, &info);
+    cairn_model_info_init(&shape);
+    cairn_model_get_info(e->model->model, &shape);
+    e->n_vocab = shape.vocab;
     if (info.embeds) return true;
     return refuse_with(e, 400, "model", "invalid_value", "the model `%s` is no embedding model",
                        e->model->id);
@@ -116,27 +121,39 @@ static bool bad_input(embed_job *e)
                        CAIRN_MAX_EMBED_TEXTS);
 }
 
-/* Element i is not what the first one is. */
 static bool bad_element(embed_job *e, size_t i, const char *expected)
 {
     (void)snprintf(e->at, sizeof e->at, "input[%zu]", i);
     return refuse_with(e, 400, e->at, "invalid_value", "`%s` must be %s", e->at, expected);
 }
 
-/* False: `list` is no list of tokens, or there is no memory, which has been said. */
-static bool read_tokens(embed_job *e, json_val list, cairn_ids *out)
+/* Element i of the list called `name`. */
+static bool bad_token(embed_job *e, const char *name, size_t i, json_val v)
+{
+    char found[32];
+    if (json_typeof(v) == JSON_INT)
+        (void)snprintf(found, sizeof found, "%lld", (long long)json_int(v, 0));
+    else
+        (void)snprintf(found, sizeof found, "%s", json_type_name(json_typeof(v)));
+    (void)snprintf(e->at, sizeof e->at, "%s[%zu]", name, i);
+    return refuse_with(e, 400, e->at, "invalid_value",
+                       "`%s` must be a token id from 0 to %d, found %s", e->at, (int)e->n_vocab - 1,
+                       found);
+}
+
+/* Of a list that is not empty. */
+static bool read_tokens(embed_job *e, json_val list, const char *name, cairn_ids *out)
 {
     json_iter it = json_each(list);
     json_val v;
-    const size_t n = json_typeof(list) == JSON_ARR ? json_size(list) : 0;
-    out->ptr = mem_calloc(n + 1, sizeof *out->ptr, MEM_SERVE);
+    out->ptr = mem_calloc(json_size(list), sizeof *out->ptr, MEM_SERVE);
     if (!out->ptr) return no_memory(e);
     while (json_next(&it, &v)) {
         const int64_t id = json_int(v, -1);
-        if (id < 0 || id > INT32_MAX) return false;
+        if (id < 0 || id >= e->n_vocab) return bad_token(e, name, out->len, v);
         out->ptr[out->len++] = (int32_t)id;
     }
-    return n > 0;
+    return true;
 }
 
 /* Each text by its place, for messages. */
@@ -158,31 +175,37 @@ static bool read_list(embed_job *e, json_val list)
 {
     json_iter it = json_each(list);
     json_val v;
-    const bool texts = json_typeof(json_at(list, 0)) == JSON_STR;
+    const json_type first = json_typeof(json_at(list, 0));
+    const bool texts = first == JSON_STR;
     const size_t n = json_size(list);
     if (n == 0 || n > CAIRN_MAX_EMBED_TEXTS) return bad_input(e);
+    if (!texts && first != JSON_ARR)
+        return bad_element(e, 0, "a text, a token id or a list of token ids");
     if (texts)
         e->texts = mem_calloc(n, sizeof *e->texts, MEM_SERVE);
     else
         e->lists = mem_calloc(n, sizeof *e->lists, MEM_SERVE);
     if (texts ? !e->texts : !e->lists) return no_memory(e);
     e->n = n; /* of those that are read, and of the zeros behind them: release takes all */
+    if (!name_all(e)) return false;
     for (size_t i = 0; json_next(&it, &v); i++) {
         if (texts && json_typeof(v) != JSON_STR)
             return bad_element(e, i, "a text, as the first is");
+        if (!texts && json_size(v) == 0) return bad_element(e, i, "a list of token ids, not empty");
+        if (!texts && json_typeof(v) != JSON_ARR) return bad_element(e, i, "a list of token ids");
         if (texts)
             e->texts[i] = json_str(v);
-        else if (!read_tokens(e, v, &e->lists[i]))
-            return e->status == 200 && bad_element(e, i, "a list of tokens");
+        else if (!read_tokens(e, v, e->names[i], &e->lists[i]))
+            return false;
     }
-    return name_all(e);
+    return true;
 }
 
-static bool read_input(embed_job *e, json_val v)
+/* One text, or the tokens of one. */
+static bool read_single(embed_job *e, json_val v)
 {
     static const char *const one[] = {"input"};
-    const json_type first = json_typeof(json_at(v, 0));
-    if (json_typeof(v) == JSON_ARR && first != JSON_INT) return read_list(e, v);
+    if (json_typeof(v) != JSON_STR && json_typeof(v) != JSON_ARR) return bad_input(e);
     if (json_typeof(v) == JSON_STR)
         e->texts = mem_calloc(1, sizeof *e->texts, MEM_SERVE);
     else
@@ -190,9 +213,26 @@ static bool read_input(embed_job *e, json_val v)
     if (!e->texts && !e->lists) return no_memory(e);
     e->n = 1;
     e->o.names = one;
-    if (e->lists) return read_tokens(e, v, &e->lists[0]) || (e->status == 200 && bad_input(e));
+    if (e->lists) return read_tokens(e, v, one[0], &e->lists[0]);
     e->texts[0] = json_str(v);
     return true;
+}
+
+/* A prompt is text before text: what it would be before tokens is not for us to say. */
+static bool check_prompt(embed_job *e)
+{
+    const char *asked = e->o.prompt.len ? "prompt" : e->o.prompt_name.len ? "prompt_name" : NULL;
+    if (!e->lists || !asked) return true;
+    return refuse_with(e, 400, asked, "invalid_value",
+                       "`%s` goes before texts, and `input` holds token ids; expected texts, or no "
+                       "`%s`",
+                       asked, asked);
+}
+
+static bool read_input(embed_job *e, json_val v)
+{
+    const bool many = json_typeof(v) == JSON_ARR && json_typeof(json_at(v, 0)) != JSON_INT;
+    return (many ? read_list(e, v) : read_single(e, v)) && check_prompt(e);
 }
 
 /* Four characters for each three bytes. */
@@ -302,8 +342,12 @@ static void work(job *j)
     cairn_diag dg = {0};
     json_doc *doc = NULL;
     e->status = 200;
-    if (json_parse(buf_view(&e->body), &doc, &dg) != CAIRN_OK)
-        (void)refuse_with(e, 400, NULL, "invalid_json", "%s", dg.message);
+    if (json_parse_any(buf_view(&e->body), &doc, &dg) != CAIRN_OK)
+        (void)refuse_with(e, openai_status(dg.status), NULL, "invalid_json",
+                          "invalid JSON body: %s", dg.message);
+    else if (json_typeof(json_root(doc)) != JSON_OBJ)
+        (void)refuse_with(e, 400, NULL, "invalid_json", "the body must be a JSON object, found %s",
+                          json_type_name(json_typeof(json_root(doc))));
     else if (find_model(e, json_root(doc)) && read_options(e, json_root(doc)) && try_options(e) &&
              read_input(e, json_get(json_root(doc), "input")))
         embed(e);

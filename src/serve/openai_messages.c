@@ -39,13 +39,24 @@ static cairn_status normalise(json_val v, normalise_fn *fn, const char *param, b
     return chat_fault_set(f, st, param, "no memory for `%s`", param);
 }
 
-static cairn_status check_part(json_val part, const char *param, chat_fault *f)
+static cairn_status check_size(size_t n, const char *param, chat_fault *f)
+{
+    if (n <= CAIRN_MAX_PROMPT_BYTES) return CAIRN_OK;
+    return chat_fault_set(f, CAIRN_E_LIMIT, param,
+                          "`%s` has %zu bytes of text, and a whole prompt at most %d", param, n,
+                          CAIRN_MAX_PROMPT_BYTES);
+}
+
+/* Adds the part's bytes to *n. */
+static cairn_status check_part(json_val part, const char *param, size_t *n, chat_fault *f)
 {
     const cairn_str type = json_str(json_get(part, "type"));
     const bool refusal = str_is(type, "refusal");
 
     if (refusal || str_is(type, "text")) {
-        if (json_typeof(json_get(part, refusal ? "refusal" : "text")) == JSON_STR) return CAIRN_OK;
+        const json_val text = json_get(part, refusal ? "refusal" : "text");
+        *n += json_str(text).len;
+        if (json_typeof(text) == JSON_STR) return CAIRN_OK;
         return chat_fault_set(f, CAIRN_E_ARG, param, "`%s` has a text part without text", param);
     }
     if (type.len == 0)
@@ -59,12 +70,13 @@ static cairn_status check_parts(json_val v, const char *param, chat_fault *f)
 {
     json_iter it = json_each(v);
     json_val part;
+    size_t n = 0;
 
     if (json_size(v) == 0)
         return chat_fault_set(f, CAIRN_E_ARG, param,
                               "`%s` must hold at least one part, found an empty array", param);
-    while (json_next(&it, &part)) TRY(check_part(part, param, f));
-    return CAIRN_OK;
+    while (json_next(&it, &part)) TRY(check_part(part, param, &n, f));
+    return check_size(n, param, f);
 }
 
 /* What a message says was found: a short value as it is, else its type. */
@@ -123,7 +135,8 @@ static cairn_status check_content(json_val m, size_t i, chat_fault *f)
     char param[64];
 
     (void)snprintf(param, sizeof param, "messages[%zu].content", i);
-    if (t == JSON_STR || (assistant && t <= JSON_NULL && says_nothing(m))) return CAIRN_OK;
+    if (t == JSON_STR) return check_size(json_str(v).len, param, f);
+    if (assistant && t <= JSON_NULL && says_nothing(m)) return CAIRN_OK;
     if (t == JSON_ARR) return check_parts(v, param, f);
     return want(f, param,
                 assistant ? "a string or an array of parts where there are no `tool_calls`"
@@ -132,6 +145,19 @@ static cairn_status check_content(json_val m, size_t i, chat_fault *f)
 }
 
 enum { PARAM_MOST = 96 }; /* bytes of messages[i].tool_calls[j].function.arguments */
+
+/* The member `key` of v, which stands at `where`, is a string if it is there, and `only` if that is given. */
+static cairn_status check_string(json_val v, const char *where, const char *key, const char *only,
+                                 chat_fault *f)
+{
+    const json_val s = json_get(v, key);
+    char param[PARAM_MOST];
+
+    if (json_typeof(s) <= JSON_NULL) return CAIRN_OK;
+    if (json_typeof(s) == JSON_STR && (!only || str_is(json_str(s), only))) return CAIRN_OK;
+    (void)snprintf(param, sizeof param, "%s.%s", where, key);
+    return want(f, param, only ? only : "a string", s);
+}
 
 /* What is called: an object with a name, and arguments unless there are none. */
 static cairn_status check_called(json_val v, const char *where, chat_fault *f)
@@ -162,6 +188,8 @@ static cairn_status check_calls(json_val m, size_t i, chat_fault *f)
     for (size_t j = 0; json_next(&it, &call); j++) {
         (void)snprintf(param, sizeof param, "messages[%zu].tool_calls[%zu]", i, j);
         if (json_typeof(call) != JSON_OBJ) return want(f, param, "an object", call);
+        TRY(check_string(call, param, "id", NULL, f));
+        TRY(check_string(call, param, "type", "function", f));
         (void)snprintf(param, sizeof param, "messages[%zu].tool_calls[%zu].function", i, j);
         TRY(check_called(json_get(call, "function"), param, f));
     }
@@ -176,6 +204,7 @@ static cairn_status check_message(json_val m, size_t i, chat_fault *f)
 
     (void)snprintf(param, sizeof param, "messages[%zu]", i);
     if (json_typeof(m) != JSON_OBJ) return want(f, param, "an object", m);
+    TRY(check_string(m, param, "tool_call_id", NULL, f));
     (void)snprintf(param, sizeof param, "messages[%zu].role", i);
     if (!role_known(json_str(role)))
         return want(f, param, "system, developer, user, assistant, tool or function", role);
@@ -313,7 +342,7 @@ cairn_status chat_messages_fill(cairn_str messages, buf *out)
     json_writer w = json_write(out);
     json_val m;
 
-    TRY(json_parse(messages, &d, NULL));
+    TRY(json_parse_any(messages, &d, NULL));
     json_iter it = json_each(json_root(d));
     json_w_arr(&w);
     while (json_next(&it, &m)) put_filled(&w, m);

@@ -61,9 +61,10 @@ static bool read_body(prompt *p, cairn_str body)
 
     if (st == CAIRN_OK) return true;
     return fault(p, openai_status(st), f.param,
-                 st == CAIRN_E_UNSUPPORTED ? "unsupported_parameter"
-                 : f.param[0]              ? "invalid_value"
-                                           : "invalid_json",
+                 st == CAIRN_E_UNSUPPORTED           ? "unsupported_parameter"
+                 : f.param[0] && st == CAIRN_E_LIMIT ? "context_length_exceeded"
+                 : f.param[0]                        ? "invalid_value"
+                                                     : "invalid_json",
                  "%s", f.dg.message);
 }
 
@@ -181,6 +182,18 @@ static cairn_status render_these(const prompt *p, cairn_str messages, cairn_byte
     return cairn_text_render(served_model_text(p->model), &o, out, dg);
 }
 
+/* A template that met a limit with so much to write: the request is too long, not the template at fault. */
+static bool too_long(prompt *p, const cairn_diag *dg)
+{
+    const size_t sent = p->ask.messages.len + p->ask.tools.len;
+
+    if (dg->status != CAIRN_E_LIMIT || sent <= CAIRN_MAX_PROMPT_BYTES) return false;
+    (void)fault(p, 400, "messages", "context_length_exceeded",
+                "the messages and tools are %zu bytes of JSON, and a prompt has at most %d: %s",
+                sent, CAIRN_MAX_PROMPT_BYTES, without_folders(dg->message));
+    return true;
+}
+
 /* A template may read the content of a message that has none, as a reply with calls alone: then again with
    an empty one.  Not at once, since others tell calls by a content that is none. */
 static bool render(prompt *p, cairn_bytes *out)
@@ -190,6 +203,7 @@ static bool render(prompt *p, cairn_bytes *out)
     buf filled;
 
     if (st == CAIRN_OK) return true;
+    if (too_long(p, &dg)) return false;
     buf_init(&filled, MEM_SERVE);
     if (st != CAIRN_E_NOMEM) again = chat_messages_fill(buf_view(&p->ask.messages), &filled);
     if (again == CAIRN_OK && !str_eq(buf_view(&filled), buf_view(&p->ask.messages)))

@@ -360,7 +360,7 @@ cairn_status chat_ask_read(chat_ask *a, cairn_str body, chat_fault *f)
     if (too_many_values(body))
         return chat_fault_set(f, CAIRN_E_LIMIT, "", "the body holds more than %d values",
                               CHAT_MAX_VALUES);
-    st = json_parse(body, &a->doc, &f->dg);
+    st = json_parse_any(body, &a->doc, &f->dg);
     if (st != CAIRN_OK) return diag_prefix(&f->dg, st, "invalid JSON body");
     return read_root(a, json_root(a->doc), f);
 }

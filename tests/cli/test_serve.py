@@ -80,6 +80,51 @@ def test_keys(model, tmp_path):
         assert stop(p) == 0
 
 
+def apply_template(url, messages):
+    """The status, and the reply's object."""
+    rq = urllib.request.Request(url + "/apply-template", json.dumps({"messages": messages}).encode())
+    try:
+        with urllib.request.urlopen(rq, timeout=60) as r:
+            return r.status, json.load(r)
+    except urllib.error.HTTPError as e:
+        return e.code, json.load(e)
+
+
+def test_texts_longer_than_any_prompt(tmp_path):
+    """Named with both sizes, whether one message has them or all together; the template is not at fault."""
+    m = make(tmp_path / "m")
+    put(m, "tokenizer_config.json", {"chat_template": "{% for m in messages %}{{ m.content }}{% endfor %}"})
+    p, url = start(m)
+    long, most = "w1 " * (17 << 20), 16 << 20
+    parts = [{"type": "text", "text": long[:most]}, {"type": "text", "text": "x"}]
+    for messages, param, says in [
+            ([{"role": "user", "content": "hi"}, {"role": "user", "content": long[:most + 1]}], "messages[1].content",
+             "`messages[1].content` has 16777217 bytes of text, and a whole prompt at most 16777216"),
+            ([{"role": "user", "content": parts}], "messages[0].content", "has 16777217 bytes of text"),
+            ([{"role": "user", "content": long[:9 << 20]}] * 2, "messages",
+             "the messages and tools are 18874427 bytes of JSON, and a prompt has at most 16777216: tokenizer_config.json")]:
+        code, reply = apply_template(url, messages)
+        e = reply["error"]
+        assert (code, e["code"], e["param"]) == (400, "context_length_exceeded", param), e
+        assert says in e["message"], e
+    code, reply = apply_template(url, [{"role": "user", "content": long[:most]}])
+    assert code == 200 and len(reply["prompt"]) == most
+    assert stop(p) == 0
+
+
+# What Python's json makes of arguments, and jinja2 of that: numbers beyond a double are infinite, an integer
+# is as long as it is.
+@pytest.mark.parametrize("arguments", ['{"x": 1e400}', '{"x": [-1e400, 1.5]}', '{"x": %s}' % ("7" * 400),
+                                       '{"x": -1e9999999999}'])
+def test_numbers_of_arguments(tmp_path, arguments):
+    m = make(tmp_path / "m")
+    put(m, "tokenizer_config.json", {"chat_template": "{{ messages[0].tool_calls[0].function.arguments | tojson }}"})
+    p, url = start(m)
+    sent = {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": arguments}}]}
+    assert apply_template(url, [sent]) == (200, {"prompt": json.dumps(json.loads(arguments))})
+    assert stop(p) == 0
+
+
 CALLS = {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": {"name": "f"}}]}
 # A template, what follows the user's message, and what that renders: "" only where none does not do.
 NO_CONTENT = [

@@ -112,9 +112,10 @@ def test_dimensions_and_prompts(client, model, name):
     ({"prompt": 1}, 400, "`prompt` must be"), ({"prompt_name": 1}, 400, "`prompt_name` must be"),
     ({"truncate": 1}, 400, "`truncate` must be"), ({"encoding_format": 1}, 400, "`encoding_format` must be"),
     ({"input": None}, 400, "`input` must be"), ({"input": []}, 400, "`input` must be"),
-    ({"input": [3, "w1"]}, 400, "`input` must be"), ({"input": {"a": 1}}, 400, "`input` must be"),
-    ({"input": ["w1"] * 2049}, 400, "`input` must be"), ({"input": [1 << 40]}, 400, "`input` must be"),
-    ({"input": [64]}, 400, "found id 64"), ({"input": bert.TEXTS["long"]}, 400, "20 tokens"),
+    ({"input": {"a": 1}}, 400, "`input` must be"), ({"input": ["w1"] * 2049}, 400, "`input` must be"),
+    ({"prompt": "w1", "input": [3]}, 400, "`prompt` goes before texts"),
+    ({"prompt_name": "query", "input": [[3]]}, 400, "`prompt_name` goes before texts"),
+    ({"input": bert.TEXTS["long"]}, 400, "20 tokens"),
     ({"dimensions": 25}, 400, "25 dimensions"), ({"dimensions": 0}, 400, "`dimensions` must be"),
     ({"encoding_format": "hex"}, 400, "`encoding_format` is"), ({"prompt_name": "nope"}, 400, "nope"),
     ({"model": "nothing"}, 404, "does not exist"), ({"model": "llama"}, 400, "no embedding model"),
@@ -128,14 +129,35 @@ def test_what_is_refused(url, name, change, status, says):
 
 @pytest.mark.parametrize("texts, at, says", [
     (["w1", "w2", bert.TEXTS["long"]], "input[2]", "input[2]: found 20 tokens"),
-    ([[3], [3] * 17], "input[1]", "input[1]: found 17 tokens"), ([[3], [64]], "input[1]", "input[1]: found id 64"),
-    (["w1", 3], "input[1]", "`input[1]` must be a text"), ([[3], "w1"], "input[1]", "`input[1]` must be a list of tokens"),
-    ([[]], "input[0]", "`input[0]` must be a list"), ([[3], [3], []], "input[2]", "`input[2]` must be a list"), ([[3], [3, -1]], "input[1]", "`input[1]` must be a list"),
+    ([[3], [3] * 17], "input[1]", "input[1]: found 17 tokens"),
+    (["w1", 3], "input[1]", "`input[1]` must be a text"), ([[3], "w1"], "input[1]", "`input[1]` must be a list of token ids"),
+    ([[]], "input[0]", "`input[0]` must be a list"), ([[3], [3], []], "input[2]", "`input[2]` must be a list"),
+    ([None], "input[0]", "`input[0]` must be a text, a token id or a list of token ids"), ([1.5], "input[0]", "must be a text"),
+    ([3, "w1"], "input[1]", "`input[1]` must be a token id from 0 to 63, found a string"),
+    ([64], "input[0]", "`input[0]` must be a token id from 0 to 63, found 64"), ([3, 1 << 40], "input[1]", "found 1099511627776"),
+    ([3, 1.5], "input[1]", "found a number"), ([[3], [63, 64]], "input[1][1]", "`input[1][1]` must be a token id from 0 to 63, found 64"),
+    ([[3], [3, -1]], "input[1][1]", "found -1"), ([[3], [3, None]], "input[1][1]", "found null"),
     (bert.TEXTS["long"], "input", "input: found 20 tokens"),
 ])
 def test_which_text_is_refused(url, name, texts, at, says):
     code, body = post(url, {"model": name, "input": texts})
     assert code == 400 and says in body["error"]["message"] and body["error"]["param"] == at, body
+
+
+def test_a_prompt_of_nothing_is_fine_before_tokens(url, name):
+    assert post(url, {"model": name, "input": [3], "prompt": ""})[0] == 200
+
+
+@pytest.mark.parametrize("body, says", [
+    (b'{"input": [}', "invalid JSON body: JSON, byte 11 (line 1, column 12): unexpected character"),
+    (b"[1]", "the body must be a JSON object, found an array"), (b"", "invalid JSON body: "),
+    (b'{"model": "bert", "dimensions": 1e400}', "`dimensions` must be from 1 to 1048576, found inf"),
+])
+def test_bodies_that_are_no_request(url, name, body, says):
+    rq = urllib.request.Request(url + "/v1/embeddings", body.replace(b"bert", name.encode()))
+    with pytest.raises(urllib.error.HTTPError) as e:
+        urllib.request.urlopen(rq, timeout=30)
+    assert e.value.code == 400 and says in json.load(e.value)["error"]["message"]
 
 
 def test_it_does_not_warn_of_chats(model):
