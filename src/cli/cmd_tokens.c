@@ -54,7 +54,7 @@ int cmd_tokenize(const command *c, int argc, char **argv)
         (no_special ? 0u : CAIRN_TOK_ADD_SPECIAL) | (no_parse ? 0u : CAIRN_TOK_PARSE_SPECIAL);
     st = cairn_text_tokenize(t, file ? buf_view(&b) : str_of(text), flags, &ids, &dg);
     if (st != CAIRN_OK) {
-        (void)diag_prefix(&dg, st, "%s", words.word[0]);
+        (void)diag_prefix(&dg, st, "%s", file ? file : "-p");
         goto out;
     }
     st = print_ids(&ids, &dg);

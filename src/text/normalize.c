@@ -352,10 +352,11 @@ static cairn_status failed(cairn_status st, size_t i, size_t n_in, size_t most, 
 {
     if (st != CAIRN_E_LIMIT)
         return diag_set(dg, st, "no memory to normalise %zu bytes of text", n_in);
-    return diag_set(dg, st,
-                    "normalizer step %zu: found a text that grows from %zu to over %zu bytes; "
-                    "expected at most %d times its length",
-                    i, n_in, most, MAX_GROWTH);
+    return diag_set(
+        dg, st,
+        "found a text of %zu bytes that normalizer step %zu makes longer than %zu; expected "
+        "at most %d times its length and %d bytes more",
+        n_in, i, most, MAX_GROWTH, GROWTH_BASE);
 }
 
 cairn_status norm_run(const norm_step *step, size_t n, cairn_str s, buf *x, buf *y, cairn_str *out,

@@ -386,6 +386,8 @@ static cairn_status build(loader *l, json_val config)
     if (json_typeof(l->model) != JSON_OBJ) return hf_wrong(&root, "model", l->model, "an object");
     TRY(model_type(l, &type));
     TRY(known_model(l, type));
+    TRY(hf_fields(&model, type));
+    TRY(hf_check_root(&root));
     if (unread_merges(l, type)) return CAIRN_E_UNSUPPORTED;
     l->unigram = str_is(type, "Unigram");
     const json_val vocab = json_get(l->model, "vocab");

@@ -25,7 +25,12 @@ cairn_status hf_text(const hf_obj *o, const char *key, cairn_str *out);
 cairn_status hf_list(const hf_obj *o, const char *key, json_val *out);
 /* v must be an object with a text `type`. */
 cairn_status hf_type(const hf_obj *o, cairn_str *type);
-/* Gives v to `step`; of a Sequence, those of its list `key`, to HF_MAX_DEPTH inside each other. */
+/* tok_hf_fields.c: the members of an object at one of the paths normalizer, pre_tokenizer, decoder,
+   post_processor and model, whose type is `type`, are there and of their kind. */
+cairn_status hf_fields(const hf_obj *o, cairn_str type);
+/* The same of the root's version, truncation and padding, which are not used. */
+cairn_status hf_check_root(const hf_obj *root);
+/* Gives v, its fields checked, to `step`; of a Sequence, those of its list `key`, to HF_MAX_DEPTH inside each other. */
 enum { HF_MAX_DEPTH = 8 };
 typedef cairn_status (*hf_step)(void *ctx, json_val v, cairn_str type);
 cairn_status hf_steps(const hf_obj *o, const char *key, hf_step step, void *ctx);

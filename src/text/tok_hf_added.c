@@ -8,34 +8,36 @@ static cairn_status no_memory(cairn_diag *dg)
     return diag_set(dg, CAIRN_E_NOMEM, "no memory for a tokenizer");
 }
 
-static cairn_status read_flag(const hf_obj *o, const char *key, json_val v, bool *out)
-{
-    if (hf_is_none(v)) return CAIRN_OK;
-    if (json_typeof(v) != JSON_BOOL) return hf_wrong(o, key, v, "true or false");
-    *out = json_bool(v, false);
-    return CAIRN_OK;
-}
+static const struct {
+    const char *key;
+    size_t at; /* a bool of `added` */
+} flags[] = {
+    {"single_word", offsetof(added, single_word)}, {"lstrip", offsetof(added, lstrip)},
+    {"rstrip", offsetof(added, rstrip)},           {"normalized", offsetof(added, normalized)},
+    {"special", offsetof(added, special)},
+};
+enum { N_FLAG = sizeof flags / sizeof flags[0] };
 
 /* What the file says of one added token: of thousands, so that each member is looked at once. */
 static cairn_status one_added(json_val v, const char *where, added *a, cairn_diag *dg)
 {
     const hf_obj o = {v, where, "added_tokens", dg};
     json_iter it = json_each(v);
-    json_val m, normalized = {0};
+    json_val m, flag[N_FLAG] = {0};
     cairn_str key;
 
     *a = (added){.id = -1};
     while (json_next_member(&it, &key, &m)) {
         if (str_is(key, "content")) a->text = json_str(m);
         if (str_is(key, "id")) a->id = (int32_t)json_int(m, -1);
-        if (str_is(key, "special")) TRY(read_flag(&o, "special", m, &a->special));
-        if (str_is(key, "lstrip")) TRY(read_flag(&o, "lstrip", m, &a->lstrip));
-        if (str_is(key, "rstrip")) TRY(read_flag(&o, "rstrip", m, &a->rstrip));
-        if (str_is(key, "single_word")) TRY(read_flag(&o, "single_word", m, &a->single_word));
-        if (str_is(key, "normalized")) normalized = m;
+        for (size_t i = 0; i < N_FLAG; i++)
+            if (str_is(key, flags[i].key)) flag[i] = m;
     }
-    a->normalized = !a->special;
-    TRY(read_flag(&o, "normalized", normalized, &a->normalized));
+    for (size_t i = 0; i < N_FLAG; i++) {
+        if (json_typeof(flag[i]) != JSON_BOOL)
+            return hf_wrong(&o, flags[i].key, flag[i], "true or false");
+        *(bool *)((char *)a + flags[i].at) = json_bool(flag[i], false);
+    }
     if (a->text.len <= TOK_MAX_PIECE) return CAIRN_OK;
     return diag_set(dg, CAIRN_E_LIMIT,
                     "%s: added_tokens.content: found %zu bytes; expected at most %d", where,

@@ -80,13 +80,10 @@ static cairn_status dec_strip(loader *l, json_val v, cairn_str type)
 static cairn_status dec_metaspace(loader *l, json_val v, cairn_str type)
 {
     tok_decoder *d = &l->t->dec;
-    json_val r = json_get(v, "replacement");
-    cairn_str space = json_typeof(r) == JSON_STR ? json_str(r) : STR_LIT("\xE2\x96\x81");
 
     if (l->n_op || l->bytes || l->fused) return misplaced(l, type);
-    d->space = tok_copy(l->t, space);
-    d->drop_first = !str_is(json_str(json_get(v, "prepend_scheme")), "never") &&
-                    json_bool(json_get(v, "add_prefix_space"), true);
+    d->space = tok_copy(l->t, json_str(json_get(v, "replacement")));
+    d->drop_first = !str_is(json_str(json_get(v, "prepend_scheme")), "never");
     return add_replace(l, d->space, STR_LIT(" "), NULL);
 }
 
@@ -101,9 +98,8 @@ static const char *const tidy[][2] = {
 static cairn_status dec_ctc(loader *l, json_val v)
 {
     tok *t = l->t;
-    json_val p = json_get(v, "pad_token"), d = json_get(v, "word_delimiter_token");
-    cairn_str pad = tok_copy(t, json_typeof(p) == JSON_STR ? json_str(p) : STR_LIT("<pad>"));
-    cairn_str word = tok_copy(t, json_typeof(d) == JSON_STR ? json_str(d) : STR_LIT("|"));
+    const cairn_str pad = tok_copy(t, json_str(json_get(v, "pad_token")));
+    const cairn_str word = tok_copy(t, json_str(json_get(v, "word_delimiter_token")));
 
     if (!pad.ptr || !word.ptr) return diag_set(l->dg, CAIRN_E_NOMEM, "no memory for a decoder");
     t->dec.dedup = true;

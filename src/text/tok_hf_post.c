@@ -81,8 +81,12 @@ static cairn_status post_template(loader *l, json_val post)
 /* ["[SEP]", 102] */
 static cairn_status post_pair(loader *l, json_val post, const char *key, bool after)
 {
-    int64_t id = json_int(json_at(json_get(post, key), 1), -1);
+    const hf_obj o = {post, l->where, "post_processor", l->dg};
+    const json_val pair = json_get(post, key);
+    const int64_t id = json_int(json_at(pair, 1), -1);
 
+    if (json_size(pair) != 2 || json_typeof(json_at(pair, 0)) != JSON_STR)
+        return hf_wrong(&o, key, pair, "[piece, id]");
     if (id < 0 || id >= l->t->n)
         return bad(l, "post_processor: found an unknown id; expected one of the vocabulary");
     int32_t one = (int32_t)id;

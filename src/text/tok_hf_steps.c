@@ -220,24 +220,16 @@ static cairn_status pre_byte_level(loader *l, json_val v)
     return add_pre(l, (pre_step){.kind = PRE_BYTES});
 }
 
-/* Shared by the pre-tokenizer and the decoder: old files say add_prefix_space. */
 static cairn_status pre_metaspace(loader *l, json_val v)
 {
     pre_step s = {.kind = PRE_METASPACE, .behavior = PRE_MERGED_WITH_NEXT};
-    cairn_str scheme = json_str(json_get(v, "prepend_scheme"));
-    json_val r = json_get(v, "replacement");
+    const cairn_str scheme = json_str(json_get(v, "prepend_scheme"));
 
-    s.lit = tok_copy(l->t, json_typeof(r) == JSON_STR ? json_str(r) : STR_LIT("\xE2\x96\x81"));
+    s.lit = tok_copy(l->t, json_str(json_get(v, "replacement")));
     s.split = json_bool(json_get(v, "split"), true);
     if (!s.lit.ptr) return no_memory(l->dg);
-    if (str_is(scheme, "first"))
-        s.scheme = PRE_FIRST;
-    else if (str_is(scheme, "never") || !json_bool(json_get(v, "add_prefix_space"), true))
-        s.scheme = PRE_NEVER;
-    else if (scheme.len && !str_is(scheme, "always"))
-        return diag_set(l->dg, CAIRN_E_UNSUPPORTED,
-                        "%s: prepend_scheme \"%.*s\"; expected one that is known", l->where,
-                        STR_ARG(scheme));
+    if (str_is(scheme, "first")) s.scheme = PRE_FIRST;
+    if (str_is(scheme, "never")) s.scheme = PRE_NEVER;
     return add_pre(l, s);
 }
 
@@ -284,7 +276,7 @@ static cairn_status one_pre(void *ctx, json_val v, cairn_str type)
         s.count = (size_t)n;
         return add_pre(l, s);
     }
-    if (str_is(type, "CharDelimiterSplit") || str_is(type, "Delimiter")) {
+    if (str_is(type, "CharDelimiterSplit")) {
         s.kind = PRE_LITERAL;
         s.lit = tok_copy(l->t, json_str(json_get(v, "delimiter")));
         return s.lit.ptr ? add_pre(l, s) : no_memory(l->dg);

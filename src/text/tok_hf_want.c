@@ -102,7 +102,10 @@ static cairn_status walk(const hf_obj *o, const char *key, hf_step step, void *c
     json_val list;
 
     TRY(hf_type(o, &type));
-    if (!str_is(type, "Sequence")) return step(ctx, o->v, type);
+    if (!str_is(type, "Sequence")) {
+        TRY(hf_fields(o, type));
+        return step(ctx, o->v, type);
+    }
     if (depth == HF_MAX_DEPTH)
         return diag_set(o->dg, CAIRN_E_LIMIT, "%s: nested %s; expected at most %d deep", o->where,
                         key, HF_MAX_DEPTH);

@@ -49,6 +49,13 @@ static void put_merges(json_writer *w, cairn_str text)
     json_w_end_arr(w);
 }
 
+/* What each ByteLevel says. */
+static void put_space(json_writer *w, bool prefix)
+{
+    json_w_kbool(w, "add_prefix_space", prefix);
+    json_w_kbool(w, "trim_offsets", true);
+}
+
 /* GPT-2's split, or that of the one family that ships such files with another. */
 static void put_byte_level(json_writer *w, json_val config)
 {
@@ -65,6 +72,7 @@ static void put_byte_level(json_writer *w, json_val config)
         json_w_obj(w);
         json_w_kstr(w, "type", STR_LIT("Split"));
         json_w_kstr(w, "behavior", STR_LIT("Isolated"));
+        json_w_kbool(w, "invert", false);
         json_w_key(w, "pattern");
         json_w_obj(w);
         json_w_kstr(w, "Regex", STR_LIT(RULE_QWEN2));
@@ -73,12 +81,13 @@ static void put_byte_level(json_writer *w, json_val config)
     }
     json_w_obj(w);
     json_w_kstr(w, "type", STR_LIT("ByteLevel"));
-    json_w_kbool(w, "add_prefix_space", json_bool(json_get(config, "add_prefix_space"), false));
+    put_space(w, json_bool(json_get(config, "add_prefix_space"), false));
     json_w_kbool(w, "use_regex", !qwen);
     json_w_end_obj(w);
     json_w_end_arr(w);
     json_w_end_obj(w);
     put_type(w, "decoder", "ByteLevel");
+    put_space(w, false);
     json_w_end_obj(w);
 }
 
@@ -187,6 +196,8 @@ cairn_status tok_open_wordpiece(cairn_str vocab, cairn_str config, const char *w
     put_added(&w, c);
     put_type(&w, "model", "WordPiece");
     json_w_kstr(&w, "unk_token", STR_LIT("[UNK]"));
+    json_w_kstr(&w, "continuing_subword_prefix", STR_LIT("##"));
+    json_w_kint(&w, "max_input_chars_per_word", 100);
     put_lines(&w, vocab, &cls, &sep);
     json_w_end_obj(&w);
     put_bert(&w, c, cls, sep);

@@ -4,6 +4,7 @@
 
 #include "cairn/reply.h"
 #include "engine/think.h"
+#include "tok_json.h"
 
 enum { OPEN = 94, CLOSE, VOCAB, MOST = 40000 };
 
@@ -16,13 +17,12 @@ static int setup(void **state)
     cairn_diag dg = {0};
     buf json;
     buf_init(&json, MEM_MISC);
-    buf_printf(
-        &json,
-        "{\"added_tokens\":[{\"id\":%d,\"content\":\"<think>\"},{\"id\":%d,\"content\":"
-        "\"</think>\"}],\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"
-        "\"use_regex\":true},\"decoder\":{\"type\":\"ByteLevel\"},"
-        "\"model\":{\"type\":\"BPE\",\"merges\":[],\"vocab\":{",
-        OPEN, CLOSE);
+    buf_printf(&json,
+               "{\"added_tokens\":[{" TOK_PLAIN ",\"id\":%d,\"content\":\"<think>\"},{" TOK_PLAIN
+               ",\"id\":%d,\"content\":"
+               "\"</think>\"}],\"pre_tokenizer\":" TOK_BYTE_LEVEL ",\"decoder\":" TOK_BYTE_LEVEL ","
+               "\"model\":{\"type\":\"BPE\",\"merges\":[],\"vocab\":{",
+               OPEN, CLOSE);
     for (int i = 0; i < OPEN; i++) {
         const char c = (char)('!' + i);
         buf_printf(&json, "%s\"%s%c\":%d", i ? "," : "", c == '"' || c == '\\' ? "\\" : "", c, i);

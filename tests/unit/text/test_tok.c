@@ -6,14 +6,14 @@
 
 #include "base/clock.h"
 #include "text/detok.h"
+#include "tok_json.h"
 
 /* Byte-level: 256 bytes would be long, so just these; every letter of the tests is there. */
 static const char tiny[] =
-    "{\"added_tokens\":[{\"id\":9,\"content\":\"<s>\",\"special\":true},"
-    "{\"id\":10,\"content\":\"</"
-    "s>\",\"special\":true},{\"id\":11,\"content\":\"tool\",\"special\":false}],"
-    "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},"
-    "\"decoder\":{\"type\":\"ByteLevel\"},"
+    "{\"added_tokens\":[{" TOK_SPECIAL ",\"id\":9,\"content\":\"<s>\"},"
+    "{" TOK_SPECIAL ",\"id\":10,\"content\":\"</s>\"},{" TOK_PLAIN
+    ",\"id\":11,\"content\":\"tool\"}],"
+    "\"pre_tokenizer\":" TOK_BYTE_LEVEL ",\"decoder\":" TOK_BYTE_LEVEL ","
     "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"<"
     "s>\"}},"
     "{\"Sequence\":{\"id\":\"A\"}}],\"special_tokens\":{\"<s>\":{\"ids\":[9]}}},"

@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "text/tok.h"
+#include "tok_json.h"
 
 static tok *open_text(const char *json)
 {
@@ -68,20 +69,22 @@ static void odd_files(void **state)
          2,
          "x 123 x123 <unk>"},
         {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},\"added_tokens\":"
-         "[{\"id\":2,\"content\":\"<s>\",\"special\":true,\"normalized\":false},{\"id\":3,"
+         "[{" TOK_PLAIN
+         ",\"id\":2,\"content\":\"<s>\",\"special\":true,\"normalized\":false},{" TOK_PLAIN
+         ",\"id\":3,"
          "\"content\":\"<s>\",\"special\":false,\"normalized\":false}]}",
          "a<s>b",
          {0, 2, 1},
          3,
          "a b <s>"},
         {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},\"added_tokens\":"
-         "[{\"id\":2,\"content\":\"\"}]}",
+         "[{" TOK_PLAIN ",\"id\":2,\"content\":\"\"}]}",
          "ab",
          {0, 1},
          2,
          "a b"},
         {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},\"added_tokens\":"
-         "[{\"id\":2,\"content\":\"a\",\"special\":true,\"normalized\":false}]}",
+         "[{" TOK_PLAIN ",\"id\":2,\"content\":\"a\",\"special\":true,\"normalized\":false}]}",
          "aba",
          {0, 1, 0},
          3,
@@ -242,25 +245,25 @@ static void bad_files(void **state)
          "[5]}",
          "f: added_tokens[0]: found 5; expected an object"},
         {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},\"added_tokens\":"
-         "[{\"id\":3,\"content\":5}]}",
+         "[{" TOK_PLAIN ",\"id\":3,\"content\":5}]}",
          "f: added_tokens.content: found 5; expected a text"},
         {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},\"added_tokens\":"
-         "[{\"id\":3}]}",
+         "[{" TOK_PLAIN ",\"id\":3}]}",
          "f: added_tokens.content: found nothing; expected"},
         {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},\"added_tokens\":"
-         "[{\"id\":1.5,\"content\":\"x\"}]}",
+         "[{" TOK_PLAIN ",\"id\":1.5,\"content\":\"x\"}]}",
          "f: added_tokens.id: found 1.5; expected an id from 0"},
         {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},\"added_tokens\":"
          "[{\"content\":\"x\"}]}",
          "f: added_tokens.id: found nothing; expected"},
         {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},\"added_tokens\":"
-         "[{\"id\":3,\"content\":\"x\",\"special\":5}]}",
+         "[{" TOK_PLAIN ",\"id\":3,\"content\":\"x\",\"special\":5}]}",
          "f: added_tokens.special: found 5; expected true or false"},
         {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},\"added_tokens\":"
-         "[{\"id\":3,\"content\":\"x\",\"lstrip\":\"x\"}]}",
+         "[{" TOK_PLAIN ",\"id\":3,\"content\":\"x\",\"lstrip\":\"x\"}]}",
          "f: added_tokens.lstrip: found \"x\"; expected"},
         {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},\"added_tokens\":"
-         "[{\"id\":0,\"content\":\"b\"}]}",
+         "[{" TOK_PLAIN ",\"id\":0,\"content\":\"b\"}]}",
          "f: id 0 is both"},
         {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},\"normalizer\":"
          "5}",
@@ -293,7 +296,8 @@ static void bad_files(void **state)
          "tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":5}}",
          "f: pre_tokenizer.pretokenizers: found 5; expected a list"},
         {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},\"pre_"
-         "tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(\"}}}",
+         "tokenizer\":{\"type\":\"Split\",\"behavior\":\"Isolated\",\"invert\":false,"
+         "\"pattern\":{\"Regex\":\"(\"}}}",
          "pattern \"(\""},
         {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},\"decoder\":5}",
          "f: decoder: found 5; expected an object"},
@@ -312,6 +316,27 @@ static void bad_files(void **state)
         {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},\"post_"
          "processor\":{\"type\":\"Sequence\"}}",
          "f: post_processor.processors: found nothing; expected a list"},
+        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},\"pre_"
+         "tokenizer\":{\"type\":\"Metaspace\"}}",
+         "f: pre_tokenizer.replacement: found nothing; expected one character"},
+        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},\"pre_"
+         "tokenizer\":{\"type\":\"Digits\"}}",
+         "f: pre_tokenizer.individual_digits: found nothing; expected true or false"},
+        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},\"decoder\":{"
+         "\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"last\"}}",
+         "f: decoder.prepend_scheme: found \"last\"; expected always never first"},
+        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},\"truncation\":[]"
+         "}",
+         "f: truncation: found an array of 0; expected an object or null"},
+        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},\"truncation\":{"
+         "\"max_length\":-1}}",
+         "f: truncation.max_length: found -1; expected a whole number of 0 or more"},
+        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},\"padding\":{"
+         "\"strategy\":\"Longest\"}}",
+         "f: padding.strategy: found \"Longest\"; expected BatchLongest or {\"Fixed\": a number}"},
+        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},\"version\":\"2."
+         "0\"}",
+         "f: version: found \"2.0\"; expected 1.0"},
     };
 
     (void)state;
