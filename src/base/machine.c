@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/cgroup.h"
 #include "base/proc.h"
@@ -46,6 +47,12 @@ uint64_t machine_peak_rss(void)
         return kib << 10;
     struct rusage u;
     return getrusage(RUSAGE_SELF, &u) == 0 ? (uint64_t)u.ru_maxrss << 10 : 0;
+}
+
+uint64_t machine_core_cache(void)
+{
+    const long n = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return n > 0 ? (uint64_t)n : 0;
 }
 
 int32_t machine_affinity(void)

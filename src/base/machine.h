@@ -9,6 +9,9 @@
 void machine_memory(uint64_t *available, uint64_t *total);
 /* The most bytes that were resident at once; 0: unknown. */
 uint64_t machine_peak_rss(void);
+/* Bytes of the second-level cache, which is one core's own; 0: unknown.  Of the third a virtual machine often
+   tells its whole host's. */
+uint64_t machine_core_cache(void);
 /* Cores that this thread may run on, by its affinity mask; at least 1.  A system call, no file. */
 int32_t machine_affinity(void);
 /* Threads worth starting: the affinity mask's cores, or what the cgroups' quotas grant if that is

@@ -88,6 +88,13 @@ cairn_status cli_open_text(const char *word, cairn_text **out, cairn_diag *dg)
     return st;
 }
 
+cairn_status cli_blame(const char *model, cairn_status st, cairn_diag *dg)
+{
+    if (st == CAIRN_OK || st == CAIRN_E_IO || strncmp(dg->message, model, strlen(model)) == 0)
+        return st;
+    return diag_prefix(dg, st, "%s", model);
+}
+
 cairn_compute cli_compute(const char *word)
 {
     return word && strcmp(word, "f32") == 0 ? CAIRN_COMPUTE_F32 : CAIRN_COMPUTE_FAST;

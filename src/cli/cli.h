@@ -67,6 +67,9 @@ bool cli_flags(const command *c, const flag *table, size_t n_flags, int argc, ch
 cairn_status cli_open_model(const char *word, const cairn_model_opts *o, cairn_model **out,
                             cairn_diag *dg);
 cairn_status cli_open_text(const char *word, cairn_text **out, cairn_diag *dg);
+/* The engine knows no file names, and a server's clients should not see them: the model's is put before a
+   message that does not begin with it.  What is wrong with standard output is no matter of the model. */
+cairn_status cli_blame(const char *model, cairn_status st, cairn_diag *dg);
 /* --compute's word; NULL: fast. */
 cairn_compute cli_compute(const char *word);
 /* A JSON array of token ids. */

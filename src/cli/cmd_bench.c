@@ -1,5 +1,5 @@
-/* bench, check-numerics: how fast, and whether always the same bits. */
-#include <stdio.h>
+/* bench: how fast, beside what the machine could do in the same minutes. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,6 @@
 #include "base/json.h"
 #include "base/machine.h"
 #include "base/num.h"
-#include "base/rng.h"
 #include "base/str.h"
 #include "cli/bench_ops.h"
 #include "cli/cli.h"
@@ -58,20 +57,27 @@ static cairn_status run_repeats(cairn_model *m, const cairn_bench_opts *o, int32
     return CAIRN_OK;
 }
 
-/* What the figures mean beside the limits of the machine. */
+/* What the figures mean beside the limits of the machine; NaN: of a phase that was left out. */
 typedef struct shares {
     double prefill, decode, read_gbs, tops, flops, share_decode, share_prefill;
+    bool in_cache; /* decoding: memory's bandwidth is no limit to it */
 } shares;
+
+/* The second level is sure to hold what fits in it; how much of the third is ours no file tells. */
+static bool reads_caches(const cairn_model_info *i, double share)
+{
+    return i->token_bytes <= machine_core_cache() || share > 1;
+}
 
 static shares share_of(const bench_result *r, const cairn_model_info *i, const cairn_bench_opts *o)
 {
-    shares s = {median(r->prefill, r->n),
-                median(r->decode, r->n),
-                median(r->read_gbs, r->n),
-                median(r->tops, r->n),
-                median(r->flops, r->n),
-                0,
-                0};
+    shares s = {.prefill = (double)NAN,
+                .decode = (double)NAN,
+                .read_gbs = median(r->read_gbs, r->n),
+                .tops = median(r->tops, r->n),
+                .flops = median(r->flops, r->n),
+                .share_decode = (double)NAN,
+                .share_prefill = (double)NAN};
     double dec[MAX_REPEATS] = {0}, pre[MAX_REPEATS] = {0};
     /* A row multiplies every matrix once, two operations a weight; the head only once a prompt. */
     const double ops = 2.0 * ((double)(i->matmul_params - i->head_params) +
@@ -81,8 +87,15 @@ static shares share_of(const bench_result *r, const cairn_model_info *i, const c
         dec[k] = steps * (double)i->token_bytes / 1e9 / r->read_gbs[k];
         pre[k] = r->prefill[k] * ops / 1e12 / r->tops[k];
     }
-    s.share_decode = median(dec, r->n);
-    s.share_prefill = median(pre, r->n);
+    if (o->n_prompt > 0) {
+        s.prefill = median(r->prefill, r->n);
+        s.share_prefill = median(pre, r->n);
+    }
+    if (o->n_decode > 0) {
+        s.decode = median(r->decode, r->n);
+        s.share_decode = median(dec, r->n);
+        s.in_cache = reads_caches(i, s.share_decode);
+    }
     return s;
 }
 
@@ -105,12 +118,13 @@ static void print_json(const bench_result *r, const shares *s, const cairn_model
     json_w_kstr(&w, "version", str_of(cairn_version()));
     json_w_knum(&w, "prefill_tokens_per_second", s->prefill);
     json_w_knum(&w, "decode_tokens_per_second", s->decode);
-    json_list(&w, "prefill_runs", r->prefill, r->n);
-    json_list(&w, "decode_runs", r->decode, r->n);
+    json_list(&w, "prefill_runs", r->prefill, isnan(s->prefill) ? 0 : r->n);
+    json_list(&w, "decode_runs", r->decode, isnan(s->decode) ? 0 : r->n);
     json_w_knum(&w, "read_bandwidth_gbs", s->read_gbs);
     json_w_knum(&w, "int8_dot_tops", s->tops);
     json_w_knum(&w, "f32_fma_tflops", s->flops);
     json_w_knum(&w, "decode_share_of_bandwidth", s->share_decode);
+    json_w_kbool(&w, "decode_weights_in_cache", s->in_cache);
     json_w_knum(&w, "prefill_share_of_peak", s->share_prefill);
     json_w_kint(&w, "peak_rss_bytes", (int64_t)r->peak_rss);
     json_w_knum(&w, "load_seconds", i->load_seconds);
@@ -119,47 +133,45 @@ static void print_json(const bench_result *r, const shares *s, const cairn_model
     buf_byte(b, '\n');
 }
 
+/* One that was left out is a dash. */
+static void put_speed(buf *b, const char *phase, double tps, int decimals)
+{
+    if (tps > 0)
+        buf_printf(b, "  %s %9.*f t/s", phase, decimals, tps);
+    else
+        buf_printf(b, "  %s %9s    ", phase, "-");
+}
+
 static void print_text(const bench_result *r, const shares *s, const cairn_model_info *i,
                        const bench_ops *ops, buf *b)
 {
     buf_printf(b, "%s  %d threads  %s  load %.3f s  peak RSS %.0f MB\n", i->name, (int)i->n_threads,
                i->isa, i->load_seconds, (double)r->peak_rss / 1e6);
-    for (int32_t k = 0; k < r->n; k++)
-        buf_printf(
-            b, "  run %d  prefill %9.1f t/s  decode %8.2f t/s  read %6.2f GB/s  dot %6.3f TOPS\n",
-            (int)k + 1, r->prefill[k], r->decode[k], r->read_gbs[k], r->tops[k]);
-    buf_printf(b, "  median prefill %9.1f t/s = %4.1f%% of the dot peak\n", s->prefill,
-               100 * s->share_prefill);
-    buf_printf(b, "  median decode  %9.2f t/s = %4.1f%% of the read bandwidth\n", s->decode,
-               100 * s->share_decode);
+    for (int32_t k = 0; k < r->n; k++) {
+        buf_printf(b, "  run %d", (int)k + 1);
+        put_speed(b, "prefill", r->prefill[k], 1);
+        put_speed(b, "decode", r->decode[k], 2);
+        buf_printf(b, "  read %6.2f GB/s  dot %6.3f TOPS\n", r->read_gbs[k], r->tops[k]);
+    }
+    if (s->prefill > 0) {
+        put_speed(b, "median prefill", s->prefill, 1);
+        buf_printf(b, " = %4.1f%% of the dot peak\n", 100 * s->share_prefill);
+    }
+    if (s->decode > 0) {
+        put_speed(b, "median decode ", s->decode, 2);
+        buf_printf(b, " = %4.1f%% of the read bandwidth%s\n", 100 * s->share_decode,
+                   s->in_cache ? " of memory, but the weights lie in caches" : "");
+    }
     if (ops) bench_ops_text(ops, b);
 }
 
-int cmd_bench(const command *c, int argc, char **argv)
-{
-    int64_t n_prompt = 512, n_decode = 128, depth = 0, batch = 1, threads = 0, repeats = 5;
-    bool json = false, by_op = false;
-    const flag table[] = {
-        {"--prompt-tokens", "-p", FLAG_INT, &n_prompt, "N: tokens of prefill (512)", 0,
-         CAIRN_MAX_CTX, NULL},
-        {"--tokens", "-n", FLAG_INT, &n_decode, "N: tokens decoded (128)", 0, CAIRN_MAX_CTX, NULL},
-        {"--depth", "-d", FLAG_INT, &depth, "N: positions in the cache before", 0, CAIRN_MAX_CTX,
-         NULL},
-        {"--batch", "-b", FLAG_INT, &batch, "N: sequences decoded together", 1, CAIRN_MAX_SEQS,
-         NULL},
-        CLI_THREADS(&threads),
-        {"--repeats", "-r", FLAG_INT, &repeats, "N: repeats (5)", 1, MAX_REPEATS, NULL},
-        {"--ops", NULL, FLAG_BOOL, &by_op, "where the time goes, op by op", 0, 0, NULL},
-        {"--json", NULL, FLAG_BOOL, &json, "one JSON object", 0, 0, NULL},
-    };
-    cli_words words;
-    int code;
-    if (!cli_flags(c, table, sizeof table / sizeof table[0], argc, argv, 0, 1, &words, &code))
-        return code;
-    if (n_prompt == 0 && n_decode == 0)
-        return cli_usage(c, "-p and -n: found 0 for both; expected one over 0");
+typedef struct bench_flags {
+    int64_t n_prompt, n_decode, depth, batch, threads, repeats;
+    bool json, by_op;
+} bench_flags;
 
-    cairn_diag dg = {0};
+static cairn_status run_bench(const char *word, const bench_flags *f, cairn_diag *dg)
+{
     cairn_status st;
     cairn_model *m = NULL;
     cairn_model_info info;
@@ -172,102 +184,52 @@ int cmd_bench(const command *c, int argc, char **argv)
     cairn_model_opts_init(&o);
     cairn_bench_opts_init(&bo);
     cairn_model_info_init(&info);
-    o.n_threads = (int32_t)threads;
+    o.n_threads = (int32_t)f->threads;
     o.no_text = true;
-    bo.n_prompt = (int32_t)n_prompt;
-    bo.n_decode = (int32_t)n_decode;
-    bo.depth = (int32_t)depth;
-    bo.batch = (int32_t)batch;
-    TRY_GOTO(cli_open_model(words.n ? words.word[0] : NULL, &o, &m, &dg), out);
-    TRY_GOTO(run_repeats(m, &bo, (int32_t)repeats, &r, &dg), out);
+    bo.n_prompt = (int32_t)f->n_prompt;
+    bo.n_decode = (int32_t)f->n_decode;
+    bo.depth = (int32_t)f->depth;
+    bo.batch = (int32_t)f->batch;
+    TRY_GOTO(cli_open_model(word, &o, &m, dg), out);
+    TRY_GOTO(run_repeats(m, &bo, (int32_t)f->repeats, &r, dg), out);
     cairn_model_get_info(m, &info);
     const shares s = share_of(&r, &info, &bo);
-    if (by_op) {
+    if (f->by_op) {
         const cairn_machine_limits max = {sizeof max, s.read_gbs, s.tops, s.flops};
-        TRY_GOTO(bench_ops_run(m, &bo, &max, &ops, &dg), out);
+        TRY_GOTO(bench_ops_run(m, &bo, &max, &ops, dg), out);
     }
-    (json ? print_json : print_text)(&r, &s, &info, ops, &b);
-    st = cli_print(&b, &dg);
+    (f->json ? print_json : print_text)(&r, &s, &info, ops, &b);
+    st = cli_print(&b, dg);
 out:
     bench_ops_free(ops);
     buf_deinit(&b);
     cairn_model_close(m);
-    return st == CAIRN_OK ? EXIT_OK : cli_failed(&dg);
+    return st;
 }
 
-enum { DEFAULT_IDS = 1300 }; /* several splits of 256 positions and many cache blocks */
-
-static cairn_status seeded_ids(int32_t vocab, int32_t ctx, cairn_ids *out, cairn_diag *dg)
+int cmd_bench(const command *c, int argc, char **argv)
 {
-    const size_t n = (size_t)min_i32(DEFAULT_IDS, ctx);
-    buf b;
-    cairn_bytes bytes = {0};
-    buf_init(&b, MEM_MISC);
-    for (size_t i = 0; i < n; i++) {
-        const int32_t id = (int32_t)(rng_u64(1, 0, i) % (uint64_t)vocab);
-        buf_put(&b, &id, sizeof id);
-    }
-    const cairn_status st = buf_take(&b, &bytes);
-    buf_deinit(&b);
-    if (st != CAIRN_OK) return diag_set(dg, st, "%zu ids", n);
-    *out = (cairn_ids){(int32_t *)(void *)bytes.ptr, n};
-    return CAIRN_OK;
-}
-
-static void say(void *ctx, const char *line)
-{
-    (void)ctx;
-    (void)fprintf(stderr, "%s\n", line);
-}
-
-int cmd_check_numerics(const command *c, int argc, char **argv)
-{
-    const char *ids_path = NULL, *compute = NULL;
-    int64_t threads = 8;
-    bool verbose = false;
+    bench_flags f = {.n_prompt = 512, .n_decode = 128, .batch = 1, .repeats = 5};
     const flag table[] = {
-        {"--ids", NULL, FLAG_STR, &ids_path, "IDS.json: the prompt (default: 1,300 seeded ids)", 0,
-         0, NULL},
-        CLI_COMPUTE(&compute),
-        {"--threads", "-t", FLAG_INT, &threads, "N: try 1 to N threads (8)", 1, CAIRN_MAX_THREADS,
+        {"--prompt-tokens", "-p", FLAG_INT, &f.n_prompt, "N: tokens of prefill (512)", 0,
+         CAIRN_MAX_CTX, NULL},
+        {"--tokens", "-n", FLAG_INT, &f.n_decode, "N: tokens decoded (128)", 0, CAIRN_MAX_CTX,
          NULL},
-        {"--verbose", "-v", FLAG_BOOL, &verbose, "a line for each comparison", 0, 0, NULL},
+        {"--depth", "-d", FLAG_INT, &f.depth, "N: positions in the cache before", 0, CAIRN_MAX_CTX,
+         NULL},
+        {"--batch", "-b", FLAG_INT, &f.batch, "N: sequences decoded together", 1, CAIRN_MAX_SEQS,
+         NULL},
+        CLI_THREADS(&f.threads),
+        {"--repeats", "-r", FLAG_INT, &f.repeats, "N: repeats (5)", 1, MAX_REPEATS, NULL},
+        {"--ops", NULL, FLAG_BOOL, &f.by_op, "where the time goes, op by op", 0, 0, NULL},
+        {"--json", NULL, FLAG_BOOL, &f.json, "one JSON object", 0, 0, NULL},
     };
     cli_words words;
-    int code;
-    if (!cli_flags(c, table, sizeof table / sizeof table[0], argc, argv, 0, 1, &words, &code))
-        return code;
-
     cairn_diag dg = {0};
-    cairn_status st;
-    cairn_model *m = NULL;
-    cairn_ids ids = {0};
-    cairn_model_info info;
-    cairn_model_opts o;
-    cairn_numerics_report r;
-    cairn_numerics_report_init(&r);
-    cairn_model_opts_init(&o);
-    cairn_model_info_init(&info);
-    o.n_threads = (int32_t)threads;
-    o.no_text = true;
-    o.compute = cli_compute(compute);
-    TRY_GOTO(cli_open_model(words.n ? words.word[0] : NULL, &o, &m, &dg), out);
-    cairn_model_get_info(m, &info);
-    TRY_GOTO(ids_path ? cli_read_ids(ids_path, &ids, &dg)
-                      : seeded_ids(info.vocab, info.ctx_train, &ids, &dg),
-             out);
-    TRY_GOTO(cairn_check_numerics(m, ids.ptr, ids.len, (int32_t)threads, verbose ? say : NULL, NULL,
-                                  &r, &dg),
-             out);
-    buf b;
-    buf_init(&b, MEM_MISC);
-    buf_printf(&b, "%llu comparisons, %llu different bits\n", (unsigned long long)r.n_comparisons,
-               (unsigned long long)r.n_different);
-    if (r.n_different) buf_printf(&b, "first: %s\n", r.first);
-    st = cli_print(&b, &dg);
-out:
-    cairn_ids_free(&ids);
-    cairn_model_close(m);
-    if (st != CAIRN_OK) return cli_failed(&dg);
-    return r.n_different ? EXIT_FAILED : EXIT_OK;
+    int code;
+    if (!cli_flags(c, table, sizeof table / sizeof table[0], argc, argv, 1, 1, &words, &code))
+        return code;
+    if (f.n_prompt == 0 && f.n_decode == 0)
+        return cli_usage(c, "-p and -n: found 0 for both; expected one over 0");
+    return run_bench(words.word[0], &f, &dg) == CAIRN_OK ? EXIT_OK : cli_failed(&dg);
 }

@@ -53,7 +53,7 @@ static cairn_status explain(const char *word, const cairn_embed_opts *o, cairn_s
     const cairn_diag said = *dg;
     if (st == CAIRN_E_LIMIT && !o->truncate)
         return diag_set(dg, st, "%s: %s (--truncate)", word, said.message);
-    return diag_prefix(dg, st, "%s", word);
+    return cli_blame(word, st, dg);
 }
 
 static cairn_status embed_files(const char *word, inputs *in, const cairn_model_opts *mo,

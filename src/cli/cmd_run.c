@@ -1,6 +1,5 @@
 /* run: answer one prompt, or hold a conversation on a terminal. */
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -66,29 +65,27 @@ static cairn_status make_prompt(const cairn_text *t, const run_flags *f, const b
 }
 
 static cairn_status answer_once(cairn_engine *e, const cairn_text *t, const run_flags *f,
-                                const buf *text, cairn_finish *finish, cairn_diag *dg)
+                                cairn_request *r, const buf *text, cairn_finish *finish,
+                                cairn_diag *dg)
 {
     cairn_status st;
     cairn_bytes prompt = {0};
     cairn_ids ids = {0};
-    cairn_request r;
     cairn_reply_opts how;
     answer_result res = {0};
     answer_show show = {0};
-    cairn_request_init(&r);
-    read_sampling(f, &r);
     TRY_GOTO(make_prompt(t, f, text, &prompt, &ids, dg), out);
     if (prompt.len && isatty(STDOUT_FILENO))
         TRY_GOTO(answer_show_init(&show, e, (cairn_str){prompt.ptr, prompt.len}, dg), out);
     answer_show_opts(&how, e, (cairn_str){prompt.ptr, prompt.len});
-    if (prompt.len) r.reply = &how;
-    r.ids = ids.ptr;
-    r.n_ids = ids.len;
+    if (prompt.len) r->reply = &how;
+    r->ids = ids.ptr;
+    r->n_ids = ids.len;
     answer_catch_interrupt();
-    if (f->n != 0) TRY_GOTO(answer_stream(e, &r, show.reply ? &show : NULL, &res, dg), out);
+    if (f->n != 0) TRY_GOTO(answer_stream(e, r, show.reply ? &show : NULL, &res, dg), out);
     *finish = res.finish;
     TRY_GOTO(cli_write_out("\n", 1, dg), out);
-    if (answer_filled_context(&res, r.max_tokens))
+    if (answer_filled_context(&res, r->max_tokens))
         (void)fputs("cairn: the context is full: the answer is cut\n", stderr);
     if (f->verbose) chat_loop_speeds(&res);
 out:
@@ -98,61 +95,90 @@ out:
     return st;
 }
 
-/* The engine knows no file names, and a server's clients should not see them: they are put here.  What is
-   wrong with standard output is no matter of the model. */
-static cairn_status say_model(cairn_status st, const char *model, cairn_diag *dg)
+/* The tokenizer; without one, or with a template that is broken, there is nothing to answer with. */
+static cairn_status find_text(const cairn_model *m, const run_flags *f, const cairn_text **out,
+                              cairn_diag *dg)
 {
-    if (st == CAIRN_OK || st == CAIRN_E_IO || strncmp(dg->message, model, strlen(model)) == 0)
-        return st;
-    return diag_prefix(dg, st, "%s", model);
+    const cairn_text *t = cairn_model_text(m);
+    if (!t)
+        return diag_set(
+            dg, CAIRN_E_NOTFOUND,
+            "%s: no tokenizer beside the weights; expected tokenizer.json, or one in a GGUF",
+            f->model);
+    if (!f->raw && !cairn_text_has_template(t)) {
+        const cairn_status st = cairn_text_check_template(t, dg);
+        if (st != CAIRN_E_NOTFOUND) /* its own is broken: going on without it would be a guess */
+            return diag_prefix(dg, st, "%s: chat template (--raw goes without)", f->model);
+    }
+    *out = t;
+    return CAIRN_OK;
 }
 
+/* text NULL: a conversation. */
 static cairn_status run_model(const run_flags *f, const buf *text, cairn_finish *finish,
                               cairn_diag *dg)
 {
     cairn_status st;
     cairn_model *m = NULL;
     cairn_engine *e = NULL;
+    const cairn_text *t = NULL;
     cairn_model_opts o;
     cairn_engine_opts eo;
+    cairn_request r;
     cairn_model_opts_init(&o);
     cairn_engine_opts_init(&eo);
+    cairn_request_init(&r);
     o.n_threads = (int32_t)f->threads;
     o.compute = cli_compute(f->compute);
     eo.max_seqs = 1;
     eo.ctx_len = (int32_t)f->ctx;
     TRY_GOTO(cli_open_model(f->model, &o, &m, dg), out);
-    const cairn_text *t = cairn_model_text(m);
-    if (!t) {
-        st = diag_set(
-            dg, CAIRN_E_NOTFOUND,
-            "%s: no tokenizer beside the weights; expected tokenizer.json, or one in a GGUF",
-            f->model);
-        goto out;
-    }
-    if (!f->raw && !cairn_text_has_template(t)) {
-        st = cairn_text_check_template(t, dg);
-        if (st != CAIRN_E_NOTFOUND) { /* its own is broken: going on without it would be a guess */
-            st = diag_prefix(dg, st, "%s: chat template (--raw goes without)", f->model);
-            goto out;
-        }
-    }
+    TRY_GOTO(find_text(m, f, &t, dg), out);
     TRY_GOTO(cairn_engine_open(m, &eo, &e, dg), out);
     if (!f->raw && !cairn_text_has_template(t))
         (void)fputs("cairn: the model has no chat template: completing the text as it is\n",
                     stderr);
-    if (text) {
-        st = say_model(answer_once(e, t, f, text, finish, dg), f->model, dg);
-    } else {
-        cairn_request r;
-        cairn_request_init(&r);
-        read_sampling(f, &r);
-        st = say_model(chat_loop(e, t, &r, f->system, f->verbose, dg), f->model, dg);
-    }
+    read_sampling(f, &r);
+    st = text ? answer_once(e, t, f, &r, text, finish, dg)
+              : chat_loop(e, t, &r, f->system, f->verbose, dg);
+    st = cli_blame(f->model, st, dg);
 out:
     cairn_engine_close(e);
     cairn_model_close(m);
     return st;
+}
+
+/* What the flags ask for cannot be: status 2. */
+static bool usable(const command *c, const run_flags *f, bool chat, int *exit_code)
+{
+    const char *wrong = NULL;
+    if (f->n == 0 && !f->prompt && !f->file && isatty(STDIN_FILENO))
+        wrong = "-n: found \"0\" for a conversation; expected -1 or more than 0";
+    else if (f->raw && f->think_budget >= 0)
+        wrong = "--think-budget: found --raw; expected the chat template's thoughts";
+    else if (f->prompt && f->file)
+        wrong = "run: expected one of -p PROMPT and -f FILE";
+    else if (chat && f->raw)
+        wrong = "--raw: expected -p PROMPT or a text on standard input, not a conversation";
+    if (wrong) *exit_code = cli_usage(c, "%s", wrong);
+    return !wrong;
+}
+
+/* Reads the prompt, unless there will be a conversation, and answers. */
+static int run_prompt(const command *c, const run_flags *f, bool chat)
+{
+    cairn_diag dg = {0};
+    cairn_finish finish = CAIRN_FINISH_STOP;
+    buf text;
+    buf_init(&text, MEM_MISC);
+    cairn_status st = chat ? CAIRN_OK : read_prompt(f, &text, &dg);
+    const bool nothing = !chat && !f->file && !f->prompt && text.len == 0;
+    if (st == CAIRN_OK && !nothing) st = run_model(f, chat ? NULL : &text, &finish, &dg);
+    buf_deinit(&text);
+    if (st != CAIRN_OK) return cli_failed(&dg);
+    if (nothing)
+        return cli_usage(c, "standard input: found nothing; expected a prompt there or -p PROMPT");
+    return finish == CAIRN_FINISH_CANCELLED ? EXIT_INTERRUPTED : EXIT_OK;
 }
 
 int cmd_run(const command *c, int argc, char **argv)
@@ -189,29 +215,7 @@ int cmd_run(const command *c, int argc, char **argv)
     int code;
     if (!cli_flags(c, table, sizeof table / sizeof table[0], argc, argv, 0, 1, &words, &code))
         return code;
-    if (f.n == 0 && !f.prompt && !f.file && isatty(STDIN_FILENO))
-        return cli_usage(c, "-n: found \"0\" for a conversation; expected -1 or more than 0");
-    if (f.raw && f.think_budget >= 0)
-        return cli_usage(c, "--think-budget: found --raw; expected the chat template's thoughts");
-    if (f.prompt && f.file) return cli_usage(c, "run: expected one of -p PROMPT and -f FILE");
-    cairn_diag dg = {0};
-    cairn_finish finish = CAIRN_FINISH_STOP;
-    buf text;
-    buf_init(&text, MEM_MISC);
     f.model = words.n ? words.word[0] : CLI_DEFAULT_MODEL;
     const bool chat = !f.prompt && !f.file && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
-    if (chat && f.raw) {
-        buf_deinit(&text);
-        return cli_usage(
-            c, "--raw: expected -p PROMPT or a text on standard input, not a conversation");
-    }
-    cairn_status st = chat ? CAIRN_OK : read_prompt(&f, &text, &dg);
-    if (st == CAIRN_OK && !chat && !f.file && text.len == 0 && !f.prompt) {
-        buf_deinit(&text);
-        return cli_usage(c, "standard input: found nothing; expected a prompt there or -p PROMPT");
-    }
-    if (st == CAIRN_OK) st = run_model(&f, chat ? NULL : &text, &finish, &dg);
-    buf_deinit(&text);
-    if (st != CAIRN_OK) return cli_failed(&dg);
-    return finish == CAIRN_FINISH_CANCELLED ? EXIT_INTERRUPTED : EXIT_OK;
+    return usable(c, &f, chat, &code) ? run_prompt(c, &f, chat) : code;
 }

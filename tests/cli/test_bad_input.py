@@ -269,6 +269,12 @@ def test_a_bench_of_nothing(model):
     refused(run("bench", model, "-p", 0, "-n", 0), "found 0 for both; expected one over 0", code=2)
 
 
+@pytest.mark.parametrize("verb", ["bench", "check-numerics", "info", "score", "logits"])
+def test_what_is_measured_is_named(verb, tmp_path):
+    """No MODEL is no wish for the default one, which answers alone have."""
+    refused(run(verb, XDG_CACHE_HOME=str(tmp_path)), verb + ": 0 words given; expected at least 1; usage: cairn %s MODEL" % verb, code=2)
+
+
 def test_ids_beyond_the_vocabulary(model):
     ids = put(model, "ids.json", "[1, 2, 99999999]")
     refused(run("detokenize", model, "-f", ids), "ids.json: element 2 is 99999999; expected ids of the vocabulary, 0 to 63")

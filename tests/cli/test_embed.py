@@ -167,7 +167,8 @@ def test_lower_case_is_the_tokenizers_matter(model, tmp_path):
     for name in ("w1", "W1"):
         put(m, name, name)
     put(m, "sentence_bert_config.json", {"max_seq_length": 12, "do_lower_case": True})
-    refused(run("embed", m, "-f", m + "/w1"), "do_lower_case: found true", "expected")
+    line = refused(run("embed", m, "-f", m + "/w1"), "do_lower_case: found true", "expected")
+    assert line.count(m) == 1, line
     put(m, "tokenizer.json", {**TOKENIZER, "normalizer": {"type": "Lowercase"}})
     a, b = (run("embed", m, "-f", m + "/" + name) for name in ("w1", "W1"))
     assert a.code == 0 and a.out == b.out, (a.err, b.err)

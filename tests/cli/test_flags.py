@@ -109,6 +109,32 @@ def test_serve_warns_of_a_model_that_cannot_chat(tmp_path):
         (tmp_path / "tokenizer.json").unlink(missing_ok=True)
 
 
+def bench(model, *words):
+    r = run("bench", model, "-r", 2, "-t", 1, *words)
+    assert r.code == 0, r.err
+    return r.out.decode()
+
+
+@pytest.mark.parametrize("out,phase,share", [("-p", "prefill", "prefill_share_of_peak"),
+                                             ("-n", "decode", "decode_share_of_bandwidth")])
+def test_a_phase_left_out_has_no_speed(model, out, phase, share):
+    few = ("-p", 4, "-n", 2)
+    told = json.loads(bench(model, *few, out, 0, "--json"))
+    assert told[phase + "_tokens_per_second"] is None and told[phase + "_runs"] == [] and told[share] is None
+    told = json.loads(bench(model, *few, "--json"))
+    assert told[phase + "_tokens_per_second"] > 0 and len(told[phase + "_runs"]) == 2 and told[share] > 0
+    text = bench(model, *few, out, 0)
+    assert "median " + phase not in text and re.search(phase + " +- ", text), text
+    assert "median " + phase in bench(model, *few)
+
+
+def test_bench_of_weights_that_fit_in_a_cache(model):
+    """These 300 KB never come from memory, whatever share of its bandwidth they reach."""
+    assert json.loads(bench(model, "-p", 0, "-n", 2, "--json"))["decode_weights_in_cache"] is True
+    assert "% of the read bandwidth of memory, but the weights lie in caches" in bench(model, "-p", 0, "-n", 2)
+    assert json.loads(bench(model, "-p", 2, "-n", 0, "--json"))["decode_weights_in_cache"] is False
+
+
 def test_bench_op_by_op(model):
     r = run("bench", model, "-p", 4, "-n", 2, "-r", 1, "-t", 1, "--ops", "--json")
     assert r.code == 0, r.err

@@ -24,6 +24,14 @@ static void peak_counts_touched_memory(void **state)
     mem_unmap(p, n, MEM_SCRATCH);
 }
 
+/* Unknown, or one core's. */
+static void core_cache_is_plausible(void **state)
+{
+    (void)state;
+    const uint64_t n = machine_core_cache();
+    if (n) assert_in_range(n, 64 << 10, 64 << 20);
+}
+
 static void at_least_one_core(void **state)
 {
     (void)state;
@@ -50,9 +58,8 @@ static void affinity_is_obeyed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_is_plausible),
-        cmocka_unit_test(peak_counts_touched_memory),
-        cmocka_unit_test(at_least_one_core),
+        cmocka_unit_test(memory_is_plausible),     cmocka_unit_test(peak_counts_touched_memory),
+        cmocka_unit_test(core_cache_is_plausible), cmocka_unit_test(at_least_one_core),
         cmocka_unit_test(affinity_is_obeyed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
