@@ -60,3 +60,10 @@ float e8m0_to_f32(uint8_t b)
     if (b == 255) return f32_from_bits(0x7fc00000u);
     return f32_from_bits(b == 0 ? 0x00400000u : (uint32_t)b << 23);
 }
+
+const int8_t e2m1_level[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+float e8m0_half(uint8_t b)
+{
+    return f32_from_bits(b < 2 ? UINT32_C(0x00200000) << b : (uint32_t)(b - 1) << 23);
+}

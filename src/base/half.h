@@ -27,5 +27,8 @@ uint16_t f16_from_f32(float x);     /* overflow becomes infinity */
 uint16_t f16_from_f32_sat(float x); /* overflow becomes ±65504; NaN stays NaN */
 float e4m3_to_f32(uint8_t b);       /* fp8, finite-only variant (e4m3fn) */
 float e8m0_to_f32(uint8_t b);       /* 2^(b-127); 255 is NaN */
+/* Of fp4: twice the value of a code of e2m1, and the half of its scale, 2^(b-128), that goes with it. */
+extern const int8_t e2m1_level[16];
+float e8m0_half(uint8_t b); /* denormal for b < 2; 255 is 2^127, as in ggml */
 
 #endif

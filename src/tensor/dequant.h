@@ -4,6 +4,7 @@
 #define TENSOR_DEQUANT_H
 
 #include "base/half.h"
+#include "tensor/dtype.h"
 
 /* b: dtype_block_bytes bytes, any alignment.  y: dtype_block floats. */
 typedef void dequant_block(const uint8_t *b, float *y);
@@ -40,7 +41,6 @@ static inline uint32_t grid_signs(uint32_t seven)
 extern const uint16_t iq1s_grid[2048], iq2xxs_grid[256], iq2xs_grid[512], iq2s_grid[1024];
 extern const uint16_t iq3xxs_grid[256], iq3s_grid[512];
 
-/* The sixteen levels of IQ4_NL and IQ4_XS, and twice the e2m1 values of MXFP4 and NVFP4. */
-extern const int8_t iq4_level[16], e2m1_level[16];
+extern const int8_t iq4_level[16];
 
 #endif

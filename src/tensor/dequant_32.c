@@ -2,9 +2,7 @@
    4-bit codes lie as in all of GGUF: byte j holds value j low and value j + half a block high. */
 #include "tensor/dequant.h"
 
-const int8_t iq4_level[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                              1,    13,   25,  38,  53,  69,  89,  113};
-const int8_t e2m1_level[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+const int8_t iq4_level[16] = {IQ4_LEVELS};
 
 /* b: f16 d, 16 code bytes.  y = d·(q − 8) */
 void dequant_q4_0(const uint8_t *b, float *y)
@@ -69,12 +67,6 @@ void dequant_iq4_nl(const uint8_t *b, float *y)
         y[j] = d * (float)iq4_level[b[2 + j] & 15];
         y[j + 16] = d * (float)iq4_level[b[2 + j] >> 4];
     }
-}
-
-/* Half of 2^(e−127), denormal for e < 2: the levels are twice the e2m1 values. */
-static float e8m0_half(uint8_t e)
-{
-    return f32_from_bits(e < 2 ? UINT32_C(0x00200000) << e : (uint32_t)(e - 1) << 23);
 }
 
 /* b: e8m0 scale, 16 code bytes */

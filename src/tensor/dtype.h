@@ -49,6 +49,9 @@
     X(F8_E8M0, -1, 1, 1)                                                                           \
     X(PACKED, -1, 1, 1) /* codes and scales in tensors of their own: tensor/packed.h */
 
+/* The weights that the nibbles of IQ4_NL and IQ4_XS stand for. */
+#define IQ4_LEVELS -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113
+
 typedef enum dtype {
 #define DTYPE_ENUM(name, gguf, elems, bytes) DT_##name,
     DTYPE_LIST(DTYPE_ENUM)

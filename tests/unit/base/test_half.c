@@ -101,12 +101,21 @@ static void fp8_all_codes(void **state)
     assert_int_equal(f32_bits(e4m3_to_f32(0x7e)), f32_bits(448.0f)); /* the largest */
 }
 
+static void fp4_all_codes(void **state)
+{
+    (void)state;
+    for (unsigned b = 0; b < 256; b++)
+        assert_int_equal(f32_bits(e8m0_half((uint8_t)b)), f32_bits((float)ldexp(1, (int)b - 128)));
+    for (unsigned c = 0; c < 16; c++)
+        assert_true((float)e2m1_level[c] == 2 * by_fields(c >> 3, (int)(c >> 1 & 3), c & 1, 1, 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(f16_all_codes), cmocka_unit_test(f16_rounds_to_even),
         cmocka_unit_test(f16_saturates), cmocka_unit_test(bf16_all_codes),
-        cmocka_unit_test(fp8_all_codes),
+        cmocka_unit_test(fp8_all_codes), cmocka_unit_test(fp4_all_codes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

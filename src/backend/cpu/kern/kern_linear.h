@@ -100,9 +100,6 @@ typedef enum tile_type {
         TILE_COUNT
 } tile_type;
 
-/* The weights that the nibbles of IQ4_NL and IQ4_XS stand for. */
-#define TILE_IQ4_LEVELS -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113
-
 typedef enum affine_code { AFFINE_4, AFFINE_5, AFFINE_8, AFFINE_COUNT } affine_code;
 typedef enum affine_head { HEAD_F16, HEAD_BF16, HEAD_F32 } affine_head;
 typedef struct affine_form {

@@ -10,20 +10,13 @@
 #include "backend/cpu/kern/ref/linear_ref.h"
 #include "base/half.h"
 
-static const int8_t level[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-
-static float e8m0_half(uint8_t e)
-{
-    return f32_from_bits(e < 2 ? UINT32_C(0x00200000) << e : (uint32_t)(e - 1) << 23);
-}
-
 /* Σ w·q over the 16 weights of the low (high) nibbles of row r. */
 static float dot16(const uint8_t *codes, int32_t r, int32_t high, const int8_t *q)
 {
     const uint8_t *line = codes + r / 16 * 4 * TILE_LINE + 4 * (r % 16);
     int32_t dot = 0;
     for (int32_t i = 0; i < 16; i++)
-        dot += level[line[TILE_LINE * (i / 4) + i % 4] >> 4 * high & 15] * q[16 * high + i];
+        dot += e2m1_level[line[TILE_LINE * (i / 4) + i % 4] >> 4 * high & 15] * q[16 * high + i];
     return (float)dot;
 }
 

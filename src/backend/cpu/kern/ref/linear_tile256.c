@@ -13,6 +13,7 @@
 
 #include "backend/cpu/kern/ref/linear_tile256.h"
 #include "base/half.h"
+#include "tensor/dtype.h"
 
 static float half_at(const uint8_t *p, int32_t i)
 {
@@ -150,7 +151,7 @@ static void unpack_q3(const uint8_t *p, block256 *out)
 
 static void unpack_iq4_xs(const uint8_t *p, block256 *out)
 {
-    static const int8_t level[16] = {TILE_IQ4_LEVELS};
+    static const int8_t level[16] = {IQ4_LEVELS};
     for (int32_t r = 0; r < TILE_ROWS; r++) {
         const uint8_t *group = p + 34 * TILE_LINE * (r / 16), *low = group + TILE_LINE;
         const int32_t i = r % 16;

@@ -8,6 +8,7 @@
 
 #include "backend/cpu/kern/ref/linear_ref.h"
 #include "base/half.h"
+#include "tensor/dtype.h"
 
 /* One block, unpacked. */
 typedef struct block32 {
@@ -46,7 +47,7 @@ static void unpack_nibbles(const uint8_t *line, const uint8_t *high, int32_t cen
 /* Nibbles to the weights that they stand for. */
 static void look_up(int8_t w[16][32])
 {
-    static const int8_t level[16] = {TILE_IQ4_LEVELS};
+    static const int8_t level[16] = {IQ4_LEVELS};
     for (int32_t r = 0; r < 16; r++) {
         for (int32_t i = 0; i < 32; i++) w[r][i] = level[w[r][i]];
     }

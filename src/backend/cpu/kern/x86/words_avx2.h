@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "backend/cpu/kern/kern_linear.h"
+#include "tensor/dtype.h"
 
 #define INLINE static inline __attribute__((always_inline))
 /* Keeps a chain of sums a chain: rearranged into a tree, it needs more registers than there are. */
@@ -71,7 +72,7 @@ INLINE words fill_bit(words v, const int n)
 /* The weights that nibbles of IQ4_NL and IQ4_XS stand for. */
 INLINE __m256i iq4_levels(__m256i nibbles)
 {
-    return look_up(_mm_setr_epi8(TILE_IQ4_LEVELS), nibbles);
+    return look_up(_mm_setr_epi8(IQ4_LEVELS), nibbles);
 }
 
 /* One word of signed weights, |w| ≤ 128, into the dots with n vectors, whose words are `apart` bytes from

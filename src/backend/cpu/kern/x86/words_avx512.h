@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backend/cpu/kern/kern_linear.h"
+#include "tensor/dtype.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -68,7 +69,7 @@ INLINE words fill_bit(words v, const unsigned n)
 /* The weights that nibbles of IQ4_NL and IQ4_XS stand for, plus 128: as vpdpbusd takes them. */
 INLINE __m512i iq4_levels(__m512i nibbles)
 {
-    const __m128i level = _mm_setr_epi8(TILE_IQ4_LEVELS), flip = _mm_set1_epi8((char)0x80);
+    const __m128i level = _mm_setr_epi8(IQ4_LEVELS), flip = _mm_set1_epi8((char)0x80);
     return look_up(_mm_xor_si128(level, flip), nibbles);
 }
 
