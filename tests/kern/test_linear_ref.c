@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "backend/cpu/kern/kern.h"
 #include "backend/cpu/tiles.h"
 #include "base/num.h"
 #include "kern/linear_data.h"
@@ -156,10 +157,27 @@ static void test_dense(void **state)
     }
 }
 
+/* Twelve chains of multiply-adds, two operations each, over the lanes of the level's registers: what bench
+   divides by.  No rounds are none, and rounds add up. */
+static void test_peak_fma(void **state)
+{
+    static const uint64_t lanes[ISA_COUNT] = {
+        [ISA_HASWELL] = 8, [ISA_SKYLAKEX] = 16, [ISA_ICELAKE] = 16, [ISA_SAPPHIRE] = 16};
+    (void)state;
+    for (isa_level level = ISA_REF; level <= isa_detect(); level++) {
+        kern k;
+        kern_init(&k, level);
+        const uint64_t one = k.lin.peak_fma(1);
+        assert_true(one > 0 && k.lin.peak_fma(0) == 0);
+        assert_int_equal(k.lin.peak_fma(1000), 1000 * one);
+        if (lanes[level]) assert_int_equal(one, 12 * 2 * lanes[level]);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tiles),
-                                       cmocka_unit_test(test_quant_limits),
-                                       cmocka_unit_test(test_dense)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tiles), cmocka_unit_test(test_quant_limits),
+        cmocka_unit_test(test_dense), cmocka_unit_test(test_peak_fma)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

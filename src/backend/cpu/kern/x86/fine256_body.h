@@ -10,16 +10,7 @@ INLINE void fine256(const int bits, const uint8_t *tile, int32_t n_block, const 
     const int32_t shift = terms - 1;
     const size_t block = (size_t)TILE_LINE * (size_t)(head_lines(bits) + 2 * group_lines(bits));
     memset(y, 0, (size_t)(n_vec >> shift) * TILE_ROWS * sizeof *y);
-    switch (n_vec) {
-#define DIRECT_CASE(n)                                                                             \
-    case n:                                                                                        \
-        fine_direct(bits, tile, n_block, act, stride, n, shift, y);                                \
-        return;
-        DIRECT_CASES(DIRECT_CASE)
-#undef DIRECT_CASE
-    default:
-        break;
-    }
+    FEW_VECTORS(fine_direct)
     for (int32_t b = 0; b < n_block; b++, tile += block, act += 8 * stride) {
         unpack_panel(bits, tile, u);
         fine_panel(bits, u);

@@ -2,6 +2,7 @@
 #include <immintrin.h>
 
 #include "backend/cpu/kern/x86/linear_x86.h"
+#include "backend/cpu/kern/x86/peak_fma.h"
 
 /* Four streams a page keep several lines in flight; software prefetch gains nothing here. */
 static uint64_t read_sum(const void *p, size_t n)
@@ -45,29 +46,7 @@ static uint64_t peak_dot(uint64_t rounds)
 }
 #undef DOT
 
-/* Twelve chains cover a latency of up to six cycles at two a cycle; zeroed, since a leftover that is no
-   normal number may be slow. */
-#define ZERO(acc) "vxorps %%" acc ", %%" acc ", %%" acc "\n\t"
-#define FMA(acc)  "vfmadd231ps %%ymm15, %%ymm14, %%" acc "\n\t"
-static uint64_t peak_fma(uint64_t rounds)
-{
-    enum { CHAINS = 12, OPS = CHAINS * 8 * 2 };
-    uint64_t n = rounds;
-    if (!n) return 0;
-    __asm__ volatile(ZERO("ymm0") ZERO("ymm1") ZERO("ymm2") ZERO("ymm3") ZERO("ymm4") ZERO("ymm5")
-                         ZERO("ymm6") ZERO("ymm7") ZERO("ymm8") ZERO("ymm9") ZERO("ymm10")
-                             ZERO("ymm11") ZERO("ymm14") ZERO("ymm15") "1:\n\t" FMA("ymm0")
-                                 FMA("ymm1") FMA("ymm2") FMA("ymm3") FMA("ymm4") FMA("ymm5")
-                                     FMA("ymm6") FMA("ymm7") FMA("ymm8") FMA("ymm9") FMA("ymm10")
-                                         FMA("ymm11") "dec %0\n\tjnz 1b\n\t"
-                     : "+r"(n)
-                     :
-                     : "ymm0", "ymm1", "ymm2", "ymm3", "ymm4", "ymm5", "ymm6", "ymm7", "ymm8",
-                       "ymm9", "ymm10", "ymm11", "ymm14", "ymm15", "cc");
-    return rounds * OPS;
-}
-#undef FMA
-#undef ZERO
+DEFINE_PEAK_FMA(peak_fma, "ymm", "vxorps", 8)
 
 void kern_linear_avx2(kern_linear *k)
 {

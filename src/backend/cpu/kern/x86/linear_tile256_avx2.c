@@ -112,6 +112,24 @@ INLINE void direct_k45(const int bits, const int h, const uint8_t *d16, const ui
                    y + (t >> shift) * TILE_ROWS);
 }
 
+/* Triples s and s + 1 of half block h, from memory that is walked. */
+INLINE void triples_k6(const int which, const uint8_t *group, const int h, const int s, __m256i *w0,
+                       __m256i *w1)
+{
+    const uint8_t *triple = group + TILE_LINE * (4 + 3 * (8 * h + s));
+    for (int i = 0; i < 6; i++) ahead(triple + TILE_LINE * i, which);
+    unpack_k6(triple, w0);
+    unpack_k6(triple + 3 * TILE_LINE, w1);
+}
+
+/* Two words of a sub-block with theirs of a vector, scaled. */
+INLINE __m256i dots_k6(__m256i w0, __m256i w1, const int8_t *q, __m256i scale)
+{
+    const __m256i x =
+        _mm256_add_epi16(_mm256_maddubs_epi16(w0, word(q)), _mm256_maddubs_epi16(w1, word(q + 4)));
+    return _mm256_madd_epi16(x, scale);
+}
+
 /* 8 rows of a Q6_K block times n vectors; p: the half's place in its group, d16: its d. */
 INLINE void direct_k6(const int which, const uint8_t *d16, const uint8_t *p, const a8_256 *a,
                       const int n, int32_t shift, float *y)
@@ -125,17 +143,12 @@ INLINE void direct_k6(const int which, const uint8_t *d16, const uint8_t *p, con
 #pragma GCC unroll 4
         for (int s = 0; s < 8; s += 2) {
             __m256i w0[4], w1[4];
-            const uint8_t *triple = p + TILE_LINE * (4 + 3 * (8 * h + s));
-            for (int i = 0; i < 6; i++) ahead(triple + TILE_LINE * i, which);
-            unpack_k6(triple, w0);
-            unpack_k6(triple + 3 * TILE_LINE, w1);
+            triples_k6(which, p, h, s, w0, w1);
             for (int t = 0; t < n; t++) {
                 for (int k = 0; k < 4; k++) {
                     const int8_t *q = a[t].q + 128 * h + 32 * k + 4 * s;
-                    const __m256i x = _mm256_add_epi16(_mm256_maddubs_epi16(w0[k], word(q)),
-                                                       _mm256_maddubs_epi16(w1[k], word(q + 4)));
-                    sum[t] =
-                        _mm256_add_epi32(sum[t], _mm256_madd_epi16(x, sc[8 * h + 2 * k + s / 4]));
+                    const __m256i x = dots_k6(w0[k], w1[k], q, sc[8 * h + 2 * k + s / 4]);
+                    sum[t] = _mm256_add_epi32(sum[t], x);
                 }
             }
         }
@@ -277,17 +290,12 @@ INLINE void fine_direct_k6(const int which, const uint8_t *d16, const uint8_t *p
 #pragma GCC unroll 4
         for (int s = 0; s < 8; s += 2) {
             __m256i w0[4], w1[4];
-            const uint8_t *triple = p + TILE_LINE * (4 + 3 * (8 * h + s));
-            for (int i = 0; i < 6; i++) ahead(triple + TILE_LINE * i, which);
-            unpack_k6(triple, w0);
-            unpack_k6(triple + 3 * TILE_LINE, w1);
+            triples_k6(which, p, h, s, w0, w1);
             for (int t = 0; t < n; t++) {
                 for (int k = 0; k < 4; k++) {
                     const int8_t *q = group_of(act, stride, 4 * h + k, t)->q + 4 * s;
-                    const __m256i x = _mm256_add_epi16(_mm256_maddubs_epi16(w0[k], word(q)),
-                                                       _mm256_maddubs_epi16(w1[k], word(q + 4)));
-                    const __m256i scaled = _mm256_madd_epi16(x, sc[8 * h + 2 * k + s / 4]);
-                    sum[k][t] = _mm256_add_epi32(sum[k][t], scaled);
+                    const __m256i x = dots_k6(w0[k], w1[k], q, sc[8 * h + 2 * k + s / 4]);
+                    sum[k][t] = _mm256_add_epi32(sum[k][t], x);
                 }
             }
         }

@@ -9,7 +9,7 @@
 #include "backend/cpu/kern/x86/words_avx2.h"
 
 enum { N_HALF = 4, N_LINE = 64, MAX_STEP = 4 };
-#define DIRECT_CASES(X) X(1) X(2)
+#define DIRECT_CASES(X, fn) X(1, fn) X(2, fn)
 
 #include "backend/cpu/kern/x86/linear_tile256_body.h"
 

@@ -15,7 +15,7 @@
 #include "backend/cpu/kern/x86/words_avx512.h"
 
 enum { DIRECT_VEC = 4, PANEL_VEC = 6, N_LINE = 64 };
-#define DIRECT_CASES(X) X(1) X(2) X(3) X(4)
+#define DIRECT_CASES(X, fn) X(1, fn) X(2, fn) X(3, fn) X(4, fn)
 
 #include "backend/cpu/kern/x86/linear_tile256_body.h"
 
