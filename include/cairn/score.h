@@ -74,6 +74,7 @@ CAIRN_API CAIRN_MUST_USE cairn_status cairn_bench_machine(cairn_model *m, cairn_
 
 /* What the ops of one kind, over the same weights of all layers, took in a phase, and what they had to do.
    Bytes are those of weights as stored and of keys and values read; activations come from caches. */
+enum { CAIRN_MAX_OP_LABEL = 96 }; /* bytes of a label, its end included; longer ones are cut */
 typedef struct cairn_op_cost {
     const char *label; /* as "LINEAR ffn_gate+ffn_up Q4_K"; valid during the call */
     bool decode;       /* of decoding; else of prefill */

@@ -8,11 +8,11 @@
 #include "base/str.h"
 #include "cli/bench_ops.h"
 
-enum { MAX_OPS = 256, MAX_LABEL = 96 };
+enum { MAX_OPS = 256 };
 
 typedef struct op_row {
     cairn_op_cost c;
-    char label[MAX_LABEL];
+    char label[CAIRN_MAX_OP_LABEL];
     double limit; /* seconds that the machine needs at least; 0: bound by nothing we know */
 } op_row;
 
@@ -40,7 +40,7 @@ static void take(void *ctx, const cairn_op_cost *c)
     }
     op_row *r = &b->row[b->n++];
     r->c = *c;
-    const size_t n = strnlen(c->label, MAX_LABEL - 1);
+    const size_t n = strnlen(c->label, CAIRN_MAX_OP_LABEL - 1);
     memcpy(r->label, c->label, n);
     r->label[n] = '\0';
     r->limit = limit_of(c, &b->max);

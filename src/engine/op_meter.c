@@ -16,15 +16,13 @@ typedef struct op_sum {
     double bytes, int_ops, float_ops;
 } op_sum;
 
-enum { MAX_LABEL = 96 };
-
 struct op_meter {
     const model *m;
     stepper *s;
     const prog *p;
-    uint64_t *ns;             /* [n_op] */
-    op_sum *sum;              /* [n_op] */
-    char (*label)[MAX_LABEL]; /* [n_op] */
+    uint64_t *ns;                      /* [n_op] */
+    op_sum *sum;                       /* [n_op] */
+    char (*label)[CAIRN_MAX_OP_LABEL]; /* [n_op] */
 };
 
 /* "blk.7.ffn_gate.weight" and "model.layers.7.mlp.gate_proj.weight": what follows the layer's number,
@@ -57,7 +55,7 @@ static void make_label(const op *o, buf *b, char *out)
         buf_printf(b, " %s", o->w[0]->packed->name);
     else if (o->w[0])
         buf_printf(b, " %s", dtype_name(o->w[0]->type));
-    const size_t n = min_size(b->len, MAX_LABEL - 1);
+    const size_t n = min_size(b->len, CAIRN_MAX_OP_LABEL - 1);
     memcpy(out, b->ptr, n);
     out[n] = '\0';
 }
@@ -112,9 +110,15 @@ static void count_product(const op_meter *t, const weight *w, double bytes, doub
     *(t->m->be->integer(t->m->dev, w) ? &c->int_ops : &c->float_ops) += ops;
 }
 
+/* Rows that an op computes in this step. */
+static int32_t rows_of(const op_meter *t, const op *o, const step *s)
+{
+    return t->p->value[o->out[0]].rows == ROWS_ALL ? s->n_rows : s->n_out;
+}
+
 static void count_linear(const op_meter *t, const op *o, const step *s, op_sum *c)
 {
-    const int32_t n = t->p->value[o->out[0]].rows == ROWS_ALL ? s->n_rows : s->n_out;
+    const int32_t n = rows_of(t, o, s);
     for (int32_t i = 0; i < OP_MAX_OUT; i++)
         if (o->w[i] && n > 0) count_product(t, o->w[i], (double)o->w[i]->size, n, c);
 }
@@ -123,7 +127,7 @@ static void count_linear(const op_meter *t, const op *o, const step *s, op_sum *
 static void count_heads(const op_meter *t, const op *o, const step *s, op_sum *c)
 {
     const weight *w = o->w[0];
-    const int32_t n = t->p->value[o->out[0]].rows == ROWS_ALL ? s->n_rows : s->n_out;
+    const int32_t n = rows_of(t, o, s);
     if (n > 0) count_product(t, w, (double)w->size, (double)n * (w->expert ? w->n_expert : 1), c);
 }
 

@@ -48,8 +48,8 @@ static const weight_row rows[] = {
     {M(d), "D", GG("ssm_d"), DIM_ONE, DIM_SSM_HEADS, W_BARE | W_FLAT},
     {M(dt_bias), "dt_bias", GG("ssm_dt.bias"), DIM_ONE, DIM_SSM_HEADS, W_BARE},
     {M(w_out), "out_proj", GG("ssm_out"), DIM_HIDDEN, DIM_INNER, W_BIAS_SSM_OUT},
+    {M(norm), "norm", GG("ssm_norm"), DIM_ONE, DIM_INNER, W_FLAT}, /* last: some have none */
 };
-static const weight_row norm_row = {M(norm), "norm", GG("ssm_norm"), DIM_ONE, DIM_INNER, W_FLAT};
 #undef M
 
 /* A number, or infinity as Python's json and transformers write it. */
@@ -146,10 +146,12 @@ static cairn_status bind_row(weights *w, weight_row r, mamba_names names, int32_
 cairn_status mamba_bind(model *m, mamba_weights *w, int32_t layer, mamba_names names, bool normed,
                         cairn_diag *dg)
 {
-    for (size_t i = 0; i < N_ROWS(rows); i++) TRY(bind_row(&m->w, rows[i], names, layer, w, dg));
     const bool gguf = m->src->format == SOURCE_GGUF;
-    if (!normed && !(gguf && weights_has(&m->w, NULL, norm_row.gguf, layer))) return CAIRN_OK;
-    return bind_row(&m->w, norm_row, names, layer, w, dg);
+    const size_t all = N_ROWS(rows);
+    normed |= gguf && weights_has(&m->w, NULL, rows[all - 1].gguf, layer);
+    for (size_t i = 0; i < (normed ? all : all - 1); i++)
+        TRY(bind_row(&m->w, rows[i], names, layer, w, dg));
+    return CAIRN_OK;
 }
 
 cairn_status mamba_bind_head(model *m, decoder *d, bool tied, cairn_diag *dg)
