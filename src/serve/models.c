@@ -1,5 +1,5 @@
-/* The models that a server offers: names for engines, and models that only embed, that the program opened.  Loading, swapping and
-   unloading are not here yet. */
+/* The models that a server offers: names for engines, and models that only embed, that the program
+   opened.  Loading, swapping and unloading are not here yet. */
 #include "serve/models.h"
 
 #include <string.h>

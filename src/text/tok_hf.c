@@ -1,6 +1,7 @@
 /* Owns the reading of tokenizer.json and tokenizer_config.json: vocabulary, added tokens, model and
    special tokens.  Everything from the file is checked: ids, sizes, references between its parts.  The
-   added tokens are tok_hf_added.c's, the steps tok_hf_steps.c's, the decoder tok_hf_decoder.c's, the post-processor tok_hf_post.c's. */
+   added tokens are tok_hf_added.c's, the steps tok_hf_steps.c's, the decoder tok_hf_decoder.c's, the
+   post-processor tok_hf_post.c's. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -30,7 +30,8 @@ cairn_status hf_type(const hf_obj *o, cairn_str *type);
 cairn_status hf_fields(const hf_obj *o, cairn_str type);
 /* The same of the root's version, truncation and padding, which are not used. */
 cairn_status hf_check_root(const hf_obj *root);
-/* Gives v, its fields checked, to `step`; of a Sequence, those of its list `key`, to HF_MAX_DEPTH inside each other. */
+/* Gives v, its fields checked, to `step`; of a Sequence, those of its list `key`, to HF_MAX_DEPTH inside
+   each other. */
 enum { HF_MAX_DEPTH = 8 };
 typedef cairn_status (*hf_step)(void *ctx, json_val v, cairn_str type);
 cairn_status hf_steps(const hf_obj *o, const char *key, hf_step step, void *ctx);

@@ -1,8 +1,8 @@
-/* The simulated backend.  Each position leaves a hash of the whole sequence so far in every group's
-   cache block, in the first bytes of the block, and in the recurrent state if there is one.  A row chains on from its predecessor's hash and
-   mixes in what it finds at two positions of each group that it may see: a block dropped too early,
-   shared by mistake or never written changes its logits, or is a NULL that is read; so does a state that
-   was not emptied. */
+/* The simulated backend.  Each position leaves a hash of the whole sequence so far in every group's cache
+   block, in the first bytes of the block, and in the recurrent state if there is one.  A row chains on
+   from its predecessor's hash and mixes in what it finds at two positions of each group that it may see:
+   a block dropped too early, shared by mistake or never written changes its logits, or is a NULL that is
+   read; so does a state that was not emptied. */
 #include "backend/sim/sim.h"
 
 #include <assert.h>

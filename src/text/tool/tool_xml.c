@@ -1,5 +1,6 @@
-/* Calls written as tags with a name and parameters, beside those of tool_hermes.c: Seed-OSS, MiniMax
-   M2 and M3 (which nests elements for lists and objects), MiniCPM5 (values perhaps in CDATA), and ERNIE, which has its own tags around the answer. */
+/* Calls written as tags with a name and parameters, beside those of tool_hermes.c: Seed-OSS, MiniMax M2
+   and M3 (which nests elements for lists and objects), MiniCPM5 (values perhaps in CDATA), and ERNIE,
+   which has its own tags around the answer. */
 #include "text/tool/tool_parts.h"
 
 enum { ANSWER, THOUGHT, AFTER, CALL, NAME, PARAM, KEY, VALUE, NEXT, CDATA, SHUT };

@@ -20,7 +20,8 @@
      MXFP4 e[2][32], of two blocks | per block and group: 4 lines of nibbles
      NVFP4 s[2][32]         | per group: 4 lines of nibbles
    d, m and dmin are f16; e are bytes of e8m0, s of e4m3: the scale of w[0…15], then of w[16…31].  Codes
-   of MXFP4 and NVFP4 are those of e2m1.  They come from GGUF and from files that keep scales apart.  Within a line, byte n of a row's word, n = 0 … 3, holds:
+   of MXFP4 and NVFP4 are those of e2m1.  They come from GGUF and from files that keep scales
+   apart.  Within a line, byte n of a row's word, n = 0 … 3, holds:
      nibbles, 32-blocks   line s: low w[4s+n], high w[16+4s+n]
      fifth bits, likewise bit s: of w[4s+n], bit 4+s: of w[16+4s+n]
      Q8_0                 line s: w[4s+n]
@@ -146,9 +147,9 @@ typedef void kern_quant256_fn(const float *x, int32_t n_block, int32_t terms, a8
                               size_t stride);
 
 /* y[v / terms][32] = the tile's 32 rows times activation vector v (terms = 2: the sum over its two
-   terms), v < n_vec ≤ TILE_MAX_VEC, n_vec a multiple of terms.  act: a8_32 or a8_256, vector v of block b at byte offset
-   b·stride plus v structs.  y is overwritten, 64-aligned; panel: TILE_PANEL bytes of the thread's
-   own, 64-aligned. */
+   terms), v < n_vec ≤ TILE_MAX_VEC, n_vec a multiple of terms.  act: a8_32 or a8_256, vector v of
+   block b at byte offset b·stride plus v structs.  y is overwritten, 64-aligned; panel: TILE_PANEL
+   bytes of the thread's own, 64-aligned. */
 typedef void kern_tile_fn(const uint8_t *tile, int32_t n_block, const void *act, size_t stride,
                           int32_t n_vec, int32_t terms, float *y, void *panel);
 

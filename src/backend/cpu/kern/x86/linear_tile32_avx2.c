@@ -1,5 +1,5 @@
-/* Tiles of the formats with 32 weights a block, affine ones and those of e2m1, AVX2.  A lane is an output row; a register holds one
-   word of 8 rows, so a line is two halves and a tile four.
+/* Tiles of the formats with 32 weights a block, affine ones and those of e2m1, AVX2.  A lane is an output
+   row; a register holds one word of 8 rows, so a line is two halves and a tile four.
 
    Exactness of vpmaddubsw's pairs and of their 16-bit sums, |q| ≤ 127:
      nibbles  2·15·127 = 3,810 a line, 8 lines 30,480

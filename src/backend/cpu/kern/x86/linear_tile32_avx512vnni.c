@@ -1,7 +1,7 @@
-/* Tiles of the formats with 32 weights a block, affine ones and those of e2m1, AVX-512 VNNI.  A register holds one line: a word of each
-   of 16 rows.  vpdpbusd takes stored weights from 0 up (Q8_0 and IQ4_NL's levels: with 128 added by flipping the sign bit)
-   times signed q straight into int32; accumulators start at −centre·Σ q, so the dot comes out exact
-   and centred: |D| ≤ 255·127·32 on the way, nothing saturates.
+/* Tiles of the formats with 32 weights a block, affine ones and those of e2m1, AVX-512 VNNI.  A register
+   holds one line: a word of each of 16 rows.  vpdpbusd takes stored weights from 0 up (Q8_0 and IQ4_NL's
+   levels: with 128 added by flipping the sign bit) times signed q straight into int32; accumulators start
+   at −centre·Σ q, so the dot comes out exact and centred: |D| ≤ 255·127·32 on the way, nothing saturates.
 
    Few vectors: weights are unpacked in registers.  Many: eight blocks are unpacked once into a panel in
    L1 and met by all vectors, six at a time: 12 dots and 12 sums, which stay in registers over the eight
