@@ -1,5 +1,5 @@
 /* Speed of the kernels of LINEAR against the limits of the machine, measured in the same run.
-     build/bench/bench_linear [threads [level [repeats]]]
+     build/bench/bench_linear [threads [level, -: the machine's [repeats [format]]]]
    Decode: one vector times 256 MB of tiles, share of what reading the same memory takes.  Prefill: 96
    vectors times 4 MB of tiles, share of the level's best int8 multiply-add loop on registers.  Each
    figure is the median of interleaved repeats, limits beside every point. */
@@ -161,10 +161,12 @@ int main(int argc, char **argv)
 {
     kern table;
     bench b = {.threads = argc > 1 ? atoi(argv[1]) : 1};
-    int level = argc > 2 ? atoi(argv[2]) : ISA_COUNT - 1, repeats = argc > 3 ? atoi(argv[3]) : 9;
-    if (level > (int)isa_detect()) level = (int)isa_detect();
+    isa_level level = isa_detect();
+    int repeats = argc > 3 ? atoi(argv[3]) : 9;
+    if (argc > 2 && strcmp(argv[2], "-") != 0 && !(isa_parse(argv[2], &level) && isa_runs(level)))
+        return 2;
     if (repeats > MAX_REPEAT) repeats = MAX_REPEAT;
-    kern_init(&table, (isa_level)level);
+    kern_init(&table, level);
     b.k = table.lin;
     b.size = (size_t)GEMV_MB << 20;
     b.data = mem_map(b.size + TILE_SLACK, MEM_MISC);
@@ -174,8 +176,8 @@ int main(int argc, char **argv)
     if (!b.data || !b.act || !b.scratch || workers_new(b.threads, &b.pool) != CAIRN_OK) return 1;
     memset(b.data, 1, b.size);
     workers_begin(b.pool);
-    printf("level %s, %d threads, read %.1f GB/s, peak %.0f GOPS\n", isa_name((isa_level)level),
-           b.threads, (double)b.size / timed(&b, RUNS, read_task) * 1e-9,
+    printf("level %s, %d threads, read %.1f GB/s, peak %.0f GOPS\n", isa_name(level), b.threads,
+           (double)b.size / timed(&b, RUNS, read_task) * 1e-9,
            (double)b.k.peak_dot(1) * 1e6 * b.threads / timed(&b, b.threads, peak_task) * 1e-9);
     const char *only = argc > 4 ? argv[4] : NULL;
     for (int t = 0; t < TILE_COUNT; t++) {

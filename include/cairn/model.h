@@ -48,7 +48,7 @@ typedef struct cairn_model_info {
     uint64_t cache_bytes_window;
     double load_seconds;
     int32_t n_threads;
-    const char *isa;        /* level of the kernels in use, e.g. "haswell" */
+    const char *isa;        /* level of the kernels in use, e.g. "avx2" */
     uint64_t matmul_params; /* elements of all matrices that rows are multiplied with */
     uint64_t head_params;   /* of those, the head's: once for each row whose logits are wanted */
     uint64_t cache_bytes_state; /* recurrent state of one sequence */

@@ -3,6 +3,7 @@
 #include "base/machine.h"
 
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -73,4 +74,10 @@ int32_t machine_cores(void)
     const int32_t whole = (int32_t)quota;
     /* a part of a core is one more */
     return (double)whole < quota || whole == 0 ? whole + 1 : whole;
+}
+
+const char *machine_isa(void)
+{
+    const char *v = getenv("CAIRN_ISA"); /* NOLINT(concurrency-mt-unsafe): nothing sets variables */
+    return v && v[0] ? v : NULL;
 }

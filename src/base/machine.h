@@ -17,5 +17,8 @@ int32_t machine_affinity(void);
 /* Threads worth starting: the affinity mask's cores, or what the cgroups' quotas grant if that is
    less; at least 1. */
 int32_t machine_cores(void);
+/* The kernel level that the user asks for, CAIRN_ISA; NULL: none.  tests/kern/test_isa.c, and every program
+   of tests/kern and tests/ops compares levels. */
+const char *machine_isa(void);
 
 #endif

@@ -13,7 +13,7 @@ typedef struct exec exec; /* one compiled program */
 typedef struct dev_opts {
     cairn_compute compute;
     int32_t n_threads; /* 0: all cores of the process */
-    const char *isa;   /* highest kernel level; NULL: the machine's */
+    const char *isa;   /* kernel level, docs/kernels.md; NULL: CAIRN_ISA or the machine's best */
 } dev_opts;
 
 /* What a device can do at most: 10^9 bytes read a second, over at least 1 GiB; 10^12 operations a second of

@@ -42,6 +42,7 @@ static inline void bare_stop(int how)
 #define assert_false(x)              assert_true(!(x))
 #define assert_non_null(x)           assert_true((x) != NULL)
 #define assert_int_equal(a, b)       assert_true((a) == (b))
+#define assert_string_equal(a, b)    assert_true(strcmp(a, b) == 0)
 #define assert_memory_equal(a, b, n) assert_true(memcmp(a, b, n) == 0)
 
 static inline int cmocka_run_group_tests_(const struct CMUnitTest *t, size_t n)

@@ -194,7 +194,7 @@ static void tile_path(void)
     static float x[N_BLOCK * 256];
     static a8_256 act[N_BLOCK];
     kern k;
-    kern_init(&k, ISA_HASWELL);
+    kern_init(&k, ISA_AVX2);
     for (size_t i = 0; i < sizeof rows; i++)
         rows[i] = i % block < 4 ? (i % 2 ? 0x20 : 0) : (uint8_t)rng_u64(3, 1, i);
     for (size_t i = 0; i < N_BLOCK * 256; i++) x[i] = (float)rng_unit(3, 2, i) - 0.5f;

@@ -145,6 +145,7 @@ static void emulated_kernels(kern_linear *k)
 
 static void emulated_amx_kernels(kern_linear *k)
 {
+    emulated_kernels(k);
     k->tile[TILE_Q4_0] = emulated_amx_tile_q4_0;
     k->tile[TILE_Q5_0] = emulated_amx_tile_q5_0;
     k->tile[TILE_Q8_0] = emulated_amx_tile_q8_0;
@@ -152,18 +153,23 @@ static void emulated_amx_kernels(kern_linear *k)
     k->tile[TILE_Q5_K] = emulated_amx_tile_q5_k;
     k->tile[TILE_Q6_K] = emulated_amx_tile_q6_k;
 }
+
+#else
+#define emulated_kernels     NULL
+#define emulated_amx_kernels NULL
 #endif
 
 static const struct {
     const char *name;
     isa_level needs;
-} levels[N_LEVEL] = {{"ref", ISA_REF},
-                     {"avx2", ISA_HASWELL},
-                     {"avx512", ISA_SKYLAKEX},
-                     {"avx512vnni", ISA_ICELAKE},
-                     {"amx", ISA_SAPPHIRE},
-                     {"avx512vnni emulated", ISA_HASWELL},
-                     {"amx emulated", ISA_HASWELL}};
+    void (*emulate)(kern_linear *k);
+} levels[N_LEVEL] = {{"ref", ISA_REF, NULL},
+                     {"avx2", ISA_AVX2, NULL},
+                     {"avx512", ISA_AVX512, NULL},
+                     {"avx512vnni", ISA_AVX512VNNI, NULL},
+                     {"amx", ISA_AMX, NULL},
+                     {"avx512vnni emulated", ISA_AVX2, emulated_kernels},
+                     {"amx emulated", ISA_AVX2, emulated_amx_kernels}};
 
 const char *level_name(int i)
 {
@@ -172,16 +178,10 @@ const char *level_name(int i)
 
 bool level_kernels(int i, kern_linear *k)
 {
-    const isa_level top = levels[i].needs;
-    if (isa_detect() < top) return false;
-    kern_linear_ref(k);
-#if defined(__x86_64__)
-    if (top >= ISA_HASWELL) kern_linear_avx2(k);
-    if (top >= ISA_SKYLAKEX) kern_linear_avx512(k);
-    if (top >= ISA_ICELAKE) kern_linear_avx512vnni(k);
-    if (top >= ISA_SAPPHIRE) kern_linear_amx(k);
-    if (i > ISA_SAPPHIRE) emulated_kernels(k);
-    if (i > ISA_SAPPHIRE + 1) emulated_amx_kernels(k);
-#endif
+    kern all;
+    if (!isa_runs(levels[i].needs)) return false;
+    kern_init(&all, levels[i].needs);
+    *k = all.lin;
+    if (levels[i].emulate) levels[i].emulate(k);
     return true;
 }

@@ -212,8 +212,8 @@ int main(int argc, char **argv)
 {
     kern k;
     isa_level level = isa_detect();
-    if (argc > 1 && !isa_parse(argv[1], &level)) {
-        fprintf(stderr, "print_bits: no level %s\n", argv[1]);
+    if (argc > 1 && !(isa_parse(argv[1], &level) && isa_runs(level))) {
+        fprintf(stderr, "print_bits: no level %s here\n", argv[1]);
         return 2;
     }
     kern_init(&k, level);

@@ -343,8 +343,8 @@ static void test_levels(void **state)
     kern ref, k;
     kern_init(&ref, ISA_REF);
     int tested = 0;
-    for (isa_level l = ISA_HASWELL; l < ISA_COUNT; l++) {
-        if (l > isa_detect()) {
+    for (isa_level l = ISA_REF + 1; l < ISA_COUNT; l++) {
+        if (!isa_runs(l)) {
             printf("level %s: skipped, the machine lacks it\n", isa_name(l));
             continue;
         }
@@ -379,7 +379,7 @@ static void test_emulated(void **state)
 {
     (void)state;
     kern ref, k;
-    if (isa_detect() < ISA_HASWELL) skip();
+    if (!isa_runs(ISA_AVX2)) skip();
     kern_init(&ref, ISA_REF);
     kern_init(&k, ISA_REF);
     emulated_vec(&k.vec);
@@ -388,26 +388,14 @@ static void test_emulated(void **state)
     for (int kind = 0; kind < FENCE_KINDS; kind++) {
         for (size_t i = 0; i < N_LENGTHS; i++)
             for (size_t n = 0; n < sizeof slots / sizeof *slots; n++)
-                check_slot(&slots[n], &ref.vec, &k.vec, ISA_SKYLAKEX, lengths[i], kind);
-        check_attend(&ref.vec, &k.vec, ISA_SKYLAKEX, kind);
+                check_slot(&slots[n], &ref.vec, &k.vec, ISA_AVX512, lengths[i], kind);
+        check_attend(&ref.vec, &k.vec, ISA_AVX512, kind);
     }
-}
-
-static void test_names(void **state)
-{
-    (void)state;
-    isa_level l;
-    for (isa_level i = ISA_REF; i < ISA_COUNT; i++) {
-        assert_true(isa_parse(isa_name(i), &l));
-        assert_int_equal(l, i);
-    }
-    assert_false(isa_parse("pentium", &l));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_levels),
-                                       cmocka_unit_test(test_emulated),
-                                       cmocka_unit_test(test_names)};
+                                       cmocka_unit_test(test_emulated)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,8 +60,17 @@ bool rig_same(float a, float b)
 
 int32_t rig_levels(void)
 {
-    isa_level top = isa_detect();
-    for (isa_level l = ISA_REF; l < ISA_COUNT; l++)
-        if (l > top) printf("level %s: skipped, the machine lacks it\n", isa_name(l));
-    return (int32_t)top + 1;
+    int32_t n = 0;
+    for (isa_level l = ISA_REF; l < ISA_COUNT; l++) {
+        n += isa_runs(l);
+        if (!isa_runs(l)) printf("level %s: skipped, the machine lacks it\n", isa_name(l));
+    }
+    return n;
+}
+
+isa_level rig_level(int32_t i)
+{
+    isa_level l = ISA_REF;
+    while (i > 0) i -= isa_runs(++l);
+    return l;
 }

@@ -25,7 +25,8 @@ float *rig_val(const rig *g, val v);
 float rig_rand(uint64_t seed, uint64_t i);
 /* Equal bits, or both NaN. */
 bool rig_same(float a, float b);
-/* Levels from ref up to what the machine has; says which ones are skipped. */
+/* How many levels the machine runs; says which ones are skipped.  Level i of them, the first ISA_REF. */
 int32_t rig_levels(void);
+isa_level rig_level(int32_t i);
 
 #endif

@@ -131,7 +131,8 @@ void seq_compare(const seq_case *c, const float *const in[3], const float *const
 {
     const size_t n = (size_t)(c->len * c->cols[3]);
     float *got = malloc(n * sizeof *got);
-    for (int32_t l = 0; l < levels; l++) {
+    for (int32_t i = 0; i < levels; i++) {
+        const isa_level l = rig_level(i);
         const variant v[] = {
             {"whole", l, 2, c->len, false, 0},       {"decode", l, 1, 1, false, 0},
             {"decode, 8 threads", l, 8, 1, true, 0}, {"chunks of 7", l, 3, 7, true, 0},

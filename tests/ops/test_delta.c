@@ -142,7 +142,7 @@ static void check(bool tiled)
     for (int32_t l = 0; l < rig_levels(); l++)
         for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
             again = (lane){.seed = 3};
-            run_lane(&again, tiled, isa_name((isa_level)l), ways[i].threads, ways[i].chunk,
+            run_lane(&again, tiled, isa_name(rig_level(l)), ways[i].threads, ways[i].chunk,
                      ways[i].company);
             assert_memory_equal(again.y, whole.y, sizeof whole.y);
             assert_memory_equal(again.state, whole.state, sizeof whole.state);

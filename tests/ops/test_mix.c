@@ -128,7 +128,7 @@ static void check_case(const mix_case *k)
     const size_t row = sizeof(float) * (size_t)k->cols[3];
     run_case(k, "ref", 1, 0, ROWS, true, want);
     for (int32_t l = 0; l < rig_levels(); l++) {
-        const char *isa = isa_name((isa_level)l);
+        const char *isa = isa_name(rig_level(l));
         for (int32_t threads = 1; threads <= 3; threads += 2) {
             run_case(k, isa, threads, 0, ROWS, false, got);
             if (memcmp(got, want, ROWS * row) != 0)

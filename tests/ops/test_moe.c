@@ -309,11 +309,11 @@ static void check_experts(dtype t, glu_spec glu, bool alone, double tolerance)
     assert_true(worst < tolerance);
     for (int32_t l = 0; l < rig_levels(); l++) {
         for (int32_t threads = 1; threads <= 3; threads += 2) {
-            run_rows(m, isa_name((isa_level)l), threads, 0, ROWS, again);
+            run_rows(m, isa_name(rig_level(l)), threads, 0, ROWS, again);
             assert_memory_equal(again, whole, sizeof whole);
         }
         for (int32_t r = 0; r < ROWS; r++) {
-            run_rows(m, isa_name((isa_level)l), 2, r, 1, again);
+            run_rows(m, isa_name(rig_level(l)), 2, r, 1, again);
             assert_memory_equal(again, whole + r * HIDDEN, sizeof(float) * HIDDEN);
         }
     }

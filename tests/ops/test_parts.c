@@ -132,7 +132,7 @@ static void check_heads(dtype t)
     run_heads(&h, "ref", 1, 0, ROWS, whole);
     check_close(&h, whole);
     for (int32_t l = 0; l < rig_levels(); l++) {
-        const char *isa = isa_name((isa_level)l);
+        const char *isa = isa_name(rig_level(l));
         run_heads(&h, isa, 3, 0, ROWS, again);
         assert_memory_equal(again, whole, sizeof whole);
         for (int32_t r = 0; r < ROWS; r += 23) {

@@ -74,10 +74,10 @@ static void check_bits(const recur_case *c, const float *want)
     for (int32_t l = 0, n_level = rig_levels(); l < n_level; l++)
         for (size_t k = 0; k < 4 * sizeof chunks / sizeof *chunks; k++) {
             if (left_out()) continue;
-            run_case(c, isa_name((isa_level)l), k & 1 ? 3 : 1, chunks[k / 4], k & 2, got);
+            run_case(c, isa_name(rig_level(l)), k & 1 ? 3 : 1, chunks[k / 4], k & 2, got);
             for (size_t i = 0; i < n; i++)
                 if (!rig_same(got[i], want[i]))
-                    fail_msg("%s, chunks of %d, %s: row %zu is %a, not %a", isa_name((isa_level)l),
+                    fail_msg("%s, chunks of %d, %s: row %zu is %a, not %a", isa_name(rig_level(l)),
                              (int)chunks[k / 4], k & 2 ? "in company" : "alone",
                              i / (size_t)c->cols, (double)got[i], (double)want[i]);
         }

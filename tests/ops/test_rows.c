@@ -272,9 +272,9 @@ static void test_rows(void **state)
     for (int32_t i = 0; i < ROWS; i++) pos[i] = i < 20 ? 70 + i : 900 + i;
     const int32_t levels = rig_levels();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        for (isa_level l = 0; (int32_t)l < levels; l++) {
-            check_case(&cases[i], l, 1);
-            check_case(&cases[i], l, 3);
+        for (int32_t l = 0; l < levels; l++) {
+            check_case(&cases[i], rig_level(l), 1);
+            check_case(&cases[i], rig_level(l), 3);
         }
 }
 

@@ -14,13 +14,27 @@ static void cpu_close(dev *d)
     mem_free(d);
 }
 
+/* What the caller asks for, else what the user does, else the machine's best. */
+static cairn_status choose_level(const char *asked, isa_level *out, cairn_diag *dg)
+{
+    const char *name = asked ? asked : machine_isa();
+    char here[128];
+    isa_level l = isa_detect();
+    const bool known = !name || isa_parse(name, &l);
+    if (!known || !isa_runs(l)) {
+        isa_list(isa_machine(), here, sizeof here);
+        return diag_set(dg, CAIRN_E_ARG, "%s\"%s\"%s: this machine runs %s",
+                        asked ? "kernel level " : "CAIRN_ISA=", name,
+                        known ? "" : " is no kernel level", here);
+    }
+    *out = l;
+    return CAIRN_OK;
+}
+
 static cairn_status cpu_open(const dev_opts *o, dev **out, cairn_diag *dg)
 {
-    isa_level level = isa_detect();
-    if (o->isa && !isa_parse(o->isa, &level))
-        return diag_set(dg, CAIRN_E_ARG,
-                        "kernel level \"%s\": expected ref, haswell, skylakex, icelake or sapphire",
-                        o->isa);
+    isa_level level = ISA_REF;
+    TRY(choose_level(o->isa, &level, dg));
     dev *d = mem_calloc(1, sizeof *d, MEM_ENGINE);
     if (!d) return diag_set(dg, CAIRN_E_NOMEM, "no memory for the device");
     kern_init(&d->k, level);

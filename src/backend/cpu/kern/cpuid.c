@@ -1,4 +1,4 @@
-/* What the machine has, as one of our levels.  Built with no ISA flag. */
+/* What the machine has, as levels of ours.  Built with no ISA flag. */
 #include "backend/cpu/kern/kern.h"
 
 #if defined(__x86_64__)
@@ -32,22 +32,24 @@ static bool has_amx(uint64_t os, uint32_t d7)
            syscall(SYS_arch_prctl, REQUEST_STATE, TILE_DATA) == 0;
 }
 
-isa_level isa_detect(void)
+enum { REF = 1u << ISA_REF, AVX2 = REF | 1u << ISA_AVX2, AVX512 = AVX2 | 1u << ISA_AVX512 };
+
+uint32_t isa_machine(void)
 {
     uint32_t a, b, c, d, b7, c7, d7;
-    if (!__get_cpuid(1, &a, &b, &c, &d)) return ISA_REF;
-    if (!has(c, bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C)) return ISA_REF;
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return REF;
+    if (!has(c, bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C)) return REF;
     const uint64_t os = xcr0(); /* 2, 4: xmm and ymm are saved; 0xe0: opmask and zmm too */
-    if ((os & 0x6) != 0x6 || !__get_cpuid_count(7, 0, &a, &b7, &c7, &d7)) return ISA_REF;
-    if (!has(b7, bit_AVX2)) return ISA_REF;
-    if ((os & 0xe0) != 0xe0) return ISA_HASWELL;
-    if (!has(b7, bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ)) return ISA_HASWELL;
-    if (!has(c7, bit_AVX512VNNI)) return ISA_SKYLAKEX;
-    return has_amx(os, d7) ? ISA_SAPPHIRE : ISA_ICELAKE;
+    if ((os & 0x6) != 0x6 || !__get_cpuid_count(7, 0, &a, &b7, &c7, &d7)) return REF;
+    if (!has(b7, bit_AVX2)) return REF;
+    if ((os & 0xe0) != 0xe0) return AVX2;
+    if (!has(b7, bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ)) return AVX2;
+    if (!has(c7, bit_AVX512VNNI)) return AVX512;
+    return AVX512 | 1u << ISA_AVX512VNNI | (has_amx(os, d7) ? 1u << ISA_AMX : 0);
 }
 #else
-isa_level isa_detect(void)
+uint32_t isa_machine(void)
 {
-    return ISA_REF;
+    return 1u << ISA_REF;
 }
 #endif

@@ -1,17 +1,18 @@
-/* The kernel table: one typed slot a kernel, filled by rising levels.  Reference first, then each ISA
-   level overrides its slots.  Levels are named bundles, not combinations of features. */
+/* The kernel table: one typed slot a kernel.  Reference first, then each ISA level overrides its slots.
+   Levels are named bundles, not combinations of features; each stands on one other (docs/kernels.md). */
 #ifndef KERN_KERN_H
 #define KERN_KERN_H
 
 #include "backend/cpu/kern/kern_linear.h"
 #include "backend/cpu/kern/kern_vec.h"
 
+/* Of two levels that a machine runs, the later one is the better. */
 typedef enum isa_level {
-    ISA_REF,      /* plain C */
-    ISA_HASWELL,  /* AVX2, FMA, F16C */
-    ISA_SKYLAKEX, /* AVX-512 F, BW, VL, DQ */
-    ISA_ICELAKE,  /* VNNI */
-    ISA_SAPPHIRE, /* AMX-TILE, AMX-INT8 */
+    ISA_REF,        /* plain C */
+    ISA_AVX2,       /* AVX2, FMA, F16C */
+    ISA_AVX512,     /* AVX-512 F, BW, VL, DQ */
+    ISA_AVX512VNNI, /* and its VNNI */
+    ISA_AMX,        /* AMX-TILE, AMX-INT8 */
     ISA_COUNT
 } isa_level;
 
@@ -21,10 +22,15 @@ typedef struct kern {
     kern_linear lin;
 } kern;
 
-isa_level isa_detect(void);
+/* A bit, 1 << level, for each level that this machine runs; ISA_REF is always there. */
+uint32_t isa_machine(void);
+bool isa_runs(isa_level l);
+isa_level isa_detect(void); /* the best that runs */
 const char *isa_name(isa_level l);
 bool isa_parse(const char *name, isa_level *out);
-/* Fills the table up to `max` or what the machine has, whichever is lower. */
-void kern_init(kern *k, isa_level max);
+/* The names of the levels in `mask`, "ref, avx2", cut to `size` bytes. */
+void isa_list(uint32_t mask, char *out, size_t size);
+/* Fills the table with the kernels of a level; what does not run here becomes the best that does. */
+void kern_init(kern *k, isa_level l);
 
 #endif

@@ -1,4 +1,4 @@
-/* LINEAR at the level of Sapphire Rapids: the table, and the peak of its matrix unit. */
+/* LINEAR at the level of AMX: the table, and the peak of the matrix unit. */
 
 #include "backend/cpu/kern/x86/linear_x86.h"
 #include "backend/cpu/kern/x86/tiles_amx.h"

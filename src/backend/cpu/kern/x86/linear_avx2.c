@@ -1,4 +1,4 @@
-/* LINEAR at the level of Haswell: the table, and the two loops that measure the machine. */
+/* LINEAR at the level of AVX2: the table, and the two loops that measure the machine. */
 #include <immintrin.h>
 
 #include "backend/cpu/kern/x86/linear_x86.h"

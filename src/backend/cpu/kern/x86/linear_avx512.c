@@ -1,4 +1,4 @@
-/* LINEAR at the level of Skylake-X: dense weights, and the peak of float multiply-adds.  Tiles stay with
+/* LINEAR at the level of AVX-512: dense weights, and the peak of float multiply-adds.  Tiles stay with
    AVX2: without VNNI a wider vpmaddubsw gains little over it. */
 #include "backend/cpu/kern/x86/linear_x86.h"
 #include "backend/cpu/kern/x86/peak_fma.h"

@@ -1,4 +1,4 @@
-/* LINEAR at the level of Icelake: the table, and the peak of vpdpbusd. */
+/* LINEAR at the level of AVX-512 VNNI: the table, and the peak of vpdpbusd. */
 
 #include "backend/cpu/kern/x86/linear_x86.h"
 
