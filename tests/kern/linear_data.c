@@ -168,6 +168,9 @@ static const struct {
                      {"avx512", ISA_AVX512, NULL},
                      {"avx512vnni", ISA_AVX512VNNI, NULL},
                      {"amx", ISA_AMX, NULL},
+                     {"neon", ISA_NEON, NULL},
+                     {"dotprod", ISA_DOTPROD, NULL},
+                     {"i8mm", ISA_I8MM, NULL},
                      {"avx512vnni emulated", ISA_AVX2, emulated_kernels},
                      {"amx emulated", ISA_AVX2, emulated_amx_kernels}};
 

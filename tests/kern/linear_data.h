@@ -19,7 +19,7 @@ bool same_bits(const float *a, const float *b, size_t n); /* any NaN equals any 
 
 /* The kernels of level i (0: reference), named; false when this machine lacks it.  The last two
    are the AVX-512 and AMX kernels with their instructions emulated over AVX2. */
-enum { N_LEVEL = 7 };
+enum { N_LEVEL = 10 };
 const char *level_name(int i);
 bool level_kernels(int i, kern_linear *k);
 

@@ -47,6 +47,17 @@ uint32_t isa_machine(void)
     if (!has(c7, bit_AVX512VNNI)) return AVX512;
     return AVX512 | 1u << ISA_AVX512VNNI | (has_amx(os, d7) ? 1u << ISA_AMX : 0);
 }
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+
+uint32_t isa_machine(void)
+{
+    uint32_t m = 1u << ISA_REF | 1u << ISA_NEON;
+    if (!(getauxval(AT_HWCAP) & HWCAP_ASIMDDP)) return m;
+    m |= 1u << ISA_DOTPROD;
+    return getauxval(AT_HWCAP2) & HWCAP2_I8MM ? m | 1u << ISA_I8MM : m;
+}
 #else
 uint32_t isa_machine(void)
 {

@@ -44,6 +44,29 @@ static void fill_amx(kern *k)
 #define X86(fill) NULL
 #endif
 
+#if defined(__aarch64__)
+static void fill_neon(kern *k)
+{
+    kern_vec_neon(&k->vec);
+    kern_attend_neon(&k->vec);
+    kern_delta_neon(&k->vec);
+    kern_linear_neon(&k->lin);
+}
+
+static void fill_dotprod(kern *k)
+{
+    kern_linear_dotprod(&k->lin);
+}
+
+static void fill_i8mm(kern *k)
+{
+    kern_linear_i8mm(&k->lin);
+}
+#define ARM(fill) fill
+#else
+#define ARM(fill) NULL
+#endif
+
 /* A level is what it stands on, then its own slots; NULL: of another machine. */
 static const struct {
     const char *name;
@@ -55,6 +78,9 @@ static const struct {
     [ISA_AVX512] = {"avx512", ISA_AVX2, X86(fill_avx512)},
     [ISA_AVX512VNNI] = {"avx512vnni", ISA_AVX512, X86(fill_avx512vnni)},
     [ISA_AMX] = {"amx", ISA_AVX512VNNI, X86(fill_amx)},
+    [ISA_NEON] = {"neon", ISA_REF, ARM(fill_neon)},
+    [ISA_DOTPROD] = {"dotprod", ISA_NEON, ARM(fill_dotprod)},
+    [ISA_I8MM] = {"i8mm", ISA_DOTPROD, ARM(fill_i8mm)},
 };
 
 const char *isa_name(isa_level l)

@@ -13,6 +13,9 @@ typedef enum isa_level {
     ISA_AVX512,     /* AVX-512 F, BW, VL, DQ */
     ISA_AVX512VNNI, /* and its VNNI */
     ISA_AMX,        /* AMX-TILE, AMX-INT8 */
+    ISA_NEON,       /* of every aarch64 */
+    ISA_DOTPROD,    /* sdot: FEAT_DotProd */
+    ISA_I8MM,       /* smmla: FEAT_I8MM */
     ISA_COUNT
 } isa_level;
 

@@ -190,6 +190,9 @@ void kern_linear_avx2(kern_linear *k);
 void kern_linear_avx512(kern_linear *k);
 void kern_linear_avx512vnni(kern_linear *k);
 void kern_linear_amx(kern_linear *k);
+void kern_linear_neon(kern_linear *k);
+void kern_linear_dotprod(kern_linear *k);
+void kern_linear_i8mm(kern_linear *k);
 
 static inline int32_t tile_elems(tile_type t)
 {

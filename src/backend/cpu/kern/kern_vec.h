@@ -107,5 +107,8 @@ void kern_delta_avx2(kern_vec *v);
 void kern_vec_avx512(kern_vec *v);
 void kern_attend_avx512(kern_vec *v);
 void kern_delta_avx512(kern_vec *v);
+void kern_vec_neon(kern_vec *v);
+void kern_attend_neon(kern_vec *v);
+void kern_delta_neon(kern_vec *v);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "backend/cpu/kern/kern_vec.h"
 #include "backend/cpu/kern/x86/lanes_avx2.h"
-#include "backend/cpu/kern/x86/math_body.h"
+#include "backend/cpu/kern/body/math_body.h"
 
 INLINE __m256 load8(kv_codec c, const uint8_t *p)
 {
@@ -25,7 +25,7 @@ enum { TILE_A = 6, TILE_FULL_T = 1, EXP_EACH = 2 };
 enum { MM_DIRECT = INT32_MAX };
 #define TILE_SHAPES(X) X(1, 4) X(2, 2) X(3, 2) X(4, 1) X(5, 1) X(6, 1)
 
-#include "backend/cpu/kern/x86/attend_body.h"
+#include "backend/cpu/kern/body/attend_body.h"
 
 /* n_a ≤ TILE_A vectors × n_t ≤ TILE_T strips, both known where it is inlined. */
 INLINE void tile(const kern_mm *j, kv_codec codec, const int n_a, const int n_t, size_t i, size_t t,

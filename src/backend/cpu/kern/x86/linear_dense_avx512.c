@@ -9,7 +9,7 @@
 
 enum { BLOCK_W = 4, BLOCK_X = 4 };
 
-#include "backend/cpu/kern/x86/linear_dense_body.h"
+#include "backend/cpu/kern/body/linear_dense_body.h"
 
 /* The lanes of mask m; nothing else is read. */
 INLINE __m512 load16(const int type, const uint8_t *w, __mmask16 m)

@@ -6,7 +6,7 @@
 #include "backend/cpu/kern/x86/linear_x86.h"
 #include "backend/cpu/kern/x86/tile256_avx2_body.h"
 
-#include "backend/cpu/kern/x86/linear_grid_body.h"
+#include "backend/cpu/kern/body/linear_grid_body.h"
 #include "backend/cpu/kern/x86/panel256_avx2_body.h"
 
 /* 2s + 1 of nibbles s. */

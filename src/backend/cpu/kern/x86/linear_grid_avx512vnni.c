@@ -4,7 +4,7 @@
 #include "backend/cpu/kern/x86/linear_x86.h"
 #include "backend/cpu/kern/x86/tile256_avx512vnni_body.h"
 
-#include "backend/cpu/kern/x86/linear_grid_body.h"
+#include "backend/cpu/kern/body/linear_grid_body.h"
 
 /* 16 scales of 16 rows. */
 INLINE void scales(const int bits, const uint8_t *p, __m512i *sc)

@@ -5,7 +5,7 @@
 #include "backend/cpu/kern/x86/linear_x86.h"
 #include "backend/cpu/kern/x86/tile256_avx512vnni_body.h"
 
-#include "backend/cpu/kern/x86/q2k_q3k_body.h"
+#include "backend/cpu/kern/body/q2k_q3k_body.h"
 
 /* Bytes m and n of each word, unsigned, as its 16-bit numbers. */
 INLINE __m512i pair_of(__m512i v, const int m, const int n)

@@ -14,7 +14,7 @@
 #include "backend/cpu/kern/x86/tiles_amx.h"
 #include "backend/cpu/kern/x86/words_avx512.h"
 
-#include "backend/cpu/kern/x86/linear_tile256_form.h"
+#include "backend/cpu/kern/body/linear_tile256_form.h"
 
 #include "backend/cpu/kern/x86/linear_tile256_avx512.h"
 

@@ -418,7 +418,7 @@ INLINE void fine_all(const int bits, const uint8_t *tile, size_t block, const pa
     if (v < n_vec) fine_vecs(bits, u, act, stride, 1, v, shift, y);
 }
 
-#include "backend/cpu/kern/x86/fine256_body.h"
+#include "backend/cpu/kern/body/fine256_body.h"
 
 DEFINE_FINE(avx2_fine_q4_k, 4)
 DEFINE_FINE(avx2_fine_q5_k, 5)

@@ -388,7 +388,7 @@ INLINE void fine_all(const int bits, const uint8_t *tile, size_t block, const pa
     for (; v < n_vec; v++) fine_vecs(bits, u, act, stride, 1, v, shift, y);
 }
 
-#include "backend/cpu/kern/x86/fine256_body.h"
+#include "backend/cpu/kern/body/fine256_body.h"
 
 DEFINE_FINE(vnni_fine_q4_k, 4)
 DEFINE_FINE(vnni_fine_q5_k, 5)

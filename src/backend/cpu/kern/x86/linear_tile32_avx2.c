@@ -23,7 +23,7 @@ typedef struct panel32 {
 } panel32;
 _Static_assert(PANEL_BLOCKS * sizeof(panel32) <= TILE_PANEL, "panel");
 
-#include "backend/cpu/kern/x86/linear_tile32_body.h"
+#include "backend/cpu/kern/body/linear_tile32_body.h"
 
 /* 2^(e − 128) of eight bytes: d, as codes are twice the values of e2m1. */
 INLINE __m256 scales_e8m0(const uint8_t *p)

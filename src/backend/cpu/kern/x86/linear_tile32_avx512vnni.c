@@ -20,7 +20,7 @@ typedef struct panel32 {
 } panel32;
 _Static_assert(PANEL_BLOCKS * sizeof(panel32) <= TILE_PANEL, "panel");
 
-#include "backend/cpu/kern/x86/linear_tile32_body.h"
+#include "backend/cpu/kern/body/linear_tile32_body.h"
 
 #include "backend/cpu/kern/x86/linear_tile32_avx512.h"
 

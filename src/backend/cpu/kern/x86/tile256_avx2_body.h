@@ -11,7 +11,7 @@
 enum { N_HALF = 4, N_LINE = 64, MAX_STEP = 4 };
 #define DIRECT_CASES(X, fn) X(1, fn) X(2, fn)
 
-#include "backend/cpu/kern/x86/linear_tile256_body.h"
+#include "backend/cpu/kern/body/linear_tile256_body.h"
 
 INLINE __m256 halves(const uint8_t *p)
 {

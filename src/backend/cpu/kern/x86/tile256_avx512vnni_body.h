@@ -17,7 +17,7 @@
 enum { DIRECT_VEC = 4, PANEL_VEC = 6, N_LINE = 64 };
 #define DIRECT_CASES(X, fn) X(1, fn) X(2, fn) X(3, fn) X(4, fn)
 
-#include "backend/cpu/kern/x86/linear_tile256_body.h"
+#include "backend/cpu/kern/body/linear_tile256_body.h"
 
 #include "backend/cpu/kern/x86/linear_tile256_avx512.h"
 

@@ -1,7 +1,7 @@
 /* AVX2 and FMA: elementwise kernels. */
 #include "backend/cpu/kern/x86/lanes_avx2.h"
-#include "backend/cpu/kern/x86/math_body.h"
-#include "backend/cpu/kern/x86/vec_body.h"
+#include "backend/cpu/kern/body/math_body.h"
+#include "backend/cpu/kern/body/vec_body.h"
 
 static void rope_pairs_avx2(float *y, const float *x, const float *c, const float *s, size_t n)
 {

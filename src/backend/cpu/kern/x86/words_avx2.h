@@ -58,8 +58,15 @@ INLINE words high_nibbles(words v)
     return and8(shr16(v, 4), 15);
 }
 
+/* Sixteen bytes to look up, and the same plus a number: dots take unsigned weights. */
+typedef __m128i table;
+#define TABLE(...) _mm_setr_epi8(__VA_ARGS__)
+INLINE table raise_table(table t, const int n)
+{
+    return _mm_add_epi8(t, _mm_set1_epi8((char)n));
+}
 /* Bytes at places 0 … 15. */
-INLINE words look_up(__m128i bytes, words at)
+INLINE words look_up(table bytes, words at)
 {
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bytes), at);
 }

@@ -7,7 +7,7 @@
      panel_all(…)    n ≤ PANEL_BLOCKS unpacked blocks times all vectors
 
    Nothing here is seen outside the file that includes it. */
-#include "backend/cpu/kern/x86/linear_tile32_form.h"
+#include "backend/cpu/kern/body/linear_tile32_form.h"
 
 INLINE void direct(form f, walk w, int32_t n_block, const uint8_t *act, size_t stride, const int n,
                    int32_t shift, float *y);

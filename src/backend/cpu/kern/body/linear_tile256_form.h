@@ -79,10 +79,11 @@ INLINE int code_line(const int bits)
     return bits == 2 ? 5 : 11;
 }
 
+/* To the first cache what is near, to the second what is far. */
 INLINE void prefetch(const uint8_t *p)
 {
-    _mm_prefetch((const char *)p + 1024, _MM_HINT_T0);
-    _mm_prefetch((const char *)p + 6144, _MM_HINT_T1);
+    __builtin_prefetch(p + 1024, 0, 3);
+    __builtin_prefetch(p + 6144, 0, 2);
 }
 
 INLINE void unpack_panel(const int bits, const uint8_t *tile, panel256 *u);

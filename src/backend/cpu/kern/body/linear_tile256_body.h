@@ -3,7 +3,7 @@
    defines, besides what linear_tile256_form.h asks for,
 
      direct(…)       the products of n vectors, n known where it is inlined */
-#include "backend/cpu/kern/x86/linear_tile256_form.h"
+#include "backend/cpu/kern/body/linear_tile256_form.h"
 
 INLINE void direct(const int bits, const uint8_t *tile, int32_t n_block, const uint8_t *act,
                    size_t stride, const int n, int32_t shift, float *y);

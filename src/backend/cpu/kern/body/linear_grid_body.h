@@ -43,15 +43,15 @@ INLINE float grid_unit(const int bits)
 #undef GRID_DOWN
     return unit[bits - GRID_IQ3_S];
 }
-/* Levels plus the centre, unsigned. */
-INLINE __m128i grid_levels(const int bits)
+/* As the level's dots take them. */
+INLINE table grid_levels(const int bits)
 {
-    __m128i v = _mm_setzero_si128();
+    table v = TABLE(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 #define GRID_LEVELS(name, down, ...)                                                               \
-    if (bits == GRID_##name) v = _mm_setr_epi8(__VA_ARGS__);
+    if (bits == GRID_##name) v = TABLE(__VA_ARGS__);
     GRID_LIST(GRID_LEVELS)
 #undef GRID_LEVELS
-    return _mm_add_epi8(v, _mm_set1_epi8((char)(1 << centre_log(bits))));
+    return raise_table(v, 1 << centre_log(bits));
 }
 
 /* The high bit of word k, put into bit 2 of its index. */

@@ -7,7 +7,8 @@
      add16 … andnot16         a lane at a time; max16: b where either is NaN; andnot16: ~a & b
      fma16, fms16             a·b + c, a·b - c, rounded once
      less16, pick16, clear16  a < b, false for NaN; yes where true, else no; +0 where true
-     to_int16, of_int16       to nearest even, 1 << 31 where that is no integer; back
+     to_int16, of_int16       to nearest even, anything where that is no integer, of NaN 0 or
+                              1 << 31; back
      raise16                  x · 2^n by adding n to its exponent
      v16_max, v16_tree        over the lanes, of which none is NaN: the largest; all: +8, +4, +2, +1 */
 #include "backend/cpu/kern/kern_math.h"
@@ -53,7 +54,7 @@ INLINE void exp_low_each(v16 *x, const int n)
     for (int k = 2; k < 6; k++) EACH q[i] = fma16(q[i], r[i], set16(exp_c[k]));
     EACH q[i] = fma16(q[i], mul16(r[i], r[i]), r[i]);
     EACH q[i] = add16(q[i], set16(1.0f));
-    EACH q[i] = raise16(q[i], ni[i]); /* NaN: ni is 1 << 31, which the shift drops */
+    EACH q[i] = raise16(q[i], ni[i]); /* NaN: what ni is, the shift drops */
     EACH x[i] = clear16(less16(x[i], set16(EXP_LO)), q[i]);
 #undef EACH
 }

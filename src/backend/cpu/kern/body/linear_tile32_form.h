@@ -29,10 +29,11 @@ INLINE int group_bytes(form f)
     return (f.bits == BITS8 ? 8 : f.bits == BITS5 ? 5 : 4) * TILE_LINE;
 }
 
+/* To the first cache what is near, to the second what is far. */
 INLINE void prefetch(const uint8_t *p)
 {
-    _mm_prefetch((const char *)p + 1024, _MM_HINT_T0);
-    _mm_prefetch((const char *)p + 6144, _MM_HINT_T1);
+    __builtin_prefetch(p + 1024, 0, 3);
+    __builtin_prefetch(p + 6144, 0, 2);
 }
 
 /* Where d of rows row … is, and the minimum. */

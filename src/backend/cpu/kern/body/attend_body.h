@@ -1,4 +1,4 @@
-/* Attention over sixteen lanes: what AVX2 and AVX-512 have in common.  Each includes it once, after it
+/* Attention over sixteen lanes: what the levels have in common.  Each includes it once, after it
    has defined
 
      the lanes of math_body.h, which it has included
@@ -34,7 +34,7 @@ INLINE void fetch_ahead(ahead *f, const int n_t, size_t k)
     for (int h = 0; h < (n_t + 1) / 2; h++)
 #pragma GCC unroll 2
         for (int g = 0; g < 2; g++) {
-            _mm_prefetch(f->p[g], _MM_HINT_T0);
+            __builtin_prefetch(f->p[g], 0, 3);
             f->p[g] += f->step[g];
         }
 }
