@@ -3,8 +3,9 @@
 #include <string.h>
 
 #include "backend/cpu/kern/arm/lanes_neon.h"
-#include "backend/cpu/kern/body/math_body.h"
 #include "backend/cpu/kern/kern_vec.h"
+
+#include "backend/cpu/kern/body/math_body.h"
 
 INLINE float32x4_t load4(kv_codec c, const uint8_t *p)
 {

@@ -9,8 +9,12 @@
      QUADS                  quads to work on at once, so that the registers suffice
 
      panel_order(w, n)      rearranges n lines of a group that lies in a panel, as panel_dots wants them
-     panel_dots(…)          dot[t][i] += n_line lines of a panel, quads at … at+QUADS-1 of a group, times
-                            vector t at q + t·apart, t < n ≤ PANEL_VEC; |w| ≤ most */
+     panel_dots(…)          dot[t][i] += n_quad quads of n_line lines of a panel from w on, TILE_LINE apart,
+                            times vector t at q + t·apart, t < n ≤ PANEL_VEC; |w| ≤ most
+   and for the order in which dot's lanes lie, its rows t < panel_n(n):
+     panel_start(s, n, t)   of s[t], a number of vector t in every lane
+     panel_scale(v, t)      of v, numbers of a quad's rows
+     panel_out(dot, t, i)   back: the rows of quad i times vector t */
 #ifndef DOTS_NEON_H
 #define DOTS_NEON_H
 

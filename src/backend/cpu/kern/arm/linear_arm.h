@@ -14,7 +14,16 @@
     X(tile, Q8_0, q8_0)                                                                            \
     X(tile, IQ4_NL, iq4_nl)                                                                        \
     X(tile, MXFP4, mxfp4)                                                                          \
-    X(tile, NVFP4, nvfp4)
+    X(tile, NVFP4, nvfp4)                                                                          \
+    X(tile, Q2_K, q2_k)                                                                            \
+    X(tile, Q3_K, q3_k)                                                                            \
+    X(tile, IQ4_XS, iq4_xs)                                                                        \
+    X(tile, Q4_K, q4_k)                                                                            \
+    X(tile, Q5_K, q5_k)                                                                            \
+    X(tile, Q6_K, q6_k)                                                                            \
+    X(fine, Q4_K, q4_k)                                                                            \
+    X(fine, Q5_K, q5_k)                                                                            \
+    X(fine, Q6_K, q6_k)
 
 #define DECLARE_TILE(slot, type, name)                                                             \
     kern_tile_fn neon_##slot##_##name, dotprod_##slot##_##name, i8mm_##slot##_##name;

@@ -3,7 +3,8 @@
 
    Dots are exact in 32 bits: stored weights have 8 bits, signed.  Centres of nibbles and of 5 bits, and the 128
    by which codes of 8 bits are too large to be signed, are undone where a dot starts. */
-enum { DIRECT_VEC = 4, PANEL_BLOCKS = 1 };
+#define DIRECT_CASES(X) X(1) X(2)
+enum { DIRECT_VEC = 2, PANEL_BLOCKS = 1 };
 
 typedef struct panel32 {
     int8_t w[2][8][TILE_LINE]; /* one block: [group][line] */
@@ -208,32 +209,34 @@ INLINE void unpack_panel(form f, const walk *at, panel32 *u)
             vst1q_s8(w[s] + column, lo), vst1q_s8(w[4 + s] + column, hi);
         }
     }
-    for (int g = 0; g < 2; g++) panel_order(u->w[g], 8);
+    for (int g = 0; g < 2; g++) panel_order(u->w[g][0], 8);
 }
 
 /* QUADS quads of the panel from row on, times vectors v … v+n-1. */
 INLINE void panel_quads(form f, const panel32 *u, const int row, const a8_32 *a, const int n,
                         int32_t v, int32_t shift, float *y)
 {
-    const int8_t(*w)[TILE_LINE] = (const int8_t(*)[TILE_LINE])u->w[row / 16];
-    const int at = row % 16 / 4;
-    int32x4_t dot[PANEL_VEC][QUADS], high[PANEL_VEC][QUADS];
+    const int8_t *w = u->w[row / 16][0] + QUAD_BYTES * (row % 16 / 4);
+    int32x4_t s[PANEL_VEC], dot[PANEL_VEC][QUADS], high[PANEL_VEC][QUADS];
 #pragma GCC unroll 4
-    for (int t = 0; t < n; t++)
+    for (int t = 0; t < n; t++) s[t] = start(f, &a[t]);
 #pragma GCC unroll 4
-        for (int i = 0; i < QUADS; i++) dot[t][i] = start(f, &a[t]), high[t][i] = vdupq_n_s32(0);
+    for (int t = 0; t < panel_n(n); t++)
+#pragma GCC unroll 4
+        for (int i = 0; i < QUADS; i++)
+            dot[t][i] = panel_start(s, n, t), high[t][i] = vdupq_n_s32(0);
     if (f.halves) {
-        panel_dots(w, 4, at, a->q, sizeof *a, n, most(f), dot);
-        panel_dots(w + 4, 4, at, a->q + 16, sizeof *a, n, most(f), high);
+        panel_dots(w, 4, QUADS, a->q, sizeof *a, n, most(f), dot);
+        panel_dots(w + 4 * TILE_LINE, 4, QUADS, a->q + 16, sizeof *a, n, most(f), high);
     } else {
-        panel_dots(w, 8, at, a->q, sizeof *a, n, most(f), dot);
+        panel_dots(w, 8, QUADS, a->q, sizeof *a, n, most(f), dot);
     }
 #pragma GCC unroll 4
     for (int i = 0; i < QUADS; i++) {
         const float32x4_t d = vld1q_f32(u->d + row + 4 * i), m = vld1q_f32(u->m + row + 4 * i);
 #pragma GCC unroll 4
         for (int t = 0; t < n; t++)
-            accumulate_any(f, dot[t][i], high[t][i], d, m, &a[t],
+            accumulate_any(f, panel_out(DOTS(dot), t, i), panel_out(DOTS(high), t, i), d, m, &a[t],
                            y + ((v + t) >> shift) * TILE_ROWS + row + 4 * i);
     }
 }

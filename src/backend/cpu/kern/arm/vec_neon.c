@@ -1,5 +1,6 @@
 /* NEON: elementwise kernels. */
 #include "backend/cpu/kern/arm/lanes_neon.h"
+
 #include "backend/cpu/kern/body/math_body.h"
 #include "backend/cpu/kern/body/vec_body.h"
 

@@ -14,6 +14,8 @@
 enum { QUAD_BYTES = 16 };
 
 typedef int8x16_t words;
+/* An array of arrays as one of arrays that are not changed. */
+#define DOTS(x) ((const int32x4_t(*)[QUADS])(x))
 
 INLINE words load(const void *p)
 {
@@ -45,6 +47,11 @@ INLINE words shl16(words v, const int n)
 INLINE words shr16(words v, const int n)
 {
     return (words)((uint16x8_t)v >> n);
+}
+/* To the left, for n < 0 to the right. */
+INLINE words shift16(words v, const int n)
+{
+    return (words)vshlq_u16((uint16x8_t)v, vdupq_n_s16((int16_t)n));
 }
 INLINE words low_nibbles(words v)
 {

@@ -1,7 +1,8 @@
 /* Tiles of the formats with 32 weights a block, affine ones and those of e2m1: what the levels share
-   that multiply few vectors too.  Each includes it once and defines
+   that multiply few vectors too.  Each includes it once, after DIRECT_CASES(X) — X(n) for each number of
+   vectors that goes without a panel — and defines
 
-     direct(…)       the products of n ≤ 4 vectors, n known where it is inlined
+     direct(…)       the products of n vectors, n known where it is inlined
      PANEL_BLOCKS    how many blocks are unpacked at a time, each into one of the level's panel32
      unpack_panel(…) one block
      panel_all(…)    n ≤ PANEL_BLOCKS unpacked blocks times all vectors
@@ -22,18 +23,12 @@ INLINE void tile32(form f, const uint8_t *tile, int32_t n_block, const void *act
     walk w = {.head = tile, .codes = tile, .per_head = per_head, .left = 0};
     memset(y, 0, (size_t)(n_vec >> shift) * TILE_ROWS * sizeof *y);
     switch (n_vec) {
-    case 1:
-        direct(f, w, n_block, act, stride, 1, shift, y);
+#define DIRECT_CASE(n)                                                                             \
+    case n:                                                                                        \
+        direct(f, w, n_block, act, stride, n, shift, y);                                           \
         return;
-    case 2:
-        direct(f, w, n_block, act, stride, 2, shift, y);
-        return;
-    case 3:
-        direct(f, w, n_block, act, stride, 3, shift, y);
-        return;
-    case 4:
-        direct(f, w, n_block, act, stride, 4, shift, y);
-        return;
+        DIRECT_CASES(DIRECT_CASE)
+#undef DIRECT_CASE
     default:
         break;
     }

@@ -4,6 +4,7 @@
 
 #include "backend/cpu/kern/kern_vec.h"
 #include "backend/cpu/kern/x86/lanes_avx2.h"
+
 #include "backend/cpu/kern/body/math_body.h"
 
 INLINE __m256 load8(kv_codec c, const uint8_t *p)

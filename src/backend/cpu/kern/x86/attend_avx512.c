@@ -4,6 +4,7 @@
 
 #include "backend/cpu/kern/kern_vec.h"
 #include "backend/cpu/kern/x86/lanes_avx512.h"
+
 #include "backend/cpu/kern/body/math_body.h"
 
 INLINE v16 load16(kv_codec c, const uint8_t *p)

@@ -8,8 +8,8 @@
 #include "backend/cpu/kern/x86/linear_x86.h"
 #include "backend/cpu/kern/x86/tile256_avx2_body.h"
 
-#include "backend/cpu/kern/x86/panel256_avx2_body.h"
 #include "backend/cpu/kern/body/q2k_q3k_body.h"
+#include "backend/cpu/kern/x86/panel256_avx2_body.h"
 
 /* Q2_K: 16 scales, 8 pairs of minima. */
 INLINE void scales_k2(const uint8_t *p, __m256i *sc, __m256i *pair)

@@ -15,6 +15,7 @@
 #include "backend/cpu/kern/x86/linear_x86.h"
 #include "backend/cpu/kern/x86/words_avx2.h"
 
+#define DIRECT_CASES(X) X(1) X(2) X(3) X(4)
 enum { DIRECT_VEC = 4, PANEL_VEC = 4, PANEL_BLOCKS = 1 };
 
 typedef struct panel32 {

@@ -12,6 +12,7 @@
 #include "backend/cpu/kern/x86/linear_x86.h"
 #include "backend/cpu/kern/x86/words_avx512.h"
 
+#define DIRECT_CASES(X) X(1) X(2) X(3) X(4)
 enum { DIRECT_VEC = 4, PANEL_VEC = 6, PANEL_BLOCKS = 8 };
 
 typedef struct panel32 {

@@ -1,5 +1,6 @@
 /* AVX2 and FMA: elementwise kernels. */
 #include "backend/cpu/kern/x86/lanes_avx2.h"
+
 #include "backend/cpu/kern/body/math_body.h"
 #include "backend/cpu/kern/body/vec_body.h"
 

@@ -1,5 +1,6 @@
 /* AVX-512: elementwise kernels. */
 #include "backend/cpu/kern/x86/lanes_avx512.h"
+
 #include "backend/cpu/kern/body/math_body.h"
 #include "backend/cpu/kern/body/vec_body.h"
 
