@@ -171,7 +171,13 @@ weight_class weights_class(uint32_t flags)
     if (flags & W_HEAD) return WEIGHT_HEAD;
     if (flags & W_ROUTER) return WEIGHT_FLOAT;
     if (flags & W_FFN_DOWN) return WEIGHT_FFN_DOWN;
+    if (flags & W_KV) return WEIGHT_KV;
     return flags & W_ATTN_OUT ? WEIGHT_ATTN_OUT : WEIGHT_PLAIN;
+}
+
+static uint32_t flags_of_rows(uint32_t flags, dim_name rows)
+{
+    return rows == DIM_KV || rows == DIM_KV_A ? flags | W_KV : flags;
 }
 
 /* The bias [rows] of the matrix of these names, or NULL where the class has none. */
@@ -299,7 +305,7 @@ static cairn_status bind_one(weights *w, const weight_row *r, int32_t layer, con
     }
     TRY(check_matrix(t, rows, cols, dg));
     TRY(find_bias(w, r->hf, r->gguf, r->flags, layer, rows, &bias, dg));
-    return keep_rows(w, t, 0, rows, r->flags, bias, field, dg);
+    return keep_rows(w, t, 0, rows, flags_of_rows(r->flags, r->rows), bias, field, dg);
 }
 
 const tensor_desc *weights_tensor(const weights *w, const char *hf, const char *gguf, int32_t layer)
@@ -330,9 +336,11 @@ cairn_status weights_bind_split(weights *w, const weight_split *split, int32_t l
     TRY(check_matrix(t, (int32_t)total, cols, dg));
     TRY(find_bias(w, split->hf, split->gguf, split->flags, layer, (int32_t)total, &bias, dg));
     for (size_t i = 0, first = 0; i < MOST && split->part[i].rows != DIM_ONE; i++) {
-        const int32_t rows = w->dim[split->part[i].rows];
+        const dim_name of = split->part[i].rows;
+        const int32_t rows = w->dim[of];
+        const uint32_t flags = flags_of_rows(split->flags, of);
         const weight *item;
-        TRY(keep_rows(w, t, (int32_t)first, rows, split->flags, bias, &item, dg));
+        TRY(keep_rows(w, t, (int32_t)first, rows, flags, bias, &item, dg));
         memcpy((char *)into + split->part[i].field, &item, sizeof item);
         first += (size_t)rows;
     }

@@ -77,7 +77,8 @@ enum {
     W_NEG_EXP = 16384, /* a vector of which HF files store the logarithm of minus it */
     W_FLAT = 32768,    /* a vector that files may store in two dimensions */
     W_BIAS_SSM_IN = 65536,
-    W_BIAS_SSM_OUT = 131072 /* of a mixer's first and last matrix; classes of biases as above */
+    W_BIAS_SSM_OUT = 131072, /* of a mixer's first and last matrix; classes of biases as above */
+    W_KV = 262144            /* keys and values; known by their rows, tables need not say it */
 };
 
 enum { CONV_MAX_ROWS = 32 }; /* files hold 3 or 4 */

@@ -11,6 +11,7 @@ typedef enum weight_class {
     WEIGHT_HEAD,
     WEIGHT_FFN_DOWN,
     WEIGHT_ATTN_OUT,
+    WEIGHT_KV, /* keys and values, which all later rows read */
     /* Meets float activations in every mode: routers, as which experts run hangs on them, and the small
        matrices of heads. */
     WEIGHT_FLOAT

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "backend/cpu/cpu_priv.h"
+#include "backend/cpu/tiles.h"
 #include "base/num.h"
 #include "kern/linear_data.h"
 
@@ -179,7 +180,7 @@ static void test_mixed(void **state)
 {
     (void)state;
     const shape qkv[] = {{DT_Q4_K, 70, WEIGHT_PLAIN, true},
-                         {DT_Q5_0, 32, WEIGHT_PLAIN, false},
+                         {DT_Q5_0, 32, WEIGHT_KV, false},
                          {DT_Q6_K, 33, WEIGHT_HEAD, true}};
     check_op(CAIRN_COMPUTE_FAST, 512, qkv, 3, false);
     const shape dense[] = {{DT_BF16, 35, WEIGHT_PLAIN, false},
@@ -188,14 +189,62 @@ static void test_mixed(void **state)
     check_op(CAIRN_COMPUTE_FAST, 192, dense, 3, false);
 }
 
-/* ffn_down: groups of 32 where the format can, else two terms. */
-static void test_down(void **state)
+/* Classes that meet activations of their own form. */
+static void test_classes(void **state)
 {
-    static const dtype types[] = {DT_Q4_K, DT_Q5_K, DT_Q6_K, DT_Q4_1};
+    static const dtype types[] = {DT_Q4_K, DT_Q5_K, DT_Q6_K, DT_Q2_K, DT_Q4_1};
     (void)state;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        const shape s = {types[i], 66, WEIGHT_FFN_DOWN, false};
+        const shape s = {types[i], 66, types[i] == DT_Q4_1 ? WEIGHT_KV : WEIGHT_FFN_DOWN, false};
         check_op(CAIRN_COMPUTE_FAST, 512, &s, 1, true);
+    }
+}
+
+/* The groups and terms that docs/numerics.md names for each class, one row at the reference. */
+static void test_forms(void **state)
+{
+    static const struct {
+        dtype type;
+        weight_class klass;
+        int32_t group, terms;
+    } want[] = {
+        {DT_Q4_1, WEIGHT_PLAIN, 32, 1},    {DT_Q4_1, WEIGHT_FFN_DOWN, 32, 1},
+        {DT_Q4_1, WEIGHT_ATTN_OUT, 32, 1}, {DT_Q4_1, WEIGHT_KV, 32, 2},
+        {DT_Q4_1, WEIGHT_HEAD, 32, 2},     {DT_NVFP4, WEIGHT_FFN_DOWN, 32, 1},
+        {DT_NVFP4, WEIGHT_KV, 32, 2},      {DT_Q6_K, WEIGHT_PLAIN, 256, 1},
+        {DT_Q6_K, WEIGHT_KV, 256, 1},      {DT_Q6_K, WEIGHT_HEAD, 256, 2},
+        {DT_Q6_K, WEIGHT_FFN_DOWN, 32, 1}, {DT_Q3_K, WEIGHT_FFN_DOWN, 256, 2},
+    };
+    enum { COLS = 512, MOST = 2 };
+    (void)state;
+    kern_linear k;
+    level_kernels(0, &k);
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        static a8_32 a32[COLS / 32 * MOST];
+        static a8_256 a256[COLS / 256 * MOST];
+        float y[TILE_ROWS];
+        rig g;
+        tile_type t;
+        const shape s = {want[i].type, TILE_ROWS, want[i].klass, false};
+        const int32_t terms = want[i].terms;
+        rig_init(&g, &k, CAIRN_COMPUTE_FAST, 1, COLS, &s, 1, false);
+        rig_run(&g, 1);
+        const tiles *w = g.w[0].dev;
+        assert_true(tiles_type(want[i].type, &t));
+        const bool fine = want[i].group < tile_elems(t);
+        if (want[i].group == 32) {
+            const size_t stride = sizeof *a32 * (size_t)terms;
+            k.quant32(value_at(&g, g.in), COLS / 32, terms, a32, stride);
+            (fine ? k.fine : k.tile)[t](w->data, w->n_block, a32, stride, terms, terms, y, NULL);
+        } else {
+            const size_t stride = sizeof *a256 * (size_t)terms;
+            k.quant256(value_at(&g, g.in), COLS / 256, terms, a256, stride);
+            k.tile[t](w->data, w->n_block, a256, stride, terms, terms, y, NULL);
+        }
+        if (!same_bits(value_at(&g, g.o.out[0]), y, TILE_ROWS))
+            fail_msg("%s of class %d: not %d terms in groups of %d", dtype_name(want[i].type),
+                     want[i].klass, terms, want[i].group);
+        rig_free(&g);
     }
 }
 
@@ -221,8 +270,8 @@ static void test_f32_mode(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_mixed), cmocka_unit_test(test_down),
-                                       cmocka_unit_test(test_each),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_mixed), cmocka_unit_test(test_classes),
+                                       cmocka_unit_test(test_forms), cmocka_unit_test(test_each),
                                        cmocka_unit_test(test_f32_mode)};
     for (int i = 0; i < N_LEVEL; i++) {
         kern_linear k;

@@ -25,14 +25,6 @@ enum {
     MAX_ACT = 4,          /* group sizes × terms */
 };
 
-/* Numerics contract: the terms of the 8-bit activations that meet each class of weights. */
-static const int32_t class_terms[] = {
-    [WEIGHT_PLAIN] = 1,
-    [WEIGHT_HEAD] = 2,
-    [WEIGHT_FFN_DOWN] = 2, /* unless is_fine */
-    [WEIGHT_ATTN_OUT] = 1,
-};
-
 /* The op's input in one 8-bit form: [block][row][term]. */
 typedef struct act8 {
     int32_t group, terms; /* group 32 or 256 */
@@ -62,12 +54,22 @@ static size_t act_struct(int32_t group)
     return group == 32 ? sizeof(a8_32) : sizeof(a8_256);
 }
 
-/* Numerics contract: ffn_down's activations are of one term in groups of 32 where the format has 256
-   weights a block and kernels for that. */
-static bool is_fine(const kern_linear *k, const weight *w)
+static bool has_fine(const kern_linear *k, const weight *w)
 {
     tile_type t;
-    return w->klass == WEIGHT_FFN_DOWN && !w->packed && tiles_type(w->type, &t) && k->fine[t];
+    return !w->packed && tiles_type(w->type, &t) && k->fine[t];
+}
+
+/* Numerics contract: the groups and terms of the activations that meet a weight; group 0: floats do. */
+static act8 act_form(const dev *d, const weight *w)
+{
+    act8 a = {.group = tiles_act_group(d->compute, w), .terms = 1};
+    const bool down = w->klass == WEIGHT_FFN_DOWN;
+    if (a.group == 256 && down && has_fine(&d->k.lin, w))
+        a.group = 32;
+    else if (w->klass == WEIGHT_HEAD || (a.group == 256 ? down : w->klass == WEIGHT_KV))
+        a.terms = 2;
+    return a;
 }
 
 /* Lists the forms of x that the op's weights need, each once, and their place from base on; answers
@@ -77,11 +79,9 @@ static size_t plan_acts(linear_job *j, const dev *d, uint8_t *base)
     size_t used = 0;
     for (int32_t i = 0; i < j->n_w; i++) {
         const weight *w = j->w[i];
-        const int32_t group = tiles_act_group(d->compute, w);
+        act8 a = act_form(d, w);
         j->act_of[i] = -1;
-        if (!group) continue;
-        act8 a = {group, class_terms[w->klass], 0, NULL};
-        if (is_fine(&d->k.lin, w)) a = (act8){32, 1, 0, NULL};
+        if (!a.group) continue;
         int32_t at = 0;
         while (at < j->n_act && (j->act[at].group != a.group || j->act[at].terms != a.terms)) at++;
         j->act_of[i] = at;
