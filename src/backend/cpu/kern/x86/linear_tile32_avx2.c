@@ -84,6 +84,28 @@ INLINE void accumulate(form f, __m256i dot, __m256 d, __m256 m, const a8_32 *a, 
     _mm256_store_ps(y, sum);
 }
 
+/* Likewise into those of 16 rows. */
+INLINE void accumulate_pair(form f, __m256i d0, __m256i d1, const float *d, const float *m,
+                            const a8_32 *a, float *y)
+{
+    const __m256 dx = _mm256_broadcast_ss(&a->d);
+    __m256 y0 = _mm256_load_ps(y), y1 = _mm256_load_ps(y + 8);
+    if (f.centre) {
+        const __m256i c = word(f.centre == 8 ? &a->n8 : &a->n16);
+        d0 = _mm256_add_epi32(d0, c);
+        d1 = _mm256_add_epi32(d1, c);
+    }
+    if (f.min) {
+        const __m256 sum = _mm256_broadcast_ss(&a->s);
+        y0 = _mm256_fmadd_ps(_mm256_load_ps(m), sum, y0);
+        y1 = _mm256_fmadd_ps(_mm256_load_ps(m + 8), sum, y1);
+    }
+    y0 = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_load_ps(d), dx), _mm256_cvtepi32_ps(d0), y0);
+    y1 = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_load_ps(d + 8), dx), _mm256_cvtepi32_ps(d1), y1);
+    _mm256_store_ps(y, y0);
+    _mm256_store_ps(y + 8, y1);
+}
+
 /* NVFP4, whose 16 first and 16 last weights have scales of their own: 8 rows' lines s and 4 + s. */
 INLINE void add_halves(__m256i lo, __m256i hi, const a8_32 *a, const int n, const int s, __m256i *l,
                        __m256i *h)
@@ -242,6 +264,7 @@ INLINE void panel_group(form f, const panel32 *u, const int g, const a8_32 *a, c
             s1[t] = _mm256_add_epi16(s1[t], _mm256_maddubs_epi16(a1, q));
             KEEP(s1[t]);
         }
+        IN_ORDER();
         if (s != 7 && (f.bits == BITS4 || s != 3)) continue;
         for (int t = 0; t < n; t++) {
             d0[t] = _mm256_add_epi32(d0[t], _mm256_madd_epi16(s0[t], one));
@@ -251,13 +274,9 @@ INLINE void panel_group(form f, const panel32 *u, const int g, const a8_32 *a, c
             s0[t] = s1[t] = _mm256_setzero_si256();
         }
     }
-    for (int t = 0; t < n; t++) {
-        float *out = y + ((v + t) >> shift) * TILE_ROWS + 16 * g;
-        accumulate(f, d0[t], _mm256_load_ps(u->d + 16 * g), _mm256_load_ps(u->m + 16 * g), &a[t],
-                   out);
-        accumulate(f, d1[t], _mm256_load_ps(u->d + 16 * g + 8), _mm256_load_ps(u->m + 16 * g + 8),
-                   &a[t], out + 8);
-    }
+    for (int t = 0; t < n; t++)
+        accumulate_pair(f, d0[t], d1[t], u->d + 16 * g, u->m + 16 * g, &a[t],
+                        y + ((v + t) >> shift) * TILE_ROWS + 16 * g);
 }
 
 /* NVFP4: 8 rows of the panel times n vectors. */
@@ -280,13 +299,9 @@ INLINE void panel_group_wide(form f, const panel32 *u, const int g, const int16_
 {
     __m256i s0[PANEL_VEC], s1[PANEL_VEC];
     wide_dots(u->w[2 * g][0], u->w[2 * g + 1][0], 16, q[0], 32, n, s0, s1);
-    for (int t = 0; t < n; t++) {
-        float *out = y + ((v + t) >> shift) * TILE_ROWS + 16 * g;
-        const float *m = f.min ? u->m : u->d;
-        accumulate(f, s0[t], _mm256_load_ps(u->d + 16 * g), _mm256_load_ps(m + 16 * g), &a[t], out);
-        accumulate(f, s1[t], _mm256_load_ps(u->d + 16 * g + 8), _mm256_load_ps(m + 16 * g + 8),
-                   &a[t], out + 8);
-    }
+    for (int t = 0; t < n; t++)
+        accumulate_pair(f, s0[t], s1[t], u->d + 16 * g, u->m + 16 * g, &a[t],
+                        y + ((v + t) >> shift) * TILE_ROWS + 16 * g);
 }
 
 INLINE void panel_vecs(form f, const panel32 *u, const a8_32 *a, const int n, int32_t v,
@@ -313,7 +328,7 @@ INLINE void panel_all(form f, const panel32 *u, int32_t n, const uint8_t *act, s
     const a8_32 *a = (const a8_32 *)(const void *)act;
     int32_t v = 0;
     (void)n, (void)stride; /* one block */
-    for (; v + PANEL_VEC <= n_vec; v += PANEL_VEC) panel_vecs(f, u, a + v, 4, v, shift, y);
+    for (; v + PANEL_VEC <= n_vec; v += PANEL_VEC) panel_vecs(f, u, a + v, PANEL_VEC, v, shift, y);
     switch (n_vec - v) {
     case 3:
         panel_vecs(f, u, a + v, 3, v, shift, y);

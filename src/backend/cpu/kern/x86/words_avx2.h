@@ -14,6 +14,8 @@
 #define INLINE static inline __attribute__((always_inline))
 /* Keeps a chain of sums a chain: rearranged into a tree, it needs more registers than there are. */
 #define KEEP(v) __asm__("" : "+x"(v))
+/* Keeps loads of weights where they stand: taken ahead, more are alive than there are registers. */
+#define IN_ORDER() __asm__ volatile("" ::: "memory")
 
 typedef __m256i words;
 
