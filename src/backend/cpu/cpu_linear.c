@@ -114,11 +114,28 @@ cpu_need cpu_linear_need(const dev *d, const op *o, int32_t max_rows)
     return cpu_products_need(d, o->w, o->n_w, max_rows);
 }
 
+/* The form of two terms that begins with a's one, or NULL. */
+static const act8 *twice(const linear_job *j, const act8 *a)
+{
+    for (const act8 *b = j->act; b < j->act + j->n_act; b++)
+        if (b->group == a->group && b->terms > a->terms) return b;
+    return NULL;
+}
+
+/* Row r of a from the same of b: the first term of each block. */
+static void first_terms(const linear_job *j, const act8 *a, const act8 *b, size_t r)
+{
+    const size_t size = act_struct(a->group);
+    for (size_t i = 0; i < (size_t)(j->cols / a->group); i++)
+        memcpy(a->data + i * a->stride + r * size, b->data + i * b->stride + 2 * r * size, size);
+}
+
 static void quant_rows(const linear_job *j, int32_t row0, int32_t n)
 {
     const kern_linear *k = &j->r->x->d->k.lin;
     for (const act8 *a = j->act; a < j->act + j->n_act; a++) {
         size_t size = act_struct(a->group) * (size_t)a->terms;
+        if (twice(j, a)) continue;
         for (int32_t r = row0; r < row0 + n; r++) {
             const float *x = j->x + (size_t)r * (size_t)j->cols;
             void *to = a->data + (size_t)r * size;
@@ -127,6 +144,10 @@ static void quant_rows(const linear_job *j, int32_t row0, int32_t n)
             else
                 k->quant256(x, j->cols / 256, a->terms, to, a->stride);
         }
+    }
+    for (const act8 *a = j->act; a < j->act + j->n_act; a++) {
+        const act8 *b = twice(j, a);
+        for (int32_t r = row0; b && r < row0 + n; r++) first_terms(j, a, b, (size_t)r);
     }
 }
 

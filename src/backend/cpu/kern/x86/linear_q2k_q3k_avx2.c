@@ -60,6 +60,7 @@ INLINE void direct_half(const int bits, const int half, const uint8_t *d16, cons
                     KEEP(dot[t][k]);
                 }
             }
+            IN_ORDER();
         }
         for (int t = 0; t < n; t++) {
             for (int k = 0; k < 4; k++) {

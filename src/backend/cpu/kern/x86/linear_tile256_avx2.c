@@ -105,6 +105,7 @@ INLINE void direct_k45(const int bits, const int h, const uint8_t *d16, const ui
                 KEEP(sum[t]);
                 lo16[t] = hi16[t] = _mm256_setzero_si256();
             }
+            IN_ORDER();
         }
     }
     for (int t = 0; t < n; t++)
