@@ -15,6 +15,7 @@
 #: make check-text     templates and tokenizers beside the references, at length
 #: make check-shapes   random shapes of every family beside the reference: SHAPES_ARGS="--seed 3 llama"
 #: make kern-bench     speed of the kernels; make kern-tests: their test programs
+#: make lab            what the numerics contract costs: its kernels beside ones that are free of it (AVX2)
 #: make budgets        renews tools/budgets.txt, the instructions of the hot paths
 #: make compile_commands.json    for editors
 #: make clean          removes every build folder
@@ -100,9 +101,9 @@ isa = $(if $(filter %_avx2.c,$(1)),$(isa_avx2))$(if $(filter %_avx512.c,$(1)),$(
       $(if $(filter %_amx.c,$(1)),$(isa_avx512) -mavx512vnni -mamx-tile -mamx-int8) \
       $(if $(filter %_dotprod.c,$(1)),-march=armv8.2-a+dotprod) \
       $(if $(filter %_i8mm.c,$(1)),-march=armv8.2-a+dotprod+i8mm)
-opt = $(if $(filter src/backend/cpu/%,$(1)),$(OPT_KERN),$(OPT)) \
+opt = $(if $(filter src/backend/cpu/% lab/%,$(1)),$(OPT_KERN),$(OPT)) \
       $(if $(filter tests/kern/emulated_%,$(1)),-O0 -U_FORTIFY_SOURCE)
-conv = $(if $(filter src/backend/cpu/kern/% tests/%,$(1)),,$(WARN_CONV))
+conv = $(if $(filter src/backend/cpu/kern/% tests/% lab/%,$(1)),,$(WARN_CONV))
 
 # --- libraries ---
 LIBS := -lsimdjson -lstdc++ -lxxhash -lonig -lutf8proc -lcurl -lzip -lpthread -lm
@@ -125,7 +126,7 @@ V ?= 0
 say = $(if $(filter 0,$(V)),@printf '  %-4s %s\n' '$(1)' '$@';)
 
 # --- targets ---
-.PHONY: all help install uninstall print-libs examples run kern-bench kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
+.PHONY: all help install uninstall print-libs examples run kern-bench lab kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 all: $(B)/libcairn.a $(B)/cairn.pc $(B)/cairn
@@ -151,7 +152,7 @@ $(B)/cairn: $(obj_cli) $(B)/internal.a
 $(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(CFLAGS_ALL) $(call opt,$<) $(call conv,$<) $(call isa,$<) \
-	    $(if $(filter tests/% bench/%,$<),-Itests) -c -o $@ $<
+	    $(if $(filter tests/% bench/%,$<),-Itests) $(if $(filter lab/%,$<),-Ilab) -c -o $@ $<
 $(B)/%.o: %.cc $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(CXXFLAGS_ALL) $(OPT) -c -o $@ $<
@@ -207,6 +208,11 @@ $(B)/bench/bench_attend $(B)/bench/bench_recur: $(B)/tests/ops/ops_rig.o
 kern-bench: $(B)/bench/bench_linear
 	$< 1
 	$< 2
+# Nothing else builds lab/, and nothing of it is in the product.
+lab: $(B)/lab/contract_cost
+	$<
+$(B)/lab/contract_cost: $(patsubst %.c,$(B)/%.o,$(wildcard lab/*.c)) $(B)/internal.a
+	$(call say,LINK)$(LINK) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
 
 # Text against the references, at length: templates (llama.cpp's source package with all conversations, then
 # random ones).  TEXT_PY: a python with jinja2, better with transformers.
@@ -285,7 +291,7 @@ fuzz-long:
 	$(MAKE_MORE) FUZZ_SECONDS=1200 FUZZ_SEED=0 fuzz
 
 check:
-	@find src include tests examples -name '*.[ch]' -o -name '*.cc' | sort | xargs clang-format --dry-run -Werror
+	@find src include tests examples lab -name '*.[ch]' -o -name '*.cc' | sort | xargs clang-format --dry-run -Werror
 	@python3 tools/layers.py --self-test
 	@python3 tools/layers.py
 
@@ -309,4 +315,4 @@ print-libs:
 clean:
 	rm -rf $(B) $(B)-asan $(B)-tsan $(B)-fuzz $(B)-clang $(B)-arm64
 
--include $(patsubst %.o,%.d,$(obj_lib) $(obj_cli) $(call obj,$(test_c) $(fuzz_all) $(wildcard bench/*.c examples/*.c)))
+-include $(patsubst %.o,%.d,$(obj_lib) $(obj_cli) $(call obj,$(test_c) $(fuzz_all) $(wildcard bench/*.c examples/*.c lab/*.c)))
