@@ -270,6 +270,7 @@ void cache_free(cache *c)
 {
     if (!c) return;
     for (int32_t g = 0; c->group && g < c->n_group; g++) block_pool_free(&c->group[g]);
+    disk_free(c);
     tree_free(c);
     mem_unmap(c->snaps, (size_t)c->n_snap * c->state_bytes, MEM_CACHE);
     mem_free(c->free_snap);

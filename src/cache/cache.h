@@ -5,11 +5,14 @@
 #ifndef CACHE_CACHE_H
 #define CACHE_CACHE_H
 
+#include "base/hash.h"
 #include "cairn/status.h"
 #include "tensor/cachespec.h"
 #include "tensor/kvview.h"
 
 typedef struct cache cache;
+struct store_flushed;
+struct store_stats;
 typedef int32_t seq_id;
 
 typedef struct cache_opts {
@@ -22,10 +25,8 @@ typedef struct cache_opts {
     uint64_t prefix_bytes; /* of prefixes that no open sequence holds, at most; 0: none are kept */
 } cache_opts;
 
-/* Whose prefixes: a hash of all that makes equal tokens mean other rows. */
-typedef struct cache_ns {
-    uint64_t hi, lo;
-} cache_ns;
+/* Whose prefixes: a hash of all that makes equal tokens mean other rows (store_root, where there is a disk). */
+typedef hash128 cache_ns;
 
 cairn_status cache_new(const cachespec *spec, const cache_opts *o, cache **out, cairn_diag *dg);
 void cache_free(cache *c);
@@ -65,6 +66,23 @@ bool cache_needs_marks(
    beside what runs now; E_LIMIT: it would leave none for one whole sequence, or nothing is kept. */
 cairn_status cache_pin(cache *c, seq_id s, const int32_t *ids, int32_t *out);
 void cache_unpin(cache *c, int32_t pin);
+/* Prefixes outlive the process, in files under `dir` (docs/cache-files.md).  Once, before any sequence opens.
+   E_NOMEM, E_LIMIT; what the disk is, is no error. */
+typedef struct cache_disk_opts {
+    const char *dir;         /* absolute */
+    uint8_t fingerprint[16]; /* of the model */
+    uint32_t numerics;       /* version */
+    const char *scheme;      /* how blocks are coded */
+    uint64_t max_bytes;      /* of all files of the model; 0: store_opts */
+} cache_disk_opts;
+cairn_status cache_add_disk(cache *c, const cache_disk_opts *o, cairn_diag *dg);
+/* While nothing else is to do: hands over to be written what is not on disk yet, and takes note of what was.
+   False: all of it is.  Stops the writing where idle is false. */
+bool cache_write_behind(cache *c, bool idle);
+/* All of it, for wait_ms at most. */
+void cache_flush(cache *c, uint32_t wait_ms, struct store_flushed *out);
+bool cache_disk_stats(const cache *c, struct store_stats *out); /* false: there is none */
+
 void cache_forget(cache *c); /* every prefix that no open sequence uses */
 void cache_close(cache *c, seq_id s);
 /* Blocks for the next n_rows ≤ max_step_rows positions (within what was set aside).  Windowed groups

@@ -7,7 +7,7 @@
 #include "base/num.h"
 #include "cache/cache_priv.h"
 
-static void use(cache *c, seq *q, int32_t node)
+void prefix_use(cache *c, seq *q, int32_t node)
 {
     if (node != NO_NODE) c->tree.node[node].users++;
     if (q->node != NO_NODE) c->tree.node[q->node].users--;
@@ -128,9 +128,12 @@ cairn_status cache_open_on(cache *c, const cache_ask *a, seq_id *out)
     if (st != CAIRN_OK || !c->keeps) return st;
     seq *q = cache_seq(c, *out);
     const int32_t root = tree_root(c, &a->ns, true);
-    use(c, q, root);
+    prefix_use(c, q, root);
     if (root == NO_NODE) return st;
-    const match m = find_in_both(c, root, a);
+    match m = find_in_both(c, root, a);
+    if (c->disk && disk_restore(c, q, a, m.n) > 0) return st;
+    if (c->disk)
+        m = find_in_both(c, root, a); /* room for what could not be read may have taken it */
     if (m.n == 0) return st;
     const prefix_node *v = &c->tree.node[m.node];
     const bool own = is_below(&c->tree, m.node, root), go_on = own && may_go_on(c, &m);
@@ -139,9 +142,9 @@ cairn_status cache_open_on(cache *c, const cache_ask *a, seq_id *out)
         memcpy(q->state, c->snaps + (size_t)v->snap * c->state_bytes, c->state_bytes);
     borrow(c, q, &m);
     if (own)
-        use(c, q,
-            m.n == tree_end(v) ? m.node
-                               : v->parent); /* else it leaves all of it in its own space */
+        prefix_use(c, q,
+                   m.n == tree_end(v) ? m.node
+                                      : v->parent); /* else it leaves all of it in its own space */
     if (m.n % KV_BLOCK && !go_on) prefix_own(c, q, m.n / KV_BLOCK);
     q->len = q->shared = m.n;
     return CAIRN_OK;
@@ -179,14 +182,14 @@ static int32_t next_node(cache *c, const seq *q, const int32_t *ids, int32_t to)
     return m < t->node[child].n ? tree_split(c, child, m) : child;
 }
 
-static bool learn(cache *c, seq *q, const int32_t *ids, int32_t to)
+bool prefix_learn(cache *c, seq *q, const int32_t *ids, int32_t to)
 {
     while (q->n_known < to) {
         const int32_t i_block = q->n_known / KV_BLOCK;
         const int32_t node = next_node(c, q, ids, min_i32(to, (i_block + 1) * KV_BLOCK));
         if (node == NO_NODE) return false;
         share_block(c, q, node);
-        use(c, q, node);
+        prefix_use(c, q, node);
     }
     q->shared = max_i32(q->shared, q->n_known);
     return true;
@@ -197,12 +200,12 @@ void cache_publish(cache *c, seq_id s, const int32_t *ids)
     seq *q = cache_seq(c, s);
     const int32_t full = q->len / KV_BLOCK * KV_BLOCK;
     if (q->node == NO_NODE || full <= q->n_known) return;
-    (void)learn(c, q, ids, full); /* no node left: they are not kept */
+    (void)prefix_learn(c, q, ids, full); /* no node left: they are not kept */
     tree_touch(&c->tree, q->node);
     prefix_trim(c);
 }
 
-static void keep_state(cache *c, const seq *q)
+void prefix_keep_state(cache *c, const seq *q)
 {
     prefix_node *v = &c->tree.node[q->node];
     if (v->snap != NO_SNAP || !c->n_snap) return;
@@ -227,8 +230,8 @@ static void keep_windows(cache *c, const seq *q)
 void cache_mark(cache *c, seq_id s, const int32_t *ids, cache_worth worth)
 {
     seq *q = cache_seq(c, s);
-    if (q->node == NO_NODE || q->len == 0 || !learn(c, q, ids, q->len)) return;
-    if (q->state) keep_state(c, q);
+    if (q->node == NO_NODE || q->len == 0 || !prefix_learn(c, q, ids, q->len)) return;
+    if (q->state) prefix_keep_state(c, q);
     if (worth == CACHE_TURN) {
         keep_windows(c, q);
         tree_keep(&c->tree, q->node, c->n_group);
@@ -246,12 +249,13 @@ bool cache_needs_marks(const cache *c)
 
 void prefix_leave(cache *c, seq *q)
 {
-    use(c, q, NO_NODE);
+    prefix_use(c, q, NO_NODE);
 }
 
 void prefix_rewound(cache *c, seq *q)
 {
-    while (q->node != NO_NODE && q->n_known > q->len) use(c, q, c->tree.node[q->node].parent);
+    while (q->node != NO_NODE && q->n_known > q->len)
+        prefix_use(c, q, c->tree.node[q->node].parent);
 }
 
 uint64_t cache_kept(const cache *c)

@@ -33,6 +33,7 @@ typedef struct seq {
     float *state;
 } seq;
 
+enum { SAVED_NOT, SAVED_SOON, SAVED };
 enum { NO_NODE = -1, NO_BLOCK = -1, NO_SNAP = -1 };
 
 /* Part of a block of 64 positions on a path from a root: `n` tokens from offset `lo` of block number
@@ -45,14 +46,16 @@ typedef struct prefix_node {
     int32_t pins;
     int32_t i_block;
     int32_t lo, n;
-    int32_t snap; /* recurrent state after its last token */
+    int32_t snap;   /* recurrent state after its last token */
+    uint32_t birth; /* tells it from others that had its place */
+    int32_t saved;  /* SAVED_*: its block up to its end, and its state */
 } prefix_node;
 
 /* Things that are given up in order of last use: in one of two lists, those of little value first. */
 enum { LIST_NONE, LIST_COLD, LIST_KEPT };
-typedef struct link {
+typedef struct list_link {
     int32_t prev, next, in;
-} link;
+} list_link;
 typedef struct ends {
     int32_t first, last; /* least, most recent */
 } ends;
@@ -65,11 +68,12 @@ typedef struct tree {
     int32_t *tok;    /* [n_node][KV_BLOCK] */
     int32_t *block;  /* [n_node][n_group] */
     int32_t n_thing; /* groups, then snapshots, then nodes */
-    link *link;      /* [n_node][n_thing] */
+    list_link *link; /* [n_node][n_thing] */
     ends (*list)[3]; /* [n_thing] by LIST_* */
     uint32_t n_bucket;
     int32_t *bucket; /* [n_bucket] first node of each chain */
     int32_t *path;   /* [n_group] scratch of a match */
+    uint32_t births;
 } tree;
 
 struct cache {
@@ -83,7 +87,8 @@ struct cache {
     uint8_t *const **views; /* storage of views */
     uint8_t *states;        /* [n_seq] of state_bytes */
     size_t state_bytes;
-    bool keeps; /* prefixes */
+    bool keeps;        /* prefixes */
+    struct disk *disk; /* NULL: none */
     int32_t n_pin;
     tree tree;
     int32_t n_snap, n_snap_free;
@@ -143,6 +148,8 @@ void tree_touch(tree *t, int32_t node);               /* and all above it */
 bool tree_drop_oldest(cache *c); /* a node without children or users; false: there is none */
 bool tree_drop_oldest_block(cache *c, int32_t g, bool cold_only); /* that no sequence refers to */
 bool tree_drop_oldest_snap(cache *c);
+int32_t tree_newest(const tree *t); /* of all nodes, by last use; NO_NODE: there is none */
+int32_t tree_older(const tree *t, int32_t node);
 /* A node in the middle of a block needs no block of its own beside another one that begins with its
    positions.  What lies above open sequences cannot be given up but so. */
 void tree_merge_blocks(cache *c, int32_t g);
@@ -159,7 +166,16 @@ static inline int32_t tree_end(const prefix_node *n) /* one past its last positi
     return n->i_block * KV_BLOCK + n->lo + n->n;
 }
 
+/* cache_disk.c */
+void disk_free(cache *c);
+/* cache_restore.c: a sequence that was just opened goes on where files let it, if that is beyond `known`;
+   answers where, else 0. */
+int32_t disk_restore(cache *c, seq *q, const cache_ask *a, int32_t known);
+
 /* cache_prefix.c */
+bool prefix_learn(cache *c, seq *q, const int32_t *ids, int32_t to);
+void prefix_use(cache *c, seq *q, int32_t node);
+void prefix_keep_state(cache *c, const seq *q);
 void prefix_trim(cache *c);                         /* what is kept fits into its bytes again */
 void prefix_leave(cache *c, seq *q);                /* it no longer uses the tree */
 void prefix_rewound(cache *c, seq *q);              /* len is shorter than what is known of it */

@@ -23,14 +23,14 @@ static int32_t thing_node(const tree *t)
 {
     return t->n_thing - 1;
 }
-static link *link_of(const tree *t, int32_t node, int32_t thing)
+static list_link *link_of(const tree *t, int32_t node, int32_t thing)
 {
     return &t->link[(size_t)node * (size_t)t->n_thing + (size_t)thing];
 }
 
 static void unlink_thing(tree *t, int32_t node, int32_t thing)
 {
-    link *l = link_of(t, node, thing);
+    list_link *l = link_of(t, node, thing);
     ends *e = &t->list[thing][l->in];
     *(l->prev == NO_NODE ? &e->first : &link_of(t, l->prev, thing)->next) = l->next;
     *(l->next == NO_NODE ? &e->last : &link_of(t, l->next, thing)->prev) = l->prev;
@@ -40,9 +40,9 @@ static void unlink_thing(tree *t, int32_t node, int32_t thing)
 /* At the end: used just now. */
 static void link_thing(tree *t, int32_t node, int32_t thing, int32_t in)
 {
-    link *l = link_of(t, node, thing);
+    list_link *l = link_of(t, node, thing);
     ends *e = &t->list[thing][in];
-    *l = (link){e->last, NO_NODE, in};
+    *l = (list_link){e->last, NO_NODE, in};
     *(e->last == NO_NODE ? &e->first : &link_of(t, e->last, thing)->next) = node;
     e->last = node;
 }
@@ -155,8 +155,12 @@ static int32_t new_node(cache *c)
     tree *t = &c->tree;
     if (t->n_free == 0 && !tree_drop_oldest(c)) return NO_NODE;
     const int32_t i = t->free_node[--t->n_free];
-    t->node[i] = (prefix_node){
-        .parent = NO_NODE, .child = NO_NODE, .next = NO_NODE, .prev = NO_NODE, .snap = NO_SNAP};
+    t->node[i] = (prefix_node){.parent = NO_NODE,
+                               .child = NO_NODE,
+                               .next = NO_NODE,
+                               .prev = NO_NODE,
+                               .snap = NO_SNAP,
+                               .birth = ++t->births};
     for (int32_t g = 0; g < c->n_group; g++)
         t->block[(size_t)i * (size_t)c->n_group + (size_t)g] = NO_BLOCK;
     for (int32_t k = 0; k < t->n_thing; k++) link_of(t, i, k)->in = LIST_NONE;
@@ -229,6 +233,7 @@ void tree_set_snap(cache *c, int32_t node, int32_t snap)
 {
     assert(c->tree.node[node].snap == NO_SNAP);
     c->tree.node[node].snap = snap;
+    c->tree.node[node].saved = SAVED_NOT;
     link_thing(&c->tree, node, thing_snap(&c->tree), LIST_COLD);
 }
 
@@ -253,6 +258,7 @@ int32_t tree_split(cache *c, int32_t node, int32_t n)
     unhang(t, node);
     disown(t, node);
     u->i_block = low->i_block;
+    u->saved = SAVED; /* as far as it matters: whoever needs it finds the lower part */
     u->lo = low->lo;
     u->n = n;
     memcpy(tree_tok(t, up), tree_tok(t, node), (size_t)n * sizeof(int32_t));
@@ -363,4 +369,14 @@ bool tree_drop_oldest_snap(cache *c)
         return true;
     }
     return false;
+}
+
+int32_t tree_newest(const tree *t)
+{
+    return t->list[thing_node(t)][LIST_KEPT].last;
+}
+
+int32_t tree_older(const tree *t, int32_t node)
+{
+    return link_of(t, node, thing_node(t))->prev;
 }

@@ -1,339 +1,26 @@
-/* Kept prefixes against a naive model: what a row holds is a hash of all tokens up to it, so that a block
-   or a state taken from the wrong place, or written again while somebody reads it, shows.  Random programs
-   of open, grow, rewind, mark, close and forget, from a seed, for every kind of cache, with room for all
-   and with hardly any. */
-#include "test.h"
-
-#include <string.h>
-
-#include "base/num.h"
-#include "base/rng.h"
-#include "cache/cache_priv.h"
-
-enum { MAX_STEP = 40, CTX = 500, SEQS = 4, PAST = 60, PINS = 3 };
-
-typedef struct kind {
-    const char *name;
-    cachespec spec;
-} kind;
-
-static const cache_layer_spec full[] = {{2, 4, 4, .window = 0}};
-static const cache_layer_spec two[] = {
-    {1, 4, 4, .window = 0}, {2, 4, 4, .window = 90}, {1, 4, 4, .window = 1}};
-static const cache_layer_spec windows[] = {{1, 4, 4, .window = 70}};
-static const cache_layer_spec latent[] = {{1, 6, 4, .latent = true}};
-static const cache_layer_spec hybrid[] = {{.n_state = 3}, {1, 4, 4, .window = 0}};
-static const cache_layer_spec hybrid_window[] = {{.n_state = 3}, {1, 4, 4, .window = 33}};
-static const cache_layer_spec states[] = {{.n_state = 20}};
-static const kind kinds[] = {
-    {"full", {1, full}},       {"full and windows", {3, two}},
-    {"windows", {1, windows}}, {"latent", {1, latent}},
-    {"hybrid", {2, hybrid}},   {"hybrid with a window", {2, hybrid_window}},
-    {"states", {1, states}}};
-enum { N_KIND = sizeof kinds / sizeof *kinds };
-
-typedef struct naive {
-    bool open;
-    seq_id id;
-    int ns;
-    int32_t n_pos, len, furthest, hit;
-    int32_t ids[CTX];
-} naive;
-
-typedef struct world {
-    const kind *k;
-    cache *c;
-    uint64_t seed, i, draw;
-    naive seq[SEQS];
-    struct {
-        int ns;
-        int32_t n, ids[CTX];
-    } past[PAST]; /* what was closed, as far as computed */
-    int32_t n_past;
-    int64_t hits;
-    struct {
-        int32_t pin, n, ns, ids[CTX];
-    } pin[PINS];
-    int32_t n_pin, n_pinned; /* now; ever */
-} world;
-
-static int32_t below(world *w, int32_t n)
-{
-    return (int32_t)(rng_u64(w->seed, w->i, w->draw++) % (uint64_t)n);
-}
-
-static const cache_ns spaces[2] = {{1, 2}, {1, 3}};
-
-/* What the rows up to n of a sequence must hold at the last of them. */
-static void hashes(const int32_t *ids, int32_t n, uint32_t *out)
-{
-    uint32_t h = 77;
-    for (int32_t i = 0; i < n; i++) {
-        h = (h ^ (uint32_t)ids[i]) * 2654435761u;
-        h ^= h >> 15;
-        out[i] = h;
-    }
-}
-
-static uint32_t *cell(const world *w, const naive *q, int32_t g, int32_t pos)
-{
-    uint8_t *block = cache_blocks(w->c, q->id)[g][pos / KV_BLOCK];
-    assert_non_null(block);
-    return (uint32_t *)(void *)block + pos % KV_BLOCK;
-}
-
-static void verify(const world *w, const naive *q)
-{
-    uint32_t h[CTX];
-    assert_int_equal(cache_len(w->c, q->id), q->len);
-    hashes(q->ids, q->len, h);
-    for (int32_t g = 0; g < w->c->n_group; g++) {
-        const int32_t window = w->c->group[g].window;
-        for (int32_t p = window ? max_i32(0, q->len - window + 1) : 0; p < q->len; p++)
-            assert_int_equal(*cell(w, q, g, p), h[p]);
-    }
-    const float *state = cache_state(w->c, q->id);
-    if (!state) return;
-    uint32_t now;
-    memcpy(&now, state, sizeof now);
-    assert_int_equal(now, q->len ? h[q->len - 1] : 0);
-}
-
-/* References of pins: to the deepest block of each number that is still seen. */
-static void count_pins(const world *w, int32_t g, int32_t *by_seq)
-{
-    const cache *c = w->c;
-    for (int32_t k = 0; k < w->n_pin; k++) {
-        const int32_t n = w->pin[k].n, low = block_lowest_seen(&c->group[g], n);
-        int32_t last = INT32_MAX;
-        for (int32_t i = w->pin[k].pin; i != NO_NODE && c->tree.node[i].n;
-             i = c->tree.node[i].parent) {
-            const int32_t at = c->tree.node[i].i_block;
-            if (low < n && at < last && at >= low / KV_BLOCK) by_seq[tree_block(c, i, g)]++;
-            last = at;
-        }
-    }
-}
-
-static int32_t next_listed(const cache *c, int32_t i)
-{
-    const int32_t nodes = c->n_group + 1;
-    if (i == NO_NODE) return c->tree.list[nodes][LIST_KEPT].first;
-    return c->tree.link[i * c->tree.n_thing + nodes].next;
-}
-
-/* Every reference is counted, once; every block, node and snapshot is somewhere. */
-static void count_all(const world *w)
-{
-    const cache *c = w->c;
-    int32_t nodes = c->tree.n_free, snaps = c->n_snap_free, i = NO_NODE;
-    for (int32_t g = 0; g < c->n_group; g++) {
-        const group *p = &c->group[g];
-        int32_t *by_seq = mem_calloc((size_t)p->n_block, 2 * sizeof *by_seq, MEM_MISC);
-        int32_t *by_tree = by_seq + p->n_block, kept = 0, free_blocks = 0;
-        for (int32_t s = 0; s < c->n_seq; s++)
-            for (int32_t k = c->seq[s].first[g]; c->seq[s].open && k < c->seq[s].end[g]; k++)
-                by_seq[block_index(p, *table_slot(c, &c->seq[s], g, k))]++;
-        count_pins(w, g, by_seq);
-        while ((i = next_listed(c, i)) != NO_NODE)
-            if (tree_block(c, i, g) != NO_BLOCK) by_tree[tree_block(c, i, g)]++;
-        for (int32_t b = 0; b < p->n_block; b++) {
-            assert_int_equal(by_seq[b], p->by_seq[b]);
-            assert_int_equal(by_tree[b], p->by_tree[b]);
-            kept += !by_seq[b] && by_tree[b];
-            free_blocks += !by_seq[b] && !by_tree[b];
-        }
-        assert_int_equal(kept, p->n_kept);
-        assert_int_equal(free_blocks, p->n_free);
-        mem_free(by_seq);
-    }
-    while ((i = next_listed(c, i)) != NO_NODE) {
-        nodes++;
-        snaps += c->tree.node[i].snap != NO_SNAP;
-    }
-    assert_int_equal(nodes, c->tree.n_node);
-    assert_int_equal(snaps, c->n_snap);
-    assert_true(cache_used(c) <= cache_total(c));
-}
-
-/* A new prompt: the beginning of an older one, or of one that runs now, and something else. */
-static void make_prompt(world *w, naive *q)
-{
-    int32_t n = 0;
-    q->ns = below(w, 8) == 0;
-    if (w->n_past && below(w, 4)) {
-        const int32_t k = below(w, w->n_past);
-        n = below(w, 3) ? w->past[k].n : below(w, w->past[k].n + 1);
-        memcpy(q->ids, w->past[k].ids, (size_t)n * sizeof *q->ids);
-    } else {
-        const naive *o = &w->seq[below(w, SEQS)];
-        if (o->open && o != q) {
-            n = o->len;
-            memcpy(q->ids, o->ids, (size_t)n * sizeof *q->ids);
-        }
-    }
-    for (int32_t i = n; i < CTX; i++) q->ids[i] = below(w, 2);
-}
-
-static int32_t longest_past(const world *w, const naive *q, int32_t limit)
-{
-    int32_t best = 0;
-    for (int32_t k = 0; k < w->n_past; k++) {
-        int32_t n = 0;
-        if (w->past[k].ns != q->ns) continue;
-        while (n < w->past[k].n && n < limit && w->past[k].ids[n] == q->ids[n]) n++;
-        best = max_i32(best, n);
-    }
-    return best;
-}
-
-static void try_open(world *w, naive *q, bool ample)
-{
-    make_prompt(w, q);
-    const int32_t n_ids = 1 + below(w, CTX);
-    q->n_pos = min_i32(CTX, n_ids + below(w, 40));
-    const cairn_status st = cache_open_on(
-        w->c, &(cache_ask){spaces[q->ns], spaces[0], q->ids, n_ids, q->n_pos}, &q->id);
-    assert_true(st == CAIRN_OK || st == CAIRN_E_BUSY);
-    if (st != CAIRN_OK) return;
-    q->open = true;
-    q->len = q->furthest = q->hit = cache_len(w->c, q->id);
-    assert_true(q->len < n_ids);
-    w->hits += q->len;
-    if (ample) assert_true(q->len >= longest_past(w, q, n_ids - 1));
-}
-
-static void grow(world *w, naive *q)
-{
-    uint32_t h[CTX];
-    const int32_t rows = min_i32(q->n_pos - q->len, 1 + below(w, below(w, 2) ? MAX_STEP : 2));
-    float *state = cache_state(w->c, q->id);
-    const int32_t commit = !state && below(w, 8) == 0 ? rows / 2 : rows;
-    cache_reserve(w->c, q->id, rows);
-    hashes(q->ids, q->len + rows, h);
-    for (int32_t i = 0; i < rows; i++)
-        for (int32_t g = 0; g < w->c->n_group; g++) *cell(w, q, g, q->len + i) = h[q->len + i];
-    if (state) memcpy(state, &h[q->len + rows - 1], sizeof *h);
-    cache_commit(w->c, q->id, commit);
-    q->len += commit;
-    q->furthest = max_i32(q->furthest, q->len + rows - commit);
-    cache_publish(w->c, q->id, q->ids);
-}
-
-static void close_one(world *w, naive *q)
-{
-    const bool mark = below(w, 4) > 0;
-    if (mark) cache_mark(w->c, q->id, q->ids, CACHE_TURN);
-    cache_close(w->c, q->id);
-    q->open = false;
-    if (!mark) return;
-    const int32_t k = w->n_past < PAST ? w->n_past++ : below(w, PAST);
-    w->past[k].ns = q->ns;
-    w->past[k].n = q->len;
-    memcpy(w->past[k].ids, q->ids, sizeof q->ids);
-}
-
-static void pin_one(world *w, naive *q)
-{
-    if (w->n_pin == PINS || q->len == 0) return;
-    const int32_t k = w->n_pin;
-    if (cache_pin(w->c, q->id, q->ids, &w->pin[k].pin) != CAIRN_OK) return;
-    w->pin[k].n = q->len;
-    w->pin[k].ns = q->ns;
-    memcpy(w->pin[k].ids, q->ids, sizeof q->ids);
-    w->n_pin++;
-    w->n_pinned++;
-}
-
-/* What is pinned is there, whole. */
-static void use_pin(world *w, naive *q)
-{
-    if (!w->n_pin) return;
-    const int32_t k = below(w, w->n_pin), n = w->pin[k].n;
-    if (n + 1 >= CTX) return;
-    memcpy(q->ids, w->pin[k].ids, sizeof q->ids);
-    q->ns = w->pin[k].ns;
-    q->n_pos = n + 1;
-    if (cache_open_on(w->c, &(cache_ask){spaces[q->ns], spaces[0], q->ids, n + 1, n + 1}, &q->id) !=
-        CAIRN_OK)
-        return;
-    q->open = true;
-    q->len = q->furthest = q->hit = cache_len(w->c, q->id);
-    assert_int_equal(q->len, n);
-}
-
-static void unpin_one(world *w)
-{
-    if (!w->n_pin) return;
-    const int32_t k = below(w, w->n_pin);
-    cache_unpin(w->c, w->pin[k].pin);
-    w->pin[k] = w->pin[--w->n_pin];
-}
-
-static void go_back(world *w, naive *q)
-{
-    const int32_t least = max_i32(q->hit, q->furthest - MAX_STEP);
-    if (least >= q->len || cache_state(w->c, q->id)) return;
-    q->len = least + below(w, q->len - least + 1);
-    cache_rewind(w->c, q->id, q->len);
-    for (int32_t i = q->len; i < CTX; i++) q->ids[i] = below(w, 2);
-}
-
-static void one_thing(world *w, bool ample)
-{
-    naive *q = &w->seq[below(w, SEQS)];
-    const int32_t r = below(w, 100);
-    if (!q->open && r < 20)
-        use_pin(w, q);
-    else if (!q->open)
-        try_open(w, q, ample);
-    else if (r < 3)
-        pin_one(w, q);
-    else if (r < 4)
-        unpin_one(w);
-    else if (r < 8)
-        close_one(w, q);
-    else if (r < 14)
-        go_back(w, q);
-    else if (r < 22)
-        cache_mark(w->c, q->id, q->ids, r & 1 ? CACHE_TURN : CACHE_STEP);
-    else if (r < 23 && !ample)
-        cache_forget(w->c);
-    else if (q->len < q->n_pos)
-        grow(w, q);
-}
+/* Kept prefixes in memory, with room for all and with hardly any (prefix_world.h). */
+#include "prefix_world.h"
 
 static void run(const kind *k, uint64_t seed, uint64_t n_seqs, uint64_t prefix_bytes)
 {
-    world *w = mem_calloc(1, sizeof *w, MEM_MISC);
-    const uint64_t one = cache_bytes(&k->spec, KV_F16, MAX_STEP, CTX);
-    const cache_opts o = {KV_F16, SEQS, CTX, MAX_STEP, n_seqs * one, prefix_bytes, prefix_bytes};
-    const bool ample = prefix_bytes == 1 << 26 && k->spec.layer == full;
-    cairn_diag dg;
-    w->k = k;
-    w->seed = seed;
-    assert_ok(cache_new(&k->spec, &o, &w->c, &dg));
-    for (w->i = 0; w->i < 500; w->i++) {
-        w->draw = 0;
+    world *w = world_new(k, seed, n_seqs, prefix_bytes);
+    const bool roomy = prefix_bytes == 1 << 26, all_known = roomy && k == &world_kinds[0];
+    for (uint64_t i = 0; i < 500; i++) {
         const uint64_t calls = mem_calls();
-        one_thing(w, ample);
+        world_do(w, i, all_known);
         assert_int_equal(mem_calls(), calls); /* nothing allocates once it is made */
-        for (int s = 0; s < SEQS; s++)
-            if (w->seq[s].open) verify(w, &w->seq[s]);
-        if (w->i % 8 == 0) count_all(w);
+        world_verify(w);
+        if (i % 8 == 0) world_count(w);
     }
-    for (int s = 0; s < SEQS; s++)
-        if (w->seq[s].open) cache_close(w->c, w->seq[s].id);
-    while (w->n_pin) unpin_one(w);
+    world_close_all(w);
     assert_int_equal(cache_reserved(w->c), 0);
-    assert_true(cache_kept(w->c) <= o.prefix_bytes);
-    count_all(w);
-    if (prefix_bytes == 1 << 26) assert_true(w->hits > 0 && w->n_pinned > 0);
+    assert_true(cache_kept(w->c) <= prefix_bytes);
+    world_count(w);
+    if (roomy) assert_true(w->hits > 0 && w->n_pinned > 0);
     cache_forget(w->c);
     assert_int_equal(cache_used(w->c), 0);
     assert_int_equal(w->c->tree.n_free, w->c->tree.n_node);
-    cache_free(w->c);
-    mem_free(w);
+    world_free(w);
 }
 
 static void random_programs(void **state)
@@ -341,10 +28,10 @@ static void random_programs(void **state)
     (void)state;
     for (int k = 0; k < N_KIND; k++)
         for (uint64_t seed = 1; seed <= 12; seed++) {
-            run(&kinds[k], seed, SEQS, 1 << 26);
-            run(&kinds[k], seed + 100, SEQS, 1 << 14);
-            run(&kinds[k], seed + 200, 1, 1);
-            run(&kinds[k], seed + 300, 2, 1 << 13);
+            run(&world_kinds[k], seed, SEQS, 1 << 26);
+            run(&world_kinds[k], seed + 100, SEQS, 1 << 14);
+            run(&world_kinds[k], seed + 200, 1, 1);
+            run(&world_kinds[k], seed + 300, 2, 1 << 13);
         }
 }
 

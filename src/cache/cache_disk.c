@@ -1,0 +1,295 @@
+/* Writing prefixes behind: runs of blocks that are not on disk yet are copied, while nothing else is to do,
+   and handed to the store, the latest used first and beginnings before what follows them.  Copies, since a
+   block that the store reads could not be given up for a request that needs its room; few at a time, since
+   the store writes only while nothing else is to do either. */
+#include "cache/cache_disk.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/diag.h"
+#include "base/num.h"
+
+enum { STAGES = 2, STAGE_BYTES = 32 << 20, STAGE_STATES = 4 };
+
+typedef struct saved_node {
+    int32_t node;
+    uint32_t birth;
+} saved_node;
+
+/* A run on its way. */
+typedef struct stage {
+    bool busy;
+    uint8_t *bytes;  /* of blocks, then of states */
+    int32_t n_saved; /* nodes that it holds */
+    saved_node saved[STORE_MAX_BLOCKS + STAGE_STATES];
+} stage;
+
+struct disk_writer {
+    size_t block_bytes; /* of all groups */
+    int32_t run_blocks; /* in a stage at most */
+    size_t stage_bytes;
+    stage stage[STAGES];
+};
+
+static size_t stage_size(const cache *c, const disk_writer *w)
+{
+    return (size_t)w->run_blocks * w->block_bytes + STAGE_STATES * c->state_bytes;
+}
+
+static cairn_status make_writer(cache *c, disk *d, cairn_diag *dg)
+{
+    disk_writer *w = mem_calloc(1, sizeof *w, MEM_CACHE);
+    d->writer = w;
+    if (!w) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a disk cache");
+    for (int32_t g = 0; g < c->n_group; g++) w->block_bytes += c->group[g].block_bytes;
+    w->run_blocks = w->block_bytes
+                        ? (int32_t)min_size(STAGE_BYTES / w->block_bytes, STORE_MAX_BLOCKS)
+                        : STORE_MAX_BLOCKS;
+    if (w->run_blocks < 1) w->run_blocks = 1;
+    w->stage_bytes = stage_size(c, w);
+    for (int32_t i = 0; i < STAGES; i++) {
+        w->stage[i].bytes = mem_map(w->stage_bytes, MEM_CACHE);
+        if (!w->stage[i].bytes)
+            return diag_set(dg, CAIRN_E_NOMEM, "%zu bytes for what goes to disk", w->stage_bytes);
+    }
+    return CAIRN_OK;
+}
+
+cairn_status cache_add_disk(cache *c, const cache_disk_opts *o, cairn_diag *dg)
+{
+    cairn_status st = CAIRN_OK;
+    size_t block_bytes[STORE_MAX_GROUPS];
+    assert(c->keeps && !c->disk);
+    if (c->n_group > STORE_MAX_GROUPS)
+        return diag_set(dg, CAIRN_E_LIMIT, "%d groups of layers; a disk cache takes %d", c->n_group,
+                        STORE_MAX_GROUPS);
+    disk *d = c->disk = mem_calloc(1, sizeof *d, MEM_CACHE);
+    if (!d) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a disk cache");
+    d->ram = mem_calloc((size_t)c->n_table, sizeof *d->ram, MEM_CACHE);
+    d->entry = mem_calloc((size_t)c->n_table, sizeof *d->entry, MEM_CACHE);
+    d->fresh = mem_calloc((size_t)c->n_table, sizeof *d->fresh, MEM_CACHE);
+    if (!d->ram || !d->entry || !d->fresh) {
+        st = diag_set(dg, CAIRN_E_NOMEM, "no memory for a disk cache");
+        goto out;
+    }
+    TRY_GOTO(make_writer(c, d, dg), out);
+    for (int32_t g = 0; g < c->n_group; g++) block_bytes[g] = c->group[g].block_bytes;
+    store_opts so = {.dir = o->dir,
+                     .numerics = o->numerics,
+                     .scheme = o->scheme,
+                     .n_group = c->n_group,
+                     .block_bytes = block_bytes,
+                     .state_bytes = c->state_bytes,
+                     .max_bytes = o->max_bytes,
+                     .queue_bytes = STAGES * (d->writer->stage_bytes + (1 << 20))};
+    memcpy(so.fingerprint, o->fingerprint, sizeof so.fingerprint);
+    st = store_open(&so, &d->store, dg);
+out:
+    if (st != CAIRN_OK) disk_free(c);
+    return st;
+}
+
+void disk_free(cache *c)
+{
+    disk *d = c->disk;
+    if (!d) return;
+    store_close(d->store); /* reads no stage from here on */
+    for (int32_t i = 0; d->writer && i < STAGES; i++)
+        mem_unmap(d->writer->stage[i].bytes, d->writer->stage_bytes, MEM_CACHE);
+    mem_free(d->writer);
+    mem_free(d->fresh);
+    mem_free(d->entry);
+    mem_free(d->ram);
+    mem_free(d);
+    c->disk = NULL;
+}
+
+/* Whether a file should hold the path up to this node's end: full blocks, and where one can go on from. */
+static bool worth_saving(const cache *c, const prefix_node *v)
+{
+    if (v->n == 0 || v->saved != SAVED_NOT) return false;
+    return v->lo + v->n == KV_BLOCK || v->snap != NO_SNAP ||
+           (v->child == NO_NODE && !c->state_bytes);
+}
+
+/* The nodes of a path, by block: the last one of each number. */
+static void note_path(cache *c, int32_t node)
+{
+    const tree *t = &c->tree;
+    int32_t last = INT32_MAX;
+    for (int32_t i = node; t->node[i].n > 0; i = t->node[i].parent) {
+        if (t->node[i].i_block != last) c->disk->ram[t->node[i].i_block] = i;
+        last = t->node[i].i_block;
+    }
+}
+
+static int32_t root_of(const tree *t, int32_t node)
+{
+    while (t->node[node].parent != NO_NODE) node = t->node[node].parent;
+    return node;
+}
+
+/* Tokens of the block number that ends with `node`; answers how many. */
+static int32_t block_tokens(const tree *t, int32_t node, int32_t out[KV_BLOCK])
+{
+    const int32_t n = t->node[node].lo + t->node[node].n, i_block = t->node[node].i_block;
+    for (int32_t i = node; t->node[i].n > 0 && t->node[i].i_block == i_block; i = t->node[i].parent)
+        memcpy(out + t->node[i].lo, tree_tok(t, i), (size_t)t->node[i].n * sizeof *out);
+    return n;
+}
+
+static store_key key_before(const cache *c, store_key root, int32_t i_block)
+{
+    int32_t tok[KV_BLOCK];
+    store_key k = root;
+    for (int32_t i = 0; i < i_block; i++) {
+        const int32_t n = block_tokens(&c->tree, c->disk->ram[i], tok);
+        k = store_block_key(k, tok, n);
+    }
+    return k;
+}
+
+static void note_saved(cache *c, stage *s, int32_t node)
+{
+    c->tree.node[node].saved = SAVED_SOON;
+    s->saved[s->n_saved++] = (saved_node){node, c->tree.node[node].birth};
+}
+
+/* States within the run, as many as a stage has room for: the last ones, which lie nearest to its end. */
+static int32_t stage_states(cache *c, stage *s, uint8_t *at, int32_t node, int32_t first_block,
+                            store_state *out)
+{
+    int32_t n = 0;
+    store_state found[STAGE_STATES];
+    for (int32_t i = node;
+         c->tree.node[i].n > 0 && c->tree.node[i].i_block >= first_block && n < STAGE_STATES;
+         i = c->tree.node[i].parent) {
+        const prefix_node *v = &c->tree.node[i];
+        if (v->snap == NO_SNAP) continue;
+        memcpy(at, c->snaps + (size_t)v->snap * c->state_bytes, c->state_bytes);
+        found[n++] = (store_state){tree_end(v), at};
+        at += c->state_bytes;
+        if (v->saved == SAVED_NOT) note_saved(c, s, i);
+    }
+    for (int32_t i = 0; i < n; i++) out[i] = found[n - 1 - i];
+    return n;
+}
+
+static cairn_status put_run(cache *c, stage *s, int32_t node, int32_t first, int32_t n_block)
+{
+    disk *d = c->disk;
+    const tree *t = &c->tree;
+    const uint8_t *block[STORE_MAX_BLOCKS * STORE_MAX_GROUPS];
+    int32_t tok[STORE_MAX_BLOCKS * KV_BLOCK], n_tok = 0;
+    store_state state[STAGE_STATES];
+    uint8_t *at = s->bytes;
+    s->n_saved = 0;
+    for (int32_t i = 0; i < n_block; i++) {
+        const int32_t end = d->ram[first + i];
+        n_tok += block_tokens(t, end, tok + n_tok);
+        for (int32_t g = 0; g < c->n_group; g++) {
+            const int32_t b = tree_block(c, end, g);
+            const uint8_t **cell = &block[i * c->n_group + g];
+            *cell = NULL;
+            if (b == NO_BLOCK) continue;
+            memcpy(at, block_at(&c->group[g], b), c->group[g].block_bytes);
+            *cell = at;
+            at += c->group[g].block_bytes;
+        }
+        if (t->node[end].saved == SAVED_NOT) note_saved(c, s, end);
+    }
+    const store_key root = t->node[root_of(t, node)].ns;
+    store_run r = {.root = root,
+                   .parent = key_before(c, root, first),
+                   .first_block = first,
+                   .n_block = n_block,
+                   .token = tok,
+                   .n_tok = n_tok,
+                   .block = block,
+                   .state = state};
+    r.n_state =
+        c->state_bytes ? stage_states(c, s, at, d->ram[first + n_block - 1], first, state) : 0;
+    return store_put(d->store, &r, s);
+}
+
+static void settle(cache *c, const stage *s, int32_t saved)
+{
+    for (int32_t i = 0; i < s->n_saved; i++) {
+        prefix_node *v = &c->tree.node[s->saved[i].node];
+        if (v->birth == s->saved[i].birth && v->saved == SAVED_SOON) v->saved = saved;
+    }
+}
+
+/* The run that comes first: of the path used last, its first blocks that no file holds. */
+static bool put_next(cache *c, stage *s)
+{
+    disk *d = c->disk;
+    const tree *t = &c->tree;
+    for (int32_t i = tree_newest(t); i != NO_NODE; i = tree_older(t, i)) {
+        if (!worth_saving(c, &t->node[i])) continue;
+        note_path(c, i);
+        const int32_t last = t->node[i].i_block;
+        int32_t first = 0;
+        while (first < last && t->node[d->ram[first]].saved != SAVED_NOT) first++;
+        const int32_t n = min_i32(last + 1 - first, d->writer->run_blocks);
+        const cairn_status st = put_run(c, s, i, first, n);
+        s->busy = st == CAIRN_OK;
+        /* what is too large for the whole store is not tried again */
+        if (!s->busy) settle(c, s, st == CAIRN_E_LIMIT ? SAVED : SAVED_NOT);
+        return s->busy;
+    }
+    return false;
+}
+
+static void take_note(cache *c)
+{
+    store_done done;
+    while (store_poll(c->disk->store, &done)) {
+        stage *s = done.user;
+        settle(c, s, done.result == STORE_DURABLE ? SAVED : SAVED_NOT);
+        s->busy = false;
+    }
+}
+
+bool cache_write_behind(cache *c, bool idle)
+{
+    disk *d = c->disk;
+    bool busy = false;
+    if (!d) return false;
+    store_idle(d->store, idle);
+    take_note(c);
+    for (int32_t i = 0; i < STAGES; i++) {
+        stage *s = &d->writer->stage[i];
+        if (idle && !s->busy) (void)put_next(c, s);
+        busy |= s->busy;
+    }
+    return busy;
+}
+
+void cache_flush(cache *c, uint32_t wait_ms, store_flushed *out)
+{
+    enum { ROUND_MS = 100 };
+    *out = (store_flushed){0};
+    if (!c->disk) return;
+    store_flushed sum = {0};
+    for (uint32_t waited = 0;; waited += ROUND_MS) {
+        const bool more = cache_write_behind(c, true);
+        store_flush(c->disk->store, more ? ROUND_MS : 0, out);
+        sum.durable += out->durable;
+        sum.dropped += out->dropped;
+        sum.failed += out->failed;
+        if (!more || waited >= wait_ms || out->failed || out->dropped) break;
+    }
+    take_note(c);
+    out->durable = sum.durable;
+    out->dropped = sum.dropped;
+    out->failed = sum.failed;
+}
+
+bool cache_disk_stats(const cache *c, store_stats *out)
+{
+    if (c->disk) store_get_stats(c->disk->store, out);
+    return c->disk != NULL;
+}
