@@ -38,6 +38,10 @@ typedef struct cairn_engine_opts {
     /* Bytes for prefixes: rows that a later prompt of the same beginning takes up again, to the same bits.
        0: half of what the requests' own caches leave, at most 8 GiB; CAIRN_NO_PREFIX: none are kept. */
     uint64_t prefix_limit;
+    /* A folder where prefixes outlive the process; NULL: none.  Opening then reads all of the model's files
+       once, for their hash.  disk_limit: bytes of this model's files there; 0: 32 GiB. */
+    const char *disk_dir;
+    uint64_t disk_limit;
 } cairn_engine_opts;
 
 typedef struct cairn_sampling {
@@ -139,6 +143,9 @@ typedef struct cairn_engine_stats {
     uint64_t cached_tokens;      /* of prompts, taken from a cache; prompt_tokens: computed */
     uint64_t prefix_bytes_used;  /* of cache_bytes_used: held by no request */
     uint64_t prefix_bytes_limit; /* 0: none are kept */
+    uint64_t disk_bytes;         /* in the folder for prefixes */
+    uint32_t disk_entries;
+    bool disk_read_only; /* the last write failed */
 } cairn_engine_stats;
 
 CAIRN_API void cairn_engine_opts_init(cairn_engine_opts *o);
@@ -156,6 +163,16 @@ CAIRN_API CAIRN_MUST_USE cairn_status cairn_engine_submit(cairn_engine *e, const
                                                           cairn_request_id *out, cairn_diag *dg);
 /* Idempotent, unknown ids are fine; a DONE event still follows. */
 CAIRN_API void cairn_engine_cancel(cairn_engine *e, cairn_request_id id);
+typedef struct cairn_flush { /* of runs of up to 1,024 positions */
+    uint32_t struct_size;    /* set by cairn_flush_init */
+    uint32_t pending;        /* not written in time */
+    uint32_t durable, dropped, failed;
+    int32_t longest; /* tokens of the longest prefix that is durable from its beginning */
+} cairn_flush;
+CAIRN_API void cairn_flush_init(cairn_flush *f);
+/* Writes what is known and not on disk yet, and waits for it, at most about wait_ms; requests wait too.
+   Without a folder there is nothing to write.  Any thread but the engine's own (a callback's). */
+CAIRN_API void cairn_engine_flush(cairn_engine *e, uint32_t wait_ms, cairn_flush *out);
 /* Of a request that is done and was pinned; others are fine. */
 CAIRN_API void cairn_engine_unpin(cairn_engine *e, cairn_request_id id);
 CAIRN_API void cairn_engine_stats_init(cairn_engine_stats *s);

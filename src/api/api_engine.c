@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/diag.h"
+#include "base/num.h"
 #include "cairn/engine.h"
 #include "engine/engine.h"
 #include "format/textfiles.h"
@@ -70,6 +71,18 @@ cairn_status cairn_engine_submit(cairn_engine *e, const cairn_request *r, cairn_
 void cairn_engine_cancel(cairn_engine *e, cairn_request_id id)
 {
     if (e) engine_cancel(e->e, id);
+}
+
+void cairn_flush_init(cairn_flush *f)
+{
+    *f = (cairn_flush){.struct_size = sizeof *f};
+}
+
+void cairn_engine_flush(cairn_engine *e, uint32_t wait_ms, cairn_flush *out)
+{
+    cairn_flush f = {.struct_size = out->struct_size};
+    engine_flush(e->e, wait_ms, &f);
+    memcpy(out, &f, min_size(out->struct_size, sizeof f));
 }
 
 void cairn_engine_unpin(cairn_engine *e, cairn_request_id id)

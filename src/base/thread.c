@@ -81,6 +81,11 @@ void cond_signal(cond *c)
     must(pthread_cond_signal(&c->c));
 }
 
+void cond_broadcast(cond *c)
+{
+    must(pthread_cond_broadcast(&c->c));
+}
+
 void cond_wait(cond *c, mutex *m)
 {
     must(pthread_cond_wait(&c->c, &m->m));

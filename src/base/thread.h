@@ -29,6 +29,7 @@ typedef struct cond {
 void cond_init(cond *c);
 void cond_deinit(cond *c);
 void cond_signal(cond *c);
+void cond_broadcast(cond *c);
 void cond_wait(cond *c, mutex *m);
 bool cond_wait_ms(cond *c, mutex *m, uint32_t ms); /* false: timed out */
 

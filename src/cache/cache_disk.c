@@ -11,7 +11,7 @@
 #include "base/diag.h"
 #include "base/num.h"
 
-enum { STAGES = 2, STAGE_BYTES = 32 << 20, STAGE_STATES = 4 };
+enum { STAGES = 2, STAGE_BYTES = 32 << 20, STAGE_STATES = 4, SCAN_MS = 200 };
 
 typedef struct saved_node {
     int32_t node;
@@ -86,6 +86,7 @@ cairn_status cache_add_disk(cache *c, const cache_disk_opts *o, cairn_diag *dg)
                      .queue_bytes = STAGES * (d->writer->stage_bytes + (1 << 20))};
     memcpy(so.fingerprint, o->fingerprint, sizeof so.fingerprint);
     st = store_open(&so, &d->store, dg);
+    if (st == CAIRN_OK) (void)store_scanned(d->store, SCAN_MS); /* then the first prompt finds all */
 out:
     if (st != CAIRN_OK) disk_free(c);
     return st;

@@ -1,4 +1,6 @@
 /* serve: models behind HTTP until SIGTERM or SIGINT, then a drain, which a second one cuts short. */
+#include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,14 +12,22 @@
 #include "cli/cli.h"
 #include "cli/warm.h"
 
-enum { MAX_MODELS = 8, MAX_KEYS = 256, KEY_FILE_MAX = 1 << 20, ID_MAX = 256, MAX_WARM = 16 };
+enum {
+    MAX_MODELS = 8,
+    MAX_KEYS = 256,
+    KEY_FILE_MAX = 1 << 20,
+    ID_MAX = 256,
+    MAX_WARM = 16,
+    FLUSH_MS = 120000
+};
 
 #define BY_DEFAULT UINT64_MAX
 
 typedef struct serve_flags {
     const char *host, *key_file, *kv;
     int64_t port, ctx, parallel, threads, queue, drain_s;
-    uint64_t memory, prompt_cache;
+    uint64_t memory, prompt_cache, ssd_max;
+    const char *ssd;
     const char *warm_file[MAX_WARM];
     flag_list warm;
     bool verbose;
@@ -29,6 +39,7 @@ typedef struct served {
     char id[MAX_MODELS][ID_MAX];
     size_t n;
     buf keys; /* the key file, lines cut by NULs */
+    buf ssd;  /* the folder of --ssd-cache, from the root on */
     const char *key[MAX_KEYS];
     size_t n_keys;
 } served;
@@ -123,6 +134,8 @@ static cairn_status open_one(const char *word, const serve_flags *f, served *s, 
     eo.kv_codec = f->kv;
     eo.prefix_limit = f->prompt_cache ? f->prompt_cache : CAIRN_NO_PREFIX;
     if (f->prompt_cache == BY_DEFAULT) eo.prefix_limit = 0;
+    eo.disk_dir = s->ssd.len ? s->ssd.ptr : NULL;
+    eo.disk_limit = f->ssd_max;
     TRY(cli_open_model(word, &o, &s->model[s->n], dg));
     cairn_embed_info_init(&info);
     cairn_embed_get_info(s->model[s->n], &info);
@@ -139,6 +152,35 @@ static cairn_status open_one(const char *word, const serve_flags *f, served *s, 
     s->entry[s->n].id = s->id[s->n];
     s->n++;
     return CAIRN_OK;
+}
+
+/* The engine wants a whole path, as a server may change its folder. */
+static cairn_status name_folder(const char *dir, buf *out, cairn_diag *dg)
+{
+    char here[PATH_MAX];
+    if (!dir) return CAIRN_OK;
+    if (dir[0] != '/' && !getcwd(here, sizeof here))
+        return diag_set(dg, CAIRN_E_IO, "%s: the current folder has no name: %s", dir,
+                        strerror(errno));
+    if (dir[0] != '/') (void)path_join(out, here, dir);
+    if (dir[0] == '/') buf_puts(out, dir);
+    return buf_status(out) == CAIRN_OK
+               ? CAIRN_OK
+               : diag_set(dg, CAIRN_E_NOMEM, "%s: no memory for a path", dir);
+}
+
+/* What was computed outlives the process, if the disk is fast enough. */
+static void flush_all(const served *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        cairn_flush f;
+        cairn_flush_init(&f);
+        if (!s->entry[i].engine || !s->ssd.len) continue;
+        cairn_engine_flush(s->entry[i].engine, FLUSH_MS, &f);
+        if (f.pending || f.dropped || f.failed)
+            log_event(LOG_WARN, "prefixes_lost", "model=%s pending=%u dropped=%u failed=%u",
+                      s->id[i], f.pending, f.dropped, f.failed);
+    }
 }
 
 static cairn_status warm_all(const serve_flags *f, const served *s, cairn_diag *dg)
@@ -197,6 +239,9 @@ int cmd_serve(const command *c, int argc, char **argv)
         {"--prompt-cache", NULL, FLAG_SIZE, &f.prompt_cache,
          "BYTES: prefixes kept for later prompts, 0: none (half of what is left, at most 8 GiB)", 0,
          0x1p62, NULL},
+        {"--ssd-cache", NULL, FLAG_STR, &f.ssd, "DIR: keep prefixes on disk too (off)", 0, 0, NULL},
+        {"--ssd-cache-max", NULL, FLAG_SIZE, &f.ssd_max, "BYTES: of a model's files there (32G)", 1,
+         0x1p62, NULL},
         {"--warm-prefix", NULL, FLAG_LIST, &f.warm,
          "FILE: messages (JSON) whose prompt is computed at start and kept; may be given again", 0,
          0, NULL},
@@ -224,16 +269,20 @@ int cmd_serve(const command *c, int argc, char **argv)
     cairn_status st;
     served s = {0};
     buf_init(&s.keys, MEM_SERVE);
+    buf_init(&s.ssd, MEM_SERVE);
     log_set(f.verbose ? LOG_INFO : LOG_WARN, on_event, NULL);
     TRY_GOTO(read_keys(f.key_file, &s, &dg), out);
+    TRY_GOTO(name_folder(f.ssd, &s.ssd, &dg), out);
     for (size_t i = 0; i < words.n; i++) TRY_GOTO(open_one(words.word[i], &f, &s, &dg), out);
     TRY_GOTO(warm_all(&f, &s, &dg), out);
     st = listen_and_serve(&f, &s, &dg);
+    flush_all(&s);
 out:
     for (size_t i = s.n; i-- > 0;) {
         cairn_engine_close(s.entry[i].engine);
         cairn_model_close(s.model[i]);
     }
+    buf_deinit(&s.ssd);
     buf_deinit(&s.keys);
     return st == CAIRN_OK ? EXIT_OK : cli_failed(&dg);
 }

@@ -99,11 +99,18 @@ static cairn_status make_tables(engine *e, cairn_diag *dg)
     return CAIRN_OK;
 }
 
-/* Sleeps while `idle`; false: the engine is closing. */
+static bool has_news(const engine *e)
+{
+    return e->n_inbox > 0 || e->n_unpin > 0 || e->flush || e->closing;
+}
+
+/* Sleeps while `idle`, shortly where the disk is to be looked at; false: the engine is closing. */
 static bool wait_for_work(engine *e, bool idle)
 {
+    const uint32_t wait_ms = behind_wait_ms(e);
     mutex_lock(&e->mu);
-    while (idle && e->n_inbox == 0 && e->n_unpin == 0 && !e->closing) cond_wait(&e->news, &e->mu);
+    if (idle && wait_ms && !has_news(e)) (void)cond_wait_ms(&e->news, &e->mu, wait_ms);
+    while (idle && !wait_ms && !has_news(e)) cond_wait(&e->news, &e->mu);
     const bool go_on = !e->closing;
     mutex_unlock(&e->mu);
     return go_on;
@@ -127,6 +134,7 @@ static void engine_free(engine *e)
     mem_free(e->live);
     sampler_free(e->sampler);
     stepper_free(e->stepper);
+    cond_deinit(&e->flushed);
     cond_deinit(&e->news);
     mutex_deinit(&e->mu);
     mem_free(e);
@@ -146,11 +154,13 @@ cairn_status engine_open(const model *m, const tok *t, const cairn_engine_opts *
     e->tok = t;
     if (hooks) e->hooks = *hooks;
     e->weights_bytes = m->be->resident(m->dev);
-    e->common = request_space((cairn_str){"", 0});
     mutex_init(&e->mu);
     cond_init(&e->news);
+    cond_init(&e->flushed);
     TRY_GOTO(read_opts(e, o, dg), out);
     TRY_GOTO(make_stepper(e, o, dg), out);
+    TRY_GOTO(behind_open(e, o->disk_dir, o->disk_limit, dg), out);
+    e->common = request_space(&e->origin, (cairn_str){"", 0});
     TRY_GOTO(make_tables(e, dg), out);
     stats_show(e);
     if (!e->hooks.manual) {
@@ -196,7 +206,7 @@ static cairn_status promise_slot(engine *e, cairn_diag *dg)
 cairn_status engine_submit(engine *e, const cairn_request *q, cairn_event_fn fn, void *ctx,
                            cairn_request_id *out, cairn_diag *dg)
 {
-    const request_env env = {e->tok, e->m->shape.vocab, e->ctx_len};
+    const request_env env = {e->tok, e->m->shape.vocab, e->ctx_len, &e->origin};
     request *r = NULL;
     TRY(promise_slot(e, dg));
     const cairn_status st = request_new(q, &env, fn, ctx, &r, dg);
@@ -228,6 +238,23 @@ void engine_unpin(engine *e, cairn_request_id id)
     for (int32_t i = 0; i < e->n_unpin; i++) known |= e->unpin[i] == id;
     if (!known && e->n_unpin < MAX_PINS) e->unpin[e->n_unpin++] = id;
     cond_signal(&e->news);
+    mutex_unlock(&e->mu);
+}
+
+/* One at a time; the owner answers between two turns. */
+void engine_flush(engine *e, uint32_t wait_ms, cairn_flush *out)
+{
+    mutex_lock(&e->mu);
+    while (e->flush && !e->closing) cond_wait(&e->flushed, &e->mu);
+    if (!e->closing) {
+        e->flush = out;
+        e->flush_ms = wait_ms;
+        cond_signal(&e->news);
+    }
+    mutex_unlock(&e->mu);
+    if (e->hooks.manual) behind_flush(e);
+    mutex_lock(&e->mu);
+    while (e->flush == out) cond_wait(&e->flushed, &e->mu);
     mutex_unlock(&e->mu);
 }
 

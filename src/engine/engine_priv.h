@@ -3,6 +3,7 @@
 #define ENGINE_ENGINE_PRIV_H
 
 #include "base/thread.h"
+#include "cache/store.h"
 #include "engine/engine.h"
 #include "engine/request.h"
 #include "engine/sched.h"
@@ -24,6 +25,8 @@ struct engine {
     int32_t max_seqs, max_queue, max_step_rows, ctx_len;
     int32_t mark_every; /* positions; 0: the cache needs no marks */
     uint64_t weights_bytes, scratch_bytes, prefix_bytes;
+    store_origin origin; /* of all prefixes, their space apart */
+    char scheme[64];
     cache_ns common; /* the space of requests that name none */
     thread owner;
 
@@ -39,6 +42,9 @@ struct engine {
     cairn_engine_stats shown;
     cairn_request_id unpin[MAX_PINS];
     int32_t n_unpin;
+    cairn_flush *flush; /* asked for and not done; NULL: none */
+    uint32_t flush_ms;
+    cond flushed;
 
     /* engine thread */
     stepper *stepper;
@@ -49,6 +55,8 @@ struct engine {
     bool busy;        /* as the backend was told */
     engine_pin pin[MAX_PINS];
     int32_t n_pins;
+    uint64_t idle_ns;   /* since when; 0: it is not */
+    bool writes_behind; /* something is not on disk yet */
     cairn_engine_stats stats;
     uint64_t busy_ns;
 };
@@ -62,6 +70,14 @@ uint64_t engine_now(const engine *e);
 /* turn.c; engine thread */
 bool engine_take_turn(engine *e);
 void turn_end_all(engine *e); /* every request ends CANCELLED */
+
+/* behind.c; engine thread */
+cairn_status behind_open(engine *e, const char *dir, uint64_t limit, cairn_diag *dg);
+void behind_idle(engine *e); /* a turn with nothing to do */
+void behind_busy(engine *e);
+void behind_flush(engine *e); /* if somebody asked for it */
+uint32_t
+behind_wait_ms(const engine *e); /* how long an idle engine may sleep; 0: until there is news */
 
 /* stats.c; engine thread */
 void stats_count_done(engine *e, cairn_finish finish);

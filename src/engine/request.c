@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "base/hash.h"
 #include "base/num.h"
 #include "sample/sample.h"
 
@@ -67,9 +66,11 @@ static cairn_status check(const cairn_request *q, const request_env *env, cairn_
     return sample_check(&q->sampling, env->vocab, dg);
 }
 
-cache_ns request_space(cairn_str name)
+cache_ns request_space(const store_origin *o, cairn_str name)
 {
-    return (cache_ns){hash64(name.ptr, name.len, 1), hash64(name.ptr, name.len, 2)};
+    store_origin mine = *o;
+    mine.space = name;
+    return store_root(&mine);
 }
 
 static cairn_status copy(request *r, const cairn_request *q, const request_env *env, cairn_diag *dg)
@@ -82,7 +83,7 @@ static cairn_status copy(request *r, const cairn_request *q, const request_env *
     memcpy(r->ids, q->ids, q->n_ids * sizeof *r->ids);
     for (size_t i = 0; i <= CAIRN_MAX_MARKS; i++)
         r->mark[i] = i < q->n_marks ? q->marks[i] : INT32_MAX;
-    r->ns = request_space(q->cache_space);
+    r->ns = request_space(env->origin, q->cache_space);
     if (n_bias) memcpy(bias, q->sampling.bias, n_bias * sizeof *bias);
     r->how.bias = bias;
     const size_t n_new = (size_t)(r->max_ids - r->n_prompt);

@@ -4,6 +4,7 @@
 #define ENGINE_REQUEST_H
 
 #include "cache/cache.h"
+#include "cache/store.h"
 #include "engine/stream.h"
 #include "engine/think.h"
 #include "text/tok.h"
@@ -48,6 +49,7 @@ typedef struct request {
 typedef struct request_env {
     const tok *tok; /* may be NULL */
     int32_t vocab, ctx_len;
+    const store_origin *origin; /* of its prefixes, their space apart */
 } request_env;
 
 /* As cairn_engine_submit says of arguments; everything is copied. */
@@ -55,7 +57,7 @@ cairn_status request_new(const cairn_request *r, const request_env *env, cairn_e
                          void *ctx, request **out, cairn_diag *dg);
 void request_free(request *r);
 
-cache_ns request_space(cairn_str name); /* of requests that share prefixes */
+cache_ns request_space(const store_origin *o, cairn_str name); /* of requests that share prefixes */
 
 bool request_may(request_state from, request_state to);
 void request_move(request *r, request_state to); /* asserts that it may */

@@ -24,6 +24,12 @@ void stats_show(engine *e)
     s->cache_bytes_used = cache_used(c);
     s->cache_bytes_total = cache_total(c);
     s->prefix_bytes_used = cache_kept(c);
+    store_stats disk;
+    if (cache_disk_stats(c, &disk)) {
+        s->disk_bytes = disk.bytes;
+        s->disk_entries = disk.n_entry;
+        s->disk_read_only = disk.read_only;
+    }
     s->busy_seconds = (double)e->busy_ns * 1e-9;
     mutex_lock(&e->mu);
     e->shown = *s;

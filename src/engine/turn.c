@@ -306,8 +306,10 @@ static void tell_backend(engine *e, bool busy)
 bool engine_take_turn(engine *e)
 {
     receive(e);
+    behind_flush(e);
     admit(e);
     if (e->n_active > 0) {
+        behind_busy(e);
         tell_backend(e, true);
         const uint64_t t0 = engine_now(e);
         run_step(e);
@@ -316,6 +318,7 @@ bool engine_take_turn(engine *e)
     }
     const bool more = e->n_mine > 0;
     if (!more) tell_backend(e, false);
+    if (!more) behind_idle(e);
     stats_show(e);
     return more;
 }
@@ -325,5 +328,6 @@ void turn_end_all(engine *e)
     receive(e);
     while (e->n_mine > 0) finish(e, e->n_mine - 1, CAIRN_FINISH_CANCELLED, no_text, NULL);
     tell_backend(e, false);
+    behind_flush(e); /* somebody waits for an answer */
     stats_show(e);
 }

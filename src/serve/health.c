@@ -32,6 +32,12 @@ static void write_engine(json_writer *w, const served_model *m)
     json_w_kuint(w, "steps", st.steps);
     json_w_kuint(w, "kv_bytes", st.cache_bytes_used);
     json_w_kuint(w, "kv_budget_bytes", st.cache_bytes_total);
+    json_w_kuint(w, "cached_tokens", st.cached_tokens);
+    json_w_kuint(w, "prefix_bytes", st.prefix_bytes_used);
+    json_w_kuint(w, "prefix_budget_bytes", st.prefix_bytes_limit);
+    json_w_kuint(w, "disk_bytes", st.disk_bytes);
+    json_w_kuint(w, "disk_entries", st.disk_entries);
+    json_w_kbool(w, "disk_read_only", st.disk_read_only);
     json_w_kuint(w, "weights_bytes", st.weights_bytes);
     json_w_kuint(w, "scratch_bytes", st.scratch_bytes);
     json_w_knum(w, "busy_seconds", st.busy_seconds);

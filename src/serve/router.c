@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "serve/admin.h"
 #include "serve/health.h"
 #include "serve/openai_chat.h"
 #include "serve/openai_embed.h"
@@ -26,6 +27,7 @@ static const route routes[] = {
     {"GET", "/v1/models/*", openai_models_one, false},
     {"POST", "/v1/chat/completions", openai_chat_serve, false},
     {"POST", "/v1/embeddings", openai_embed_serve, false},
+    {"POST", "/admin/cache/flush", admin_flush, false},
     {"POST", "/apply-template", openai_chat_render, false},
 };
 enum { N_ROUTES = sizeof routes / sizeof routes[0] };

@@ -85,3 +85,38 @@ def test_no_room_to_warm(model, tmp_path):
     (tmp_path / "warm.json").write_text(json.dumps(talk(20)))
     refused(run("serve", model, "--port", 0, "--prompt-cache", 0, "--warm-prefix", tmp_path / "warm.json"),
             "no room to keep its 21 tokens")
+
+
+def flush(url):
+    with urllib.request.urlopen(urllib.request.Request(url + "/admin/cache/flush", b"", method="POST"), timeout=60) as r:
+        return json.load(r)["models"][0]
+
+
+def test_restart(model, tmp_path):
+    """What one server computed, the next one takes up: after a flush and SIGKILL, and after SIGTERM."""
+    where = ("--ssd-cache", tmp_path / "cache")
+    p, url = start(model, *where)
+    first, _, prompt = chat(url, talk(80))
+    done = flush(url)
+    assert done["durable"] > 0 and done["pending"] == done["failed"] == 0 and done["longest_tokens"] > 64, done
+    p.kill()
+    p.communicate()
+    p, url = start(model, *where)
+    again, cached, _ = chat(url, talk(80))
+    assert cached == 64 and again == first  # the end of a block; the other file ends behind the answer
+    longer, cached, _ = chat(url, talk(90))
+    assert cached >= 80
+    stop(p)
+    p, url = start(model, *where)
+    again, cached, prompt = chat(url, talk(90))
+    assert 64 <= cached < prompt and again == longer
+    stop(p)
+
+
+def test_no_folder(model, tmp_path):
+    """A folder that cannot be is no reason not to serve."""
+    (tmp_path / "file").write_text("x")
+    p, url = start(model, "--ssd-cache", tmp_path / "file" / "cache")
+    first, *_ = chat(url, talk(80))
+    assert chat(url, talk(80))[0] == first
+    stop(p)

@@ -1,0 +1,81 @@
+/* The disk tier's place in the engine: what is computed goes to disk while nothing else is to do. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/diag.h"
+#include "engine/engine_priv.h"
+#include "engine/fingerprint.h"
+#include "tensor/numerics.h"
+
+enum {
+    CALM_MS = 500, /* a conversation's next request often follows at once */
+    LOOK_MS = 50   /* how often a writer is looked at */
+};
+
+static void name_scheme(engine *e)
+{
+    static const char *const codecs[] = {[KV_F16] = "f16", [KV_BF16] = "bf16", [KV_F32] = "f32"};
+    const kv_layer *l = cache_layers(stepper_cache(e->stepper));
+    (void)snprintf(e->scheme, sizeof e->scheme, "%s %s",
+                   e->m->compute == CAIRN_COMPUTE_F32 ? "f32" : "fast", codecs[l->codec]);
+}
+
+cairn_status behind_open(engine *e, const char *dir, uint64_t limit, cairn_diag *dg)
+{
+    name_scheme(e);
+    e->origin = (store_origin){.numerics = NUMERICS_VERSION, .scheme = e->scheme};
+    if (!dir) return CAIRN_OK;
+    if (dir[0] != '/')
+        return diag_set(dg, CAIRN_E_ARG, "disk_dir is \"%s\"; expected an absolute path", dir);
+    if (!e->prefix_bytes)
+        return diag_set(dg, CAIRN_E_ARG,
+                        "prefixes on disk but none in memory; expected a limit for both");
+    hash128 h;
+    TRY(fingerprint_of(e->m, &h, dg));
+    memcpy(e->origin.fingerprint, &h, sizeof h);
+    cache_disk_opts o = {
+        .dir = dir, .numerics = NUMERICS_VERSION, .scheme = e->scheme, .max_bytes = limit};
+    memcpy(o.fingerprint, &h, sizeof h);
+    return cache_add_disk(stepper_cache(e->stepper), &o, dg);
+}
+
+void behind_busy(engine *e)
+{
+    if (e->idle_ns) (void)cache_write_behind(stepper_cache(e->stepper), false);
+    e->idle_ns = 0;
+    e->writes_behind = true;
+}
+
+void behind_idle(engine *e)
+{
+    const uint64_t now = engine_now(e);
+    if (!e->idle_ns) e->idle_ns = now;
+    if (e->writes_behind && now - e->idle_ns >= CALM_MS * UINT64_C(1000000))
+        e->writes_behind = cache_write_behind(stepper_cache(e->stepper), true);
+}
+
+uint32_t behind_wait_ms(const engine *e)
+{
+    store_stats s;
+    return e->writes_behind && cache_disk_stats(stepper_cache(e->stepper), &s) ? LOOK_MS : 0;
+}
+
+void behind_flush(engine *e)
+{
+    mutex_lock(&e->mu);
+    cairn_flush *f = e->flush;
+    const uint32_t wait_ms = e->closing ? 0 : e->flush_ms;
+    mutex_unlock(&e->mu);
+    if (!f) return;
+    store_flushed done = {0};
+    cache_flush(stepper_cache(e->stepper), wait_ms, &done);
+    f->pending = done.pending;
+    f->durable = done.durable;
+    f->dropped = done.dropped;
+    f->failed = done.failed;
+    f->longest = done.longest;
+    mutex_lock(&e->mu);
+    e->flush = NULL;
+    cond_broadcast(&e->flushed);
+    mutex_unlock(&e->mu);
+}

@@ -1,0 +1,104 @@
+/* Flushing takes as long as a disk does: it is done on a worker, and the reply waits for it. */
+#include "serve/admin.h"
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "serve/openai_wire.h"
+
+enum { FLUSH_MS = 60000, LONG = JOBS_SHORT_BYTES + 1 /* the lane that may be slow */ };
+
+typedef struct flush_job {
+    job j;
+    cairn_server *s;
+    http_req *rq; /* I/O thread; good until the job is dropped */
+    buf body;     /* the worker's until it is done, like the next */
+    bool durable;
+} flush_job;
+
+static void on_gone(void *user)
+{
+    flush_job *f = user;
+
+    jobs_drop(&f->s->jobs, &f->j);
+}
+
+static void release(job *j)
+{
+    flush_job *f = (flush_job *)j;
+
+    buf_deinit(&f->body);
+    mem_free(f);
+}
+
+static void refuse(job *j)
+{
+    openai_error(((flush_job *)j)->rq, 503, NULL, "server_shutdown", "the server is shutting down");
+}
+
+static void write_model(json_writer *w, const served_model *m, const cairn_flush *f)
+{
+    json_w_obj(w);
+    json_w_kstr(w, "id", str_of(m->id));
+    json_w_kuint(w, "durable", f->durable);
+    json_w_kuint(w, "pending", f->pending);
+    json_w_kuint(w, "dropped", f->dropped);
+    json_w_kuint(w, "failed", f->failed);
+    json_w_kint(w, "longest_tokens", f->longest);
+    json_w_end_obj(w);
+}
+
+/* Worker. */
+static void flush(job *j)
+{
+    flush_job *f = (flush_job *)j;
+    json_writer w = json_write(&f->body);
+
+    f->durable = true;
+    json_w_obj(&w);
+    json_w_key(&w, "models");
+    json_w_arr(&w);
+    for (size_t i = 0; i < f->s->models.n; i++) {
+        const served_model *m = &f->s->models.list[i];
+        cairn_flush done;
+        if (!m->engine) continue;
+        cairn_flush_init(&done);
+        cairn_engine_flush(m->engine, FLUSH_MS, &done);
+        f->durable = f->durable && !done.pending && !done.dropped && !done.failed;
+        write_model(&w, m, &done);
+    }
+    json_w_end_arr(&w);
+    json_w_end_obj(&w);
+}
+
+static void flushed(job *j)
+{
+    flush_job *f = (flush_job *)j;
+
+    http_on_gone(f->rq, NULL, NULL);
+    if (f->durable || buf_status(&f->body) != CAIRN_OK)
+        openai_reply(f->rq, &f->body);
+    else
+        http_reply(f->rq, 503, "application/json", buf_view(&f->body));
+}
+
+void admin_flush(cairn_server *s, http_req *rq)
+{
+    static const job_kind kind = {flush, flushed, refuse, release};
+    flush_job *f = mem_calloc(1, sizeof *f, MEM_SERVE);
+
+    if (!f) {
+        openai_error(rq, 503, NULL, "out_of_memory", "no memory for the request");
+        return;
+    }
+    f->j.kind = &kind;
+    f->j.bytes = LONG;
+    f->s = s;
+    f->rq = rq;
+    buf_init(&f->body, MEM_SERVE);
+    http_on_gone(rq, on_gone, f);
+    if (jobs_put(&s->jobs, &f->j) == CAIRN_OK) return;
+    http_on_gone(rq, NULL, NULL);
+    release(&f->j);
+    openai_error(rq, 503, NULL, "prompts_full", "too many requests wait for a worker");
+}
