@@ -86,7 +86,8 @@ cairn_status cache_add_disk(cache *c, const cache_disk_opts *o, cairn_diag *dg)
                      .queue_bytes = STAGES * (d->writer->stage_bytes + (1 << 20))};
     memcpy(so.fingerprint, o->fingerprint, sizeof so.fingerprint);
     st = store_open(&so, &d->store, dg);
-    if (st == CAIRN_OK) (void)store_scanned(d->store, SCAN_MS); /* then the first prompt finds all */
+    if (st == CAIRN_OK)
+        (void)store_scanned(d->store, SCAN_MS); /* then the first prompt finds all */
 out:
     if (st != CAIRN_OK) disk_free(c);
     return st;
