@@ -64,20 +64,27 @@ void block_drop_tree(group *p, int32_t block)
 
 /* Blocks of a window go before whole prefixes: without them a prefix is still good further on, or, where
    its layers see everything, before. */
-static void make_room(cache *c, int32_t g)
+static bool make_room(cache *c, int32_t g)
 {
     const group *p = &c->group[g];
     while (p->n_free == 0 && p->window && tree_drop_oldest_block(c, g, false)) continue;
     while (p->n_free == 0 && tree_drop_oldest(c)) continue;
     if (p->n_free == 0) tree_merge_blocks(c, g);
-    assert(p->n_free > 0); /* sequences never refer to more than they set aside */
+    return p->n_free > 0;
+}
+
+int32_t block_try_take(cache *c, int32_t g)
+{
+    group *p = &c->group[g];
+    if (p->n_free == 0 && !make_room(c, g)) return NO_BLOCK;
+    const int32_t block = p->free_block[--p->n_free];
+    block_add_seq(p, block);
+    return block;
 }
 
 int32_t block_take(cache *c, int32_t g)
 {
-    group *p = &c->group[g];
-    if (p->n_free == 0) make_room(c, g);
-    const int32_t block = p->free_block[--p->n_free];
-    block_add_seq(p, block);
+    const int32_t block = block_try_take(c, g);
+    assert(block != NO_BLOCK); /* sequences never refer to more than they set aside */
     return block;
 }

@@ -79,15 +79,22 @@ static void borrow(cache *c, seq *q, const match *m)
     }
 }
 
-/* The old block's bytes stay as they are until somebody writes, even where it was given up for the new one. */
+/* The old block's bytes stay as they are until somebody writes, even where it was given up for the new one.
+   Where no other can be had, all that still refers to the old one is the node where this very sequence's
+   prefix ends, and what lies above it: whatever else did was given up or given another.  None of them claims
+   positions behind that end, so the sequence may write on. */
 void prefix_own(cache *c, seq *q, int32_t i_block)
 {
     for (int32_t g = 0; g < c->n_group; g++) {
         group *p = &c->group[g];
         if (i_block < q->first[g] || i_block >= q->end[g]) continue;
         uint8_t **slot = table_slot(c, q, g, i_block), *old = *slot;
-        block_drop_seq(p, block_index(p, old));
-        *slot = block_at(p, block_take(c, g));
+        const int32_t was = block_index(p, old);
+        block_drop_seq(p, was);
+        *slot = NULL; /* nobody may take it for one that is referred to */
+        const int32_t now = block_try_take(c, g);
+        if (now == NO_BLOCK) block_add_seq(p, was);
+        *slot = now == NO_BLOCK ? old : block_at(p, now);
         if (*slot != old) memcpy(*slot, old, p->block_bytes);
     }
 }
@@ -215,15 +222,21 @@ void prefix_keep_state(cache *c, const seq *q)
     tree_set_snap(c, q->node, snap);
 }
 
-/* The windows before the sequence's known end are worth more than what lies between such ends. */
-static void keep_windows(cache *c, const seq *q)
+/* The windows before the sequence's known end are worth more than what lies between such ends.  One that was
+   given up since it was known, the tree gets again. */
+static void keep_windows(cache *c, const seq *q, bool longest)
 {
     tree *t = &c->tree;
     for (int32_t g = 0; g < c->n_group; g++) {
         const int32_t low = block_lowest_seen(&c->group[g], q->n_known);
+        if (!c->group[g].window) continue;
         for (int32_t i = q->node; i != NO_NODE && tree_end(&t->node[i]) > low;
-             i = t->node[i].parent)
-            tree_keep(t, i, g);
+             i = t->node[i].parent) {
+            const int32_t at = t->node[i].i_block;
+            if (tree_block(c, i, g) == NO_BLOCK && q->first[g] <= at && at < q->end[g])
+                tree_set_block(c, i, g, block_index(&c->group[g], *table_slot(c, q, g, at)));
+            if (longest) tree_keep(t, i, g);
+        }
     }
 }
 
@@ -232,10 +245,8 @@ void cache_mark(cache *c, seq_id s, const int32_t *ids, cache_worth worth)
     seq *q = cache_seq(c, s);
     if (q->node == NO_NODE || q->len == 0 || !prefix_learn(c, q, ids, q->len)) return;
     if (q->state) prefix_keep_state(c, q);
-    if (worth == CACHE_TURN) {
-        keep_windows(c, q);
-        tree_keep(&c->tree, q->node, c->n_group);
-    }
+    keep_windows(c, q, worth == CACHE_TURN);
+    if (worth == CACHE_TURN) tree_keep(&c->tree, q->node, c->n_group);
     tree_touch(&c->tree, q->node);
     prefix_trim(c);
 }

@@ -124,6 +124,7 @@ void block_pool_free(group *g);
 int32_t
 block_take(cache *c,
            int32_t g); /* referred to by one sequence; the cache set it aside, so there is one */
+int32_t block_try_take(cache *c, int32_t g); /* NO_BLOCK: none can be had */
 void block_add_seq(group *p, int32_t block);
 void block_drop_seq(group *p, int32_t block);
 void block_add_tree(group *p, int32_t block);
@@ -151,7 +152,7 @@ bool tree_drop_oldest_snap(cache *c);
 int32_t tree_newest(const tree *t); /* of all nodes, by last use; NO_NODE: there is none */
 int32_t tree_older(const tree *t, int32_t node);
 /* A node in the middle of a block needs no block of its own beside another one that begins with its
-   positions.  What lies above open sequences cannot be given up but so. */
+   positions.  What lies above open sequences and pins cannot be given up but so. */
 void tree_merge_blocks(cache *c, int32_t g);
 static inline int32_t *tree_tok(const tree *t, int32_t node)
 {

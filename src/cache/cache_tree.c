@@ -290,8 +290,10 @@ static int32_t other_block(const cache *c, int32_t i_node, int32_t g)
     }
     for (int32_t s = 0; s < c->n_seq; s++) {
         const seq *q = &c->seq[s];
-        if (q->open && q->node == i_node && q->first[g] <= n->i_block && n->i_block < q->end[g])
-            return block_index(&c->group[g], *table_slot(c, q, g, n->i_block));
+        if (!q->open || q->node != i_node || n->i_block < q->first[g] || n->i_block >= q->end[g])
+            continue;
+        const uint8_t *block = *table_slot(c, q, g, n->i_block);
+        if (block) return block_index(&c->group[g], block);
     }
     return mine;
 }
@@ -312,11 +314,11 @@ static void merge_upward(cache *c, int32_t i, int32_t g)
 
 void tree_merge_blocks(cache *c, int32_t g)
 {
-    for (int32_t k = 0; k < c->n_seq; k++) {
-        if (!c->seq[k].open) continue;
-        for (int32_t i = c->seq[k].node; i != NO_NODE; i = c->tree.node[i].parent)
+    const tree *t = &c->tree;
+    for (int32_t k = t->list[thing_node(t)][LIST_KEPT].first; k != NO_NODE;
+         k = link_of(t, k, thing_node(t))->next)
+        for (int32_t i = t->node[k].users > 0 ? k : NO_NODE; i != NO_NODE; i = t->node[i].parent)
             merge_upward(c, i, g);
-    }
 }
 
 static void remove_node(cache *c, int32_t i)

@@ -166,7 +166,7 @@ bool world_open(world *w, naive *q, int32_t n_ids, int32_t n_pos)
 static void try_open(world *w, naive *q, bool ample)
 {
     make_prompt(w, q);
-    const int32_t n_ids = 1 + below(w, CTX), n_pos = min_i32(CTX, n_ids + below(w, 40));
+    const int32_t n_ids = 1 + below(w, w->ctx), n_pos = min_i32(w->ctx, n_ids + below(w, 40));
     if (world_open(w, q, n_ids, n_pos) && ample)
         assert_true(q->len >= longest_past(w, q, n_ids - 1));
 }
@@ -218,7 +218,7 @@ static void use_pin(world *w, naive *q)
 {
     if (!w->n_pin) return;
     const int32_t k = below(w, w->n_pin), n = w->pin[k].n;
-    if (n + 1 >= CTX) return;
+    if (n + 1 >= w->ctx) return;
     memcpy(q->ids, w->pin[k].ids, sizeof q->ids);
     q->ns = w->pin[k].ns;
     if (world_open(w, q, n + 1, n + 1)) assert_int_equal(q->len, n);
@@ -279,13 +279,14 @@ void world_open_cache(world *w)
     assert_ok(cache_new(&w->k->spec, &w->opts, &w->c, &dg));
 }
 
-world *world_new(const kind *k, uint64_t seed, uint64_t n_seqs, uint64_t prefix_bytes)
+world *world_new(const kind *k, uint64_t seed, int32_t ctx, uint64_t n_seqs, uint64_t prefix_bytes)
 {
     world *w = mem_calloc(1, sizeof *w, MEM_MISC);
-    const uint64_t one = cache_bytes(&k->spec, KV_F16, MAX_STEP, CTX);
-    w->opts = (cache_opts){KV_F16, SEQS, CTX, MAX_STEP, n_seqs * one, prefix_bytes, prefix_bytes};
+    const uint64_t one = cache_bytes(&k->spec, KV_F16, MAX_STEP, ctx);
+    w->opts = (cache_opts){KV_F16, SEQS, ctx, MAX_STEP, n_seqs * one, prefix_bytes, prefix_bytes};
     w->k = k;
     w->seed = seed;
+    w->ctx = ctx;
     world_open_cache(w);
     return w;
 }

@@ -40,10 +40,12 @@ typedef struct world {
     struct {
         int32_t pin, n, ns, ids[CTX];
     } pin[PINS];
+    int32_t ctx;
     int32_t n_pin, n_pinned; /* now; ever */
 } world;
 
-world *world_new(const kind *k, uint64_t seed, uint64_t n_seqs, uint64_t prefix_bytes);
+/* Sequences of at most ctx ≤ CTX positions, memory for n_seqs of them and for prefixes. */
+world *world_new(const kind *k, uint64_t seed, int32_t ctx, uint64_t n_seqs, uint64_t prefix_bytes);
 void world_free(world *w);
 void world_open_cache(world *w); /* of w->opts */
 /* The i-th thing.  `ample`: with room for all, so that whatever was marked is known. */

@@ -1,9 +1,9 @@
 /* Kept prefixes in memory, with room for all and with hardly any (prefix_world.h). */
 #include "prefix_world.h"
 
-static void run(const kind *k, uint64_t seed, uint64_t n_seqs, uint64_t prefix_bytes)
+static void run(const kind *k, uint64_t seed, int32_t ctx, uint64_t n_seqs, uint64_t prefix_bytes)
 {
-    world *w = world_new(k, seed, n_seqs, prefix_bytes);
+    world *w = world_new(k, seed, ctx, n_seqs, prefix_bytes);
     const bool roomy = prefix_bytes == 1 << 26, all_known = roomy && k == &world_kinds[0];
     for (uint64_t i = 0; i < 500; i++) {
         const uint64_t calls = mem_calls();
@@ -26,13 +26,16 @@ static void run(const kind *k, uint64_t seed, uint64_t n_seqs, uint64_t prefix_b
 static void random_programs(void **state)
 {
     (void)state;
+    static const int32_t ctx[] = {500, 200, 120, 70, 64};
     for (int k = 0; k < N_KIND; k++)
-        for (uint64_t seed = 1; seed <= 12; seed++) {
-            run(&world_kinds[k], seed, SEQS, 1 << 26);
-            run(&world_kinds[k], seed + 100, SEQS, 1 << 14);
-            run(&world_kinds[k], seed + 200, 1, 1);
-            run(&world_kinds[k], seed + 300, 2, 1 << 13);
-        }
+        for (uint64_t seed = 1; seed <= 5; seed++)
+            for (int i = 0; i < 5; i++) {
+                const uint64_t s = seed + 1000 * (uint64_t)i;
+                run(&world_kinds[k], s, ctx[i], SEQS, 1 << 26);
+                run(&world_kinds[k], s + 100, ctx[i], SEQS, 1 << 14);
+                run(&world_kinds[k], s + 200, ctx[i], 1, 1);
+                run(&world_kinds[k], s + 300, ctx[i], 2, 1 << 13);
+            }
 }
 
 int main(void)

@@ -58,7 +58,7 @@ static void run(const kind *k, uint64_t seed, uint64_t prefix_bytes)
 {
     tmp_dir dir;
     assert_true(tmp_make(&dir));
-    world *w = world_new(k, seed, SEQS, prefix_bytes);
+    world *w = world_new(k, seed, CTX, SEQS, prefix_bytes);
     add_disk(w, &dir);
     for (uint64_t i = 0; i < 200; i++) {
         world_do(w, i, false);
@@ -122,7 +122,7 @@ static void damaged_files(void **state)
         for (uint64_t seed = 1; seed <= 3; seed++) {
             tmp_dir dir;
             assert_true(tmp_make(&dir));
-            world *w = world_new(&world_kinds[k], seed, SEQS, 1 << 26);
+            world *w = world_new(&world_kinds[k], seed, CTX, SEQS, 1 << 26);
             add_disk(w, &dir);
             for (uint64_t i = 0; i < 150; i++) {
                 world_do(w, i, false);
