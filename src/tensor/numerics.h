@@ -3,6 +3,6 @@
 #ifndef TENSOR_NUMERICS_H
 #define TENSOR_NUMERICS_H
 
-enum { NUMERICS_VERSION = 2 };
+enum { NUMERICS_VERSION = 3 };
 
 #endif

@@ -4,7 +4,7 @@
    A dot with a sub-block is exact in 32 bits, and so is the sum of all, times their scales
    (docs/numerics.md has the bounds).  One vector or two: weights are unpacked in registers.  More: a block is
    unpacked once into a panel in L1 and met by all vectors. */
-#define DIRECT_CASES(X) X(1) X(2)
+#define DIRECT_CASES(X, fn) X(1, fn) X(2, fn)
 enum { DIRECT_VEC = 2, PANEL_QUADS = 2 /* sums and dots of four vectors in registers */ };
 
 struct panel256 {

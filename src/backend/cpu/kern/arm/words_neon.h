@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backend/cpu/kern/kern_linear.h"
+#include "tensor/dtype.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -83,7 +84,7 @@ INLINE words fill_bit(words v, const int n)
 /* The weights that nibbles of IQ4_NL and IQ4_XS stand for. */
 INLINE words iq4_levels(words nibbles)
 {
-    return look_up(TABLE(TILE_IQ4_LEVELS), nibbles);
+    return look_up(TABLE(IQ4_LEVELS), nibbles);
 }
 
 /* Byte n of each row's word, unsigned and signed. */
