@@ -15,18 +15,31 @@ enum { REPEATS = 5, READ_MB = 256, MAX_LAYERS = 28 };
 typedef struct shape {
     const char *name;
     int32_t n_head, n_kv, dim, dv, window;
-    kv_codec codec;
+    kv_pair codec;
     bool latent;
 } shape;
 
-static const shape shapes[] = {{"12/2 x 128 f16", 12, 2, 128, 128, 0, KV_F16, false},
-                               {"12/2 x 128 bf16", 12, 2, 128, 128, 0, KV_BF16, false},
-                               {"14/2 x 64 f16", 14, 2, 64, 64, 0, KV_F16, false},
-                               {"9/3 x 64 f16", 9, 3, 64, 64, 0, KV_F16, false},
-                               {"4/1 x 256 f16", 4, 1, 256, 256, 0, KV_F16, false},
-                               {"8/8 x 64 f16", 8, 8, 64, 64, 0, KV_F16, false},
-                               {"latent 16 f16", 16, 1, 576, 512, 0, KV_F16, true},
-                               {"latent 128 f16", 128, 1, 576, 512, 0, KV_F16, true}};
+#define BOTH(kind, group)                                                                          \
+    {                                                                                              \
+        {kind, group},                                                                             \
+        {                                                                                          \
+            kind, group                                                                            \
+        }                                                                                          \
+    }
+static const shape shapes[] = {{"12/2 x 128 f16", 12, 2, 128, 128, 0, BOTH(KV_F16, 0), false},
+                               {"12/2 x 128 bf16", 12, 2, 128, 128, 0, BOTH(KV_BF16, 0), false},
+                               {"12/2 x 128 q8", 12, 2, 128, 128, 0, BOTH(KV_Q8, 64), false},
+                               {"12/2 x 128 q4", 12, 2, 128, 128, 0, BOTH(KV_Q4, 64), false},
+                               {"14/2 x 64 f16", 14, 2, 64, 64, 0, BOTH(KV_F16, 0), false},
+                               {"9/3 x 64 f16", 9, 3, 64, 64, 0, BOTH(KV_F16, 0), false},
+                               {"9/3 x 64 q8", 9, 3, 64, 64, 0, BOTH(KV_Q8, 64), false},
+                               {"9/3 x 64 q4", 9, 3, 64, 64, 0, BOTH(KV_Q4, 64), false},
+                               {"4/1 x 256 f16", 4, 1, 256, 256, 0, BOTH(KV_F16, 0), false},
+                               {"8/8 x 64 f16", 8, 8, 64, 64, 0, BOTH(KV_F16, 0), false},
+                               {"8/8 x 64 q8", 8, 8, 64, 64, 0, BOTH(KV_Q8, 64), false},
+                               {"8/8 x 64 q4", 8, 8, 64, 64, 0, BOTH(KV_Q4, 64), false},
+                               {"latent 16 f16", 16, 1, 576, 512, 0, BOTH(KV_F16, 0), true},
+                               {"latent 128 f16", 128, 1, 576, 512, 0, BOTH(KV_F16, 0), true}};
 
 typedef struct limits {
     uint8_t *mem;
@@ -114,28 +127,28 @@ static void bench_open(bench *b, const shape *sh, int32_t threads, const char *i
     for (val i = 0; i < 3; i++)
         for (int32_t j = 0; j < rows * v[i].cols; j++)
             rig_val(&b->g, i)[j] = rig_rand(7, (uint64_t)j);
-    const size_t e = kv_codec_bytes(sh->codec), half = (size_t)k * KV_BLOCK * e;
-    const size_t layer = half + (sh->latent ? 0 : (size_t)val_cols * KV_BLOCK * e);
+    const kv_layer kv = {.k = sh->codec.k,
+                         .v = sh->codec.v,
+                         .n_kv_head = sh->n_kv,
+                         .dk = sh->dim,
+                         .dv = sh->dv,
+                         .latent = sh->latent};
+    const size_t per_head = (size_t)sh->n_kv * KV_BLOCK, layer = per_head * kv_pos_bytes(&kv);
+    const size_t half = per_head * kv_row_bytes(kv.k, kv.dk);
     b->n_layer = n_layer;
     b->n_block = (depth + rows) / KV_BLOCK + 1;
     b->cache_size = layer * (size_t)n_layer * (size_t)b->n_block;
     b->cache = mem_map(b->cache_size, MEM_CACHE);
     b->blocks = calloc((size_t)b->n_block, sizeof *b->blocks);
-    float some[KV_BLOCK];
-    for (uint64_t i = 0; i < KV_BLOCK; i++) some[i] = rig_rand(8, i);
-    const size_t piece = KV_BLOCK * kv_codec_bytes(sh->codec);
-    for (size_t i = 0; i < b->cache_size; i += piece)
-        b->g.d->k.vec.encode[sh->codec](b->cache + i, some, KV_BLOCK);
+    /* Any bytes but those of numbers that are not finite or so small that they slow a machine down. */
+    for (size_t i = 0; i < b->cache_size; i++) b->cache[i] = (uint8_t)(0x2c + i * 37 % 8);
     for (int32_t i = 0; i < b->n_block; i++)
         b->blocks[i] = b->cache + (size_t)i * layer * (size_t)n_layer;
-    for (int32_t i = 0; i < n_layer; i++)
-        b->kv[i] = (kv_layer){.codec = sh->codec,
-                              .n_kv_head = sh->n_kv,
-                              .dk = sh->dim,
-                              .dv = sh->dv,
-                              .k_off = (size_t)i * layer,
-                              .v_off = (size_t)i * layer + (sh->latent ? 0 : half),
-                              .latent = sh->latent};
+    for (int32_t i = 0; i < n_layer; i++) {
+        b->kv[i] = kv;
+        b->kv[i].k_off = (size_t)i * layer;
+        b->kv[i].v_off = (size_t)i * layer + (sh->latent ? 0 : half);
+    }
     b->group = b->blocks;
     b->pos = calloc((size_t)rows, sizeof *b->pos);
     for (int32_t i = 0; i < rows; i++) b->pos[i] = depth + i;
@@ -172,8 +185,9 @@ static double allowed(const shape *sh, const load *w, const limits *m)
     double pairs = 0;
     for (int32_t i = 0; i < w->rows; i++) pairs += w->depth + i + 1;
     const double flops = pairs * sh->n_head * (sh->dim + sh->dv) * 2;
-    const double bytes = (double)(w->depth + w->rows) * sh->n_kv *
-                         (sh->dim + (sh->latent ? 0 : sh->dv)) * (double)kv_codec_bytes(sh->codec);
+    const size_t row =
+        kv_row_bytes(sh->codec.k, sh->dim) + (sh->latent ? 0 : kv_row_bytes(sh->codec.v, sh->dv));
+    const double bytes = (double)(w->depth + w->rows) * sh->n_kv * (double)row;
     const double read = bytes / (m->read_gbs * 1e9), compute = flops / (m->fma_gflops * 1e9);
     return read > compute ? read : compute;
 }

@@ -94,8 +94,9 @@ static void measure(int kind, int32_t *ids, int32_t n, int32_t n_entries)
     cache *c = NULL;
     cairn_diag dg = {0};
     const uint64_t room = UINT64_C(8) << 30;
-    const cache_opts o = {
-        KV_F16, 1, n + 64, STEP, cache_bytes(&specs[kind], KV_F16, STEP, n + 64), room, room};
+    const kv_scheme f16 = kv_plain(KV_F16);
+    const cache_opts o = {f16,  1,   n + 64, STEP, cache_bytes(&specs[kind], &f16, STEP, n + 64),
+                          room, room};
     if (cache_new(&specs[kind], &o, &c, &dg) != CAIRN_OK) {
         (void)fprintf(stderr, "bench_prefix: %s\n", dg.message);
         exit(1);

@@ -34,7 +34,7 @@ typedef struct cairn_engine_opts {
         ctx_len; /* positions a request may use; 0: the largest that fits, at most the model's */
     int32_t max_step_rows; /* rows a step computes at most; 0: 512 */
     uint64_t memory_limit; /* bytes for caches; 0: nine tenths of what is free */
-    const char *kv_codec;  /* "f16", "bf16", "f32"; NULL: f16, or f32 under F32 compute */
+    const char *kv_codec;  /* as cairn_model_opts has it; NULL: the model's */
     /* Bytes for prefixes: rows that a later prompt of the same beginning takes up again, to the same bits.
        0: half of what the requests' own caches leave, at most 8 GiB; CAIRN_NO_PREFIX: none are kept. */
     uint64_t prefix_limit;
@@ -145,7 +145,8 @@ typedef struct cairn_engine_stats {
     uint64_t prefix_bytes_limit; /* 0: none are kept */
     uint64_t disk_bytes;         /* in the folder for prefixes */
     uint32_t disk_entries;
-    bool disk_read_only; /* the last write failed */
+    bool disk_read_only;  /* the last write failed */
+    const char *kv_codec; /* what caches hold; as long as the engine */
 } cairn_engine_stats;
 
 CAIRN_API void cairn_engine_opts_init(cairn_engine_opts *o);

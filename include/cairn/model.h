@@ -28,6 +28,9 @@ typedef struct cairn_model_opts {
     bool no_weights;   /* open headers only: shapes, tensors, text; no engine can be made */
     bool no_text;      /* neither tokenizer nor chat template: cairn_model_text is NULL */
     uint64_t memory_limit; /* bytes; 0: what the machine (and its cgroup) has available */
+    /* What caches hold (docs/cache.md): "f16", "q8", "k8v4", …, or the path of a kv_config.json; NULL: f16, or
+       f32 under F32 compute. */
+    const char *kv_codec;
 } cairn_model_opts;
 
 typedef struct cairn_model_info {
@@ -55,6 +58,7 @@ typedef struct cairn_model_info {
     /* What opening with weights takes, and holds against memory_limit: file bytes, and what packed
        forms take beyond them.  Known with no_weights too. */
     uint64_t loaded_bytes;
+    const char *kv_codec; /* what caches hold, in the one text of its scheme */
 } cairn_model_info;
 
 typedef struct cairn_tensor_info {

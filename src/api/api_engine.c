@@ -99,6 +99,7 @@ void cairn_engine_get_stats(cairn_engine *e, cairn_engine_stats *out)
 {
     cairn_engine_stats s = {.struct_size = out->struct_size};
     engine_get_stats(e->e, &s);
+    if (!s.kv_codec) s.kv_codec = e->m->kv.text.ptr;
     memcpy(out, &s, out->struct_size < sizeof s ? out->struct_size : sizeof s);
 }
 

@@ -50,6 +50,10 @@ cairn_status cairn_model_open(const char *path, const cairn_model_opts *o, cairn
     headers = opts;
     headers.no_weights = true;
     TRY_GOTO(model_open(path, &headers, &m->m, dg), out);
+    TRY_GOTO(scheme_read(opts.kv_codec, &m->m->cache, stepper_codec(m->m).all.k.kind, &m->kv, dg),
+             out);
+    m->m->kv = &m->kv.kv;
+    m->m->kv_text = m->kv.text.ptr;
     if (!opts.no_text) TRY_GOTO(open_text(path, &m->text, dg), out);
     if (m->text && m->m->pool.lowered) TRY_GOTO(embed_tells_case(m->text, &m->tells_case, dg), out);
     if (!opts.no_weights) TRY_GOTO(model_load(m->m, &opts, dg), out);
@@ -64,6 +68,7 @@ void cairn_model_close(cairn_model *m)
 {
     if (!m) return;
     model_close(m->m);
+    scheme_free(&m->kv);
     cairn_text_close(m->text);
     mem_free(m);
 }
@@ -110,21 +115,24 @@ static void count_elements(const model *m, cairn_model_info *i)
 static void count_cache(const model *m, cairn_model_info *i)
 {
     enum { MANY = 1 << 12 }; /* whole blocks of any size, so that a quotient is exact */
+    const kv_scheme codec = stepper_codec(m);
     i->cache_bytes_state = cache_state_bytes(&m->cache);
     for (int32_t l = 0; l < m->cache.n_layer; l++) {
         cache_layer_spec layer = m->cache.layer[l];
         const cachespec one = {1, &layer};
         layer.n_state = 0;
+        const kv_scheme own = {.all = kv_layer_pair(&codec, l)};
         if (one.layer->window)
-            i->cache_bytes_window += cache_bytes(&one, stepper_codec(m), STEP_ROWS, CAIRN_MAX_CTX);
+            i->cache_bytes_window += cache_bytes(&one, &own, STEP_ROWS, CAIRN_MAX_CTX);
         else
-            i->cache_bytes_token += cache_bytes(&one, stepper_codec(m), STEP_ROWS, MANY) / MANY;
+            i->cache_bytes_token += cache_bytes(&one, &own, STEP_ROWS, MANY) / MANY;
     }
 }
 
 uint64_t cairn_model_cache_bytes(const cairn_model *m, int32_t n_pos)
 {
-    return n_pos > 0 ? cache_bytes(&m->m->cache, stepper_codec(m->m), STEP_ROWS, n_pos) : 0;
+    const kv_scheme codec = stepper_codec(m->m);
+    return n_pos > 0 ? cache_bytes(&m->m->cache, &codec, STEP_ROWS, n_pos) : 0;
 }
 
 void cairn_model_get_info(const cairn_model *cm, cairn_model_info *info)
@@ -146,6 +154,7 @@ void cairn_model_get_info(const cairn_model *cm, cairn_model_info *info)
                           .token_bytes = model_token_bytes(m),
                           .loaded_bytes = model_loaded_bytes(m),
                           .load_seconds = m->load_seconds,
+                          .kv_codec = cm->kv.text.ptr,
                           .isa = m->dev ? m->be->isa(m->dev) : "none",
                           .n_threads = m->dev ? m->be->threads(m->dev) : 0,
                           .resident_bytes = m->dev ? m->be->resident(m->dev) : 0};

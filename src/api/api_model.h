@@ -2,11 +2,13 @@
 #ifndef API_MODEL_H
 #define API_MODEL_H
 
+#include "cache/scheme.h"
 #include "cairn/text.h"
 #include "model/model.h"
 
 struct cairn_model {
     model *m;
+    scheme kv;
     cairn_text *text; /* NULL: no vocabulary beside the weights */
     bool tells_case;  /* the tokenizer, though the files of an embedding model mean lower case */
 };

@@ -23,10 +23,25 @@ enum {
     SPARE_NODES = 64
 };
 
-static size_t layer_bytes(const cache_layer_spec *l, kv_codec codec)
+/* Which blocks of a layer: all, or those before or after its start. */
+typedef enum span { SPAN_ALL, SPAN_EARLY, SPAN_LATE } span;
+
+/* But for its places. */
+static kv_layer layer_view(const cachespec *s, const kv_scheme *codec, int32_t layer, span part)
 {
-    const int32_t width = l->latent ? l->dk : l->dk + l->dv;
-    return (size_t)l->n_kv_head * KV_BLOCK * (size_t)width * kv_codec_bytes(codec);
+    const cache_layer_spec *l = &s->layer[layer];
+    const kv_pair p = part == SPAN_EARLY ? codec->all : kv_layer_pair(codec, layer);
+    return (kv_layer){.k = p.k,
+                      .v = l->latent ? p.k : p.v,
+                      .n_kv_head = l->n_kv_head,
+                      .dk = l->dk,
+                      .dv = l->dv,
+                      .latent = l->latent};
+}
+
+static size_t layer_bytes(const kv_layer *l)
+{
+    return l->n_kv_head ? (size_t)l->n_kv_head * KV_BLOCK * kv_pos_bytes(l) : 0;
 }
 
 static bool has_keys(const cache_layer_spec *l)
@@ -34,13 +49,25 @@ static bool has_keys(const cache_layer_spec *l)
     return l->n_kv_head > 0;
 }
 
-/* The first layer of each window speaks for its group. */
-static bool leads_group(const cachespec *s, int32_t layer)
+/* The group that a part of a layer belongs to, as far as layers go together: no pool yet. */
+static group group_of(const cachespec *s, const kv_scheme *codec, int32_t layer, span part)
 {
-    if (!has_keys(&s->layer[layer])) return false;
-    for (int32_t i = 0; i < layer; i++)
-        if (has_keys(&s->layer[i]) && s->layer[i].window == s->layer[layer].window) return false;
-    return true;
+    const int32_t start = kv_layer_start(codec, layer) / KV_BLOCK;
+    return (group){.window = s->layer[layer].window,
+                   .from = part == SPAN_LATE ? start : 0,
+                   .to = part == SPAN_EARLY ? start : INT32_MAX};
+}
+
+static bool same_group(const group *a, const group *b)
+{
+    return a->window == b->window && a->from == b->from && a->to == b->to;
+}
+
+static void parts_of(const kv_scheme *codec, int32_t layer, span *first, span *last)
+{
+    const bool delayed = kv_layer_start(codec, layer) > 0;
+    *first = delayed ? SPAN_EARLY : SPAN_ALL;
+    *last = delayed ? SPAN_LATE : SPAN_ALL;
 }
 
 size_t cache_state_bytes(const cachespec *s)
@@ -53,65 +80,79 @@ size_t cache_state_bytes(const cachespec *s)
 /* Most blocks that a sequence of n_pos positions holds at once.  A windowed group keeps
    window + max_step_rows - 1 positions (the rows of a step and what the first of them sees, or as
    many rows to go back), wherever they begin in a block. */
-static int32_t worst_blocks(int32_t window, int32_t max_step_rows, int32_t n_pos)
+static int32_t worst_blocks(const group *p, int32_t max_step_rows, int32_t n_pos)
 {
-    const int32_t all = n_pos / KV_BLOCK + (n_pos % KV_BLOCK != 0);
-    if (window == 0) return all;
-    const int64_t span = (int64_t)window + max_step_rows - 1;
-    const int64_t kept = (span - 1 + KV_BLOCK - 1) / KV_BLOCK + 1;
+    const int32_t end = min_i32(ceil_div(n_pos, KV_BLOCK), p->to);
+    const int32_t all = max_i32(0, end - p->from);
+    if (p->window == 0) return all;
+    const int64_t seen = (int64_t)p->window + max_step_rows - 1;
+    const int64_t kept = (seen - 1 + KV_BLOCK - 1) / KV_BLOCK + 1;
     return kept < all ? (int32_t)kept : all;
 }
 
-uint64_t cache_bytes(const cachespec *s, kv_codec codec, int32_t max_step_rows, int32_t n_pos)
+uint64_t cache_bytes(const cachespec *s, const kv_scheme *codec, int32_t max_step_rows,
+                     int32_t n_pos)
 {
     uint64_t sum = cache_state_bytes(s);
-    for (int32_t i = 0; i < s->n_layer; i++)
-        sum += layer_bytes(&s->layer[i], codec) *
-               (uint64_t)worst_blocks(s->layer[i].window, max_step_rows, n_pos);
+    for (int32_t i = 0; i < s->n_layer; i++) {
+        span part, last;
+        parts_of(codec, i, &part, &last);
+        for (; part <= last; part++) {
+            const kv_layer l = layer_view(s, codec, i, part);
+            const group g = group_of(s, codec, i, part);
+            sum += layer_bytes(&l) * (uint64_t)worst_blocks(&g, max_step_rows, n_pos);
+        }
+    }
     return sum;
 }
 
-static int32_t count_groups(const cachespec *s)
+/* A part of a layer: behind the layers that its group has already. */
+static void lay_part(cache *c, const cachespec *s, int32_t layer, span part, kv_layer *out)
 {
-    int32_t n = 0;
-    for (int32_t i = 0; i < s->n_layer; i++) n += leads_group(s, i);
-    return n;
+    const group of = group_of(s, &c->opts.codec, layer, part);
+    int32_t g = 0;
+    while (g < c->n_group && !same_group(&c->group[g], &of)) g++;
+    if (g == c->n_group) c->group[c->n_group++] = of;
+    *out = layer_view(s, &c->opts.codec, layer, part);
+    out->group = g;
+    out->k_off = out->v_off = c->group[g].block_bytes;
+    if (!out->latent)
+        out->v_off += (size_t)out->n_kv_head * KV_BLOCK * kv_row_bytes(out->k, out->dk);
+    c->group[g].block_bytes += layer_bytes(out);
 }
 
 /* Groups in order of their first layer; a layer's keys, then its values, layer after layer. */
 static void lay_out(cache *c, const cachespec *s)
 {
-    int32_t n = 0;
     size_t state = 0;
     for (int32_t i = 0; i < s->n_layer; i++) {
-        const cache_layer_spec *l = &s->layer[i];
-        c->layer[i] = (kv_layer){.group = -1, .state_off = state};
-        state += (size_t)l->n_state;
-        if (!has_keys(l)) continue;
-        if (leads_group(s, i)) c->group[n++].window = l->window;
-        int32_t g = 0;
-        while (c->group[g].window != l->window) g++;
-        const size_t at = c->group[g].block_bytes;
-        const size_t k =
-            (size_t)l->n_kv_head * KV_BLOCK * (size_t)l->dk * kv_codec_bytes(c->opts.codec);
-        c->layer[i] = (kv_layer){.group = g,
-                                 .codec = c->opts.codec,
-                                 .n_kv_head = l->n_kv_head,
-                                 .dk = l->dk,
-                                 .dv = l->dv,
-                                 .k_off = at,
-                                 .v_off = l->latent ? at : at + k,
-                                 .state_off = c->layer[i].state_off,
-                                 .latent = l->latent};
-        c->group[g].block_bytes = at + layer_bytes(l, c->opts.codec);
+        kv_layer *l = &c->layer[i], *late = &c->layer[s->n_layer + i];
+        span part, last;
+        parts_of(&c->opts.codec, i, &part, &last);
+        *l = (kv_layer){.group = -1};
+        if (has_keys(&s->layer[i])) lay_part(c, s, i, part, l);
+        if (has_keys(&s->layer[i]) && part != last) {
+            lay_part(c, s, i, last, late);
+            l->late = late;
+            l->late_from = kv_layer_start(&c->opts.codec, i);
+        }
+        l->state_off = state;
+        state += (size_t)s->layer[i].n_state;
     }
+}
+
+static bool is_delayed(const cache *c)
+{
+    for (int32_t i = 0; i < c->n_layer; i++)
+        if (c->layer[i].late) return true;
+    return false;
 }
 
 /* As many sequences as their states leave room for one's blocks; one in any case. */
 static int32_t fitting_seqs(const cachespec *s, const cache_opts *o, size_t state)
 {
     if (!state) return o->max_seqs;
-    const uint64_t blocks = cache_bytes(s, o->codec, o->max_step_rows, o->ctx_len) - state;
+    const uint64_t blocks = cache_bytes(s, &o->codec, o->max_step_rows, o->ctx_len) - state;
     const uint64_t room = o->max_bytes > blocks ? (o->max_bytes - blocks) / state : 0;
     return room < 1 ? 1 : room < (uint64_t)o->max_seqs ? (int32_t)room : o->max_seqs;
 }
@@ -128,14 +169,14 @@ static void size_pools(cache *c)
     for (int32_t g = 0; g < c->n_group; g++) {
         const group *p = &c->group[g];
         const uint64_t one =
-            p->block_bytes * (uint64_t)worst_blocks(p->window, o->max_step_rows, o->ctx_len);
+            p->block_bytes * (uint64_t)worst_blocks(p, o->max_step_rows, o->ctx_len);
         *(p->window ? &windowed : &full) += one;
     }
     const uint64_t n = (uint64_t)c->n_seq;
     const bool windows_whole = windowed * n + full <= max_bytes;
     for (int32_t g = 0; g < c->n_group; g++) {
         group *p = &c->group[g];
-        const uint64_t worst = (uint64_t)worst_blocks(p->window, o->max_step_rows, o->ctx_len);
+        const uint64_t worst = (uint64_t)worst_blocks(p, o->max_step_rows, o->ctx_len);
         long double share = (long double)max_bytes * (long double)worst / (full + windowed);
         if (windows_whole && !p->window)
             share = (long double)(max_bytes - windowed * n) * (long double)worst / full;
@@ -233,13 +274,13 @@ cairn_status cache_new(const cachespec *spec, const cache_opts *o, cache **out, 
     if (!c) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a cache");
     c->opts = *o;
     c->n_layer = spec->n_layer;
-    c->n_group = count_groups(spec);
     c->state_bytes = cache_state_bytes(spec);
     c->n_seq = fitting_seqs(spec, o, c->state_bytes);
     c->n_table = o->ctx_len / KV_BLOCK + 1;
+    c->layer = mem_calloc((size_t)c->n_layer, 2 * sizeof *c->layer, MEM_CACHE);
+    c->group = mem_calloc((size_t)c->n_layer, 2 * sizeof *c->group, MEM_CACHE);
+    if (c->layer && c->group) lay_out(c, spec);
     const size_t lanes = (size_t)c->n_seq * (size_t)c->n_group;
-    c->layer = mem_calloc((size_t)c->n_layer, sizeof *c->layer, MEM_CACHE);
-    c->group = mem_calloc((size_t)c->n_group, sizeof *c->group, MEM_CACHE);
     c->seq = mem_calloc((size_t)c->n_seq, sizeof *c->seq, MEM_CACHE);
     c->ints = mem_calloc(lanes, 2 * sizeof *c->ints, MEM_CACHE);
     c->tables = mem_calloc(lanes, (size_t)c->n_table * sizeof *c->tables, MEM_CACHE);
@@ -249,10 +290,9 @@ cairn_status cache_new(const cachespec *spec, const cache_opts *o, cache **out, 
         goto out;
     }
     hand_out_tables(c);
-    lay_out(c, spec);
     size_pools(c);
     TRY_GOTO(map_states(c, dg), out);
-    c->keeps = o->prefix_bytes > 0;
+    c->keeps = o->prefix_bytes > 0 && !is_delayed(c);
     if (c->keeps) {
         add_prefix_room(c);
         TRY_GOTO(map_snaps(c, dg), out);
@@ -336,14 +376,14 @@ static void set_aside(cache *c, int32_t n_pos, int32_t sign)
 {
     for (int32_t g = 0; g < c->n_group; g++) {
         group *p = &c->group[g];
-        p->n_reserved += sign * worst_blocks(p->window, c->opts.max_step_rows, n_pos);
+        p->n_reserved += sign * worst_blocks(p, c->opts.max_step_rows, n_pos);
         assert(p->n_reserved >= 0 && p->n_reserved <= p->n_block);
     }
 }
 
 int32_t cache_worst_blocks(const cache *c, int32_t g, int32_t n_pos)
 {
-    return worst_blocks(c->group[g].window, c->opts.max_step_rows, n_pos);
+    return worst_blocks(&c->group[g], c->opts.max_step_rows, n_pos);
 }
 
 cairn_status cache_open(cache *c, int32_t n_pos, seq_id *out)
@@ -352,7 +392,7 @@ cairn_status cache_open(cache *c, int32_t n_pos, seq_id *out)
     bool room = true;
     for (int32_t g = 0; g < c->n_group; g++) {
         const group *p = &c->group[g];
-        const int32_t need = worst_blocks(p->window, c->opts.max_step_rows, n_pos);
+        const int32_t need = worst_blocks(p, c->opts.max_step_rows, n_pos);
         if (need > p->n_block) return CAIRN_E_LIMIT;
         if (need > p->n_block - p->n_reserved) room = false;
     }
@@ -375,6 +415,7 @@ static void give_back(cache *c, seq *q, int32_t g, int32_t i_block)
 {
     group *p = &c->group[g];
     uint8_t **slot = table_slot(c, q, g, i_block);
+    if (!group_has(p, i_block)) return;
     assert(*slot);
     block_drop_seq(p, block_index(p, *slot));
     *slot = NULL;
@@ -384,6 +425,7 @@ static void take_block(cache *c, seq *q, int32_t g, int32_t i_block)
 {
     uint8_t **slot = table_slot(c, q, g, i_block);
     assert(!*slot);
+    if (!group_has(&c->group[g], i_block)) return;
     *slot = block_at(&c->group[g], block_take(c, g));
 }
 

@@ -1,5 +1,6 @@
 /* The KV cache: blocks of 64 positions, found through a table a sequence and group of layers (layers
-   of one window form a group).  A windowed group lets go of blocks that no future row can see.
+   of one window form a group; one whose codec is delayed has a group for the positions before its start and
+   one for those after).  A windowed group lets go of blocks that no future row can see.
    Recurrent layers have a fixed state a sequence.  Computed blocks and marked states stay as prefixes that
    later sequences begin with, to the bit what they would compute (docs/numerics.md).  Owned by one thread. */
 #ifndef CACHE_CACHE_H
@@ -16,13 +17,15 @@ struct store_stats;
 typedef int32_t seq_id;
 
 typedef struct cache_opts {
-    kv_codec codec;
+    kv_scheme codec; /* borrowed: as long as the cache is opened */
     int32_t max_seqs;
     int32_t ctx_len;       /* positions of one sequence at most */
     int32_t max_step_rows; /* rows of one sequence in one step at most */
     uint64_t max_bytes;    /* of all blocks and states; one state there always is */
     uint64_t prefix_room;  /* beside them, for prefixes */
-    uint64_t prefix_bytes; /* of prefixes that no open sequence holds, at most; 0: none are kept */
+    uint64_t
+        prefix_bytes; /* of prefixes that no open sequence holds, at most; 0: none are kept, nor where a
+                              codec is delayed */
 } cache_opts;
 
 /* Whose prefixes: a hash of all that makes equal tokens mean other rows (store_root, where there is a disk). */
@@ -33,7 +36,8 @@ void cache_free(cache *c);
 const kv_layer *cache_layers(const cache *c); /* [n_layer] */
 int32_t cache_groups(const cache *c);
 /* Bytes that a sequence of n positions takes at its worst moment; exact. */
-uint64_t cache_bytes(const cachespec *spec, kv_codec codec, int32_t max_step_rows, int32_t n_pos);
+uint64_t cache_bytes(const cachespec *spec, const kv_scheme *codec, int32_t max_step_rows,
+                     int32_t n_pos);
 size_t cache_state_bytes(const cachespec *spec); /* of it, the recurrent state */
 uint64_t cache_used(const cache *c);     /* blocks that hold positions, states of open sequences */
 uint64_t cache_total(const cache *c);    /* the pools and all states */
@@ -60,6 +64,7 @@ void cache_publish(cache *c, seq_id s, const int32_t *ids);
    is likely to; such places are given up last. */
 typedef enum cache_worth { CACHE_STEP, CACHE_TURN } cache_worth;
 void cache_mark(cache *c, seq_id s, const int32_t *ids, cache_worth worth);
+bool cache_keeps(const cache *c); /* prefixes, at all */
 bool cache_needs_marks(
     const cache *c); /* can only go on from them, or forgets what lies between them first */
 /* The prefix of a sequence, whose tokens are ids[cache_len], stays until it is unpinned.  E_BUSY: no room

@@ -251,6 +251,11 @@ void cache_mark(cache *c, seq_id s, const int32_t *ids, cache_worth worth)
     prefix_trim(c);
 }
 
+bool cache_keeps(const cache *c)
+{
+    return c->keeps;
+}
+
 bool cache_needs_marks(const cache *c)
 {
     bool windows = false;

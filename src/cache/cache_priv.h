@@ -8,7 +8,8 @@
 
 /* A block is free, or referred to: by tables of open sequences, by nodes of the tree, or by both. */
 typedef struct group {
-    int32_t window; /* 0: everything */
+    int32_t window;   /* 0: everything */
+    int32_t from, to; /* only blocks of these numbers there are: [from, to) */
     size_t block_bytes;
     uint8_t *pool;
     int32_t n_block, n_free;
@@ -96,6 +97,10 @@ struct cache {
     int32_t *free_snap;
 };
 
+static inline bool group_has(const group *p, int32_t i_block)
+{
+    return i_block >= p->from && i_block < p->to;
+}
 static inline uint8_t **table_slot(const cache *c, const seq *q, int32_t g, int32_t i_block)
 {
     return &q->table[(size_t)g * (size_t)c->n_table + (size_t)i_block];

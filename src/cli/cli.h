@@ -54,6 +54,12 @@ typedef struct cli_words {
     {                                                                                              \
         "--compute", NULL, FLAG_WORD, to, "fast|f32: arithmetic (default fast)", 0, 0, NULL        \
     }
+#define CLI_KV(to)                                                                                 \
+    {                                                                                              \
+        "--kv-cache", NULL, FLAG_STR, to,                                                          \
+            "SPEC: what caches hold: f16, bf16, f32, q8, q4, k8v4, turbo:k8v3, FILE.json (f16)",   \
+            0, 0, NULL                                                                             \
+    }
 #define CLI_THREADS(to)                                                                            \
     {                                                                                              \
         "--threads", "-t", FLAG_INT, to, "N: threads", 1, CAIRN_MAX_THREADS, NULL                  \

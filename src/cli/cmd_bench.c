@@ -115,6 +115,7 @@ static void print_json(const bench_result *r, const shares *s, const cairn_model
     json_w_kstr(&w, "model", str_of(i->name));
     json_w_kint(&w, "threads", i->n_threads);
     json_w_kstr(&w, "isa", str_of(i->isa));
+    json_w_kstr(&w, "cache_codec", str_of(i->kv_codec));
     json_w_kstr(&w, "version", str_of(cairn_version()));
     json_w_knum(&w, "prefill_tokens_per_second", s->prefill);
     json_w_knum(&w, "decode_tokens_per_second", s->decode);
@@ -145,8 +146,8 @@ static void put_speed(buf *b, const char *phase, double tps, int decimals)
 static void print_text(const bench_result *r, const shares *s, const cairn_model_info *i,
                        const bench_ops *ops, buf *b)
 {
-    buf_printf(b, "%s  %d threads  %s  load %.3f s  peak RSS %.0f MB\n", i->name, (int)i->n_threads,
-               i->isa, i->load_seconds, (double)r->peak_rss / 1e6);
+    buf_printf(b, "%s  %d threads  %s  cache %s  load %.3f s  peak RSS %.0f MB\n", i->name,
+               (int)i->n_threads, i->isa, i->kv_codec, i->load_seconds, (double)r->peak_rss / 1e6);
     for (int32_t k = 0; k < r->n; k++) {
         buf_printf(b, "  run %d", (int)k + 1);
         put_speed(b, "prefill", r->prefill[k], 1);
@@ -167,6 +168,7 @@ static void print_text(const bench_result *r, const shares *s, const cairn_model
 
 typedef struct bench_flags {
     int64_t n_prompt, n_decode, depth, batch, threads, repeats;
+    const char *kv;
     bool json, by_op;
 } bench_flags;
 
@@ -185,6 +187,7 @@ static cairn_status run_bench(const char *word, const bench_flags *f, cairn_diag
     cairn_bench_opts_init(&bo);
     cairn_model_info_init(&info);
     o.n_threads = (int32_t)f->threads;
+    o.kv_codec = f->kv;
     o.no_text = true;
     bo.n_prompt = (int32_t)f->n_prompt;
     bo.n_decode = (int32_t)f->n_decode;
@@ -219,6 +222,7 @@ int cmd_bench(const command *c, int argc, char **argv)
          NULL},
         {"--batch", "-b", FLAG_INT, &f.batch, "N: sequences decoded together", 1, CAIRN_MAX_SEQS,
          NULL},
+        CLI_KV(&f.kv),
         CLI_THREADS(&f.threads),
         {"--repeats", "-r", FLAG_INT, &f.repeats, "N: repeats (5)", 1, MAX_REPEATS, NULL},
         {"--ops", NULL, FLAG_BOOL, &f.by_op, "where the time goes, op by op", 0, 0, NULL},

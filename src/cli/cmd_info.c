@@ -121,6 +121,7 @@ static void json_info(const cairn_model *m, const cairn_model_info *i, bool has_
     json_w_kint(&w, "weights_bytes", (int64_t)i->file_bytes);
     json_w_kuint(&w, "loaded_weights_bytes", i->loaded_bytes);
     json_w_kint(&w, "decode_read_bytes", (int64_t)i->token_bytes);
+    json_w_kstr(&w, "cache_codec", str_of(i->kv_codec));
     json_w_kint(&w, "cache_per_token_bytes", (int64_t)i->cache_bytes_token);
     json_w_kint(&w, "cache_windowed_bytes", (int64_t)i->cache_bytes_window);
     json_w_kint(&w, "cache_state_bytes", (int64_t)i->cache_bytes_state);
@@ -164,6 +165,7 @@ static void text_info(const cairn_model *m, const cairn_model_info *i, buf *b)
     for (size_t k = 0; k < n; k++)
         buf_printf(b, "    %-10s %-8s  %5llu tensors  %10.1f MB\n", sums[k].class, sums[k].type,
                    (unsigned long long)sums[k].n, (double)sums[k].bytes / 1e6);
+    buf_printf(b, "  cache       %s\n", i->kv_codec);
     buf_puts(b, "  memory by context (loaded weights and cache)\n");
     for (size_t k = 0; k < N_CTX && (k == 0 || ctx_steps[k] <= i->ctx_train); k++) {
         const int32_t ctx = min_i32(ctx_steps[k], i->ctx_train);
@@ -230,8 +232,11 @@ int cmd_info(const command *c, int argc, char **argv)
 {
     bool json = false;
     const char *tensor = NULL, *out_path = NULL;
+    cairn_model_opts o;
+    cairn_model_opts_init(&o);
     const flag table[] = {
         {"--json", NULL, FLAG_BOOL, &json, "one JSON object", 0, 0, NULL},
+        CLI_KV(&o.kv_codec),
         {"--tensor", NULL, FLAG_STR, &tensor, "NAME: write this tensor, dequantised", 0, 0, NULL},
         {"--out", NULL, FLAG_STR, &out_path, "OUT.npy: where", 0, 0, NULL},
     };
@@ -243,9 +248,7 @@ int cmd_info(const command *c, int argc, char **argv)
         return cli_usage(c, "info: one of --tensor and --out is missing; expected both or none");
 
     cairn_diag dg = {0};
-    cairn_model_opts o;
     cairn_model *m = NULL;
-    cairn_model_opts_init(&o);
     o.no_weights = o.no_text = true;
     cairn_status st = cli_open_model(words.word[0], &o, &m, &dg);
     if (st == CAIRN_OK)

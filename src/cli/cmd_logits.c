@@ -132,7 +132,7 @@ static int32_t vocab_of(const cairn_model *m)
 
 int cmd_logits(const command *c, int argc, char **argv)
 {
-    const char *ids_path = NULL, *out_path = NULL, *compute = NULL;
+    const char *ids_path = NULL, *out_path = NULL, *compute = NULL, *kv = NULL;
     int64_t top = 0, chunk = 0, threads = 0;
     const flag table[] = {
         {"--ids", NULL, FLAG_STR, &ids_path, "IDS.json: the tokens", 0, 0, NULL},
@@ -141,6 +141,7 @@ int cmd_logits(const command *c, int argc, char **argv)
         {"--top", NULL, FLAG_INT, &top, "K: only the K best of each position", 1, 1 << 20, NULL},
         {"--chunk", NULL, FLAG_INT, &chunk, "N: rows computed at a time", 1, 1 << 20, NULL},
         CLI_COMPUTE(&compute),
+        CLI_KV(&kv),
         CLI_THREADS(&threads),
     };
     cli_words words;
@@ -167,6 +168,7 @@ int cmd_logits(const command *c, int argc, char **argv)
     o.no_text = true;
     so.chunk = (int32_t)chunk;
     o.compute = cli_compute(compute);
+    o.kv_codec = kv;
     TRY_GOTO(cli_read_ids(ids_path, &ids, &dg), out);
     TRY_GOTO(cli_open_model(words.word[0], &o, &m, &dg), out);
     if (top > vocab_of(m)) top = vocab_of(m);
@@ -265,7 +267,7 @@ static cairn_status tokenize_file(const cairn_model *m, const char *path, cairn_
 
 int cmd_score(const command *c, int argc, char **argv)
 {
-    const char *file = NULL, *compute = NULL;
+    const char *file = NULL, *compute = NULL, *kv = NULL;
     int64_t threads = 0, ctx = 0;
     bool json = false;
     const flag table[] = {
@@ -274,6 +276,7 @@ int cmd_score(const command *c, int argc, char **argv)
         {"--ctx", NULL, FLAG_INT, &ctx, "N: window (default: the model's context)", 2,
          CAIRN_MAX_CTX, NULL},
         CLI_COMPUTE(&compute),
+        CLI_KV(&kv),
         CLI_THREADS(&threads),
     };
     cli_words words;
@@ -293,6 +296,7 @@ int cmd_score(const command *c, int argc, char **argv)
     cairn_model_info_init(&info);
     o.n_threads = (int32_t)threads;
     o.compute = cli_compute(compute);
+    o.kv_codec = kv;
     TRY_GOTO(cli_open_model(words.word[0], &o, &m, &dg), out);
     TRY_GOTO(tokenize_file(m, file, &ids, &dg), out);
     cairn_model_get_info(m, &info);

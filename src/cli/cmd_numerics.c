@@ -32,7 +32,7 @@ static void say(void *ctx, const char *line)
 }
 
 typedef struct numerics_flags {
-    const char *ids, *compute;
+    const char *ids, *compute, *kv;
     int64_t threads;
     bool verbose;
 } numerics_flags;
@@ -50,6 +50,7 @@ static cairn_status compare(const char *word, const numerics_flags *f, cairn_num
     o.n_threads = (int32_t)f->threads;
     o.no_text = true;
     o.compute = cli_compute(f->compute);
+    o.kv_codec = f->kv;
     TRY_GOTO(cli_open_model(word, &o, &m, dg), out);
     cairn_model_get_info(m, &info);
     TRY_GOTO(f->ids ? cli_read_ids(f->ids, &ids, dg)
@@ -80,6 +81,7 @@ int cmd_check_numerics(const command *c, int argc, char **argv)
         {"--ids", NULL, FLAG_STR, &f.ids, "IDS.json: the prompt (default: 1,300 seeded ids)", 0, 0,
          NULL},
         CLI_COMPUTE(&f.compute),
+        CLI_KV(&f.kv),
         {"--threads", "-t", FLAG_INT, &f.threads, "N: try 1 to N threads (8)", 1, CAIRN_MAX_THREADS,
          NULL},
         {"--verbose", "-v", FLAG_BOOL, &f.verbose, "a line for each comparison", 0, 0, NULL},

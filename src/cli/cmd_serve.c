@@ -235,7 +235,7 @@ int cmd_serve(const command *c, int argc, char **argv)
         {"--ctx", NULL, FLAG_INT, &f.ctx, "N: context of a request (default: what fits)", 1,
          CAIRN_MAX_CTX, NULL},
         {"--memory", NULL, FLAG_SIZE, &f.memory, "BYTES: for weights and caches", 1, 0x1p62, NULL},
-        {"--kv-cache", NULL, FLAG_WORD, &f.kv, "f16|bf16|f32: what caches hold (f16)", 0, 0, NULL},
+        CLI_KV(&f.kv),
         {"--prompt-cache", NULL, FLAG_SIZE, &f.prompt_cache,
          "BYTES: prefixes kept for later prompts, 0: none (half of what is left, at most 8 GiB)", 0,
          0x1p62, NULL},

@@ -12,29 +12,31 @@ enum {
     LOOK_MS = 50   /* how often a writer is looked at */
 };
 
+/* The mode decides what a step computes, the codec what is kept of it. */
 static void name_scheme(engine *e)
 {
-    static const char *const codecs[] = {[KV_F16] = "f16", [KV_BF16] = "bf16", [KV_F32] = "f32"};
-    const kv_layer *l = cache_layers(stepper_cache(e->stepper));
-    (void)snprintf(e->scheme, sizeof e->scheme, "%s %s",
-                   e->m->compute == CAIRN_COMPUTE_F32 ? "f32" : "fast", codecs[l->codec]);
+    const char *text = e->scheme.text.len ? e->scheme.text.ptr : e->m->kv_text;
+    if (!text) text = e->m->compute == CAIRN_COMPUTE_F32 ? "f32" : "f16";
+    (void)snprintf(e->coded, sizeof e->coded, "%s %.200s %016llx",
+                   e->m->compute == CAIRN_COMPUTE_F32 ? "f32" : "fast", text,
+                   (unsigned long long)hash64(text, strlen(text), 0));
 }
 
 cairn_status behind_open(engine *e, const char *dir, uint64_t limit, cairn_diag *dg)
 {
     name_scheme(e);
-    e->origin = (store_origin){.numerics = NUMERICS_VERSION, .scheme = e->scheme};
+    e->origin = (store_origin){.numerics = NUMERICS_VERSION, .scheme = e->coded};
     if (!dir) return CAIRN_OK;
     if (dir[0] != '/')
         return diag_set(dg, CAIRN_E_ARG, "disk_dir is \"%s\"; expected an absolute path", dir);
-    if (!e->prefix_bytes)
+    if (!cache_keeps(stepper_cache(e->stepper)))
         return diag_set(dg, CAIRN_E_ARG,
                         "prefixes on disk but none in memory; expected a limit for both");
     hash128 h;
     TRY(fingerprint_of(e->m, &h, dg));
     memcpy(e->origin.fingerprint, &h, sizeof h);
     cache_disk_opts o = {
-        .dir = dir, .numerics = NUMERICS_VERSION, .scheme = e->scheme, .max_bytes = limit};
+        .dir = dir, .numerics = NUMERICS_VERSION, .scheme = e->coded, .max_bytes = limit};
     memcpy(o.fingerprint, &h, sizeof h);
     return cache_add_disk(stepper_cache(e->stepper), &o, dg);
 }

@@ -126,8 +126,8 @@ static cairn_status prepare(job *j, cairn_diag *dg)
                              .hidden = true};
     /* One text of the greatest length, or a step of many short ones, each with its last block begun. */
     const int32_t many = j->rows + MOST_SEQS * KV_BLOCK;
-    const uint64_t room = cache_bytes(&m->cache, so.codec, so.max_rows, most) +
-                          cache_bytes(&m->cache, so.codec, so.max_rows, many);
+    const uint64_t room = cache_bytes(&m->cache, &so.codec, so.max_rows, most) +
+                          cache_bytes(&m->cache, &so.codec, so.max_rows, many);
     const size_t wide = (size_t)max_i32(model_pooled_dim(m), model_embed_dim(m));
     j->vec = arena_alloc(&j->a, wide * sizeof *j->vec);
     j->out = arena_alloc(&j->a, wide * sizeof *j->out);

@@ -30,22 +30,6 @@ static cairn_status in_range(const char *name, int32_t v, int32_t lo, int32_t hi
     return diag_set(dg, CAIRN_E_ARG, "%s is %d; expected %d to %d", name, v, lo, hi);
 }
 
-static cairn_status read_codec(const model *m, const char *name, kv_codec *out, cairn_diag *dg)
-{
-    static const struct {
-        const char *name;
-        kv_codec codec;
-    } codecs[] = {{"f16", KV_F16}, {"bf16", KV_BF16}, {"f32", KV_F32}};
-    *out = stepper_codec(m);
-    if (!name) return CAIRN_OK;
-    for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++)
-        if (strcmp(name, codecs[i].name) == 0) {
-            *out = codecs[i].codec;
-            return CAIRN_OK;
-        }
-    return diag_set(dg, CAIRN_E_ARG, "cache codec \"%.40s\"; expected f16, bf16 or f32", name);
-}
-
 static cairn_status read_opts(engine *e, const cairn_engine_opts *o, cairn_diag *dg)
 {
     e->max_seqs = o->max_seqs ? o->max_seqs : DEFAULT_SEQS;
@@ -67,7 +51,11 @@ static cairn_status make_stepper(engine *e, const cairn_engine_opts *o, cairn_di
                    .limit = o->memory_limit,
                    .prefix = o->prefix_limit};
     guard_out fit;
-    TRY(read_codec(e->m, o->kv_codec, &in.codec, dg));
+    in.codec = stepper_codec(e->m);
+    if (o->kv_codec) {
+        TRY(scheme_read(o->kv_codec, &e->m->cache, in.codec.all.k.kind, &e->scheme, dg));
+        in.codec = e->scheme.kv;
+    }
     stepper_opts so = {.max_rows = e->max_step_rows,
                        .max_out = e->max_seqs,
                        .max_seqs = e->max_seqs,
@@ -135,6 +123,7 @@ static void engine_free(engine *e)
     sampler_free(e->sampler);
     stepper_free(e->stepper);
     cond_deinit(&e->flushed);
+    scheme_free(&e->scheme);
     cond_deinit(&e->news);
     mutex_deinit(&e->mu);
     mem_free(e);

@@ -3,6 +3,7 @@
 #define ENGINE_ENGINE_PRIV_H
 
 #include "base/thread.h"
+#include "cache/scheme.h"
 #include "cache/store.h"
 #include "engine/engine.h"
 #include "engine/request.h"
@@ -26,8 +27,9 @@ struct engine {
     int32_t mark_every; /* positions; 0: the cache needs no marks */
     uint64_t weights_bytes, scratch_bytes, prefix_bytes;
     store_origin origin; /* of all prefixes, their space apart */
-    char scheme[64];
-    cache_ns common; /* the space of requests that name none */
+    char coded[300];     /* origin.scheme: compute mode and what caches hold */
+    cache_ns common;     /* the space of requests that name none */
+    scheme scheme;       /* zeroed: the model's */
     thread owner;
 
     /* guarded by mu */

@@ -20,7 +20,7 @@ int32_t guard_model_ctx(const model *m)
 
 static uint64_t one_sequence(const guard_in *in, int32_t ctx)
 {
-    return cache_bytes(&in->m->cache, in->codec, in->max_step_rows, ctx);
+    return cache_bytes(&in->m->cache, &in->codec, in->max_step_rows, ctx);
 }
 
 /* Weights used in place lie in the page cache, which the machine counts as free: hence the second

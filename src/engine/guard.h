@@ -8,7 +8,7 @@
 
 typedef struct guard_in {
     const model *m;
-    kv_codec codec;
+    kv_scheme codec;
     int32_t max_seqs, max_step_rows;
     int32_t ctx_len;      /* 0: the largest that fits, at most the model's */
     uint64_t limit;       /* bytes for caches; 0: nine tenths of what is free */

@@ -149,20 +149,29 @@ static double visible(int32_t p, int32_t window)
     return window > 0 && window < p + 1 ? window : p + 1;
 }
 
+/* Of all heads of a layer, the mean of positions [first, end). */
+static double position_bytes(const kv_layer *kv, double first, double end)
+{
+    const double bytes = (double)kv_pos_bytes(kv),
+                 from = kv->late_from > first ? kv->late_from : first;
+    if (!kv->late || from >= end) return kv->n_kv_head * bytes;
+    const double late = (end - from) / (end - first);
+    return kv->n_kv_head * (bytes * (1 - late) + (double)kv_pos_bytes(kv->late) * late);
+}
+
 static void count_attend(const op_meter *t, const op *o, const step *s, op_sum *c)
 {
     const kv_layer *kv = &s->kv[o->u.attend.cache];
     const bool picked = o->kind == OP_ATTEND_AT;
     const int32_t window = picked ? t->p->value[o->in[2]].cols : o->u.attend.window;
-    const double width = kv->latent ? kv->dk : kv->dk + kv->dv;
-    const double each = (double)kv->n_kv_head * width * (double)kv_codec_bytes(kv->codec);
     for (int32_t i = 0; i < s->n_seg; i++) {
         const segment *g = &s->seg[i];
         double met = 0; /* by all rows; a row's picks are its own */
         for (int32_t r = 0; r < g->n_rows; r++) met += visible(g->pos0 + r, window);
         const int32_t first = window > 0 && g->pos0 >= window ? g->pos0 + 1 - window : 0;
         const double whole = g->pos0 + g->n_rows - (picked ? 0 : first);
-        c->bytes += each * (picked && met < whole ? met : whole);
+        const double n = picked && met < whole ? met : whole, end = g->pos0 + g->n_rows;
+        c->bytes += n * position_bytes(kv, end - whole, end);
         c->float_ops += 2.0 * o->u.attend.n_head * (o->u.attend.dk + o->u.attend.dv) * met;
     }
 }
@@ -173,7 +182,8 @@ static void count_pick(const op_meter *t, const op *o, const step *s, op_sum *c)
     (void)t;
     for (int32_t i = 0; i < s->n_seg; i++) {
         const segment *g = &s->seg[i];
-        c->bytes += (double)(g->pos0 + g->n_rows) * kv->dk * (double)kv_codec_bytes(kv->codec);
+        const double end = g->pos0 + g->n_rows;
+        c->bytes += end * position_bytes(kv, 0, end);
         for (int32_t r = 0; r < g->n_rows; r++)
             c->float_ops += 2.0 * o->u.pick.n_head * o->u.pick.dim * (g->pos0 + r + 1);
     }

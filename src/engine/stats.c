@@ -51,4 +51,5 @@ void engine_get_stats(engine *e, cairn_engine_stats *out)
     out->weights_bytes = e->weights_bytes;
     out->scratch_bytes = e->scratch_bytes;
     out->prefix_bytes_limit = e->prefix_bytes;
+    out->kv_codec = e->scheme.text.ptr;
 }

@@ -40,9 +40,10 @@ struct stepper {
     seq_id *seq;
 };
 
-kv_codec stepper_codec(const model *m)
+kv_scheme stepper_codec(const model *m)
 {
-    return m->compute == CAIRN_COMPUTE_F32 ? KV_F32 : KV_F16;
+    if (m->kv) return *m->kv;
+    return m->compute == CAIRN_COMPUTE_F32 ? kv_plain(KV_F32) : kv_plain(KV_F16);
 }
 
 static cairn_status compile(stepper *s, int32_t max_rows, cairn_diag *dg)
@@ -145,7 +146,7 @@ cairn_status stepper_add_cache(stepper *s, int32_t ctx_len, stepper_room room, c
     const cachespec *spec = &s->m->cache;
     assert(!s->cache && ctx_len <= o->ctx_len);
     if (!room.max_bytes)
-        room.max_bytes = (uint64_t)o->max_seqs * cache_bytes(spec, o->codec, o->max_rows, ctx_len);
+        room.max_bytes = (uint64_t)o->max_seqs * cache_bytes(spec, &o->codec, o->max_rows, ctx_len);
     const cache_opts co = {o->codec,       o->max_seqs,      ctx_len,          o->max_rows,
                            room.max_bytes, room.prefix_room, room.prefix_bytes};
     return cache_new(spec, &co, &s->cache, dg);

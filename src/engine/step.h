@@ -18,12 +18,12 @@ typedef struct stepper_opts {
     int32_t max_out;  /* rows of a step whose logits are wanted */
     int32_t max_seqs;
     int32_t ctx_len; /* positions of one sequence at most */
-    kv_codec codec;
+    kv_scheme codec;
     bool taps;
     bool hidden; /* what the head reads takes the place of logits, in stepper_logits too */
 } stepper_opts;
 
-kv_codec stepper_codec(const model *m); /* the one that the model's compute mode asks for */
+kv_scheme stepper_codec(const model *m); /* the model's, or the one of its compute mode */
 
 cairn_status stepper_new(const model *m, const stepper_opts *o, stepper **out, cairn_diag *dg);
 void stepper_free(stepper *s);

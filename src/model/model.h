@@ -8,6 +8,7 @@
 #include "nn/nn.h"
 #include "tensor/backend.h"
 #include "tensor/cachespec.h"
+#include "tensor/kvview.h"
 #include "tensor/pool.h"
 #include "tensor/source.h"
 
@@ -37,6 +38,8 @@ typedef struct model {
     dev *dev;       /* NULL: opened for its headers only */
     mutex *running; /* held while a step runs on dev, which takes one at a time; NULL: one user */
     cairn_compute compute;
+    const kv_scheme *kv; /* what caches hold; NULL: f16, or f32 where `compute` says so */
+    const char *kv_text; /* of it, canonical; NULL: the compute mode's own */
     size_t n_adopted;
     double load_seconds;
 } model;

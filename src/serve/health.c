@@ -38,6 +38,7 @@ static void write_engine(json_writer *w, const served_model *m)
     json_w_kuint(w, "disk_bytes", st.disk_bytes);
     json_w_kuint(w, "disk_entries", st.disk_entries);
     json_w_kbool(w, "disk_read_only", st.disk_read_only);
+    json_w_kstr(w, "kv_codec", str_of(st.kv_codec));
     json_w_kuint(w, "weights_bytes", st.weights_bytes);
     json_w_kuint(w, "scratch_bytes", st.scratch_bytes);
     json_w_knum(w, "busy_seconds", st.busy_seconds);

@@ -67,7 +67,6 @@ def test_values(model, verb, flag, bad, fine):
 
 
 WORDS = [
-    ("serve", ("--kv-cache", "foo"), "found \"foo\"; expected one of f16|bf16|f32"),
     ("run", ("--compute", "f16"), "expected one of fast|f32"),
     ("render", ("--messages", "/dev/null", "--kwargs", "[1]"), "--kwargs: found an array; expected an object"),
     ("render", ("--messages", "/dev/null", "--kwargs", "{"), "--kwargs: "),

@@ -120,15 +120,15 @@ static void print_vec(const kern_vec *v)
 static void print_attend(const kern_vec *v)
 {
     enum { N_A = 7, DEPTH = 29, STRIPS = 4, COLS = 16 * STRIPS };
-    static const char *const name[KERN_CODECS] = {
+    static const char *const name[KV_PLAIN_KINDS] = {
         [KV_F16] = "f16", [KV_BF16] = "bf16", [KV_F32] = "f32"};
     static uint8_t coded[DEPTH * COLS * 4];
     static float out[N_A * COLS], wide[DEPTH * COLS], s[ATTEND_SPLIT], max[1];
     char line[32];
-    for (kv_codec k = KV_F16; k <= KV_F32; k++) {
+    for (kv_kind k = KV_F16; k <= KV_F32; k++) {
         v->encode[k](coded, b, DEPTH * COLS);
         (void)snprintf(line, sizeof line, "encode %s", name[k]);
-        say(line, add_bytes(0, coded, DEPTH * COLS * kv_codec_bytes(k)));
+        say(line, add_bytes(0, coded, DEPTH * COLS * kv_bits(k) / 8));
         v->widen[k](wide, coded, DEPTH, COLS);
         (void)snprintf(line, sizeof line, "widen %s", name[k]);
         say(line, add_floats(0, wide, DEPTH * COLS));
@@ -149,6 +149,41 @@ static void print_attend(const kern_vec *v)
     memcpy(s, b, sizeof s);
     s[0] = v->softmax(s, 3, 201, 0.7f, 5.0f, max);
     say("softmax", add_floats(add_floats(0, s, 208), max, 1));
+}
+
+static void print_coded(const kern_vec *v)
+{
+    enum { GROUP = 32, N_GROUP = 4, DEPTH = GROUP * N_GROUP };
+    static const char *const name[KV_KINDS] = {[KV_Q8] = "q8",
+                                               [KV_Q4] = "q4",
+                                               [KV_TURBO_K8] = "turbo k8",
+                                               [KV_TURBO_K4] = "turbo k4",
+                                               [KV_TURBO_V4] = "turbo v4",
+                                               [KV_TURBO_V3] = "turbo v3",
+                                               [KV_TURBO_V2] = "turbo v2"};
+    static uint8_t coded[KV_TILE * 2 * DEPTH];
+    static float wide[KV_TILE * DEPTH];
+    char line[32];
+    for (kv_kind k = KV_Q8; k < (kv_kind)KV_KINDS; k++) {
+        uint8_t codes[GROUP];
+        uint16_t num[2] = {0};
+        uint64_t h = 0;
+        for (size_t g = 0; g < N_GROUP; g++) {
+            v->code[k](codes, num, b + g * GROUP, GROUP);
+            h = add_bytes(add_bytes(h, codes, GROUP), (const uint8_t *)num, sizeof num);
+        }
+        (void)snprintf(line, sizeof line, "code %s", name[k]);
+        say(line, h);
+        /* Rows and a tile of the same bytes; the numbers are 1 and less. */
+        for (size_t i = 0; i < sizeof coded; i++) coded[i] = (uint8_t)(i % 2 ? 0x3b : i * 37);
+        v->open_row[k](wide, coded, DEPTH, GROUP);
+        (void)snprintf(line, sizeof line, "open row %s", name[k]);
+        say(line, add_floats(0, wide, DEPTH));
+        if (!v->open_tile[k]) continue;
+        v->open_tile[k](wide, coded, DEPTH, GROUP);
+        (void)snprintf(line, sizeof line, "open tile %s", name[k]);
+        say(line, add_floats(0, wide, KV_TILE * DEPTH));
+    }
 }
 
 /* group: of the activations. */
@@ -222,6 +257,7 @@ int main(int argc, char **argv)
     print_math();
     print_vec(&k.vec);
     print_attend(&k.vec);
+    print_coded(&k.vec);
     for (int t = 0; t < TILE_COUNT; t++) {
         print_tile(&k.lin, (tile_type)t, tile_elems((tile_type)t));
         if (k.lin.fine[t]) print_tile(&k.lin, (tile_type)t, 32);

@@ -196,7 +196,7 @@ static void check_slot(const slot *t, const kern_vec *ref, const kern_vec *v, is
 }
 
 /* Halves and pairs of bytes: f16 and bf16 differ from the reference in NaN payloads only. */
-static bool same_half(kv_codec c, uint16_t a, uint16_t b)
+static bool same_half(kv_kind c, uint16_t a, uint16_t b)
 {
     float x = c == KV_F16 ? f16_to_f32(a) : bf16_to_f32(a);
     float y = c == KV_F16 ? f16_to_f32(b) : bf16_to_f32(b);
@@ -206,7 +206,7 @@ static bool same_half(kv_codec c, uint16_t a, uint16_t b)
 static void check_encode(const kern_vec *ref, const kern_vec *v, isa_level l, size_t n, int kind)
 {
     if (left_out()) return;
-    for (kv_codec c = KV_F16; c <= KV_BF16; c++) {
+    for (kv_kind c = KV_F16; c <= KV_BF16; c++) {
         float *x = fence_new(n * 4);
         uint16_t *want = fence_new(n * 2), *got = fence_new(n * 2);
         fence_fill(x, n, kind, 5 + n);
@@ -223,8 +223,7 @@ static void check_encode(const kern_vec *ref, const kern_vec *v, isa_level l, si
     }
 }
 
-static void fill_codec(void *dst, kv_codec c, size_t n, int kind, uint64_t seed,
-                       const kern_vec *ref)
+static void fill_codec(void *dst, kv_kind c, size_t n, int kind, uint64_t seed, const kern_vec *ref)
 {
     float *x = fence_new(n * 4);
     fence_fill(x, n, kind, seed);
@@ -236,15 +235,15 @@ static void check_widen(const kern_vec *ref, const kern_vec *v, isa_level l, siz
 {
     if (left_out()) return;
     enum { ROWS = 5 };
-    for (kv_codec c = KV_F16; c <= KV_F32; c++) {
+    for (kv_kind c = KV_F16; c <= KV_F32; c++) {
         const size_t n = cols * ROWS, strips = (cols + 15) / 16, out = strips * ROWS * 16;
-        void *src = fence_new(n * kv_codec_bytes(c));
+        void *src = fence_new(n * (kv_bits(c) / 8));
         float *want = fence_new(out * 4), *got = fence_new(out * 4);
         fill_codec(src, c, n, kind, 6 + cols, ref);
         ref->widen[c](want, src, ROWS, (int32_t)cols);
         v->widen[c](got, src, ROWS, (int32_t)cols);
         check_same("widen", l, cols, kind, want, got, out);
-        fence_free(src, n * kv_codec_bytes(c));
+        fence_free(src, n * (kv_bits(c) / 8));
         fence_free(want, out * 4);
         fence_free(got, out * 4);
     }
@@ -255,10 +254,10 @@ static void check_mm(const kern_vec *ref, const kern_vec *v, isa_level l, int32_
                      int32_t n_strip, int32_t n, int kind)
 {
     if (left_out()) return;
-    for (kv_codec c = KV_F16; c <= KV_F32; c++)
+    for (kv_kind c = KV_F16; c <= KV_F32; c++)
         for (int form = 0; form < 4; form++) {
             const bool keys = form & 1, add = form & 2;
-            const size_t cols = (size_t)n_strip * 16, e = kv_codec_bytes(c);
+            const size_t cols = (size_t)n_strip * 16, e = (kv_bits(c) / 8);
             const size_t n_b = (size_t)n * cols, lda = (size_t)n + 3, ldc = cols + 1;
             const size_t size_a = ((size_t)(n_a - 1) * lda + (size_t)n) * 4;
             const size_t size_c = ((size_t)(n_a - 1) * ldc + cols) * 4;
@@ -291,6 +290,131 @@ static void check_mm(const kern_vec *ref, const kern_vec *v, isa_level l, int32_
         }
 }
 
+/* Codes and numbers of a group of n. */
+static void check_code(const kern_vec *ref, const kern_vec *v, isa_level l, kv_kind c, int32_t n,
+                       int kind)
+{
+    const size_t size = (size_t)n;
+    float *x = fence_new(size * 4);
+    uint8_t *want = fence_new(size), *got = fence_new(size);
+    for (int change = 0; change < 4; change++) {
+        uint16_t num[2][2] = {{0}};
+        fence_fill(x, size, kind, 10 + size);
+        for (size_t i = 0; change == 1 && i < size; i++) x[i] = x[0]; /* no span */
+        for (size_t i = 0; change == 2 && i < size; i += 5) x[i] *= 30000;
+        for (size_t i = 0; change == 3 && i < size; i++) x[i] = 300 + x[i] * 1e-3f;
+        ref->code[c](want, num[0], x, n);
+        v->code[c](got, num[1], x, n);
+        if (memcmp(want, got, size) != 0 || memcmp(num[0], num[1], sizeof num[0]) != 0)
+            fail_msg("code %d at %s: group of %d, kind %d, change %d: numbers %04x %04x, not %04x "
+                     "%04x, or codes",
+                     c, isa_name(l), n, kind, change, num[1][0], num[1][1], num[0][0], num[0][1]);
+    }
+    fence_free(x, size * 4);
+    fence_free(want, size);
+    fence_free(got, size);
+}
+
+/* Any bytes are codes; numbers are those of real ones, and some that are not finite. */
+static void fill_coded(uint8_t *p, kv_codec c, size_t n_group, size_t lanes, int kind)
+{
+    const size_t one = lanes * kv_group_bytes(c), n = lanes * kv_numbers(c.kind);
+    for (size_t g = 0; g < n_group; g++, p += one) {
+        for (size_t i = 0; i < one; i++) p[i] = (uint8_t)((g * one + i) * 0x9e3779b9u >> 13);
+        for (size_t i = 0; i < n; i++) {
+            float x;
+            fence_fill(&x, 1, kind, 100 + g * n + i);
+            const uint16_t h = i % 19 == 7 ? 0x7e00 : f16_from_f32_sat(x);
+            memcpy(p + 2 * i, &h, sizeof h);
+        }
+    }
+}
+
+/* Products in both forms against floats that the reference opened. */
+static void check_coded_mm(const kern_vec *ref, const kern_vec *v, isa_level l, kv_codec c,
+                           int32_t n_a, int32_t n_strip, int kind)
+{
+    enum { ROWS = 9 };
+    if (left_out() || !v->mm_tiles[c.kind]) return;
+    for (int form = 0; form < 4; form++) {
+        const bool keys = form & 1;
+        const int32_t width = keys ? 2 * c.group : (n_strip * 16 + c.group - 1) / c.group * c.group;
+        const int32_t n = keys ? width : ROWS, n_row = keys ? n_strip : ROWS;
+        const size_t lanes = keys ? KV_TILE : 1, row = lanes * kv_row_bytes(c, width);
+        const size_t cols = (size_t)n_strip * 16, lda = (size_t)n + 3, ldc = cols + 1;
+        const size_t size_a = ((size_t)(n_a - 1) * lda + (size_t)n) * 4;
+        const size_t size_c = ((size_t)(n_a - 1) * ldc + cols) * 4;
+        const size_t size_b = row * (size_t)n_row, wide = (size_t)(n_row * width) * lanes * 4;
+        uint8_t *b = fence_new(size_b);
+        float *a = fence_new(size_a), *want = fence_new(size_c), *got = fence_new(size_c);
+        float *open = fence_new(wide);
+        fill_coded(b, c, size_b / lanes / kv_group_bytes(c), lanes, kind);
+        fence_fill(a, size_a / 4, kind, 7);
+        fence_fill(want, size_c / 4, kind, 8);
+        memcpy(got, want, size_c);
+        for (int32_t r = 0; r < n_row; r++)
+            (keys ? ref->open_tile : ref->open_row)[c.kind](open + (size_t)(r * width) * lanes,
+                                                            b + (size_t)r * row, width, c.group);
+        kern_mm m = {.c = want,
+                     .a = a,
+                     .b = open,
+                     .ldc = ldc,
+                     .lda = lda,
+                     .n_a = n_a,
+                     .row = keys ? 16 : (size_t)width,
+                     .strip = keys ? (size_t)width * 16 : 16,
+                     .n_strip = n_strip,
+                     .n = n,
+                     .group = c.group,
+                     .add = form & 2,
+                     .ahead = {form & 2 ? b : NULL, form == 3 ? b : NULL}};
+        ref->mm[KV_F32](&m);
+        m.c = got;
+        m.b = b;
+        m.row = row;
+        (keys ? v->mm_tiles : v->mm_rows)[c.kind](&m);
+        check_same(keys ? "mm_tiles" : "mm_rows", l, (size_t)n, kind, want, got, size_c / 4);
+        fence_free(b, size_b);
+        fence_free(a, size_a);
+        fence_free(want, size_c);
+        fence_free(got, size_c);
+        fence_free(open, wide);
+    }
+}
+
+static void check_open(const kern_vec *ref, const kern_vec *v, isa_level l, kv_codec c, int kind)
+{
+    const int32_t n = 3 * c.group;
+    for (int tile = 0; tile < (ref->open_tile[c.kind] ? 2 : 1); tile++) {
+        const size_t lanes = tile ? KV_TILE : 1, out = (size_t)n * lanes;
+        const size_t size = kv_row_bytes(c, n) * lanes;
+        uint8_t *b = fence_new(size);
+        float *want = fence_new(out * 4), *got = fence_new(out * 4);
+        fill_coded(b, c, 3, lanes, kind);
+        for (int32_t part = tile ? n : 16; part <= n; part += 16) {
+            (tile ? ref->open_tile : ref->open_row)[c.kind](want, b, part, c.group);
+            (tile ? v->open_tile : v->open_row)[c.kind](got, b, part, c.group);
+            check_same("open", l, (size_t)part, kind, want, got, (size_t)part * lanes);
+        }
+        fence_free(b, size);
+        fence_free(want, out * 4);
+        fence_free(got, out * 4);
+    }
+}
+
+static void check_coded(const kern_vec *ref, const kern_vec *v, isa_level l, kv_kind kind_of,
+                        int kind)
+{
+    for (int32_t g = kv_is_rotated(kind_of) ? 32 : 16; g <= KV_GROUP_MAX; g *= 2) {
+        const kv_codec c = {kind_of, g};
+        if (left_out()) continue;
+        check_code(ref, v, l, kind_of, g, kind);
+        check_open(ref, v, l, c, kind);
+        for (int32_t n_a = 1; n_a <= 13; n_a++)
+            check_coded_mm(ref, v, l, c, n_a, 1 + (n_a * 5 + g) % 9, kind);
+    }
+}
+
 static void check_softmax(const kern_vec *ref, const kern_vec *v, isa_level l, int32_t lo,
                           int32_t hi, float cap, int kind)
 {
@@ -320,6 +444,7 @@ static void check_attend(const kern_vec *ref, const kern_vec *v, isa_level l, in
         for (int32_t n_strip = 1; n_strip <= 9; n_strip += n_a > 8 ? 3 : 1)
             check_mm(ref, v, l, n_a, n_strip, 1 + (n_a * 5 + n_strip * 3) % 19, kind);
     check_mm(ref, v, l, 48, 16, 128, kind);
+    for (kv_kind c = KV_Q8; c < (kv_kind)KV_KINDS; c++) check_coded(ref, v, l, c, kind);
     for (int32_t lo = 0; lo < 256; lo += lo < 40 ? 1 : 37)
         for (int32_t hi = lo; hi < 256; hi += hi < 60 ? 3 : 41)
             check_softmax(ref, v, l, lo, hi, hi % 2 ? 0 : 5, kind);
@@ -360,6 +485,7 @@ static void test_levels(void **state)
 #if defined(__x86_64__)
 void emulated_vec(kern_vec *v);
 void emulated_attend(kern_vec *v);
+void emulated_code(kern_vec *v);
 void emulated_delta(kern_vec *v);
 #else
 static void emulated_vec(kern_vec *v)
@@ -367,6 +493,10 @@ static void emulated_vec(kern_vec *v)
     (void)v; /* test_emulated skips first: no other machine has the level */
 }
 static void emulated_attend(kern_vec *v)
+{
+    (void)v;
+}
+static void emulated_code(kern_vec *v)
 {
     (void)v;
 }
@@ -384,6 +514,7 @@ static void test_emulated(void **state)
     kern_init(&k, ISA_REF);
     emulated_vec(&k.vec);
     emulated_attend(&k.vec);
+    emulated_code(&k.vec);
     emulated_delta(&k.vec);
     for (int kind = 0; kind < FENCE_KINDS; kind++) {
         for (size_t i = 0; i < N_LENGTHS; i++)

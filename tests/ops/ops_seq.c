@@ -1,53 +1,70 @@
 /* Plays a sequence through one op, step by step, as the engine would lay out its cache. */
 #include "ops/ops_seq.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/cpu/cpu_attend.h"
 #include "base/half.h"
 #include "base/num.h"
 #include "test.h"
 
 enum { MAX_BLOCKS = SEQ_MAX_LEN / KV_BLOCK + 1, MAX_ROWS = 2 * SEQ_MAX_LEN };
 
+/* Group 0 has the blocks before the start, group 1 those after it; all are group 0's where there is none. */
 typedef struct cache {
-    uint8_t *block[MAX_BLOCKS];
-    uint8_t *const *group;
-    size_t size;
-    kv_layer kv;
+    uint8_t *block[2][MAX_BLOCKS];
+    uint8_t *const *group[2];
+    kv_layer kv, late;
 } cache;
+
+static size_t lay_out(const seq_case *c, kv_pair codec, int32_t group, kv_layer *out)
+{
+    const size_t n = (size_t)(c->n_kv * KV_BLOCK), keys = n * kv_row_bytes(codec.k, c->dk);
+    const size_t values = c->latent ? 0 : n * kv_row_bytes(codec.v, c->dv);
+    *out = (kv_layer){.group = group,
+                      .k = codec.k,
+                      .v = codec.v,
+                      .n_kv_head = c->n_kv,
+                      .dk = c->dk,
+                      .dv = c->dv,
+                      .k_off = 64,
+                      .v_off = 64 + (c->latent ? 0 : round_up(keys, 64)),
+                      .latent = c->latent};
+    return 64 + round_up(keys, 64) + values;
+}
 
 static void cache_open(cache *m, const seq_case *c)
 {
-    const size_t e = kv_codec_bytes(c->codec), n = (size_t)(c->n_kv * KV_BLOCK);
-    const size_t keys = n * (size_t)c->dk * e, values = c->latent ? 0 : n * (size_t)c->dv * e;
-    m->kv = (kv_layer){.codec = c->codec,
-                       .n_kv_head = c->n_kv,
-                       .dk = c->dk,
-                       .dv = c->dv,
-                       .k_off = 64,
-                       .v_off = 64 + (c->latent ? 0 : round_up(keys, 64)),
-                       .latent = c->latent};
-    m->size = 64 + round_up(keys, 64) + values;
+    size_t size[2];
+    size[0] = lay_out(c, c->start ? seq_plain(KV_F16) : c->codec, 0, &m->kv);
+    size[1] = lay_out(c, c->codec, 1, &m->late);
+    if (c->start) m->kv.late = &m->late;
+    m->kv.late_from = c->start;
     for (int32_t i = 0; i < MAX_BLOCKS; i++) {
-        m->block[i] = aligned_alloc(64, round_up(m->size, 64));
-        memset(m->block[i], 0xff, m->size); /* NaN in every codec */
+        const int32_t g = c->start && i >= c->start / KV_BLOCK;
+        m->block[g][i] = aligned_alloc(64, round_up(size[g], 64));
+        m->block[1 - g][i] = NULL;
+        memset(m->block[g][i], 0xff, size[g]); /* NaN in every codec */
     }
-    m->group = m->block;
+    for (int g = 0; g < 2; g++) m->group[g] = m->block[g];
 }
 
 static void cache_close(cache *m)
 {
-    for (int32_t i = 0; i < MAX_BLOCKS; i++) free(m->block[i]);
+    for (int g = 0; g < 2; g++)
+        for (int32_t i = 0; i < MAX_BLOCKS; i++) free(m->block[g][i]);
 }
 
 static void cache_drop(cache *m, const seq_case *c, int32_t pos)
 {
     int32_t lo = c->window > 0 ? max_i32(0, pos - c->window + 1) : 0;
-    for (int32_t i = 0; i < lo / KV_BLOCK; i++) {
-        free(m->block[i]);
-        m->block[i] = NULL;
-    }
+    for (int g = 0; g < 2; g++)
+        for (int32_t i = 0; i < lo / KV_BLOCK; i++) {
+            free(m->block[g][i]);
+            m->block[g][i] = NULL;
+        }
 }
 
 /* Rows of the operands at position pos; asked: the number of the row among those asked for, or -1. */
@@ -81,7 +98,7 @@ void seq_play(const seq_case *c, const variant *t, const float *const in[3],
     for (int32_t p0 = 0; p0 < c->len; p0 += chunk) {
         const int32_t n = min_i32(chunk, c->len - p0);
         segment seg[2] = {{0}, {0}};
-        step s = {.pos = pos, .out_row = out_row, .seg = seg, .kv = &mine.kv, .n_group = 1};
+        step s = {.pos = pos, .out_row = out_row, .seg = seg, .kv = &mine.kv, .n_group = 2};
         for (int32_t i = t->company ? 0 : 1; i < 2; i++) {
             const bool me = i == 1;
             segment *sg = &seg[s.n_seg++];
@@ -90,7 +107,7 @@ void seq_play(const seq_case *c, const variant *t, const float *const in[3],
                             .pos0 = p0,
                             .n_rows = me ? n : (n + 1) / 2,
                             .known_len = c->len,
-                            .blocks = me ? &mine.group : &theirs.group};
+                            .blocks = me ? mine.group : theirs.group};
             if (c->both) sg->known_len = sg->n_rows;
             for (int32_t k = 0; k < sg->n_rows; k++, s.n_rows++) {
                 const bool want = !t->every || (p0 + k) % t->every == 0;
@@ -157,8 +174,46 @@ float *seq_fill(uint64_t seed, size_t n, float amp)
     return x;
 }
 
-double seq_stored(kv_codec c, float x)
+kv_pair seq_plain(kv_kind k)
 {
-    if (c == KV_F16) return (double)f16_to_f32(f16_from_f32_sat(x));
-    return (double)(c == KV_BF16 ? bf16_to_f32(bf16_from_f32(x)) : x);
+    return (kv_pair){{k, 0}, {k, 0}};
+}
+
+/* The value of a code, as docs/numerics.md states it. */
+static float coded(kv_kind k, int code, float a, float b)
+{
+    static const float c2[] = {0.45278f, 1.51042f}, c3[] = {0.24509f, 0.75601f, 1.34391f, 2.15195f},
+                       c4[] = {0.1284f,  0.38805f, 0.65676f, 0.94234f,
+                               1.25623f, 1.61805f, 2.06902f, 2.73259f};
+    const float *const c = k == KV_TURBO_V4 ? c4 : k == KV_TURBO_V3 ? c3 : c2;
+    const int half = 1 << (kv_bits(k) - 1);
+    if (k <= KV_Q4) return fmaf((float)code, a, b);
+    if (k == KV_TURBO_K8) return ((float)(code - 127) + b) * a;
+    if (k == KV_TURBO_K4) return ((float)code + b) * a;
+    return (code >= half ? c[code - half] : -c[half - 1 - code]) * a;
+}
+
+static float plain(kv_kind k, float x)
+{
+    if (k == KV_F16) return f16_to_f32(f16_from_f32_sat(x));
+    return k == KV_BF16 ? bf16_to_f32(bf16_from_f32(x)) : x;
+}
+
+void seq_stored(kv_codec c, const float *x, int32_t n, float *out)
+{
+    static kern ref;
+    uint8_t code[KV_GROUP_MAX];
+    uint16_t num[2] = {0};
+    kern_init(&ref, ISA_REF);
+    memcpy(out, x, (size_t)n * sizeof *out);
+    if (kv_is_rotated(c.kind)) kv_turn(out, (size_t)n);
+    for (int32_t i = 0; i < n; i++) {
+        if (kv_is_plain(c.kind)) {
+            out[i] = plain(c.kind, out[i]);
+            continue;
+        }
+        const int32_t at = i % c.group;
+        if (at == 0) ref.vec.code[c.kind](code, num, out + i, c.group);
+        out[i] = coded(c.kind, code[at], f16_to_f32(num[0]), f16_to_f32(num[1]));
+    }
 }

@@ -12,8 +12,9 @@ typedef struct seq_case {
     op o; /* operands 0, 1 and, unless absent, 2; result 3 */
     int32_t cols[4];
     bool third_asked; /* operand 2 is a row each of those asked for, as operand 0 */
-    kv_codec codec;
+    kv_pair codec;    /* latent: the same twice */
     int32_t n_kv, dk, dv, window;
+    int32_t start; /* positions before it, whole blocks, are f16 */
     bool latent;
     bool both; /* a sequence runs as a whole, whatever the variant's chunk */
     int32_t len;
@@ -37,6 +38,8 @@ void seq_compare(const seq_case *c, const float *const in[3], const float *const
                  const float *want, int32_t levels);
 /* n numbers in (-amp, amp). */
 float *seq_fill(uint64_t seed, size_t n, float amp);
-double seq_stored(kv_codec c, float x); /* as the cache gives it back */
+kv_pair seq_plain(kv_kind k);
+/* n elements of one head as the cache gives them back; values of TurboQuant rotated as they lie. */
+void seq_stored(kv_codec c, const float *x, int32_t n, float *out);
 
 #endif

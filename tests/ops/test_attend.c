@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/cpu/cpu_attend.h"
 #include "base/num.h"
 #include "ops/ops_seq.h"
 
@@ -16,35 +17,155 @@ typedef struct attend_case {
     const char *name;
     int32_t n_head, n_kv, dk, dv, window;
     float scale, cap;
-    kv_codec codec;
+    kv_pair codec;
     int32_t len;
-    float sinks; /* amplitude; 0: none */
-    bool latent; /* values are the first parts of the keys */
-    bool both;   /* rows see positions after them too */
+    float sinks;   /* amplitude; 0: none */
+    bool latent;   /* values are the first parts of the keys */
+    bool both;     /* rows see positions after them too */
+    int32_t start; /* positions before it are f16 */
 } attend_case;
 
+#define BOTH(kind, group)                                                                          \
+    {                                                                                              \
+        {kind, group},                                                                             \
+        {                                                                                          \
+            kind, group                                                                            \
+        }                                                                                          \
+    }
 static const attend_case cases[] = {
-    {"smollm", 9, 3, 64, 64, 0, 0.125f, 0, KV_F16, 600, 0, false, false},
-    {"qwen 0.5b", 14, 2, 64, 64, 0, 0.125f, 0, KV_BF16, 300, 0, false, false},
-    {"qwen 1.5b", 12, 2, 128, 128, 0, 0.09f, 0, KV_F16, 290, 0, false, false},
-    {"gemma 3", 4, 1, 256, 256, 70, 0.0625f, 0, KV_F16, 400, 0, false, false},
-    {"gemma 2", 8, 4, 96, 96, 300, 0.1f, 50, KV_F16, 600, 0, false, false},
-    {"small", 1, 1, 16, 16, 0, 0.25f, 0, KV_F32, 530, 0, false, false},
-    {"odd", 6, 2, 17, 5, 33, 0.2f, 3, KV_F32, 300, 0, false, false},
-    {"eight", 3, 3, 40, 24, 0, 0.2f, 0, KV_BF16, 300, 0, false, false},
-    {"unequal", 4, 2, 32, 72, 257, 0.2f, 0, KV_F16, 650, 0, false, false},
-    {"many heads", 64, 1, 8, 16, 0, 0.4f, 0, KV_F16, 270, 0, false, false},
-    {"no groups", 2, 2, 32, 32, 5, 0.3f, 0, KV_F16, 300, 0, false, false},
-    {"sinks", 8, 2, 64, 64, 128, 0.125f, 0, KV_F16, 600, 4, false, false},
-    {"heavy sinks", 4, 4, 32, 48, 0, 0.2f, 0, KV_BF16, 300, 40, false, false},
-    {"both sides", 3, 3, 40, 24, 0, 0.2f, 0, KV_F32, 600, 0, false, true},
-    {"both, odd", 6, 2, 17, 5, 33, 0.2f, 3, KV_F32, 300, 0, false, true},
-    {"both, narrow", 2, 1, 16, 16, 1, 0.3f, 0, KV_F16, 290, 2, false, true},
-    {"both, wide", 4, 1, 64, 64, 300, 0.125f, 0, KV_F16, 650, 0, false, true},
-    {"latent", 16, 1, 72, 64, 0, 0.1f, 0, KV_F16, 600, 0, true, false},
-    {"latent, odd", 5, 1, 41, 23, 0, 0.1f, 0, KV_BF16, 300, 0, true, false},
-    {"latent, f32", 3, 1, 24, 16, 70, 0.2f, 3, KV_F32, 300, 2, true, false},
-    {"latent heads", 4, 2, 32, 32, 0, 0.2f, 0, KV_F16, 290, 0, true, false},
+    {"smollm", 9, 3, 64, 64, 0, 0.125f, 0, BOTH(KV_F16, 0), 600, 0, false, false, 0},
+    {"qwen 0.5b", 14, 2, 64, 64, 0, 0.125f, 0, BOTH(KV_BF16, 0), 300, 0, false, false, 0},
+    {"qwen 1.5b", 12, 2, 128, 128, 0, 0.09f, 0, BOTH(KV_F16, 0), 290, 0, false, false, 0},
+    {"gemma 3", 4, 1, 256, 256, 70, 0.0625f, 0, BOTH(KV_F16, 0), 400, 0, false, false, 0},
+    {"gemma 2", 8, 4, 96, 96, 300, 0.1f, 50, BOTH(KV_F16, 0), 600, 0, false, false, 0},
+    {"small", 1, 1, 16, 16, 0, 0.25f, 0, BOTH(KV_F32, 0), 530, 0, false, false, 0},
+    {"odd", 6, 2, 17, 5, 33, 0.2f, 3, BOTH(KV_F32, 0), 300, 0, false, false, 0},
+    {"eight", 3, 3, 40, 24, 0, 0.2f, 0, BOTH(KV_BF16, 0), 300, 0, false, false, 0},
+    {"unequal", 4, 2, 32, 72, 257, 0.2f, 0, BOTH(KV_F16, 0), 650, 0, false, false, 0},
+    {"many heads", 64, 1, 8, 16, 0, 0.4f, 0, BOTH(KV_F16, 0), 270, 0, false, false, 0},
+    {"no groups", 2, 2, 32, 32, 5, 0.3f, 0, BOTH(KV_F16, 0), 300, 0, false, false, 0},
+    {"sinks", 8, 2, 64, 64, 128, 0.125f, 0, BOTH(KV_F16, 0), 600, 4, false, false, 0},
+    {"heavy sinks", 4, 4, 32, 48, 0, 0.2f, 0, BOTH(KV_BF16, 0), 300, 40, false, false, 0},
+    {"both sides", 3, 3, 40, 24, 0, 0.2f, 0, BOTH(KV_F32, 0), 600, 0, false, true, 0},
+    {"both, odd", 6, 2, 17, 5, 33, 0.2f, 3, BOTH(KV_F32, 0), 300, 0, false, true, 0},
+    {"both, narrow", 2, 1, 16, 16, 1, 0.3f, 0, BOTH(KV_F16, 0), 290, 2, false, true, 0},
+    {"both, wide", 4, 1, 64, 64, 300, 0.125f, 0, BOTH(KV_F16, 0), 650, 0, false, true, 0},
+    {"latent", 16, 1, 72, 64, 0, 0.1f, 0, BOTH(KV_F16, 0), 600, 0, true, false, 0},
+    {"latent, odd", 5, 1, 41, 23, 0, 0.1f, 0, BOTH(KV_BF16, 0), 300, 0, true, false, 0},
+    {"latent, f32", 3, 1, 24, 16, 70, 0.2f, 3, BOTH(KV_F32, 0), 300, 2, true, false, 0},
+    {"latent heads", 4, 2, 32, 32, 0, 0.2f, 0, BOTH(KV_F16, 0), 290, 0, true, false, 0},
+    {"q8", 9, 3, 64, 64, 0, 0.125f, 0, BOTH(KV_Q8, 64), 420, 0, false, false, 0},
+    {"q8, one head", 1, 1, 64, 64, 0, 0.125f, 0, BOTH(KV_Q8, 64), 300, 0, false, false, 0},
+    {"q8, wide", 6, 1, 128, 256, 0, 0.09f, 0, BOTH(KV_Q8, 128), 300, 0, false, false, 0},
+    {"q4", 14, 2, 64, 64, 0, 0.125f, 0, BOTH(KV_Q4, 32), 420, 0, false, false, 0},
+    {"q4, small", 3, 1, 16, 48, 0, 0.3f, 0, BOTH(KV_Q4, 16), 300, 0, false, false, 0},
+    {"k8v4, window",
+     4,
+     1,
+     128,
+     128,
+     70,
+     0.09f,
+     0,
+     {{KV_Q8, 64}, {KV_Q4, 32}},
+     400,
+     0,
+     false,
+     false,
+     0},
+    {"k4v8, capped",
+     8,
+     4,
+     96,
+     96,
+     257,
+     0.1f,
+     50,
+     {{KV_Q4, 32}, {KV_Q8, 32}},
+     300,
+     0,
+     false,
+     false,
+     0},
+    {"q8, sinks", 8, 2, 64, 64, 128, 0.125f, 0, BOTH(KV_Q8, 32), 300, 4, false, false, 0},
+    {"q4, both", 4, 1, 64, 64, 33, 0.125f, 0, BOTH(KV_Q4, 64), 290, 2, false, true, 0},
+    {"keys q8", 4, 2, 64, 40, 0, 0.125f, 0, {{KV_Q8, 64}, {KV_F16, 0}}, 290, 0, false, false, 0},
+    {"values q4", 4, 2, 40, 64, 0, 0.125f, 0, {{KV_BF16, 0}, {KV_Q4, 64}}, 290, 0, false, false, 0},
+    {"latent q8", 16, 1, 96, 64, 0, 0.1f, 0, BOTH(KV_Q8, 32), 420, 0, true, false, 0},
+    {"latent q4", 5, 1, 48, 32, 0, 0.1f, 0, BOTH(KV_Q4, 16), 290, 2, true, false, 0},
+    {"turbo k8v4",
+     6,
+     2,
+     64,
+     64,
+     0,
+     0.125f,
+     0,
+     {{KV_TURBO_K8, 32}, {KV_TURBO_V4, 32}},
+     300,
+     0,
+     false,
+     false,
+     0},
+    {"turbo k8v3",
+     12,
+     2,
+     128,
+     128,
+     0,
+     0.09f,
+     0,
+     {{KV_TURBO_K8, 32}, {KV_TURBO_V3, 32}},
+     300,
+     0,
+     false,
+     false,
+     0},
+    {"turbo k8v2",
+     4,
+     1,
+     256,
+     64,
+     0,
+     0.06f,
+     30,
+     {{KV_TURBO_K8, 32}, {KV_TURBO_V2, 32}},
+     270,
+     2,
+     false,
+     false,
+     0},
+    {"turbo k4v3",
+     2,
+     2,
+     64,
+     512,
+     0,
+     0.125f,
+     0,
+     {{KV_TURBO_K4, 32}, {KV_TURBO_V3, 32}},
+     270,
+     0,
+     false,
+     false,
+     0},
+    {"q8 from 128", 9, 3, 64, 64, 0, 0.125f, 0, BOTH(KV_Q8, 64), 420, 0, false, false, 128},
+    {"k8v4 from 64",
+     4,
+     1,
+     64,
+     64,
+     70,
+     0.125f,
+     0,
+     {{KV_Q8, 64}, {KV_Q4, 32}},
+     300,
+     2,
+     false,
+     false,
+     64},
+    {"latent q4 from 256", 16, 1, 96, 64, 0, 0.1f, 0, BOTH(KV_Q4, 32), 420, 0, true, false, 256},
+    {"q4 too late", 4, 2, 64, 64, 0, 0.125f, 0, BOTH(KV_Q4, 64), 290, 0, false, false, 640},
 };
 
 /* The sink of a head; some of "heavy sinks" outweigh every position. */
@@ -57,7 +178,18 @@ static float sink_of(const attend_case *c, int32_t head)
 typedef struct world {
     const attend_case *c;
     float *q, *k, *v;
+    float *ks, *vs; /* as the cache gives them back */
 } world;
+
+static float *stored(const attend_case *a, kv_codec late, const float *x, int32_t dim)
+{
+    const int32_t n = a->len * a->n_kv;
+    float *out = malloc((size_t)n * (size_t)dim * sizeof *out);
+    for (int32_t i = 0; i < n; i++)
+        seq_stored(i / a->n_kv < a->start ? (kv_codec){KV_F16, 0} : late, x + i * dim, dim,
+                   out + i * dim);
+    return out;
+}
 
 static void world_open(world *w, const attend_case *c, uint64_t seed)
 {
@@ -68,6 +200,8 @@ static void world_open(world *w, const attend_case *c, uint64_t seed)
     w->v = seq_fill(seed + 2, n * (size_t)(c->n_kv * c->dv), 1);
     for (size_t i = 0; c->latent && i < n * (size_t)c->n_kv; i++)
         memcpy(w->v + i * (size_t)c->dv, w->k + i * (size_t)c->dk, (size_t)c->dv * sizeof *w->v);
+    w->ks = stored(c, c->codec.k, w->k, c->dk);
+    w->vs = c->latent ? NULL : stored(c, c->codec.v, w->v, c->dv);
 }
 
 static void world_close(world *w)
@@ -75,6 +209,8 @@ static void world_close(world *w)
     free(w->q);
     free(w->k);
     free(w->v);
+    free(w->ks);
+    free(w->vs);
 }
 
 /* The op and its operands' widths; latent: without values. */
@@ -101,7 +237,41 @@ static seq_case seq_of(const attend_case *c, const weight *sink, bool latent)
         .window = c->window,
         .latent = latent,
         .both = c->both,
+        .start = c->start,
         .len = c->len};
+}
+
+static double stored_value(const world *w, int32_t pos, int32_t kvh, int32_t d)
+{
+    const attend_case *c = w->c;
+    const int32_t at = pos * c->n_kv + kvh;
+    return (double)(c->latent ? w->ks[at * c->dk + d] : w->vs[at * c->dv + d]);
+}
+
+/* A rotated result back, in double; an element's error is at most what all n bring, over sqrt(n), and what
+   log2(n) additions, a product and the rounding of 1 / sqrt(n) add to sums of all. */
+static void turn_back(int32_t n, double *y, double *bound)
+{
+    double all = 0, error = 0;
+    float sign[512];
+    for (int32_t i = 0; i < n; i++) {
+        all += fabs(y[i]);
+        error += bound[i];
+        sign[i] = 0;
+    }
+    sign[0] = 1; /* a column of the transform is all of one sign: what comes back are the signs */
+    kv_turn_back(sign, (size_t)n);
+    for (int32_t h = 1; h < n; h *= 2)
+        for (int32_t i = 0; i < n; i++)
+            if (!(i & h)) {
+                const double a = y[i], b = y[i + h];
+                y[i] = a + b;
+                y[i + h] = a - b;
+            }
+    for (int32_t i = 0; i < n; i++) {
+        y[i] *= (sign[i] < 0 ? -1 : 1) / sqrt(n);
+        bound[i] = (error + (log2(n) + 3) * 0x1p-24 * all) / sqrt(n);
+    }
 }
 
 /* Softmax in double of one row and head; out [dv] and the bound of each element: a score's error
@@ -121,7 +291,7 @@ static void naive(const world *w, int32_t pos, int32_t head, double *out, double
         double dot = 0, mag = 0;
         for (int32_t d = 0; d < c->dk; d++) {
             double a = (double)w->q[(pos * c->n_head + head) * c->dk + d];
-            double b = seq_stored(c->codec, w->k[(j * c->n_kv + kvh) * c->dk + d]);
+            double b = (double)w->ks[(j * c->n_kv + kvh) * c->dk + d];
             dot += a * b;
             mag += fabs(a * b);
         }
@@ -138,13 +308,14 @@ static void naive(const world *w, int32_t pos, int32_t head, double *out, double
     for (int32_t d = 0; d < c->dv; d++) {
         double y = 0, mag = 0;
         for (int32_t j = lo; j <= hi; j++) {
-            double v = seq_stored(c->codec, w->v[(j * c->n_kv + kvh) * c->dv + d]);
+            double v = stored_value(w, j, kvh, d);
             y += s[j] * v;
             mag += fabs(s[j] * v);
         }
         out[d] = y / sum;
         bound[d] = (4 * worst + 2 * (n + 16) * eps) * mag / sum;
     }
+    if (kv_is_rotated(c->codec.v.kind)) turn_back(c->dv, out, bound);
 }
 
 static void check_naive(const world *w, const float *out)

@@ -20,12 +20,14 @@ typedef struct pick_case {
 } pick_case;
 
 static const pick_case cases[] = {
-    {"many heads", 64, 32, 40, 600, KV_F16, 0, false},
-    {"odd", 5, 13, 7, 300, KV_BF16, 0, false},
-    {"ties", 3, 4, 33, 530, KV_F32, 1, false},
-    {"one head", 1, 16, 1, 300, KV_F32, 0.5f, false},
-    {"broken", 4, 8, 50, 400, KV_F16, 0.25f, true},
-    {"all", 4, 16, 300, 300, KV_F16, 0, false},
+    {"many heads", 64, 32, 40, 600, {KV_F16, 0}, 0, false},
+    {"odd", 5, 13, 7, 300, {KV_BF16, 0}, 0, false},
+    {"ties", 3, 4, 33, 530, {KV_F32, 0}, 1, false},
+    {"one head", 1, 16, 1, 300, {KV_F32, 0}, 0.5f, false},
+    {"broken", 4, 8, 50, 400, {KV_F16, 0}, 0.25f, true},
+    {"q8", 4, 64, 50, 300, {KV_Q8, 64}, 0, false},
+    {"q4", 2, 48, 20, 290, {KV_Q4, 16}, 0, true},
+    {"all", 4, 16, 300, 300, {KV_F16, 0}, 0, false},
 };
 
 static float *operand(const pick_case *c, uint64_t seed, int32_t cols)
@@ -50,12 +52,13 @@ static void scores(const pick_case *c, const float *const in[3], int32_t pos, fl
                    float *score)
 {
     for (int32_t j = 0; j <= pos; j++) {
+        float key[64];
+        seq_stored(c->codec, in[1] + j * c->dim, c->dim, key);
         score[j] = 0;
         for (int32_t h = 0; h < c->n_head; h++) {
             float s = 0;
             for (int32_t d = 0; d < c->dim; d++)
-                s = fmaf(in[0][(pos * c->n_head + h) * c->dim + d],
-                         (float)seq_stored(c->codec, in[1][j * c->dim + d]), s);
+                s = fmaf(in[0][(pos * c->n_head + h) * c->dim + d], key[d], s);
             if (s < 0) s = 0;
             score[j] = fmaf(in[2][pos * c->n_head + h] * scale, s, score[j]);
         }
@@ -88,7 +91,7 @@ static void picks_the_best(void **state)
                       .o = {.kind = OP_PICK, .in = {0, 1, 2}, .out = {3, -1, -1}},
                       .cols = {c->n_head * c->dim, c->dim, c->n_head, c->k},
                       .third_asked = true,
-                      .codec = c->codec,
+                      .codec = {c->codec, c->codec},
                       .n_kv = 1,
                       .dk = c->dim,
                       .len = c->len};
@@ -118,7 +121,7 @@ static seq_case attention(int32_t k, int32_t len)
                         .out = {3, -1, -1}},
                   .cols = {HEADS * DK, DK, k, HEADS * DV},
                   .third_asked = true,
-                  .codec = KV_F16,
+                  .codec = seq_plain(KV_F16),
                   .n_kv = 1,
                   .dk = DK,
                   .dv = DV,

@@ -578,5 +578,6 @@ void cairn_engine_get_stats(cairn_engine *e, cairn_engine_stats *out)
     out->max_seqs = e->max_seqs;
     out->ctx_len = e->ctx;
     out->max_queue = e->max_queue;
+    out->kv_codec = "f16";
     mutex_unlock(&e->mu);
 }

@@ -55,7 +55,7 @@ static size_t scratch_floats(const op *o, int32_t n_split, float *base, attend_s
     const bool latent = is_latent(o);
     size_t n_q = round_up(v * (size_t)dk, LANES), n_s = v * SCORE_PITCH;
     size_t n_panel = latent ? KV_BLOCK * row_pitch(dk) : LANES * (size_t)dk;
-    size_t n_values = KV_BLOCK * (latent ? row_pitch(dv) : pad16(dv));
+    size_t n_values = KV_BLOCK * row_pitch(dv);
     if (n_panel < n_values) n_panel = n_values;
     size_t n_turned = latent ? pad16(n_vec) * (size_t)dk : 0;
     size_t n_lanes = latent ? KV_BLOCK * (pad16(n_vec) + LANES) : 0;
@@ -200,6 +200,7 @@ static void merge_vector(const attend_job *j, const unit *u, const partial *part
     }
     if (j->o->w[0]) sum += kern_exp(j->o->w[0]->f32[u->kvh * j->heads + v % j->heads] - max);
     j->k->divide(out, out, sum, dv);
+    if (kv_is_rotated(j->kv->v.kind)) kv_turn_back(out, dv);
 }
 
 static void merge_unit(const attend_job *j, const unit *u, const partial *part)

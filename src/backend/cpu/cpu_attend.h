@@ -1,6 +1,6 @@
 /* What the files of ATTEND, ATTEND_AT and PICK share: cpu_attend.c cuts the work, cpu_attend_split.c does
    one split of one unit, cpu_attend_latent.c reads latent layers, cpu_pick.c chooses positions,
-   cpu_encode.c writes the cache. */
+   cpu_encode.c writes the cache, cpu_turn.c rotates values. */
 #ifndef CPU_ATTEND_H
 #define CPU_ATTEND_H
 
@@ -64,17 +64,15 @@ static inline int32_t unit_vecs(const attend_job *j, const unit *u)
 
 static inline uint8_t *keys_at(const attend_job *j, const segment *g, int32_t kvh, int32_t pos)
 {
-    const kv_layer *kv = j->kv;
+    const kv_layer *kv = kv_at(j->kv, pos);
     size_t tile = (size_t)kvh * KV_BLOCK + (size_t)(pos % KV_BLOCK) / KV_TILE * KV_TILE;
-    return g->blocks[kv->group][pos / KV_BLOCK] + kv->k_off +
-           tile * (size_t)kv->dk * kv_codec_bytes(kv->codec);
+    return g->blocks[kv->group][pos / KV_BLOCK] + kv->k_off + tile * kv_row_bytes(kv->k, kv->dk);
 }
 static inline uint8_t *values_at(const attend_job *j, const segment *g, int32_t kvh, int32_t pos)
 {
-    const kv_layer *kv = j->kv;
+    const kv_layer *kv = kv_at(j->kv, pos);
     size_t row = (size_t)kvh * KV_BLOCK + (size_t)(pos % KV_BLOCK);
-    return g->blocks[kv->group][pos / KV_BLOCK] + kv->v_off +
-           row * (size_t)(kv->latent ? kv->dk : kv->dv) * kv_codec_bytes(kv->codec);
+    return g->blocks[kv->group][pos / KV_BLOCK] + kv->v_off + row * kv_value_row(kv);
 }
 static inline int32_t unit_pos(const unit *u, int32_t i)
 {
@@ -84,9 +82,16 @@ static inline int32_t unit_pos(const unit *u, int32_t i)
 /* Writes the step's rows of `keys` and `values` (or VAL_NONE: latent, or keys alone) into the cache; the
    thread's scratch holds one row of keys. */
 void kv_encode(const cpu_run *r, const kv_layer *kv, val keys, val values);
-/* m over m->n_strip tiles of keys of dk elements, at m->b: in the codec, or widened to f32 in `panel`
-   [dk][KV_TILE] when many vectors share them. */
+/* In place, n a power of two from 64 on: cpu_turn.c. */
+void kv_turn(float *x, size_t n);
+void kv_turn_back(float *x, size_t n);
+/* m over m->n_strip tiles of keys of m->n elements, at m->b (m->row and m->strip are set here): in the codec, or
+   opened to f32 in `panel` [m->n][KV_TILE] when it is coded or many vectors share them. */
 void kv_scores(const kern_vec *k, kv_codec codec, kern_mm *m, float *panel);
+/* The first n_cols elements of the values (latent: the keys) of positions number p0 … p1 - 1 to rows of f32,
+   [p1 - p0][row_pitch(n_cols)]. */
+void kv_open_rows(const attend_job *j, const unit *u, int32_t p0, int32_t p1, int32_t n_cols,
+                  float *rows);
 attend_scratch attend_thread_scratch(const attend_job *j, int32_t i_thread);
 /* Split c of a unit with queries q [vector][dk] into part; `next` is the split that this thread
    likely works on next (fetched ahead). */
@@ -99,8 +104,5 @@ void latent_turn(const attend_job *j, const unit *u, const float *q, float *turn
    to sc->s; q: turned. */
 void latent_scores(const attend_job *j, const unit *u, int32_t a, int32_t b, int32_t p0, int32_t p1,
                    const float *q, const attend_scratch *sc);
-/* The latents of positions number p0 … p1 - 1 to rows of f32, [p1 - p0][row_pitch(n_cols)]. */
-void latent_rows(const attend_job *j, const unit *u, int32_t p0, int32_t p1, int32_t n_cols,
-                 float *rows);
 
 #endif

@@ -16,16 +16,6 @@ void latent_turn(const attend_job *j, const unit *u, const float *q, float *turn
     }
 }
 
-void latent_rows(const attend_job *j, const unit *u, int32_t p0, int32_t p1, int32_t n_cols,
-                 float *rows)
-{
-    /* A row of whole strips is as many rows of one strip, which the kernel does in one loop. */
-    const bool whole = n_cols % LANES == 0;
-    const int32_t n = whole ? n_cols / LANES : 1, width = whole ? LANES : n_cols;
-    for (int32_t p = p0; p < p1; p++, rows += row_pitch(n_cols))
-        j->k->widen[j->kv->codec](rows, values_at(j, u->seg, u->kvh, unit_pos(u, p)), n, width);
-}
-
 void latent_scores(const attend_job *j, const unit *u, int32_t a, int32_t b, int32_t p0, int32_t p1,
                    const float *q, const attend_scratch *sc)
 {
@@ -42,7 +32,7 @@ void latent_scores(const attend_job *j, const unit *u, int32_t a, int32_t b, int
                        .n_a = (int32_t)n,
                        .n_strip = (int32_t)(width / LANES),
                        .n = j->kv->dk};
-    latent_rows(j, u, p0, p1 + 1, j->kv->dk, sc->panel);
+    kv_open_rows(j, u, p0, p1 + 1, j->kv->dk, sc->panel);
     j->k->mm[KV_F32](&m);
     for (size_t v = v0; v < v1; v++) {
         float *s = sc->s + v * SCORE_PITCH + p0 % ATTEND_SPLIT;

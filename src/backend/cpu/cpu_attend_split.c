@@ -9,8 +9,15 @@
 
 void kv_scores(const kern_vec *k, kv_codec codec, kern_mm *m, float *panel)
 {
-    if (codec == KV_F32 || m->n_a <= k->mm_direct) {
-        k->mm[codec](m);
+    m->row = KV_TILE;
+    m->strip = KV_TILE * (size_t)m->n;
+    if (codec.kind == KV_F32 || (kv_is_plain(codec.kind) && m->n_a <= k->mm_direct)) {
+        k->mm[codec.kind](m);
+        return;
+    }
+    if (k->mm_tiles[codec.kind] && m->n_a <= k->mm_coded) {
+        m->group = codec.group;
+        k->mm_tiles[codec.kind](m);
         return;
     }
     const uint8_t *tile = m->b;
@@ -18,9 +25,29 @@ void kv_scores(const kern_vec *k, kv_codec codec, kern_mm *m, float *panel)
     m->b = panel;
     m->n_strip = 1;
     for (int32_t t = 0; t < n; t++, m->c += KV_TILE) {
-        k->widen[codec](panel, tile, m->n, KV_TILE);
+        if (kv_is_plain(codec.kind))
+            k->widen[codec.kind](panel, tile, m->n, KV_TILE);
+        else
+            k->open_tile[codec.kind](panel, tile, m->n, codec.group);
         k->mm[KV_F32](m);
-        tile += m->strip * kv_codec_bytes(codec);
+        tile += KV_TILE * kv_row_bytes(codec, m->n);
+    }
+}
+
+void kv_open_rows(const attend_job *j, const unit *u, int32_t p0, int32_t p1, int32_t n_cols,
+                  float *rows)
+{
+    /* A row of whole strips is as many rows of one strip, which the kernel does in one loop. */
+    const bool whole = n_cols % LANES == 0;
+    const int32_t n = whole ? n_cols / LANES : 1, width = whole ? LANES : n_cols;
+    for (int32_t p = p0; p < p1; p++, rows += row_pitch(n_cols)) {
+        const int32_t pos = unit_pos(u, p);
+        const kv_codec c = kv_at(j->kv, pos)->v;
+        const uint8_t *row = values_at(j, u->seg, u->kvh, pos);
+        if (kv_is_plain(c.kind))
+            j->k->widen[c.kind](rows, row, n, width);
+        else
+            j->k->open_row[c.kind](rows, row, (int32_t)pad16(n_cols), c.group);
     }
 }
 
@@ -37,7 +64,7 @@ typedef struct split {
 static void score_block(const split *x, int32_t p0, int32_t p1)
 {
     const attend_job *j = x->j;
-    const kv_layer *kv = j->kv;
+    const kv_layer *kv = kv_at(j->kv, p0);
     if (kv->latent) {
         latent_scores(j, x->u, x->a, x->b, p0, p1, x->q, x->sc);
         return;
@@ -49,8 +76,6 @@ static void score_block(const split *x, int32_t p0, int32_t p1)
                  .b = keys_at(j, x->u->seg, x->u->kvh, p0),
                  .ldc = SCORE_PITCH,
                  .lda = dk,
-                 .row = KV_TILE,
-                 .strip = KV_TILE * dk,
                  .n_a = (x->b - x->a) * j->heads,
                  .n_strip = t1 - t0,
                  .n = kv->dk};
@@ -58,33 +83,39 @@ static void score_block(const split *x, int32_t p0, int32_t p1)
     m.ahead[0] = values_at(j, x->u->seg, x->u->kvh, p0);
     if (after % ATTEND_SPLIT != 0 && after <= x->u->hi[x->b - 1])
         m.ahead[1] = keys_at(j, x->u->seg, x->u->kvh, after);
-    kv_scores(j->k, kv->codec, &m, x->panel);
+    kv_scores(j->k, kv->k, &m, x->panel);
 }
 
 /* Values of positions p0 … in the form that mm reads. */
 typedef struct value_block {
     const uint8_t *b;
     kv_codec codec;
-    size_t row, strip;
+    size_t row, strip; /* as mm has them: of a coded kind a row is bytes */
     int32_t p0;
 } value_block;
+
+static const kv_codec wide_codec = {KV_F32, 0};
 
 static value_block value_open(const split *x, int32_t p0, int32_t p1)
 {
     const attend_job *j = x->j;
-    const kv_layer *kv = j->kv;
+    const kv_layer *kv = kv_at(j->kv, p0);
     const uint8_t *v = values_at(j, x->u->seg, x->u->kvh, unit_pos(x->u, p0));
     const int32_t n = p1 - p0;
-    bool direct = kv->codec == KV_F32 || (x->b - x->a) * j->heads <= j->k->mm_direct;
-    if (direct && kv->dv % LANES == 0 && !x->u->at)
-        return (value_block){v, kv->codec, (size_t)(kv->latent ? kv->dk : kv->dv), LANES, p0};
+    const kv_kind kind = kv->v.kind;
+    const int32_t n_vec = (x->b - x->a) * j->heads;
+    const bool few = kind == KV_F32 || n_vec <= j->k->mm_direct;
+    if (few && kv_is_plain(kind) && kv->dv % LANES == 0 && !x->u->at)
+        return (value_block){v, kv->v, (size_t)(kv->latent ? kv->dk : kv->dv), LANES, p0};
+    if (j->k->mm_rows[kind] && n_vec <= j->k->mm_coded && !x->u->at)
+        return (value_block){v, kv->v, kv_value_row(kv), LANES, p0};
     const uint8_t *wide = (const uint8_t *)x->panel;
-    if (kv->latent) {
-        latent_rows(j, x->u, p0, p1, kv->dv, x->panel);
-        return (value_block){wide, KV_F32, row_pitch(kv->dv), LANES, p0};
+    if (kv->latent || !kv_is_plain(kind)) {
+        kv_open_rows(j, x->u, p0, p1, kv->dv, x->panel);
+        return (value_block){wide, wide_codec, row_pitch(kv->dv), LANES, p0};
     }
-    j->k->widen[kv->codec](x->panel, v, n, kv->dv);
-    return (value_block){wide, KV_F32, LANES, LANES * (size_t)n, p0};
+    j->k->widen[kind](x->panel, v, n, kv->dv);
+    return (value_block){wide, wide_codec, LANES, LANES * (size_t)n, p0};
 }
 
 static void add_values(const split *x, const value_block *v, int32_t a, int32_t b, int32_t p0,
@@ -92,10 +123,11 @@ static void add_values(const split *x, const value_block *v, int32_t a, int32_t 
 {
     const attend_job *j = x->j;
     const size_t first = (size_t)(a * j->heads), dvp = pad16(j->kv->dv);
-    const size_t skip = (size_t)(p0 - v->p0) * v->row * kv_codec_bytes(v->codec);
+    const bool plain = kv_is_plain(v->codec.kind);
+    const size_t row = plain ? kv_row_bytes(v->codec, (int32_t)v->row) : v->row;
     kern_mm m = {.c = x->o + first * dvp,
                  .a = x->s + first * SCORE_PITCH + p0 % ATTEND_SPLIT,
-                 .b = v->b + skip,
+                 .b = v->b + (size_t)(p0 - v->p0) * row,
                  .ldc = dvp,
                  .lda = SCORE_PITCH,
                  .row = v->row,
@@ -103,11 +135,12 @@ static void add_values(const split *x, const value_block *v, int32_t a, int32_t 
                  .n_a = (b - a) * j->heads,
                  .n_strip = (int32_t)(dvp / LANES),
                  .n = p1 - p0,
+                 .group = v->codec.group,
                  .add = true};
     const int32_t later = p0 + (x->next - x->c) * ATTEND_SPLIT;
     if (!j->kv->latent && x->next > x->c && later <= x->u->hi[x->u->n_rows - 1])
         m.ahead[0] = keys_at(j, x->u->seg, x->u->kvh, later);
-    j->k->mm[v->codec](&m);
+    (plain ? j->k->mm : j->k->mm_rows)[v->codec.kind](&m);
 }
 
 /* Adds the positions [p0, p1) to rows [a, b), each only those of its window and in rising order:

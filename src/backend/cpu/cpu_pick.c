@@ -100,12 +100,10 @@ static void score_chunk(const pick_job *j, int32_t i, int32_t p0, int32_t p1,
                      .b = keys_at(&at, g, 0, p),
                      .ldc = PICK_CHUNK,
                      .lda = dim,
-                     .row = KV_TILE,
-                     .strip = KV_TILE * dim,
                      .n_a = n_head,
                      .n_strip = ceil_div(min_i32(KV_BLOCK, p1 - p), KV_TILE),
                      .n = j->kv->dk};
-        kv_scores(j->k, j->kv->codec, &m, sc->panel);
+        kv_scores(j->k, kv_at(j->kv, p)->k, &m, sc->panel);
     }
     add_heads(j, j->w + (size_t)i * n, sc->s, sc->sum);
     uint32_t *out = j->score + (size_t)i * j->room;

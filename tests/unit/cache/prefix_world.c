@@ -282,8 +282,9 @@ void world_open_cache(world *w)
 world *world_new(const kind *k, uint64_t seed, int32_t ctx, uint64_t n_seqs, uint64_t prefix_bytes)
 {
     world *w = mem_calloc(1, sizeof *w, MEM_MISC);
-    const uint64_t one = cache_bytes(&k->spec, KV_F16, MAX_STEP, ctx);
-    w->opts = (cache_opts){KV_F16, SEQS, ctx, MAX_STEP, n_seqs * one, prefix_bytes, prefix_bytes};
+    const uint64_t one = cache_bytes(&k->spec, &(kv_scheme){0}, MAX_STEP, ctx);
+    w->opts = (cache_opts){kv_plain(KV_F16), SEQS,         ctx,         MAX_STEP,
+                           n_seqs * one,     prefix_bytes, prefix_bytes};
     w->k = k;
     w->seed = seed;
     w->ctx = ctx;

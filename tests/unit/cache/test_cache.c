@@ -13,11 +13,12 @@ static const cache_layer_spec layers[N_LAYER] = {{2, 8, 8, .window = 0},
                                                  {4, 4, 4, .window = 100},
                                                  {1, 8, 8, .window = 1}};
 static const cachespec spec = {N_LAYER, layers};
+static const kv_scheme f16 = {.all = {{KV_F16, 0}, {KV_F16, 0}}};
 
 static cache *make(uint64_t max_bytes)
 {
     cache *c = NULL;
-    const cache_opts o = {KV_F16, SEQS, CTX, MAX_STEP, max_bytes, 0, 0};
+    const cache_opts o = {kv_plain(KV_F16), SEQS, CTX, MAX_STEP, max_bytes, 0, 0};
     cairn_diag dg;
     assert_ok(cache_new(&spec, &o, &c, &dg));
     return c;
@@ -25,7 +26,7 @@ static cache *make(uint64_t max_bytes)
 
 static uint64_t one(int32_t n_pos)
 {
-    return cache_bytes(&spec, KV_F16, MAX_STEP, n_pos);
+    return cache_bytes(&spec, &f16, MAX_STEP, n_pos);
 }
 
 /* Every layer's keys and values lie inside its group's block and overlap no other's. */
@@ -55,9 +56,9 @@ static void latent_layout(void **state)
     static const cache_layer_spec l[3] = {
         {1, 24, 16, .latent = true}, {1, 8, 0, .window = 0}, {1, 8, 8, .window = 0}};
     const cachespec s = {3, l};
-    const cache_opts o = {KV_F16, SEQS, CTX, MAX_STEP, 1 << 24, 0, 0};
+    const cache_opts o = {kv_plain(KV_F16), SEQS, CTX, MAX_STEP, 1 << 24, 0, 0};
     cache *c = NULL;
-    assert_int_equal(cache_bytes(&s, KV_F16, MAX_STEP, 64), (24 + 8 + 16) * 64 * 2);
+    assert_int_equal(cache_bytes(&s, &f16, MAX_STEP, 64), (24 + 8 + 16) * 64 * 2);
     assert_ok(cache_new(&s, &o, &c, NULL));
     const kv_layer *kv = cache_layers(c);
     assert_true(kv[0].latent && !kv[1].latent);
@@ -215,9 +216,9 @@ static void states(void **state)
 {
     (void)state;
     cache *c = NULL;
-    const uint64_t one = cache_bytes(&hybrid, KV_F16, MAX_STEP, CTX);
+    const uint64_t one = cache_bytes(&hybrid, &f16, MAX_STEP, CTX);
     assert_int_equal(one, STATE_BYTES + 11 * 64 * 2 * (2 * 16 + 16));
-    const cache_opts o = {KV_F16, 3, CTX, MAX_STEP, 3 * one, 0, 0};
+    const cache_opts o = {kv_plain(KV_F16), 3, CTX, MAX_STEP, 3 * one, 0, 0};
     assert_ok(cache_new(&hybrid, &o, &c, NULL));
     assert_int_equal(cache_groups(c), 1);
     assert_int_equal(cache_total(c), 3 * one);
@@ -246,12 +247,12 @@ static void few_states(void **state)
     (void)state;
     static const cache_layer_spec wide = {.n_state = 1000};
     static const cachespec only = {1, &wide};
-    const uint64_t one = cache_bytes(&only, KV_F16, MAX_STEP, CTX);
+    const uint64_t one = cache_bytes(&only, &f16, MAX_STEP, CTX);
     assert_int_equal(one, 4032);
     for (uint64_t room = 0; room < 4; room++) {
         cache *c = NULL;
         seq_id s;
-        const cache_opts o = {KV_F16, SEQS, CTX, MAX_STEP, room * one + 1, 0, 0};
+        const cache_opts o = {kv_plain(KV_F16), SEQS, CTX, MAX_STEP, room * one + 1, 0, 0};
         assert_ok(cache_new(&only, &o, &c, NULL));
         for (uint64_t i = 0; i < (room ? room : 1); i++) {
             assert_ok(cache_open(c, CTX, &s));
@@ -266,7 +267,7 @@ static void few_states(void **state)
 static cairn_status make_and_free(void *ctx)
 {
     cache *c = NULL;
-    const cache_opts o = {KV_F32, SEQS, CTX, MAX_STEP, 1 << 24, 0, 0};
+    const cache_opts o = {kv_plain(KV_F32), SEQS, CTX, MAX_STEP, 1 << 24, 0, 0};
     const cairn_status st = cache_new(ctx, &o, &c, NULL);
     if (st == CAIRN_OK) cache_free(c);
     return st;
@@ -287,7 +288,7 @@ static void bad_spec(void **state)
                                            {.n_state = -1},
                                            {1, 8, 8, .n_state = -1},
                                            {1, 8, 9, .latent = true}};
-    const cache_opts o = {KV_F16, SEQS, CTX, MAX_STEP, 1 << 24, 0, 0};
+    const cache_opts o = {kv_plain(KV_F16), SEQS, CTX, MAX_STEP, 1 << 24, 0, 0};
     cache *c;
     cairn_diag dg;
     for (int i = 0; i < 4; i++) {

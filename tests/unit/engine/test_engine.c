@@ -306,7 +306,7 @@ static void waits_for_memory_in_order(void **state)
 {
     (void)state;
     static watch a, b, c;
-    const uint64_t limit = cache_bytes(&sim.m.cache, KV_F16, 64, 1024);
+    const uint64_t limit = cache_bytes(&sim.m.cache, &(kv_scheme){0}, 64, 1024);
     engine *e = open_engine((cairn_engine_opts){
         .max_seqs = 4, .max_step_rows = 64, .ctx_len = 1024, .memory_limit = limit});
     submit(e, &a, watch_request(ids, 500, 400));

@@ -241,7 +241,7 @@ static void guard(void **state)
     guard_in in = {.m = &sim.m, .max_seqs = 4, .max_step_rows = 64};
     guard_out out;
     cairn_diag dg;
-    in.limit = cache_bytes(&sim.m.cache, KV_F16, 64, 1280);
+    in.limit = cache_bytes(&sim.m.cache, &(kv_scheme){0}, 64, 1280);
     assert_ok(guard_fit(&in, &out, &dg));
     assert_int_equal(out.ctx_len, 1280);
     assert_int_equal(out.cache_bytes, in.limit);
@@ -259,7 +259,7 @@ static void guard(void **state)
                     .scratch = 1 << 20};
     assert_ok(guard_fit(&in, &out, &dg));
     assert_int_equal(out.ctx_len, SIM_CTX);
-    assert_int_equal(out.cache_bytes, 2 * cache_bytes(&sim.m.cache, KV_F16, 64, SIM_CTX));
+    assert_int_equal(out.cache_bytes, 2 * cache_bytes(&sim.m.cache, &(kv_scheme){0}, 64, SIM_CTX));
     in.free = in.scratch;
     assert_int_equal(guard_fit(&in, &out, &dg), CAIRN_E_LIMIT);
     assert_says(&dg, "scratch");

@@ -9,6 +9,7 @@ static void fill_ref(kern *k)
 {
     kern_vec_ref(&k->vec);
     kern_attend_ref(&k->vec);
+    kern_code_ref(&k->vec);
     kern_delta_ref(&k->vec);
     kern_linear_ref(&k->lin);
 }
@@ -18,6 +19,7 @@ static void fill_avx2(kern *k)
 {
     kern_vec_avx2(&k->vec);
     kern_attend_avx2(&k->vec);
+    kern_code_avx2(&k->vec);
     kern_delta_avx2(&k->vec);
     kern_linear_avx2(&k->lin);
 }
@@ -26,6 +28,7 @@ static void fill_avx512(kern *k)
 {
     kern_vec_avx512(&k->vec);
     kern_attend_avx512(&k->vec);
+    kern_code_avx512(&k->vec);
     kern_delta_avx512(&k->vec);
     kern_linear_avx512(&k->lin);
 }

@@ -7,7 +7,7 @@
 #include "tensor/kvview.h"
 #include "tensor/op.h"
 
-enum { KERN_CODECS = KV_F32 + 1, KERN_GLUS = GLU_CLAMPED, ATTEND_SPLIT = 256 };
+enum { KERN_GLUS = GLU_CLAMPED, ATTEND_SPLIT = 256 };
 
 /* C[i][16t + l] = (add ? C : +0), then for k = 0 … n-1: C = fmaf(A[i][k], B[t][k][l], C), where
    A[i] = a + i·lda, B[t][k] = b + t·strip + k·row (elements of the codec, 16 lanes read), and
@@ -18,6 +18,7 @@ typedef struct kern_mm {
     const void *b;
     size_t ldc, lda, row, strip;
     int32_t n_a, n_strip, n;
+    int32_t group; /* of coded kinds */
     bool add;
     /* Two regions likely to be read next, each (n·n_strip / 2) lines of 64 bytes, fetched into the
        second-level cache on the way; NULL: none. */
@@ -79,13 +80,25 @@ typedef struct kern_vec {
     void (*rope_pairs)(float *y, const float *x, const float *c, const float *s, size_t n);
 
     /* To the codec: f16 rne saturating, bf16 rne, f32 as is; NaN stays NaN. */
-    void (*encode[KERN_CODECS])(void *dst, const float *src, size_t n);
+    void (*encode[KV_PLAIN_KINDS])(void *dst, const float *src, size_t n);
     /* src [n_rows][n_cols] of the codec, dense, to strips of 16 columns:
        dst[t·n_rows·16 + r·16 + l] = src[r][16t + l]; columns past n_cols become 0. */
-    void (*widen[KERN_CODECS])(float *dst, const void *src, int32_t n_rows, int32_t n_cols);
-    void (*mm[KERN_CODECS])(const kern_mm *j);
+    void (*widen[KV_PLAIN_KINDS])(float *dst, const void *src, int32_t n_rows, int32_t n_cols);
+    void (*mm[KV_PLAIN_KINDS])(const kern_mm *j);
     /* Vectors (n_a) up to which mm of a cache's codec is no slower than widen once and mm of floats. */
     int32_t mm_direct;
+    /* Coded kinds (tensor/kvview.h).  A group of n elements (a multiple of 16): a code a byte, and its numbers in f16. */
+    void (*code[KV_KINDS])(uint8_t *codes, uint16_t num[2], const float *x, int32_t n);
+    /* A tile of keys of n elements to floats [n][KV_TILE]; values have no tiles. */
+    void (*open_tile[KV_KINDS])(float *dst, const void *tile, int32_t n, int32_t group);
+    /* The first n elements (a multiple of 16) of a row to floats. */
+    void (*open_row[KV_KINDS])(float *dst, const void *row, int32_t n, int32_t group);
+    /* mm of coded tiles of keys, at b one after the other; and of n ≤ KV_BLOCK rows of values that are `row`
+       bytes apart.  Fewer than n_strip columns' groups are never touched; `strip` is not looked at. */
+    void (*mm_tiles[KV_KINDS])(const kern_mm *j);
+    void (*mm_rows[KV_KINDS])(const kern_mm *j);
+    int32_t
+        mm_coded; /* vectors up to which they are no slower than opening once and mm of floats */
     /* Scores of one query in one split, positions 0 … 255 of it; valid are lo … hi.  Each becomes
        s·scale (then cap · tanh(· / cap) if cap > 0), *max their maximum, s[j] = exp(s[j] - *max);
        answers their lane16 sum by j mod 16.  Others in the tiles of 16 touched become 0, whatever
@@ -100,12 +113,15 @@ typedef struct kern_vec {
 /* Each fills the slots that its level has. */
 void kern_vec_ref(kern_vec *v);
 void kern_attend_ref(kern_vec *v);
+void kern_code_ref(kern_vec *v);
 void kern_delta_ref(kern_vec *v);
 void kern_vec_avx2(kern_vec *v);
 void kern_attend_avx2(kern_vec *v);
+void kern_code_avx2(kern_vec *v);
 void kern_delta_avx2(kern_vec *v);
 void kern_vec_avx512(kern_vec *v);
 void kern_attend_avx512(kern_vec *v);
+void kern_code_avx512(kern_vec *v);
 void kern_delta_avx512(kern_vec *v);
 void kern_vec_neon(kern_vec *v);
 void kern_attend_neon(kern_vec *v);

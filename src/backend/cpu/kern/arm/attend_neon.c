@@ -7,7 +7,7 @@
 
 #include "backend/cpu/kern/body/math_body.h"
 
-INLINE float32x4_t load4(kv_codec c, const uint8_t *p)
+INLINE float32x4_t load4(kv_kind c, const uint8_t *p)
 {
     if (c == KV_F32) return vld1q_f32((const float *)(const void *)p);
     const uint16x4_t h = vld1_u16((const uint16_t *)(const void *)p);
@@ -15,7 +15,7 @@ INLINE float32x4_t load4(kv_codec c, const uint8_t *p)
     return vreinterpretq_f32_u32(vshll_n_u16(h, 16));
 }
 
-INLINE v16 load16(kv_codec c, const uint8_t *p)
+INLINE v16 load16(kv_kind c, const uint8_t *p)
 {
     const size_t step = c == KV_F32 ? 16 : 8;
     return (v16){load4(c, p), load4(c, p + step), load4(c, p + 2 * step), load4(c, p + 3 * step)};

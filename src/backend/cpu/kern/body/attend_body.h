@@ -13,7 +13,7 @@
    outside the file that includes it. */
 enum { TILE_T = 4, LINE = 64 };
 
-INLINE size_t elem(kv_codec c)
+INLINE size_t elem(kv_kind c)
 {
     return c == KV_F32 ? 4 : 2;
 }
@@ -39,18 +39,18 @@ INLINE void fetch_ahead(ahead *f, const int n_t, size_t k)
         }
 }
 
-INLINE void tile(const kern_mm *j, kv_codec codec, const int n_a, const int n_t, size_t i, size_t t,
+INLINE void tile(const kern_mm *j, kv_kind codec, const int n_a, const int n_t, size_t i, size_t t,
                  ahead *f);
 
 /* Strips [t, end) of n_a vectors, as many strips at once as the registers hold. */
-INLINE void strips(const kern_mm *j, kv_codec codec, const int n_a, const int n_t, size_t i,
+INLINE void strips(const kern_mm *j, kv_kind codec, const int n_a, const int n_t, size_t i,
                    size_t t, size_t end, ahead *f)
 {
     for (; t + (size_t)n_t <= end; t += (size_t)n_t) tile(j, codec, n_a, n_t, i, t, f);
     for (; t < end; t++) tile(j, codec, n_a, 1, i, t, f);
 }
 
-INLINE void group(const kern_mm *j, kv_codec codec, size_t n, size_t i, size_t t, size_t end,
+INLINE void group(const kern_mm *j, kv_kind codec, size_t n, size_t i, size_t t, size_t end,
                   ahead *f)
 {
     switch (n) {
@@ -63,7 +63,7 @@ INLINE void group(const kern_mm *j, kv_codec codec, size_t n, size_t i, size_t t
     }
 }
 
-INLINE void mm(const kern_mm *j, kv_codec codec)
+INLINE void mm(const kern_mm *j, kv_kind codec)
 {
     const size_t n_a = (size_t)j->n_a, groups = (n_a + TILE_A - 1) / TILE_A;
     const size_t step = n_a > 2 * TILE_A ? TILE_FULL_T : TILE_T, n_strip = (size_t)j->n_strip;
@@ -83,7 +83,7 @@ INLINE void mm(const kern_mm *j, kv_codec codec)
 }
 
 /* Strip by strip: rows of one strip lie together, those of several would share cache sets. */
-INLINE void widen(float *dst, const uint8_t *src, int32_t n_rows, int32_t n_cols, kv_codec codec)
+INLINE void widen(float *dst, const uint8_t *src, int32_t n_rows, int32_t n_cols, kv_kind codec)
 {
     const size_t e = elem(codec), rows = (size_t)n_rows, cols = (size_t)n_cols;
     size_t t = 0;

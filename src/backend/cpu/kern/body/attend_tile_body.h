@@ -2,7 +2,7 @@
    vector.  Included after it. */
 
 /* n_a ≤ TILE_A vectors × n_t ≤ TILE_T strips, both known where it is inlined. */
-INLINE void tile(const kern_mm *j, kv_codec codec, const int n_a, const int n_t, size_t i, size_t t,
+INLINE void tile(const kern_mm *j, kv_kind codec, const int n_a, const int n_t, size_t i, size_t t,
                  ahead *f)
 {
     const size_t e = elem(codec), row = j->row * e, strip = j->strip * e;

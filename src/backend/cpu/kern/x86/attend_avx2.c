@@ -7,7 +7,7 @@
 
 #include "backend/cpu/kern/body/math_body.h"
 
-INLINE __m256 load8(kv_codec c, const uint8_t *p)
+INLINE __m256 load8(kv_kind c, const uint8_t *p)
 {
     if (c == KV_F32) return _mm256_loadu_ps((const float *)(const void *)p);
     __m128i h = _mm_loadu_si128((const __m128i *)(const void *)p);
@@ -15,7 +15,7 @@ INLINE __m256 load8(kv_codec c, const uint8_t *p)
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
 }
 
-INLINE v16 load16(kv_codec c, const uint8_t *p)
+INLINE v16 load16(kv_kind c, const uint8_t *p)
 {
     return (v16){load8(c, p), load8(c, p + (c == KV_F32 ? 32 : 16))};
 }
@@ -29,7 +29,7 @@ enum { MM_DIRECT = INT32_MAX };
 #include "backend/cpu/kern/body/attend_body.h"
 
 /* n_a ≤ TILE_A vectors × n_t ≤ TILE_T strips, both known where it is inlined. */
-INLINE void tile(const kern_mm *j, kv_codec codec, const int n_a, const int n_t, size_t i, size_t t,
+INLINE void tile(const kern_mm *j, kv_kind codec, const int n_a, const int n_t, size_t i, size_t t,
                  ahead *f)
 {
     const size_t e = elem(codec), row = j->row * e, strip = j->strip * e, lda = j->lda;

@@ -7,7 +7,7 @@
 
 #include "backend/cpu/kern/body/math_body.h"
 
-INLINE v16 load16(kv_codec c, const uint8_t *p)
+INLINE v16 load16(kv_kind c, const uint8_t *p)
 {
     if (c == KV_F32) return _mm512_loadu_ps(p);
     __m256i h = _mm256_loadu_si256((const __m256i *)(const void *)p);
