@@ -48,6 +48,7 @@ static void check_cache(cairn_model *m, const cairn_model_info *i, bool windowed
         cairn_engine_stats_init(&s);
         o.max_seqs = 1;
         o.ctx_len = lens[k];
+        o.prefix_limit = CAIRN_NO_PREFIX;
         if (cairn_engine_open(m, &o, &e, &dg) != CAIRN_OK) fail_msg("%s", dg.message);
         cairn_engine_get_stats(e, &s);
         assert_int_equal(s.ctx_len, lens[k]);

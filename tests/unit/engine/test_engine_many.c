@@ -109,12 +109,13 @@ static uint64_t random_life(uint64_t seed)
 {
     uint64_t trace = 0;
     int next = 0, turns = 0;
-    engine *e = open_engine((cairn_engine_opts){
-        .max_seqs = 5,
-        .max_queue = 20,
-        .max_step_rows = 40,
-        .ctx_len = 512,
-        .memory_limit = 3 * cache_bytes(&sim.m.cache, &(kv_scheme){0}, 40, 512)});
+    const kv_scheme f16 = kv_plain(KV_F16);
+    engine *e = open_engine(
+        (cairn_engine_opts){.max_seqs = 5,
+                            .max_queue = 20,
+                            .max_step_rows = 40,
+                            .ctx_len = 512,
+                            .memory_limit = 3 * cache_bytes(&sim.m.cache, &f16, 40, 512)});
     memset(seen, 0, sizeof seen);
     for (bool more = true; more || next < MANY; turns++) {
         const uint64_t u = rng_u64(seed, 5, (uint64_t)turns);
