@@ -98,7 +98,9 @@ static inline size_t kv_row_bytes(kv_codec c, int32_t n)
 }
 static inline kv_scheme kv_plain(kv_kind k)
 {
-    return (kv_scheme){.all = {{k, 0}, {k, 0}}};
+    const kv_codec c = {k, 0};
+    const kv_scheme s = {{c, c}, NULL, NULL};
+    return s;
 }
 static inline kv_pair kv_layer_pair(const kv_scheme *s, int32_t layer)
 {

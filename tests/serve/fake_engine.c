@@ -565,6 +565,21 @@ void cairn_engine_cancel(cairn_engine *e, cairn_request_id id)
     mutex_unlock(&e->mu);
 }
 
+void cairn_flush_init(cairn_flush *f)
+{
+    *f = (cairn_flush){.struct_size = sizeof *f};
+}
+
+/* A running request is what is not on disk yet. */
+void cairn_engine_flush(cairn_engine *e, uint32_t wait_ms, cairn_flush *out)
+{
+    (void)wait_ms;
+    mutex_lock(&e->mu);
+    for (const job *j = e->jobs; j; j = j->next) out->pending++;
+    out->durable = (uint32_t)e->st.n_requests - out->pending;
+    mutex_unlock(&e->mu);
+}
+
 void cairn_engine_stats_init(cairn_engine_stats *s)
 {
     *s = (cairn_engine_stats){.struct_size = sizeof *s};
