@@ -87,10 +87,21 @@ static void contract_attend(lab *l)
     for (int c = 0; c < N_SPLIT; c++) {
         const uint16_t *key = l->key + (size_t)c * SPLIT * DIM;
         const uint16_t *rows = l->value + (size_t)c * SPLIT * DIM;
-        kern_mm qk = {s[0],     l->q,  key,        SPLIT, DIM,   16,
-                      16 * DIM, HEADS, SPLIT / 16, DIM,   false, {rows}};
-        kern_mm pv = {o[c][0], s[0],  rows,     DIM,   SPLIT, DIM,
-                      16,      HEADS, DIM / 16, SPLIT, false, {key + SPLIT * DIM}};
+        kern_mm qk = {s[0],  l->q,       key, SPLIT, DIM,   16,    16 * DIM,
+                      HEADS, SPLIT / 16, DIM, 0,     false, {rows}};
+        kern_mm pv = {o[c][0],
+                      s[0],
+                      rows,
+                      DIM,
+                      SPLIT,
+                      DIM,
+                      16,
+                      HEADS,
+                      DIM / 16,
+                      SPLIT,
+                      0,
+                      false,
+                      {key + SPLIT * DIM}};
         k->mm[KV_F16](&qk);
         for (int h = 0; h < HEADS; h++)
             sum[h][c] = k->softmax(s[h], 0, SPLIT - 1, 0.08f, 0.0f, &m[h][c]);
@@ -212,9 +223,9 @@ int main(int argc, char **argv)
 {
     lab l = {0};
     int repeats = argc > 1 ? atoi(argv[1]) : 101;
-    if (isa_detect() < ISA_HASWELL) return 1;
+    if (!isa_runs(ISA_AVX2)) return 1;
     if (repeats > MAX_REPEAT) repeats = MAX_REPEAT;
-    kern_init(&l.k, ISA_HASWELL);
+    kern_init(&l.k, ISA_AVX2);
     fill_tiles(&l);
     l.act = map(sizeof *l.act * N_VEC * N_BLOCK);
     l.free_act = map(sizeof *l.free_act * N_VEC * N_BLOCK);

@@ -22,7 +22,8 @@ enum {
     CAIRN_MAX_STOP = 16,     /* strings; each is matched at every byte */
     CAIRN_MAX_BIAS = 4096,   /* each is one addition a token */
     CAIRN_MAX_LOGPROBS = 20, /* alternatives of a token, sorted at each */
-    CAIRN_MAX_MARKS = 8      /* each may cost a copy of a recurrent state */
+    CAIRN_MAX_MARKS = 8,     /* each may cost a copy of a recurrent state */
+    CAIRN_MAX_PINS = 16      /* system prompts of a server */
 };
 #define CAIRN_NO_PREFIX UINT64_MAX
 
@@ -36,10 +37,12 @@ typedef struct cairn_engine_opts {
     uint64_t memory_limit; /* bytes for caches; 0: nine tenths of what is free */
     const char *kv_codec;  /* as cairn_model_opts has it; NULL: the model's */
     /* Bytes for prefixes: rows that a later prompt of the same beginning takes up again, to the same bits.
-       0: half of what the requests' own caches leave, at most 8 GiB; CAIRN_NO_PREFIX: none are kept. */
+       0: what the requests' own caches leave idle and half of the rest, at most 8 GiB; CAIRN_NO_PREFIX: none are kept. */
     uint64_t prefix_limit;
-    /* A folder where prefixes outlive the process; NULL: none.  Opening then reads all of the model's files
-       once, for their hash.  disk_limit: bytes of this model's files there; 0: 32 GiB. */
+    /* A folder where prefixes outlive the process, its whole path; NULL: none.  Opening then reads all of the
+       model's files once, for their hash.  E_ARG where none are kept in memory: a limit of CAIRN_NO_PREFIX, a
+       delayed codec.  Closing does not flush.  disk_limit: bytes of this model's files; 0: 32 GiB.  Both
+       strings are read during open. */
     const char *disk_dir;
     uint64_t disk_limit;
 } cairn_engine_opts;
@@ -83,9 +86,12 @@ typedef struct cairn_request {
        prompt); borrowed during submit. */
     int32_t think_budget;
     const struct cairn_reply_opts *reply;
-    /* Requests share prefixes within one space, and all of them use, but add nothing to, the common one, "". */
+    /* Requests share prefixes within one space; those of another than "" read that common one besides, and add
+       nothing to it.  Borrowed during submit. */
     cairn_str cache_space;
-    bool pin; /* its rows stay until cairn_engine_unpin, if there is room: DONE says whether */
+    /* Its rows stay until cairn_engine_unpin, if there is room, at most CAIRN_MAX_PINS of them do, and it ends by
+       itself: DONE says whether. */
+    bool pin;
     /* Positions in the prompt, rising, at most CAIRN_MAX_MARKS, where later prompts are likely to part from
        this one (a chat's last turn, say): recurrent and windowed layers can go on from there; borrowed
        during submit. */
@@ -164,7 +170,7 @@ CAIRN_API CAIRN_MUST_USE cairn_status cairn_engine_submit(cairn_engine *e, const
                                                           cairn_request_id *out, cairn_diag *dg);
 /* Idempotent, unknown ids are fine; a DONE event still follows. */
 CAIRN_API void cairn_engine_cancel(cairn_engine *e, cairn_request_id id);
-typedef struct cairn_flush { /* of runs of up to 1,024 positions */
+typedef struct cairn_flush { /* runs of up to 1,024 positions, since the flush before */
     uint32_t struct_size;    /* set by cairn_flush_init */
     uint32_t pending;        /* not written in time */
     uint32_t durable, dropped, failed;

@@ -31,6 +31,9 @@ typedef struct cairn_server_opts {
     int32_t header_timeout_ms; /* 0: 10,000; total time for a request's headers */
     int32_t body_timeout_ms;   /* 0: 30,000 */
     uint64_t max_body_bytes;   /* 0: 32 MiB */
+    bool
+        keep_volatile; /* system prompts stay as sent: text at their front that changes with every request and
+                           hides known prefixes is not taken away */
 } cairn_server_opts;
 
 CAIRN_API void cairn_server_opts_init(cairn_server_opts *o);

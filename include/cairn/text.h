@@ -86,7 +86,7 @@ CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_prompt(const cairn_text *t,
 CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_encode_prompt(const cairn_text *t, cairn_str text,
                                                                cairn_ids *out, cairn_diag *dg);
 /* Where later prompts of this conversation are likely to part from its prompt, whose ids these are, for
-   cairn_request.marks: before its last message, and where the next turn goes on.  Two more renders; answers
+   cairn_request.marks: before its last message, and where the next turn goes on.  Renders and encodes the prompt twice more; answers
    how many marks there are, 0 where the template refuses to be asked. */
 CAIRN_API size_t cairn_text_marks(const cairn_text *t, const cairn_render_opts *o,
                                   const int32_t *ids, size_t n, int32_t marks[2]);

@@ -80,6 +80,7 @@ void cairn_flush_init(cairn_flush *f)
 
 void cairn_engine_flush(cairn_engine *e, uint32_t wait_ms, cairn_flush *out)
 {
+    if (!e || !out) return;
     cairn_flush f = {.struct_size = out->struct_size};
     engine_flush(e->e, wait_ms, &f);
     memcpy(out, &f, min_size(out->struct_size, sizeof f));

@@ -8,10 +8,17 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/diag.h"
 #include "base/num.h"
 
-enum { STAGES = 2, STAGE_BYTES = 32 << 20, STAGE_STATES = 4, SCAN_MS = 200 };
+enum {
+    STAGES = 2,             /* one is filled while the other is written */
+    STAGE_BYTES = 32 << 20, /* a disk's full rate needs no more at once */
+    STAGE_STATES = 4,       /* of a run: the turns of 1,024 positions */
+    SCAN_MS = 200,          /* 10,000 headers and more */
+    ROUND_MS = 100          /* of a flush, before finished stages are filled again */
+};
 
 typedef struct saved_node {
     int32_t node;
@@ -238,8 +245,7 @@ static bool put_next(cache *c, stage *s)
         const int32_t n = min_i32(last + 1 - first, d->writer->run_blocks);
         const cairn_status st = put_run(c, s, i, first, n);
         s->busy = st == CAIRN_OK;
-        /* what is too large for the whole store is not tried again */
-        if (!s->busy) settle(c, s, st == CAIRN_E_LIMIT ? SAVED : SAVED_NOT);
+        if (!s->busy) settle(c, s, SAVED_NOT);
         return s->busy;
     }
     return false;
@@ -270,24 +276,38 @@ bool cache_write_behind(cache *c, bool idle)
     return busy;
 }
 
+static uint32_t count_unsaved(const cache *c)
+{
+    const tree *t = &c->tree;
+    uint32_t n = 0;
+    for (int32_t i = tree_newest(t); i != NO_NODE; i = tree_older(t, i))
+        n += worth_saving(c, &t->node[i]);
+    return n;
+}
+
 void cache_flush(cache *c, uint32_t wait_ms, store_flushed *out)
 {
-    enum { ROUND_MS = 100 };
     *out = (store_flushed){0};
     if (!c->disk) return;
-    store_flushed sum = {0};
-    for (uint32_t waited = 0;; waited += ROUND_MS) {
-        const bool more = cache_write_behind(c, true);
-        store_flush(c->disk->store, more ? ROUND_MS : 0, out);
-        sum.durable += out->durable;
-        sum.dropped += out->dropped;
-        sum.failed += out->failed;
-        if (!more || waited >= wait_ms || out->failed || out->dropped) break;
+    const uint64_t end_ns = clock_ns() + (uint64_t)wait_ms * 1000000;
+    store_flushed round;
+    store_flush(c->disk->store, 0, &round); /* what failed before may be tried again */
+    out->durable = round.durable;
+    for (bool more = true; more;) {
+        more = cache_write_behind(c, true);
+        const uint64_t now_ns = clock_ns();
+        const uint64_t left_ms = now_ns < end_ns ? (end_ns - now_ns) / 1000000 : 0;
+        store_flush(c->disk->store, left_ms < ROUND_MS ? (uint32_t)left_ms : ROUND_MS, &round);
+        out->durable += round.durable;
+        out->dropped += round.dropped;
+        out->failed += round.failed;
+        if (round.failed || round.dropped || now_ns >= end_ns) break;
     }
     take_note(c);
-    out->durable = sum.durable;
-    out->dropped = sum.dropped;
-    out->failed = sum.failed;
+    out->n_entry = round.n_entry;
+    out->longest = round.longest;
+    out->pending = round.pending + count_unsaved(c);
+    store_idle(c->disk->store, false); /* an idle engine says so again */
 }
 
 bool cache_disk_stats(const cache *c, store_stats *out)

@@ -1,6 +1,6 @@
 /* What the files of the cache share.  cache.c owns sequences and the layout, cache_block.c the pools and
    who refers to a block, cache_tree.c the tree of known prefixes, cache_prefix.c what sequences take from
-   it and leave in it. */
+   it and leave in it, cache_pin.c what may not go, cache_disk.c and cache_restore.c what files hold of it. */
 #ifndef CACHE_CACHE_PRIV_H
 #define CACHE_CACHE_PRIV_H
 

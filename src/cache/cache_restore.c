@@ -215,8 +215,9 @@ static void leave(cache *c, seq *q, const int32_t *ids, int32_t n)
 {
     q->len = q->shared = n;
     if (!prefix_learn(c, q, ids, n)) return;
+    const bool from_file = q->state || c->disk->fresh[c->tree.node[q->node].i_block];
     if (q->state) prefix_keep_state(c, q);
-    c->tree.node[q->node].saved = SAVED;
+    if (from_file) c->tree.node[q->node].saved = SAVED;
     for (int32_t i = q->node; c->tree.node[i].n > 0; i = c->tree.node[i].parent) {
         prefix_node *v = &c->tree.node[i];
         const bool whole = v->lo + v->n == KV_BLOCK && v->snap == NO_SNAP;

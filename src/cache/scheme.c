@@ -44,9 +44,10 @@ static const struct {
              {"turbo:k8v2", KV_TURBO_K8, KV_TURBO_V2, true},
              {"turbo:k4v3", KV_TURBO_K4, KV_TURBO_V3, true}};
 
-static const char expected[] = "expected f16, bf16, f32, q8, q4, k8v4, k4v8 (or with a group, as "
-                               "q8:32), turbo, turbo:k8v4, k8v3, k8v2 or k4v3, or the path of a "
-                               "kv_config.json";
+static const char expected[] =
+    "expected f16, bf16, f32, q8, q4, k8v4, k4v8 (with a group as "
+    "q8:32 or a start as q8@1024), turbo, turbo:k8v4, k8v3, k8v2 or k4v3, or the path of a "
+    "kv_config.json";
 
 enum { MAX_START = 1 << 24 }; /* beyond the context of any model known */
 

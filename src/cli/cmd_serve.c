@@ -30,7 +30,7 @@ typedef struct serve_flags {
     const char *ssd;
     const char *warm_file[MAX_WARM];
     flag_list warm;
-    bool verbose;
+    bool verbose, keep_volatile;
 } serve_flags;
 
 typedef struct served {
@@ -57,7 +57,7 @@ static cairn_server *running; /* for the signal handler; set before the handler 
 static void on_stop(int sig)
 {
     static volatile sig_atomic_t asked;
-    if (asked) _exit(128 + sig);
+    if (asked || !running) _exit(128 + sig);
     asked = 1;
     cairn_server_stop(running);
 }
@@ -202,6 +202,7 @@ static cairn_status listen_and_serve(const serve_flags *f, const served *s, cair
     o.port = (int32_t)f->port;
     o.models = s->entry;
     o.n_models = s->n;
+    o.keep_volatile = f->keep_volatile;
     o.api_keys = s->n_keys ? s->key : NULL;
     o.n_api_keys = s->n_keys;
     TRY(cairn_server_open(&o, &running, dg));
@@ -215,7 +216,9 @@ static cairn_status listen_and_serve(const serve_flags *f, const served *s, cair
     buf_printf(&line, "listening on http://%s:%d\n", f->host, (int)cairn_server_port(running));
     cairn_status st = cli_print(&line, dg);
     if (st == CAIRN_OK) st = cairn_server_run(running, (int32_t)f->drain_s * 1000, dg);
-    cairn_server_close(running);
+    cairn_server *closed = running;
+    running = NULL;
+    cairn_server_close(closed);
     return st;
 }
 
@@ -242,6 +245,8 @@ int cmd_serve(const command *c, int argc, char **argv)
         {"--ssd-cache", NULL, FLAG_STR, &f.ssd, "DIR: keep prefixes on disk too (off)", 0, 0, NULL},
         {"--ssd-cache-max", NULL, FLAG_SIZE, &f.ssd_max, "BYTES: of a model's files there (32G)", 1,
          0x1p62, NULL},
+        {"--keep-volatile", NULL, FLAG_BOOL, &f.keep_volatile,
+         "leave headers that some clients change with every request in system prompts", 0, 0, NULL},
         {"--warm-prefix", NULL, FLAG_LIST, &f.warm,
          "FILE: messages (JSON) whose prompt is computed at start and kept; may be given again", 0,
          0, NULL},

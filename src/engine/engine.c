@@ -70,6 +70,7 @@ static cairn_status make_stepper(engine *e, const cairn_engine_opts *o, cairn_di
     e->prefix_bytes = fit.prefix_bytes;
     const stepper_room room = {fit.cache_bytes, fit.prefix_room, fit.prefix_bytes};
     TRY(stepper_add_cache(e->stepper, fit.ctx_len, room, dg));
+    if (!cache_keeps(stepper_cache(e->stepper))) e->prefix_bytes = 0;
     if (cache_needs_marks(stepper_cache(e->stepper))) e->mark_every = MARK_EVERY;
     return CAIRN_OK;
 }
@@ -223,9 +224,10 @@ void engine_cancel(engine *e, cairn_request_id id)
 void engine_unpin(engine *e, cairn_request_id id)
 {
     mutex_lock(&e->mu);
-    bool known = false; /* there are no more pins than places */
+    bool pinned = false, known = false;
+    for (int32_t i = 0; i < e->n_pins; i++) pinned |= e->pin[i].request == id;
     for (int32_t i = 0; i < e->n_unpin; i++) known |= e->unpin[i] == id;
-    if (!known && e->n_unpin < MAX_PINS) e->unpin[e->n_unpin++] = id;
+    if (pinned && !known) e->unpin[e->n_unpin++] = id; /* so there are no more than pins */
     cond_signal(&e->news);
     mutex_unlock(&e->mu);
 }

@@ -11,7 +11,7 @@
 #include "engine/step.h"
 #include "sample/sample.h"
 
-enum { MAX_PINS = 16 }; /* system prompts of a server */
+enum { MAX_PINS = CAIRN_MAX_PINS };
 
 typedef struct engine_pin {
     cairn_request_id request;
@@ -42,6 +42,8 @@ struct engine {
     int32_t n_coming; /* slots promised to submits under way */
     cairn_request_id last_id;
     cairn_engine_stats shown;
+    engine_pin pin[MAX_PINS]; /* written by the owner alone, who reads it without the lock */
+    int32_t n_pins;
     cairn_request_id unpin[MAX_PINS];
     int32_t n_unpin;
     cairn_flush *flush; /* asked for and not done; NULL: none */
@@ -53,10 +55,8 @@ struct engine {
     sampler *sampler;
     request **mine; /* [capacity] in order of arrival: the active ones, then the queued */
     int32_t n_mine, n_active;
-    sched_item *item; /* [max_seqs] */
-    bool busy;        /* as the backend was told */
-    engine_pin pin[MAX_PINS];
-    int32_t n_pins;
+    sched_item *item;   /* [max_seqs] */
+    bool busy;          /* as the backend was told */
     uint64_t idle_ns;   /* since when; 0: it is not */
     bool writes_behind; /* something is not on disk yet */
     cairn_engine_stats stats;

@@ -4,6 +4,7 @@
    accepted request leaves through `finish`, which sends its one DONE event with no lock held.  From
    admission to DONE a turn allocates nothing. */
 #include <assert.h>
+#include <string.h>
 
 #include "base/diag.h"
 #include "base/num.h"
@@ -44,7 +45,9 @@ static bool leave_all(engine *e, const request *r, cairn_finish how)
     cache_mark(c, r->seq, r->ids, CACHE_TURN);
     if (!r->pin || how == CAIRN_FINISH_CANCELLED || e->n_pins == MAX_PINS) return false;
     if (cache_pin(c, r->seq, r->ids, &node) != CAIRN_OK) return false;
+    mutex_lock(&e->mu);
     e->pin[e->n_pins++] = (engine_pin){r->id, node};
+    mutex_unlock(&e->mu);
     return true;
 }
 
@@ -108,7 +111,9 @@ static void unpin(engine *e, cairn_request_id id)
     for (int32_t i = 0; i < e->n_pins; i++) {
         if (e->pin[i].request != id) continue;
         cache_unpin(stepper_cache(e->stepper), e->pin[i].node);
+        mutex_lock(&e->mu);
         e->pin[i] = e->pin[--e->n_pins];
+        mutex_unlock(&e->mu);
         return;
     }
 }
@@ -120,9 +125,12 @@ static void receive(engine *e)
     e->stats.n_requests += (uint64_t)e->n_inbox;
     e->n_inbox = 0;
     for (int32_t i = 0; i < e->n_mine; i++) e->mine[i]->cancelled = e->mine[i]->cancel;
-    for (int32_t i = 0; i < e->n_unpin; i++) unpin(e, e->unpin[i]);
+    const int32_t n_unpin = e->n_unpin;
+    cairn_request_id old[MAX_PINS];
+    memcpy(old, e->unpin, (size_t)n_unpin * sizeof *old);
     e->n_unpin = 0;
     mutex_unlock(&e->mu);
+    for (int32_t i = 0; i < n_unpin; i++) unpin(e, old[i]);
     for (int32_t i = 0; i < e->n_mine;) {
         if (e->mine[i]->cancelled)
             finish(e, i, CAIRN_FINISH_CANCELLED, no_text, NULL);

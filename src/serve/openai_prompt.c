@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "serve/openai_messages.h"
 #include "serve/openai_wire.h"
+#include "serve/volatile.h"
 
 static bool fault(prompt *p, int status, const char *param, const char *code, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
@@ -208,8 +209,13 @@ static bool render(prompt *p, cairn_bytes *out)
     if (st != CAIRN_E_NOMEM) again = chat_messages_fill(buf_view(&p->ask.messages), &filled);
     if (again == CAIRN_OK && !str_eq(buf_view(&filled), buf_view(&p->ask.messages)))
         st = render_these(p, buf_view(&filled), out, NULL);
+    if (st == CAIRN_OK) { /* what was rendered is what was said */
+        buf_deinit(&p->ask.messages);
+        p->ask.messages = filled;
+        return true;
+    }
     buf_deinit(&filled);
-    return st == CAIRN_OK || no_prompt(p, st, &dg);
+    return no_prompt(p, st, &dg);
 }
 
 static bool fits(prompt *p, const char *at_least, size_t n_ids)
@@ -303,14 +309,30 @@ static bool write_text(prompt *p, cairn_str text)
            fault(p, 503, NULL, "out_of_memory", "no memory for the answer");
 }
 
+static bool strip_volatile(prompt *p, const models *m)
+{
+    buf stripped;
+
+    if (m->keep_volatile) return true;
+    buf_init(&stripped, MEM_SERVE);
+    const cairn_status st = volatile_strip(buf_view(&p->ask.messages), &stripped);
+    if (st == CAIRN_OK && stripped.len > 0) {
+        buf_deinit(&p->ask.messages);
+        p->ask.messages = stripped;
+        return true;
+    }
+    buf_deinit(&stripped);
+    return st == CAIRN_OK || fault(p, 503, NULL, "out_of_memory", "no memory for the request");
+}
+
 static void make(prompt *p, const models *m, cairn_str body,
                  bool (*finish)(prompt *p, cairn_str text))
 {
     cairn_bytes text = {0};
 
     *p = (prompt){0};
-    if (read_body(p, body) && find_model(p, m) && check_bias(p) && make_kwargs(p) &&
-        render(p, &text))
+    if (read_body(p, body) && strip_volatile(p, m) && find_model(p, m) && check_bias(p) &&
+        make_kwargs(p) && render(p, &text))
         (void)finish(p, (cairn_str){text.ptr, text.len});
     cairn_bytes_free(&text);
     if (p->fault.status) prompt_deinit(p); /* here, as freeing much takes long too */

@@ -92,6 +92,7 @@ cairn_status cairn_server_open(const cairn_server_opts *o, cairn_server **out, c
     }
     s->started_unix_s = clock_unix_s();
     TRY_GOTO(models_init(&s->models, o->models, o->n_models, dg), out);
+    s->models.keep_volatile = o->keep_volatile;
     TRY_GOTO(auth_init(&s->auth, o->api_keys, o->n_api_keys, dg), out);
     TRY_GOTO(http_open(o->host ? o->host : "127.0.0.1", o->port, &lim,
                        &(http_app){s, router_head, router_serve, router_refuse, on_woken, on_tick},

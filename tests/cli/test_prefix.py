@@ -120,3 +120,29 @@ def test_no_folder(model, tmp_path):
     first, *_ = chat(url, talk(80))
     assert chat(url, talk(80))[0] == first
     stop(p)
+
+
+def claude(nonce, joint):
+    head = "x-anthropic-billing-header: cc_version=2.1.100.7b4; cc_entrypoint=cli; cch=%s;" % nonce
+    return [{"role": "system", "content": [{"type": "text", "text": head + joint},
+                                           {"type": "text", "text": " ".join("w%d" % i for i in range(60))}]},
+            {"role": "user", "content": "w9"}]
+
+
+@pytest.mark.parametrize("joint", ["", "\n", "\n\n"])
+def test_volatile(model, joint):
+    p, url = start(model)
+    first, *_ = chat(url, claude("eb6c6", joint))
+    again, cached, prompt = chat(url, claude("0aaa9", joint))
+    assert cached == prompt - 1 and again == first
+    plain, cached, _ = chat(url, [{"role": "system", "content": " ".join("w%d" % i for i in range(60))}] + claude("", "")[1:])
+    assert cached == prompt - 1 and plain == first
+    stop(p)
+
+
+def test_volatile_kept(model):
+    p, url = start(model, "--keep-volatile")
+    _, _, long = chat(url, claude("eb6c6", ""))
+    _, _, short = chat(url, [{"role": "system", "content": "w1"}] + claude("", "")[1:])
+    assert long > short + 60
+    stop(p)

@@ -162,10 +162,11 @@ static void test_dense(void **state)
 static void test_peak_fma(void **state)
 {
     static const uint64_t lanes[ISA_COUNT] = {
-        [ISA_HASWELL] = 8, [ISA_SKYLAKEX] = 16, [ISA_ICELAKE] = 16, [ISA_SAPPHIRE] = 16};
+        [ISA_AVX2] = 8, [ISA_AVX512] = 16, [ISA_AVX512VNNI] = 16, [ISA_AMX] = 16};
     (void)state;
-    for (isa_level level = ISA_REF; level <= isa_detect(); level++) {
+    for (isa_level level = ISA_REF; level < ISA_COUNT; level++) {
         kern k;
+        if (!isa_runs(level)) continue;
         kern_init(&k, level);
         const uint64_t one = k.lin.peak_fma(1);
         assert_true(one > 0 && k.lin.peak_fma(0) == 0);
