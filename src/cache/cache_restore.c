@@ -1,11 +1,13 @@
 /* Taking up a prefix from files: as far as blocks in memory and on disk reach without a gap, and where the
    windows and the state that a position needs are there too.  Blocks are read straight into those of the
    sequence, which leaves them to the tree as if it had computed them. */
-#include <assert.h>
 #include <string.h>
 
 #include "base/num.h"
+#include "cache/cache.h"
 #include "cache/cache_disk.h"
+#include "cairn/status.h"
+#include "tensor/kvview.h"
 
 enum { MAX_FOUND = 8 };
 

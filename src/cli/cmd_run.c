@@ -65,27 +65,28 @@ static cairn_status make_prompt(const cairn_text *t, const run_flags *f, const b
 }
 
 static cairn_status answer_once(cairn_engine *e, const cairn_text *t, const run_flags *f,
-                                cairn_request *r, const buf *text, cairn_finish *finish,
+                                const cairn_request *r, const buf *text, cairn_finish *finish,
                                 cairn_diag *dg)
 {
     cairn_status st;
     cairn_bytes prompt = {0};
     cairn_ids ids = {0};
     cairn_reply_opts how;
+    cairn_request q = *r;
     answer_result res = {0};
     answer_show show = {0};
     TRY_GOTO(make_prompt(t, f, text, &prompt, &ids, dg), out);
     if (prompt.len && isatty(STDOUT_FILENO))
         TRY_GOTO(answer_show_init(&show, e, (cairn_str){prompt.ptr, prompt.len}, dg), out);
     answer_show_opts(&how, e, (cairn_str){prompt.ptr, prompt.len});
-    if (prompt.len) r->reply = &how;
-    r->ids = ids.ptr;
-    r->n_ids = ids.len;
+    if (prompt.len) q.reply = &how;
+    q.ids = ids.ptr;
+    q.n_ids = ids.len;
     answer_catch_interrupt();
-    if (f->n != 0) TRY_GOTO(answer_stream(e, r, show.reply ? &show : NULL, &res, dg), out);
+    if (f->n != 0) TRY_GOTO(answer_stream(e, &q, show.reply ? &show : NULL, &res, dg), out);
     *finish = res.finish;
     TRY_GOTO(cli_write_out("\n", 1, dg), out);
-    if (answer_filled_context(&res, r->max_tokens))
+    if (answer_filled_context(&res, q.max_tokens))
         (void)fputs("cairn: the context is full: the answer is cut\n", stderr);
     if (f->verbose) chat_loop_speeds(&res);
 out:

@@ -161,7 +161,7 @@ static cairn_status name_folder(const char *dir, buf *out, cairn_diag *dg)
     if (!dir) return CAIRN_OK;
     if (dir[0] != '/' && !getcwd(here, sizeof here))
         return diag_set(dg, CAIRN_E_IO, "%s: the current folder has no name: %s", dir,
-                        strerror(errno));
+                        strerrordesc_np(errno));
     if (dir[0] != '/') (void)path_join(out, here, dir);
     if (dir[0] == '/') buf_puts(out, dir);
     return buf_status(out) == CAIRN_OK

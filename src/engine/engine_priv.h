@@ -27,15 +27,14 @@ struct engine {
     int32_t mark_every; /* positions; 0: the cache needs no marks */
     uint64_t weights_bytes, scratch_bytes, prefix_bytes;
     store_origin origin; /* of all prefixes, their space apart */
-    char coded[300];     /* origin.scheme: compute mode and what caches hold */
+    char coded[304];     /* origin.scheme: compute mode and what caches hold */
     cache_ns common;     /* the space of requests that name none */
     scheme scheme;       /* zeroed: the model's */
     thread owner;
 
     /* guarded by mu */
     mutex mu;
-    cond news; /* for the owner: a request, closing */
-    bool closing;
+    cond news;       /* for the owner: a request, closing */
     request **live;  /* [capacity] accepted and not done */
     request **inbox; /* [capacity] accepted and not yet received */
     int32_t n_live, n_inbox;
@@ -43,24 +42,24 @@ struct engine {
     cairn_request_id last_id;
     cairn_engine_stats shown;
     engine_pin pin[MAX_PINS]; /* written by the owner alone, who reads it without the lock */
-    int32_t n_pins;
     cairn_request_id unpin[MAX_PINS];
-    int32_t n_unpin;
+    int32_t n_pins, n_unpin;
     cairn_flush *flush; /* asked for and not done; NULL: none */
-    uint32_t flush_ms;
     cond flushed;
+    uint32_t flush_ms;
+    bool closing;
 
     /* engine thread */
     stepper *stepper;
     sampler *sampler;
     request **mine; /* [capacity] in order of arrival: the active ones, then the queued */
     int32_t n_mine, n_active;
-    sched_item *item;   /* [max_seqs] */
-    bool busy;          /* as the backend was told */
-    uint64_t idle_ns;   /* since when; 0: it is not */
-    bool writes_behind; /* something is not on disk yet */
+    sched_item *item; /* [max_seqs] */
+    uint64_t idle_ns; /* since when; 0: it is not */
     cairn_engine_stats stats;
     uint64_t busy_ns;
+    bool busy;          /* as the backend was told */
+    bool writes_behind; /* something is not on disk yet */
 };
 
 static inline int32_t engine_capacity(const engine *e)

@@ -21,10 +21,11 @@ static cairn_status add_file(const char *path, buf *sums, cairn_diag *dg)
 /* Whether a tensor before the i-th lies in the same file. */
 static bool seen_before(const source *s, size_t i)
 {
-    for (size_t k = i; k-- > 0;)
-        if (s->tensor[k].file == s->tensor[i].file ||
-            strcmp(s->tensor[k].file, s->tensor[i].file) == 0)
-            return true;
+    const char *file = s->tensor[i].file;
+    for (size_t k = i; k-- > 0;) {
+        const char *other = s->tensor[k].file;
+        if (other && (other == file || strcmp(other, file) == 0)) return true;
+    }
     return false;
 }
 
