@@ -231,6 +231,21 @@ static void settle(cache *c, const stage *s, int32_t saved)
     }
 }
 
+/* From the first node of a path that no file holds down to where a run ends: at the last one worth saving
+   among its next blocks, along any children. */
+static int32_t end_of_run(const cache *c, int32_t i)
+{
+    const tree *t = &c->tree;
+    const int32_t most = t->node[i].i_block + c->disk->writer->run_blocks;
+    int32_t end = i;
+    if (c->state_bytes)
+        return i; /* a run has few states, and an entry takes the place of one with its end */
+    for (int32_t k = t->node[i].child; k != NO_NODE && t->node[k].i_block < most;
+         k = t->node[k].child)
+        if (worth_saving(c, &t->node[k])) end = k;
+    return end;
+}
+
 /* The run that comes first: of the path used last, its first blocks that no file holds. */
 static bool put_next(cache *c, stage *s)
 {
@@ -238,12 +253,12 @@ static bool put_next(cache *c, stage *s)
     const tree *t = &c->tree;
     for (int32_t i = tree_newest(t); i != NO_NODE; i = tree_older(t, i)) {
         if (!worth_saving(c, &t->node[i])) continue;
-        note_path(c, i);
-        const int32_t last = t->node[i].i_block;
+        const int32_t end = end_of_run(c, i), last = t->node[end].i_block;
+        note_path(c, end);
         int32_t first = 0;
         while (first < last && t->node[d->ram[first]].saved != SAVED_NOT) first++;
         const int32_t n = min_i32(last + 1 - first, d->writer->run_blocks);
-        const cairn_status st = put_run(c, s, i, first, n);
+        const cairn_status st = put_run(c, s, end, first, n);
         s->busy = st == CAIRN_OK;
         if (!s->busy) settle(c, s, SAVED_NOT);
         return s->busy;

@@ -90,9 +90,11 @@ int main(void)
 {
     enum { N = sizeof cases / sizeof *cases };
     struct CMUnitTest tests[N];
+    size_t n = 0;
     for (size_t i = 0; i < N; i++)
-        tests[i] = (struct CMUnitTest){.name = cases[i].codec,
-                                       .test_func = holds,
-                                       .initial_state = (void *)(uintptr_t)&cases[i]};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+        if (test_part() == 1 || i % 3 == 0)
+            tests[n++] = (struct CMUnitTest){.name = cases[i].codec,
+                                             .test_func = holds,
+                                             .initial_state = (void *)(uintptr_t)&cases[i]};
+    return _cmocka_run_group_tests("codecs", tests, n, NULL, NULL);
 }
