@@ -429,11 +429,16 @@ static void take_block(cache *c, seq *q, int32_t g, int32_t i_block)
     *slot = block_at(&c->group[g], block_take(c, g));
 }
 
+void cache_drop_blocks(cache *c, seq *q)
+{
+    for (int32_t g = 0; g < c->n_group; g++)
+        while (q->end[g] > q->first[g]) give_back(c, q, g, --q->end[g]);
+}
+
 void cache_close(cache *c, seq_id s)
 {
     seq *q = cache_seq(c, s);
-    for (int32_t g = 0; g < c->n_group; g++)
-        while (q->end[g] > q->first[g]) give_back(c, q, g, --q->end[g]);
+    cache_drop_blocks(c, q);
     set_aside(c, q->n_pos, -1);
     if (q->node != NO_NODE) prefix_leave(c, q);
     q->open = false;

@@ -1,6 +1,5 @@
 /* Prefixes that stay whatever room others need.  A pin refers to its blocks as an open sequence does, and
    sets them aside, so the cache's invariant holds for both. */
-#include "base/num.h"
 #include "cache/cache_priv.h"
 
 /* For each block of group g that a sequence going on behind `node` sees. */
@@ -8,9 +7,9 @@ static void each_block(cache *c, int32_t node, int32_t g, void (*fn)(group *p, i
 {
     const tree *t = &c->tree;
     group *p = &c->group[g];
-    const int32_t n = tree_end(&t->node[node]), low = block_lowest_seen(p, n);
-    int32_t i_block = low < n ? ceil_div(n, KV_BLOCK) : 0;
-    for (int32_t i = node; i_block > low / KV_BLOCK; i = t->node[i].parent) {
+    const block_range r = block_seen(p, tree_end(&t->node[node]));
+    int32_t i_block = r.end;
+    for (int32_t i = node; i_block > r.first; i = t->node[i].parent) {
         if (t->node[i].i_block >= i_block) continue; /* a deeper node had that one */
         i_block--;
         fn(p, tree_block(c, i, g));
@@ -19,9 +18,8 @@ static void each_block(cache *c, int32_t node, int32_t g, void (*fn)(group *p, i
 
 static int32_t count_blocks(const cache *c, int32_t node, int32_t g)
 {
-    const group *p = &c->group[g];
-    const int32_t n = tree_end(&c->tree.node[node]), low = block_lowest_seen(p, n);
-    return low < n ? ceil_div(n, KV_BLOCK) - low / KV_BLOCK : 0;
+    const block_range r = block_seen(&c->group[g], tree_end(&c->tree.node[node]));
+    return r.end - r.first;
 }
 
 /* One whole sequence must find room beside all pins, or nothing would ever run again. */

@@ -1,7 +1,6 @@
 /* What a sequence takes from the tree of known prefixes when it opens, and what it leaves there while it
    grows.  A full block is in the tree as soon as it is computed, so sequences that run beside each other
    share it; nothing that others may refer to is ever written again. */
-#include <assert.h>
 #include <string.h>
 
 #include "base/num.h"
@@ -66,11 +65,11 @@ static void borrow(cache *c, seq *q, const match *m)
 {
     for (int32_t g = 0; g < c->n_group; g++) {
         group *p = &c->group[g];
-        const int32_t low = block_lowest_seen(p, m->n);
-        q->end[g] = low < m->n ? ceil_div(m->n, KV_BLOCK) : m->n / KV_BLOCK;
-        q->first[g] = low < m->n ? low / KV_BLOCK : q->end[g];
-        int32_t i_block = q->end[g];
-        for (int32_t i = m->node; i_block > q->first[g]; i = c->tree.node[i].parent) {
+        const block_range r = block_seen(p, m->n);
+        q->first[g] = r.first;
+        q->end[g] = r.end;
+        int32_t i_block = r.end;
+        for (int32_t i = m->node; i_block > r.first; i = c->tree.node[i].parent) {
             if (c->tree.node[i].i_block >= i_block) continue; /* a deeper node had that one */
             const int32_t b = tree_block(c, i, g);
             *table_slot(c, q, g, --i_block) = block_at(p, b);

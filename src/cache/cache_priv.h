@@ -114,6 +114,7 @@ static inline uint8_t *block_at(const group *p, int32_t block)
     return p->pool + (size_t)block * p->block_bytes;
 }
 seq *cache_seq(const cache *c, seq_id s); /* asserts that it is open */
+void cache_drop_blocks(cache *c, seq *q); /* all that its tables hold */
 int32_t cache_worst_blocks(const cache *c, int32_t g,
                            int32_t n_pos); /* of a sequence of n_pos positions */
 
@@ -121,6 +122,17 @@ int32_t cache_worst_blocks(const cache *c, int32_t g,
 static inline int32_t block_lowest_seen(const group *p, int32_t n)
 {
     return p->window && n >= p->window ? n - p->window + 1 : 0;
+}
+
+/* Numbers of the blocks with those positions: from `first` on, before `end`. */
+typedef struct block_range {
+    int32_t first, end;
+} block_range;
+static inline block_range block_seen(const group *p, int32_t n)
+{
+    const int32_t low = block_lowest_seen(p, n), at = n / KV_BLOCK;
+    return low < n ? (block_range){low / KV_BLOCK, at + (n % KV_BLOCK != 0)}
+                   : (block_range){at, at};
 }
 
 /* cache_block.c */

@@ -147,9 +147,9 @@ static void place(const search *s, seq *q, int32_t n)
 {
     cache *c = s->c;
     for (int32_t g = 0; g < c->n_group; g++) {
-        const int32_t low = block_lowest_seen(&c->group[g], n);
-        q->end[g] = low < n ? ceil_div(n, KV_BLOCK) : n / KV_BLOCK;
-        q->first[g] = low < n ? low / KV_BLOCK : q->end[g];
+        const block_range r = block_seen(&c->group[g], n);
+        q->first[g] = r.first;
+        q->end[g] = r.end;
         place_known(s, q, g, n);
     }
     memset(c->disk->fresh, 0, (size_t)c->n_table * sizeof *c->disk->fresh);
@@ -163,14 +163,8 @@ static void place(const search *s, seq *q, int32_t n)
 
 static void give_up(cache *c, seq *q)
 {
-    for (int32_t g = 0; g < c->n_group; g++) {
-        for (int32_t i = q->first[g]; i < q->end[g]; i++) {
-            uint8_t **slot = table_slot(c, q, g, i);
-            block_drop_seq(&c->group[g], block_index(&c->group[g], *slot));
-            *slot = NULL;
-        }
-        q->first[g] = q->end[g] = 0;
-    }
+    cache_drop_blocks(c, q);
+    for (int32_t g = 0; g < c->n_group; g++) q->first[g] = q->end[g] = 0;
     if (q->state) memset(q->state, 0, c->state_bytes);
 }
 
