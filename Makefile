@@ -279,7 +279,7 @@ test-crash: $(B)/tests/unit/cache/test_store_crash
 
 # Each target replays tests/fuzz/corpus/NAME, then makes inputs of its own for a while: always the same ones,
 # but in fuzz-long.
-FUZZ_SECONDS ?= 10
+FUZZ_SECONDS ?= 6
 FUZZ_SEED ?= 1
 $(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(call obj,$(fuzz_help)) $(B)/internal.a
 	$(call say,LINK)$(LINK) -fsanitize=fuzzer -o $@ $^ $(LIBS)
