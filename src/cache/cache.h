@@ -84,6 +84,9 @@ cairn_status cache_add_disk(cache *c, const cache_disk_opts *o, cairn_diag *dg);
 /* While nothing else is to do: hands over to be written what is not on disk yet, and takes note of what was.
    False: all of it is.  Stops the writing where idle is false. */
 bool cache_write_behind(cache *c, bool idle);
+/* What is known of an open sequence, though others run: one run a call, copied, as few as there are buffers.
+   False: nothing of it is left to be handed over, or nothing can be now. */
+bool cache_write_now(cache *c, seq_id s);
 /* All of it, for wait_ms at most. */
 void cache_flush(cache *c, uint32_t wait_ms, struct store_flushed *out);
 bool cache_disk_stats(const cache *c, struct store_stats *out); /* false: there is none */

@@ -186,7 +186,8 @@ static int32_t stage_states(cache *c, stage *s, uint8_t *at, int32_t node, int32
     return n;
 }
 
-static cairn_status put_run(cache *c, stage *s, int32_t node, int32_t first, int32_t n_block)
+static cairn_status put_run(cache *c, stage *s, int32_t node, int32_t first, int32_t n_block,
+                            bool urgent)
 {
     disk *d = c->disk;
     const tree *t = &c->tree;
@@ -217,7 +218,8 @@ static cairn_status put_run(cache *c, stage *s, int32_t node, int32_t first, int
                    .token = tok,
                    .n_tok = n_tok,
                    .block = block,
-                   .state = state};
+                   .state = state,
+                   .urgent = urgent};
     r.n_state =
         c->state_bytes ? stage_states(c, s, at, d->ram[first + n_block - 1], first, state) : 0;
     return store_put(d->store, &r, s);
@@ -246,23 +248,26 @@ static int32_t end_of_run(const cache *c, int32_t i)
     return end;
 }
 
-/* The run that comes first: of the path used last, its first blocks that no file holds. */
-static bool put_next(cache *c, stage *s)
+/* The first blocks that no file holds of a path down to where a run from `i` on ends. */
+static bool put_from(cache *c, stage *s, int32_t i, bool urgent)
 {
     disk *d = c->disk;
     const tree *t = &c->tree;
-    for (int32_t i = tree_newest(t); i != NO_NODE; i = tree_older(t, i)) {
-        if (!worth_saving(c, &t->node[i])) continue;
-        const int32_t end = end_of_run(c, i), last = t->node[end].i_block;
-        note_path(c, end);
-        int32_t first = 0;
-        while (first < last && t->node[d->ram[first]].saved != SAVED_NOT) first++;
-        const int32_t n = min_i32(last + 1 - first, d->writer->run_blocks);
-        const cairn_status st = put_run(c, s, end, first, n);
-        s->busy = st == CAIRN_OK;
-        if (!s->busy) settle(c, s, SAVED_NOT);
-        return s->busy;
-    }
+    const int32_t end = end_of_run(c, i), last = t->node[end].i_block;
+    int32_t first = 0;
+    note_path(c, end);
+    while (first < last && t->node[d->ram[first]].saved != SAVED_NOT) first++;
+    const int32_t n = min_i32(last + 1 - first, d->writer->run_blocks);
+    s->busy = put_run(c, s, end, first, n, urgent) == CAIRN_OK;
+    if (!s->busy) settle(c, s, SAVED_NOT);
+    return s->busy;
+}
+
+/* Of the path used last. */
+static bool put_next(cache *c, stage *s)
+{
+    for (int32_t i = tree_newest(&c->tree); i != NO_NODE; i = tree_older(&c->tree, i))
+        if (worth_saving(c, &c->tree.node[i])) return put_from(c, s, i, false);
     return false;
 }
 
@@ -289,6 +294,27 @@ bool cache_write_behind(cache *c, bool idle)
         busy |= s->busy;
     }
     return busy;
+}
+
+/* The topmost node above `i`, or it, that no file holds and one should. */
+static int32_t first_unsaved(const cache *c, int32_t i)
+{
+    int32_t first = NO_NODE;
+    for (; c->tree.node[i].n > 0; i = c->tree.node[i].parent)
+        if (worth_saving(c, &c->tree.node[i])) first = i;
+    return first;
+}
+
+bool cache_write_now(cache *c, seq_id s)
+{
+    disk *d = c->disk;
+    const seq *q = cache_seq(c, s);
+    if (!d || q->node == NO_NODE) return false;
+    take_note(c);
+    const int32_t from = first_unsaved(c, q->node);
+    for (int32_t i = 0; from != NO_NODE && i < STAGES; i++)
+        if (!d->writer->stage[i].busy) return put_from(c, &d->writer->stage[i], from, true);
+    return from != NO_NODE;
 }
 
 static uint32_t count_unsaved(const cache *c)

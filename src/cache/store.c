@@ -155,6 +155,7 @@ static store_item *make_item(const store_conf *c, const store_run *r, void *user
     if (!it) return NULL;
     store_meta *m = &it->meta;
     it->user = user;
+    it->urgent = r->urgent;
     it->block = (const uint8_t **)(void *)(it + 1);
     m->root = r->root;
     m->parent = r->parent;
@@ -193,6 +194,7 @@ cairn_status store_put(store *s, const store_run *r, void *user)
         st = CAIRN_E_BUSY;
     if (st == CAIRN_OK) {
         s->stats.queued_bytes += it->bytes;
+        s->n_urgent += it->urgent;
         *(s->last ? &s->last->next : &s->first) = it;
         s->last = it;
         cond_signal(&s->work);

@@ -88,6 +88,7 @@ typedef struct store_run {
     const store_state *state;    /* [n_state], positions rising, within the run or at its end */
     int32_t n_state;
     store_companion companion;
+    bool urgent; /* is not put off until the caller is idle */
 } store_run;
 /* Queues a run for writing.  OK: the bytes of its blocks and states are borrowed, and must not change, until
    store_poll hands `user` back; parents should be put first.  E_BUSY: the queue is full or the folder
@@ -107,7 +108,8 @@ typedef struct store_done {
 /* One run that is no longer borrowed, in the order of their ends; false: none now. */
 bool store_poll(store *s, store_done *out);
 
-/* Writing goes on only while the caller is idle, or in a flush; it stops after at most one tensor. */
+/* Writing goes on only while the caller is idle, in a flush, or up to the last urgent run; it stops after at most
+   one tensor. */
 void store_idle(store *s, bool idle);
 
 typedef struct store_flushed {

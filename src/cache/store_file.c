@@ -12,11 +12,7 @@
 #include "cache/store_priv.h"
 
 static const uint8_t magic[8] = {'c', 'a', 'i', 'r', 'n', 'k', 'v', '\n'};
-enum {
-    SUM_AT = 24,
-    ORDER_MARK = 0x0a0b0c0d,
-    MAX_FIRST_BLOCK = INT32_MAX / KV_BLOCK - STORE_MAX_BLOCKS
-};
+enum { ORDER_MARK = 0x0a0b0c0d, MAX_FIRST_BLOCK = INT32_MAX / KV_BLOCK - STORE_MAX_BLOCKS };
 
 static int32_t count_tensors(const store_conf *c, const store_meta *m)
 {
@@ -126,7 +122,7 @@ size_t store_head_put(const store_conf *c, const store_meta *m, const uint64_t *
     for (int32_t g = 0; g < c->n_group; g++) put_u32(&p, m->here[g]);
     for (int32_t i = 0; i < m->n_state; i++) put_u32(&p, (uint32_t)m->state_pos[i]);
     for (int32_t i = 0; i < n_tensor; i++) put_u64(&p, sum[i]);
-    p = out + SUM_AT;
+    p = out + STORE_SUM_AT;
     put_u64(&p, hash64(out, n, 0));
     return n;
 }
@@ -137,12 +133,11 @@ static store_key get_key(reader *r)
     return (store_key){lo, reader_u64(r)};
 }
 
-/* The hash covers the whole header with its own eight bytes as zeros. */
-static bool head_is_whole(const uint8_t *p, size_t n, uint64_t want)
+bool store_head_is_whole(const uint8_t *p, size_t n, uint64_t want)
 {
     uint8_t copy[STORE_HEAD_MAX];
     memcpy(copy, p, n);
-    memset(copy + SUM_AT, 0, 8);
+    memset(copy + STORE_SUM_AT, 0, 8);
     return hash64(copy, n, 0) == want;
 }
 
@@ -229,7 +224,8 @@ store_verdict store_head_parse(const store_conf *c, const uint8_t *p, size_t n, 
     const uint64_t sum_said = reader_u64(&r);
     if (r.bad || len < r.at || len > STORE_HEAD_MAX || len > n)
         return say(STORE_BAD, "cut off", why);
-    if (!head_is_whole(p, len, sum_said)) return say(STORE_BAD, "the header's hash differs", why);
+    if (!store_head_is_whole(p, len, sum_said))
+        return say(STORE_BAD, "the header's hash differs", why);
     if (!native) return say(STORE_FOREIGN, "another byte order", why);
     if (version != STORE_VERSION) return say(STORE_FOREIGN, "another format version", why);
     if (zero != 0) return say(STORE_BAD, "reserved bytes", why);

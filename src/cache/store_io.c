@@ -44,8 +44,7 @@ int store_open_file(int folder, const char *name)
     return fd;
 }
 
-/* Bytes that were read of the n at `at`; less at the file's end or after an error. */
-static size_t read_some(int fd, void *to, size_t n, uint64_t at)
+size_t store_read_some(int fd, void *to, size_t n, uint64_t at)
 {
     size_t got = 0;
     while (got < n) {
@@ -63,7 +62,7 @@ store_verdict store_load_head(const store_conf *c, int fd, store_name n, store_s
     struct stat st;
     *why = "no regular file";
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) return STORE_BAD;
-    const size_t got = read_some(fd, x->head, sizeof x->head, 0);
+    const size_t got = store_read_some(fd, x->head, sizeof x->head, 0);
     const store_verdict v =
         store_head_parse(c, x->head, got, (uint64_t)st.st_size, &x->meta, x->sum, why);
     if (v != STORE_GOOD) return v;
@@ -203,7 +202,7 @@ void store_touch_file(int fd, int64_t stamp_ns)
     (void)futimens(fd, (struct timespec[2]){t, t});
 }
 
-static int write_all(int fd, const void *from, size_t n, uint64_t at)
+int store_write_all(int fd, const void *from, size_t n, uint64_t at)
 {
     const char *p = from;
     while (n) {
@@ -243,10 +242,10 @@ static int fill_file(const store_conf *c, int fd, const store_item *it, store_sc
         if (!gate(ctx)) return STORE_STOPPED;
         const void *from = item_bytes(it, &w);
         x->sum[w.i_tensor] = hash64(from, w.bytes, 0);
-        e = write_all(fd, from, w.bytes, w.at);
+        e = store_write_all(fd, from, w.bytes, w.at);
     }
     if (e != 0) return e;
-    e = write_all(fd, x->head, store_head_put(c, &it->meta, x->sum, x->head), 0);
+    e = store_write_all(fd, x->head, store_head_put(c, &it->meta, x->sum, x->head), 0);
     store_touch_file(fd, it->stamp_ns);
     if (e == 0 && fsync(fd) != 0) e = errno;
     /* what is in memory already needs no second place there */
@@ -255,7 +254,7 @@ static int fill_file(const store_conf *c, int fd, const store_item *it, store_sc
 }
 
 /* Between its making and its lock another process may take the new file for a dead one's. */
-static int make_tmp(int folder, const char *name, char tmp[NAME_MAX], int *out)
+int store_make_tmp(int folder, const char *name, char tmp[NAME_MAX], int *out)
 {
     for (int tries = 0; tries < 8; tries++) {
         struct stat st;
@@ -275,20 +274,24 @@ static int make_tmp(int folder, const char *name, char tmp[NAME_MAX], int *out)
     return EBUSY;
 }
 
+int store_land(int folder, const char *tmp, const char *name, int fd, int e)
+{
+    if (e == 0 && renameat(folder, tmp, folder, name) != 0) e = errno;
+    if (e != 0) (void)unlinkat(folder, tmp, 0);
+    (void)close(fd); /* fsync has spoken */
+    /* EINVAL: it has no such thing */
+    return e == 0 && fsync(folder) != 0 && errno != EINVAL ? errno : e;
+}
+
 int store_save(const store_conf *c, int folder, const store_item *it, store_scratch *x,
                store_gate gate, void *ctx)
 {
     char name[STORE_NAME_BYTES], tmp[NAME_MAX];
     int fd = -1;
     store_name_text(store_name_of(&it->meta), name);
-    int e = make_tmp(folder, name, tmp, &fd);
+    const int e = store_make_tmp(folder, name, tmp, &fd);
     if (e != 0) return e;
-    e = fill_file(c, fd, it, x, gate, ctx);
-    if (e == 0 && renameat(folder, tmp, folder, name) != 0) e = errno;
-    if (e != 0) (void)unlinkat(folder, tmp, 0);
-    (void)close(fd); /* fsync has spoken */
-    /* EINVAL: it has no such thing */
-    return e == 0 && fsync(folder) != 0 && errno != EINVAL ? errno : e;
+    return store_land(folder, tmp, name, fd, fill_file(c, fd, it, x, gate, ctx));
 }
 
 /* A folder that was just made must survive a crash as its files do. */

@@ -69,7 +69,7 @@ void store_name_text(store_name n, char out[STORE_NAME_BYTES])
                    (unsigned long long)n.end.lo, n.n_block);
 }
 
-static bool hex64(const char *p, uint64_t *out)
+bool store_hex64(const char *p, uint64_t *out)
 {
     uint64_t v = 0;
     for (int i = 0; i < 16; i++) {
@@ -86,7 +86,8 @@ bool store_name_parse(const char *text, store_name *out)
 {
     store_name n = {.n_block = 0};
     char again[STORE_NAME_BYTES];
-    if (strlen(text) >= STORE_NAME_BYTES || !hex64(text, &n.end.hi) || !hex64(text + 16, &n.end.lo))
+    if (strlen(text) >= STORE_NAME_BYTES || !store_hex64(text, &n.end.hi) ||
+        !store_hex64(text + 16, &n.end.lo))
         return false;
     const char *p = text + 32;
     if (*p++ != '-') return false;

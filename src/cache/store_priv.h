@@ -2,6 +2,8 @@
 #ifndef CACHE_STORE_PRIV_H
 #define CACHE_STORE_PRIV_H
 
+#include <limits.h>
+
 #include "base/thread.h"
 #include "cache/store.h"
 #include "tensor/kvview.h"
@@ -11,6 +13,7 @@ enum {
     STORE_PAGE = 4096, /* tensors begin at multiples: pages of the system, sectors of the disk */
     STORE_HEAD_MAX = 16384, /* of a header, in every version */
     STORE_HEAD_FIXED = 144,
+    STORE_SUM_AT = 24, /* the header's hash */
     STORE_MAX_TOKENS = STORE_MAX_BLOCKS * KV_BLOCK,
     STORE_MAX_TENSORS = STORE_MAX_BLOCKS * STORE_MAX_GROUPS + STORE_MAX_STATES + 1,
     STORE_NAME_BYTES = 48 /* 32 digits, "-16.cairnkv" and the end */
@@ -53,8 +56,9 @@ typedef struct store_name {
 void store_name_text(store_name n, char out[STORE_NAME_BYTES]);
 bool store_name_parse(const char *text, store_name *out);
 bool store_name_is_tmp(const char *text);
-void store_keys_fill(store_meta *m);       /* key[], from parent and tokens */
-bool store_keys_hold(const store_meta *m); /* key[] is that */
+bool store_hex64(const char *p, uint64_t *out); /* the first 16 characters; false: no such digits */
+void store_keys_fill(store_meta *m);            /* key[], from parent and tokens */
+bool store_keys_hold(const store_meta *m);      /* key[] is that */
 static inline store_name store_name_of(const store_meta *m)
 {
     return (store_name){m->key[m->n_block - 1], m->n_block};
@@ -77,6 +81,8 @@ size_t store_head_put(const store_conf *c, const store_meta *m, const uint64_t *
                       uint8_t out[STORE_HEAD_MAX]);
 /* FOREIGN: whole, but made by another version, machine, model or scheme. */
 typedef enum store_verdict { STORE_GOOD, STORE_FOREIGN, STORE_BAD } store_verdict;
+/* The hash covers the whole header, of STORE_HEAD_MAX bytes at most, with its own eight bytes as zeros. */
+bool store_head_is_whole(const uint8_t *p, size_t n, uint64_t want);
 /* From the first n bytes of a file; sum[STORE_MAX_TENSORS].  `why` is static text unless GOOD. */
 store_verdict store_head_parse(const store_conf *c, const uint8_t *p, size_t n, uint64_t file_bytes,
                                store_meta *m, uint64_t *sum, const char **why);
@@ -103,6 +109,7 @@ typedef struct store_item { /* a run in the queue, or done */
     uint64_t bytes;   /* of its file */
     int64_t stamp_ns; /* the time that its file gets */
     store_result result;
+    bool urgent;
     const void *companion;
     const uint8_t **block; /* [n_block][n_group] */
     const void *state[STORE_MAX_STATES];
@@ -117,6 +124,13 @@ int store_save(const store_conf *c, int folder, const store_item *it, store_scra
                store_gate gate, void *ctx);
 /* Opens the folder, which must be ours alone to write; makes it.  0 or an errno. */
 int store_open_folder(const char *path, int *out);
+/* Bytes that were read of the n at `at`; less at the file's end or after an error. */
+size_t store_read_some(int fd, void *to, size_t n, uint64_t at);
+int store_write_all(int fd, const void *from, size_t n, uint64_t at); /* 0 or an errno */
+/* A locked file beside the one called `name`, to be written: 0 or an errno. */
+int store_make_tmp(int folder, const char *name, char tmp[NAME_MAX], int *out);
+/* It takes the name for good where e is 0, else it goes; closed in both cases.  0 or an errno. */
+int store_land(int folder, const char *tmp, const char *name, int fd, int e);
 void store_drop_tmp(int folder, const char *name); /* unless a living process writes it */
 
 /* store_index.c: entries by the keys of their blocks, and their order of use.  Guarded by mu. */
@@ -181,7 +195,7 @@ struct store {
     store_entry *doomed; /* whose files are to be removed */
     int64_t touched_ns;  /* the latest time given to a file */
     uint64_t retry_at_ns;
-    uint32_t n_retry;
+    uint32_t n_retry, n_urgent; /* n_urgent: of the queue and the one being written */
     bool idle, flushing, stop, scanned, warned, reopen;
     store_flushed since;
     store_stats stats;

@@ -43,6 +43,7 @@ void store_end(store *s, store_item *it, store_result r)
     *(s->ended ? &s->last_ended->next : &s->ended) = it;
     s->last_ended = it;
     s->stats.queued_bytes -= it->bytes;
+    s->n_urgent -= it->urgent;
     *(r == STORE_DURABLE   ? &s->since.durable
       : r == STORE_DROPPED ? &s->since.dropped
                            : &s->since.failed) += 1;
@@ -154,11 +155,16 @@ static void enter(store *s, store_entry *e)
     index_touch(&s->index, index_add(&s->index, e));
 }
 
+static bool has_leave(const store *s)
+{
+    return s->idle || s->flushing || s->n_urgent > 0;
+}
+
 static bool may_write(void *ctx)
 {
     store *s = ctx;
     mutex_lock(&s->mu);
-    while (!s->stop && !s->idle && !s->flushing) cond_wait(&s->work, &s->mu);
+    while (!s->stop && !has_leave(s)) cond_wait(&s->work, &s->mu);
     const bool go = !s->stop;
     mutex_unlock(&s->mu);
     return go;
@@ -218,7 +224,7 @@ void *store_run_writer(void *ctx)
         if (s->doomed && s->folder >= 0) {
             remove_doomed(s);
             cond_signal(&s->done);
-        } else if (s->first && (s->idle || s->flushing || store_read_only(s))) {
+        } else if (s->first && (has_leave(s) || store_read_only(s))) {
             store_item *it = take_first(s);
             const store_result r = write_item(s, it);
             s->busy = NULL;

@@ -1,0 +1,353 @@
+/* The doors of checkpoints: attempts begin, save and end here, on the caller's thread.  ckpt_write.c has the
+   thread that writes and removes files.
+
+   Invariants: of a key's attempts at most one is not stale, and it alone saves.  An attempt is freed once the
+   caller let it go and the writer has neither to write it nor to clean up after it. */
+#include "cache/ckpt.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/diag.h"
+#include "base/log.h"
+#include "base/num.h"
+#include "cache/ckpt_priv.h"
+
+#define DEFAULT_MAX_BYTES ((uint64_t)256 << 20) /* CKPT_MAX_FILES answers of 64 Ki tokens */
+#define DEFAULT_MAX_AGE_S (7 * 24 * 3600)       /* nobody waits longer for an answer */
+
+static cairn_status make_path(ckpt *c, const ckpt_opts *o)
+{
+    buf b;
+    cairn_bytes path;
+    buf_init(&b, MEM_CACHE);
+    buf_printf(&b, "%s/", o->dir);
+    for (size_t i = 0; i < sizeof o->fingerprint; i++) buf_printf(&b, "%02x", o->fingerprint[i]);
+    buf_puts(&b, "/checkpoints");
+    TRY(buf_take(&b, &path));
+    c->path = path.ptr;
+    return CAIRN_OK;
+}
+
+static cairn_status fill(ckpt *c, const ckpt_opts *o)
+{
+    c->conf = (ckpt_conf){.numerics = o->numerics, .sampler = o->sampler, .vocab = o->vocab};
+    memcpy(c->conf.fingerprint, o->fingerprint, sizeof c->conf.fingerprint);
+    c->max_files = o->max_files ? o->max_files : CKPT_MAX_FILES;
+    c->max_bytes = o->max_bytes ? o->max_bytes : DEFAULT_MAX_BYTES;
+    c->max_age_s = o->max_age_s ? o->max_age_s : DEFAULT_MAX_AGE_S;
+    c->landing = o->landing;
+    c->ctx = o->ctx;
+    c->entry = mem_calloc((size_t)c->max_files + 1, sizeof *c->entry, MEM_CACHE);
+    return c->entry ? make_path(c, o) : CAIRN_E_NOMEM;
+}
+
+cairn_status ckpt_open(const ckpt_opts *o, ckpt **out, cairn_diag *dg)
+{
+    ckpt *c = mem_calloc(1, sizeof *c, MEM_CACHE);
+    cairn_status st = CAIRN_E_NOMEM;
+    if (!c) return diag_set(dg, st, "%s: no memory for checkpoints", o->dir);
+    mutex_init(&c->mu);
+    cond_init(&c->work);
+    cond_init(&c->done);
+    buf_init(&c->file, MEM_CACHE);
+    buf_init(&c->found, MEM_CACHE);
+    c->folder = -1;
+    st = fill(c, o);
+    if (st == CAIRN_OK) {
+        ckpt_scan(c);
+        st = thread_start(&c->writer, "cairn-ckpt", ckpt_run_writer, c);
+    }
+    if (st == CAIRN_OK) {
+        *out = c;
+        return st;
+    }
+    ckpt_close(c);
+    return diag_set(dg, st, "%s: no memory for checkpoints", o->dir);
+}
+
+static void attempt_free(ckpt_attempt *a)
+{
+    if (a) mem_free(a->ids);
+    mem_free(a);
+}
+
+void ckpt_close(ckpt *c)
+{
+    if (!c) return;
+    mutex_lock(&c->mu);
+    c->stop = true;
+    cond_signal(&c->work);
+    mutex_unlock(&c->mu);
+    thread_join(&c->writer);
+    while (c->all) {
+        ckpt_attempt *a = c->all;
+        c->all = a->next;
+        attempt_free(a);
+    }
+    if (c->folder >= 0) (void)close(c->folder);
+    cond_deinit(&c->done);
+    cond_deinit(&c->work);
+    mutex_deinit(&c->mu);
+    buf_deinit(&c->found);
+    buf_deinit(&c->file);
+    mem_free(c->entry);
+    mem_free(c->path);
+    mem_free(c);
+}
+
+ckpt_entry *ckpt_entry_of(const ckpt *c, hash128 key)
+{
+    for (uint32_t i = 0; i < c->n_entry; i++)
+        if (hash128_same(c->entry[i].key, key)) return &c->entry[i];
+    return NULL;
+}
+
+void ckpt_entry_drop(ckpt *c, ckpt_entry *e)
+{
+    c->stats.bytes -= e->bytes;
+    *e = c->entry[--c->n_entry];
+}
+
+static void dequeue(ckpt *c, ckpt_attempt *a)
+{
+    if (!a->queued) return;
+    ckpt_attempt *before = NULL;
+    for (ckpt_attempt *at = c->first; at != a; at = at->next_queued) before = at;
+    *(before ? &before->next_queued : &c->first) = a->next_queued;
+    if (c->last == a) c->last = before;
+    a->queued = false;
+}
+
+static void enqueue(ckpt *c, ckpt_attempt *a)
+{
+    a->failed = false;
+    if (a->queued) return;
+    a->queued = true;
+    a->next_queued = NULL;
+    *(c->first ? &c->last->next_queued : &c->first) = a;
+    c->last = a;
+    cond_signal(&c->work);
+}
+
+void ckpt_free_if_over(ckpt *c, ckpt_attempt *a)
+{
+    if (!a->let_go || a->queued || a->writing || a->barrier) return;
+    ckpt_attempt **at = &c->all;
+    while (*at != a) at = &(*at)->next;
+    *at = a->next;
+    attempt_free(a);
+}
+
+static void clean_up(ckpt *c, ckpt_attempt *a)
+{
+    a->barrier = c->stats.barrier = ++c->barrier;
+    cond_signal(&c->work);
+}
+
+static ckpt_attempt *former_of(const ckpt *c, hash128 key)
+{
+    ckpt_attempt *a = c->all;
+    while (a && (a->stale || !hash128_same(a->meta.key, key))) a = a->next;
+    return a;
+}
+
+/* Reads the key's file into c->found: at most what q has room for. */
+static store_verdict load(ckpt *c, const ckpt_ask *q, ckpt_meta *m, const char **why)
+{
+    char name[CKPT_NAME_BYTES];
+    struct stat st;
+    uint8_t *p = NULL;
+    ckpt_name_text(q->key, name);
+    *why = "it cannot be read";
+    const int fd = store_open_file(c->folder, name);
+    if (fd < 0) return STORE_FOREIGN;
+    const size_t most = CKPT_HEAD + 4 * (size_t)q->max_new;
+    const bool known = fstat(fd, &st) == 0;
+    const size_t n = known ? min_size((size_t)st.st_size, most) : 0;
+    buf_clear(&c->found);
+    if (known) p = buf_grow(&c->found, most);
+    const bool whole = p && store_read_some(fd, p, n, 0) == n;
+    (void)close(fd);
+    return whole ? ckpt_head_parse(&c->conf, p, n, (uint64_t)st.st_size, m, why) : STORE_FOREIGN;
+}
+
+/* Whether it is of the request that asks, and has some of its answer left to be made. */
+static bool agrees(const ckpt_meta *m, const ckpt_ask *q)
+{
+    return hash128_same(m->key, q->key) && m->n_prompt == q->n_prompt && m->n_new < q->max_new &&
+           m->seed_given == q->seed_given && (!m->seed_given || m->seed == q->seed);
+}
+
+/* What a file has for q, into ids.  BAD: it is damaged, or not q's. */
+static store_verdict take_from_file(ckpt *c, const ckpt_ask *q, int32_t *ids, ckpt_meta *m,
+                                    const char **why)
+{
+    const ckpt_entry *e = ckpt_entry_of(c, q->key);
+    if (!e || e->foreign || c->folder < 0) return STORE_FOREIGN;
+    const store_verdict v = load(c, q, m, why);
+    if (v != STORE_GOOD) return v;
+    *why = "inconsistent with its request";
+    if (!agrees(m, q)) return STORE_BAD;
+    *why = "the hash of its ids differs";
+    const uint8_t *p = (const uint8_t *)c->found.ptr + CKPT_HEAD;
+    return ckpt_ids_parse(&c->conf, m, p, ids) ? STORE_GOOD : STORE_BAD;
+}
+
+static void note_found(ckpt *c, ckpt_attempt *a, const ckpt_meta *m, ckpt_found *out)
+{
+    a->meta = *m;
+    *out = (ckpt_found){m->n_new, m->seed, m->sampler};
+    c->stats.n_found++;
+}
+
+/* From the file, with mu held; answers why it was dropped, NULL: it was not. */
+static const char *go_on_from_file(ckpt *c, ckpt_attempt *a, const ckpt_ask *q, ckpt_found *out)
+{
+    const char *why = NULL;
+    ckpt_meta m;
+    const store_verdict v = take_from_file(c, q, a->ids, &m, &why);
+    if (v == STORE_GOOD) {
+        note_found(c, a, &m, out);
+        a->saved = true;
+    }
+    if (v != STORE_BAD) return NULL;
+    ckpt_entry_drop(c, ckpt_entry_of(c, q->key));
+    c->stats.n_corrupt++;
+    clean_up(c, a);
+    return why;
+}
+
+/* What a former attempt left, in memory or in a file; it is stale from now on. */
+static const char *take_over(ckpt *c, ckpt_attempt *a, const ckpt_ask *q, ckpt_found *out)
+{
+    ckpt_attempt *former = former_of(c, q->key);
+    const char *why = NULL;
+    const bool other = former && !former->let_go && !q->seed_given; /* another answer is wanted */
+    if (!other && former && former->meta.n_new > 0 && former->meta.n_new < q->max_new) {
+        memcpy(a->ids, former->ids, (size_t)former->meta.n_new * sizeof *a->ids);
+        note_found(c, a, &former->meta, out);
+        enqueue(c, a); /* the former's own write may be one of those that are cancelled */
+    } else if (!other) {
+        why = go_on_from_file(c, a, q, out);
+    }
+    if (former) {
+        former->stale = true;
+        dequeue(c, former);
+        ckpt_free_if_over(c, former);
+    }
+    return why;
+}
+
+ckpt_attempt *ckpt_begin(ckpt *c, const ckpt_ask *q, int32_t *ids, ckpt_found *out)
+{
+    assert(q->n_prompt > 0 && q->max_new > 0 && q->max_new <= CKPT_MAX_NEW);
+    *out = (ckpt_found){.seed = q->seed};
+    ckpt_attempt *a = mem_calloc(1, sizeof *a, MEM_CACHE);
+    if (a) a->ids = mem_alloc((size_t)q->max_new * sizeof *a->ids, MEM_CACHE);
+    if (!a || !a->ids) {
+        attempt_free(a);
+        return NULL;
+    }
+    a->max_new = q->max_new;
+    a->meta = (ckpt_meta){
+        .key = q->key, .n_prompt = q->n_prompt, .seed = q->seed, .seed_given = q->seed_given};
+    mutex_lock(&c->mu);
+    a->born = c->barrier;
+    const char *why = take_over(c, a, q, out);
+    a->next = c->all;
+    c->all = a;
+    memcpy(ids, a->ids, (size_t)out->n_new * sizeof *ids);
+    mutex_unlock(&c->mu);
+    char name[CKPT_NAME_BYTES];
+    ckpt_name_text(q->key, name);
+    if (why)
+        log_event(LOG_WARN, "checkpoint.damaged", "path=%s/%s why=\"%s\" removed=1", c->path, name,
+                  why);
+    return a;
+}
+
+void ckpt_save(ckpt *c, ckpt_attempt *a, const int32_t *ids, int32_t n_new,
+               const ckpt_sampler *sampler)
+{
+    const int32_t n_had = a->meta.n_new; /* this thread alone changes it */
+    assert(n_new >= n_had && n_new <= a->max_new);
+    assert(!sampler || sampler->version == c->conf.sampler);
+    mutex_lock(&c->mu);
+    if (!a->stale && n_new > n_had) {
+        memcpy(a->ids + n_had, ids + n_had, (size_t)(n_new - n_had) * sizeof *ids);
+        a->meta.n_new = n_new;
+        if (sampler) a->meta.sampler = *sampler;
+        enqueue(c, a);
+    }
+    mutex_unlock(&c->mu);
+}
+
+/* A file that may have its name in a moment, of this attempt or of one before. */
+static bool is_written(const ckpt *c, hash128 key)
+{
+    const ckpt_attempt *a = c->all;
+    while (a && !(a->writing && hash128_same(a->meta.key, key))) a = a->next;
+    return a != NULL;
+}
+
+void ckpt_end(ckpt *c, ckpt_attempt *a, bool completed)
+{
+    if (!a) return;
+    mutex_lock(&c->mu);
+    a->let_go = true;
+    if (completed && !a->stale) {
+        ckpt_entry *e = ckpt_entry_of(c, a->meta.key);
+        a->stale = a->completed = true;
+        dequeue(c, a);
+        if (e || is_written(c, a->meta.key)) clean_up(c, a);
+        if (e) ckpt_entry_drop(c, e);
+    }
+    ckpt_free_if_over(c, a);
+    mutex_unlock(&c->mu);
+}
+
+/* Who flushes wants to know whether it works now. */
+static void try_again(ckpt *c)
+{
+    for (ckpt_attempt *a = c->all; a; a = a->next) {
+        if (a->failed && !a->stale) enqueue(c, a);
+        if (a->dirty) c->cleaned = 0;
+    }
+    cond_signal(&c->work);
+}
+
+void ckpt_flush(ckpt *c, uint32_t wait_ms, ckpt_flushed *out)
+{
+    const uint64_t end_ns = clock_ns() + (uint64_t)wait_ms * 1000000;
+    *out = (ckpt_flushed){0};
+    mutex_lock(&c->mu);
+    try_again(c);
+    while (c->first || c->busy || ckpt_cleanup_due(c)) {
+        const uint64_t now_ns = clock_ns();
+        if (now_ns >= end_ns) break;
+        (void)cond_wait_ms(&c->done, &c->mu, (uint32_t)((end_ns - now_ns) / 1000000 + 1));
+    }
+    for (const ckpt_attempt *a = c->all; a; a = a->next) {
+        const bool pending = a->queued || a->writing;
+        out->cleanups += a->barrier != 0;
+        if (a->stale) continue;
+        out->pending += pending;
+        out->failed += !pending && a->failed;
+        out->durable += !pending && !a->failed && a->saved;
+    }
+    mutex_unlock(&c->mu);
+}
+
+void ckpt_get_stats(ckpt *c, ckpt_stats *out)
+{
+    mutex_lock(&c->mu);
+    *out = c->stats;
+    out->n_file = c->n_entry;
+    mutex_unlock(&c->mu);
+}

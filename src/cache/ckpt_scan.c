@@ -1,0 +1,96 @@
+/* The start of checkpoints: what the folder holds, from names and headers alone.  Damaged files and those too
+   old to be asked for are removed; whole ones of another version or model count and age with ours. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cache/ckpt_priv.h"
+
+typedef struct scan {
+    ckpt *c;
+    int64_t now_ns;
+    uint32_t n_old;
+    const char *why; /* of the last damaged one */
+} scan;
+
+static store_verdict look(const ckpt_conf *c, int fd, const struct stat *st, hash128 key,
+                          const char **why)
+{
+    uint8_t head[CKPT_HEAD_MAX];
+    ckpt_meta m;
+    *why = "no regular file";
+    if (!S_ISREG(st->st_mode)) return STORE_BAD;
+    const size_t got = store_read_some(fd, head, sizeof head, 0);
+    const store_verdict v = ckpt_head_parse(c, head, got, (uint64_t)st->st_size, &m, why);
+    if (v != STORE_GOOD) return v;
+    *why = "the name of another key";
+    return hash128_same(m.key, key) ? STORE_GOOD : STORE_BAD;
+}
+
+static void scan_file(scan *s, const char *name, hash128 key)
+{
+    ckpt *c = s->c;
+    struct stat st;
+    const char *why = NULL;
+    const int fd = store_open_file(c->folder, name);
+    if (fd < 0) return; /* gone, or not for us */
+    const bool known = fstat(fd, &st) == 0;
+    const store_verdict v = known ? look(&c->conf, fd, &st, key, &why) : STORE_FOREIGN;
+    (void)close(fd);
+    if (!known) return;
+    int64_t used_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+    if (used_ns > s->now_ns) used_ns = s->now_ns; /* a clock may go back */
+    const bool old = s->now_ns - used_ns > c->max_age_s * 1000000000;
+    c->stats.n_corrupt += v == STORE_BAD;
+    c->stats.n_foreign += v == STORE_FOREIGN;
+    s->n_old += v != STORE_BAD && old;
+    if (v == STORE_BAD) s->why = why;
+    if (v == STORE_BAD || old) {
+        (void)unlinkat(c->folder, name, 0);
+        return;
+    }
+    const uint64_t bytes = (uint64_t)st.st_size;
+    c->entry[c->n_entry++] = (ckpt_entry){key, bytes, used_ns, v == STORE_FOREIGN};
+    c->stats.bytes += bytes;
+    ckpt_make_room(c);
+}
+
+static void scan_folder(scan *s)
+{
+    const struct dirent *at;
+    hash128 key;
+    const int fd = openat(s->c->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!d && fd >= 0) (void)close(fd);
+    /* this thread alone has d: NOLINTNEXTLINE(concurrency-mt-unsafe) */
+    while (d && (at = readdir(d)) != NULL) {
+        if (ckpt_name_is_tmp(at->d_name))
+            store_drop_tmp(s->c->folder, at->d_name);
+        else if (ckpt_name_parse(at->d_name, &key))
+            scan_file(s, at->d_name, key);
+    }
+    if (d) (void)closedir(d);
+}
+
+void ckpt_scan(ckpt *c)
+{
+    char reason[128];
+    scan s = {.c = c, .now_ns = (clock_unix_s() + 1) * 1000000000};
+    const int e = store_open_folder(c->path, &c->folder);
+    if (e != 0) {
+        c->warned = true;
+        log_event(LOG_WARN, "checkpoint.failed", "path=%s reason=\"%s\"", c->path,
+                  strerror_r(e, reason, sizeof reason));
+        return;
+    }
+    mutex_lock(&c->mu);
+    scan_folder(&s);
+    mutex_unlock(&c->mu);
+    log_event(c->stats.n_corrupt ? LOG_WARN : LOG_INFO, "checkpoint.scan",
+              "path=%s files=%u foreign=%u old=%u removed=%u why=\"%s\"", c->path, c->n_entry,
+              c->stats.n_foreign, s.n_old, c->stats.n_corrupt, s.why ? s.why : "");
+}
