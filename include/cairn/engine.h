@@ -45,6 +45,10 @@ typedef struct cairn_engine_opts {
        strings are read during open. */
     const char *disk_dir;
     uint64_t disk_limit;
+    /* Every so many tokens what a request has drawn goes to the folder too, in the background; after a crash the
+       same request, asked again, tells it again and goes on, to the same bits (docs/cache.md).  0: never.  E_ARG
+       without disk_dir. */
+    int32_t checkpoint_every;
 } cairn_engine_opts;
 
 typedef struct cairn_sampling {
@@ -97,6 +101,8 @@ typedef struct cairn_request {
        during submit. */
     const int32_t *marks;
     size_t n_marks;
+    /* sampling.seed was drawn for this request alone: where it goes on from a checkpoint, that one's seed is used. */
+    bool any_seed;
 } cairn_request;
 
 typedef enum cairn_event_kind { CAIRN_EV_PROGRESS, CAIRN_EV_TOKEN, CAIRN_EV_DONE } cairn_event_kind;
@@ -123,6 +129,7 @@ typedef struct cairn_event {
     float logprob;
     const cairn_logprob *top; /* sorted descending */
     int32_t n_top;
+    bool replayed; /* drawn by an earlier attempt at this request; many may come at once */
     /* DONE: exactly once for each accepted request, last */
     cairn_finish finish;
     cairn_status status; /* the reason of CAIRN_FINISH_ERROR */
@@ -153,6 +160,12 @@ typedef struct cairn_engine_stats {
     uint32_t disk_entries;
     bool disk_read_only;  /* the last write failed */
     const char *kv_codec; /* what caches hold; as long as the engine */
+    uint64_t checkpoints_written, checkpoints_failed;
+    uint64_t checkpoints_refused; /* requests that cannot go on from one */
+    uint64_t n_resumed;           /* requests that did; replayed_tokens: what they told again */
+    uint64_t replayed_tokens;
+    uint64_t checkpoint_bytes; /* in the folder */
+    uint32_t checkpoint_files;
 } cairn_engine_stats;
 
 CAIRN_API void cairn_engine_opts_init(cairn_engine_opts *o);
@@ -170,11 +183,16 @@ CAIRN_API CAIRN_MUST_USE cairn_status cairn_engine_submit(cairn_engine *e, const
                                                           cairn_request_id *out, cairn_diag *dg);
 /* Idempotent, unknown ids are fine; a DONE event still follows. */
 CAIRN_API void cairn_engine_cancel(cairn_engine *e, cairn_request_id id);
+/* The same where the caller has all it wants: the answer is complete, and no checkpoint of it stays. */
+CAIRN_API void cairn_engine_stop(cairn_engine *e, cairn_request_id id);
 typedef struct cairn_flush { /* runs of up to 1,024 positions, since the flush before */
     uint32_t struct_size;    /* set by cairn_flush_init */
     uint32_t pending;        /* not written in time */
     uint32_t durable, dropped, failed;
     int32_t longest; /* tokens of the longest prefix that is durable from its beginning */
+    /* Requests whose checkpoint, made for this flush, is on disk; is not yet; could not be written; and files of
+       completed ones that could not be removed. */
+    uint32_t checkpoints, checkpoints_pending, checkpoints_failed, cleanups_failed;
 } cairn_flush;
 CAIRN_API void cairn_flush_init(cairn_flush *f);
 /* Writes what is known and not on disk yet, and waits for it, at most about wait_ms; requests wait too.

@@ -74,6 +74,11 @@ void cairn_engine_cancel(cairn_engine *e, cairn_request_id id)
     if (e) engine_cancel(e->e, id);
 }
 
+void cairn_engine_stop(cairn_engine *e, cairn_request_id id)
+{
+    if (e) engine_stop(e->e, id);
+}
+
 void cairn_flush_init(cairn_flush *f)
 {
     *f = (cairn_flush){.struct_size = sizeof *f};

@@ -122,6 +122,7 @@ static void engine_free(engine *e)
     mem_free(e->inbox);
     mem_free(e->live);
     sampler_free(e->sampler);
+    ckpt_close(e->ckpt);
     stepper_free(e->stepper);
     cond_deinit(&e->flushed);
     scheme_free(&e->scheme);
@@ -150,6 +151,7 @@ cairn_status engine_open(const model *m, const tok *t, const cairn_engine_opts *
     TRY_GOTO(read_opts(e, o, dg), out);
     TRY_GOTO(make_stepper(e, o, dg), out);
     TRY_GOTO(behind_open(e, o->disk_dir, o->disk_limit, dg), out);
+    TRY_GOTO(resume_open(e, o, dg), out);
     e->common = request_space(&e->origin, (cairn_str){"", 0});
     TRY_GOTO(make_tables(e, dg), out);
     stats_show(e);
@@ -196,7 +198,7 @@ static cairn_status promise_slot(engine *e, cairn_diag *dg)
 cairn_status engine_submit(engine *e, const cairn_request *q, cairn_event_fn fn, void *ctx,
                            cairn_request_id *out, cairn_diag *dg)
 {
-    const request_env env = {e->tok, e->m->shape.vocab, e->ctx_len, &e->origin};
+    const request_env env = {e->tok, e->m->shape.vocab, e->ctx_len, &e->origin, e->ckpt != NULL};
     request *r = NULL;
     TRY(promise_slot(e, dg));
     const cairn_status st = request_new(q, &env, fn, ctx, &r, dg);
@@ -213,12 +215,25 @@ cairn_status engine_submit(engine *e, const cairn_request *q, cairn_event_fn fn,
     return st;
 }
 
-void engine_cancel(engine *e, cairn_request_id id)
+static void end_early(engine *e, cairn_request_id id, bool whole)
 {
     mutex_lock(&e->mu);
-    for (int32_t i = 0; i < e->n_live; i++)
-        if (e->live[i]->id == id) e->live[i]->cancel = true;
+    for (int32_t i = 0; i < e->n_live; i++) {
+        if (e->live[i]->id != id) continue;
+        e->live[i]->cancel = true;
+        e->live[i]->whole |= whole;
+    }
     mutex_unlock(&e->mu);
+}
+
+void engine_cancel(engine *e, cairn_request_id id)
+{
+    end_early(e, id, false);
+}
+
+void engine_stop(engine *e, cairn_request_id id)
+{
+    end_early(e, id, true);
 }
 
 void engine_unpin(engine *e, cairn_request_id id)

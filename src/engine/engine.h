@@ -23,6 +23,7 @@ void engine_close(engine *e);
 cairn_status engine_submit(engine *e, const cairn_request *r, cairn_event_fn fn, void *ctx,
                            cairn_request_id *out, cairn_diag *dg);
 void engine_cancel(engine *e, cairn_request_id id);
+void engine_stop(engine *e, cairn_request_id id);
 void engine_flush(engine *e, uint32_t wait_ms,
                   cairn_flush *out); /* a manual engine's: from the owner */
 void engine_unpin(engine *e, cairn_request_id id);

@@ -3,6 +3,7 @@
 #define ENGINE_ENGINE_PRIV_H
 
 #include "base/thread.h"
+#include "cache/ckpt.h"
 #include "cache/scheme.h"
 #include "cache/store.h"
 #include "engine/engine.h"
@@ -30,6 +31,7 @@ struct engine {
     char coded[304];     /* origin.scheme: compute mode and what caches hold */
     cache_ns common;     /* the space of requests that name none */
     scheme scheme;       /* zeroed: the model's */
+    int32_t checkpoint_every;
     thread owner;
 
     /* guarded by mu */
@@ -52,6 +54,7 @@ struct engine {
     /* engine thread */
     stepper *stepper;
     sampler *sampler;
+    ckpt *ckpt;     /* NULL: no checkpoints */
     request **mine; /* [capacity] in order of arrival: the active ones, then the queued */
     int32_t n_mine, n_active;
     sched_item *item; /* [max_seqs] */
@@ -79,6 +82,15 @@ void behind_busy(engine *e);
 void behind_flush(engine *e); /* if somebody asked for it */
 uint32_t
 behind_wait_ms(const engine *e); /* how long an idle engine may sleep; 0: until there is news */
+
+/* resume.c; engine thread */
+cairn_status resume_open(engine *e, const cairn_engine_opts *o, cairn_diag *dg);
+/* Before a request is admitted, any number of times: it knows then what an earlier attempt had drawn. */
+void resume_begin(engine *e, request *r);
+void resume_note(engine *e, request *r); /* a token was drawn; saves now and then */
+void resume_save_all(engine *e);         /* what is not saved yet */
+void resume_push(engine *e); /* hands over rows of what was saved, as many as may be on their way */
+void resume_end(engine *e, request *r, cairn_finish how);
 
 /* stats.c; engine thread */
 void stats_count_done(engine *e, cairn_finish finish);

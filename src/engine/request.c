@@ -84,6 +84,12 @@ static cairn_status copy(request *r, const cairn_request *q, const request_env *
     for (size_t i = 0; i <= CAIRN_MAX_MARKS; i++)
         r->mark[i] = i < q->n_marks ? q->marks[i] : INT32_MAX;
     r->ns = request_space(env->origin, q->cache_space);
+    r->any_seed = q->any_seed;
+    r->no_checkpoint = !env->checkpoints    ? "off"
+                       : q->n_logprobs >= 0 ? "logprobs"
+                       : q->pin             ? "pin"
+                                            : NULL;
+    if (!r->no_checkpoint) r->key = resume_key(q, r);
     if (n_bias) memcpy(bias, q->sampling.bias, n_bias * sizeof *bias);
     r->how.bias = bias;
     const size_t n_new = (size_t)(r->max_ids - r->n_prompt);

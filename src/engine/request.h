@@ -4,6 +4,7 @@
 #define ENGINE_REQUEST_H
 
 #include "cache/cache.h"
+#include "cache/ckpt.h"
 #include "cache/store.h"
 #include "engine/stream.h"
 #include "engine/think.h"
@@ -28,13 +29,16 @@ typedef struct request {
     int32_t n_prompt, n_logprobs;
     int32_t max_ids; /* prompt and answer: its budget and the context */
     bool ignore_eos, want_progress, pin;
+    bool any_seed;
+    const char *no_checkpoint;         /* why it has none; NULL: it may */
+    hash128 key;                       /* of its checkpoint */
     cache_ns ns;                       /* of its cache space */
     int32_t mark[CAIRN_MAX_MARKS + 1]; /* rising, ends with a number past the prompt */
     /* guarded by the engine's mu */
-    bool cancel;
+    bool cancel, whole; /* whole: its answer is complete, for who cancelled it */
     /* engine thread */
     request_state state;
-    bool cancelled;        /* seen */
+    bool cancelled, ended; /* cancel and whole, seen */
     seq_id seq;            /* in PREFILL and DECODE */
     int32_t *ids;          /* [max_ids] */
     int32_t n_ids, n_done; /* known; in the cache */
@@ -43,6 +47,10 @@ typedef struct request {
     stream stream;
     think think;
     uint64_t start_ns, first_ns; /* admission; first token */
+    bool asked;                  /* for a checkpoint */
+    ckpt_attempt *attempt;       /* NULL: none */
+    int32_t n_saved;             /* tokens of its answer that are in a checkpoint */
+    bool rows_due;               /* of what was saved; to disk */
 } request;
 
 /* What a request is checked against. */
@@ -50,6 +58,7 @@ typedef struct request_env {
     const tok *tok; /* may be NULL */
     int32_t vocab, ctx_len;
     const store_origin *origin; /* of its prefixes, their space apart */
+    bool checkpoints;
 } request_env;
 
 /* As cairn_engine_submit says of arguments; everything is copied. */
@@ -58,6 +67,9 @@ cairn_status request_new(const cairn_request *r, const request_env *env, cairn_e
 void request_free(request *r);
 
 cache_ns request_space(const store_origin *o, cairn_str name); /* of requests that share prefixes */
+
+/* resume_key.c: of all that decides what r, made of q, answers. */
+hash128 resume_key(const cairn_request *q, const request *r);
 
 bool request_may(request_state from, request_state to);
 void request_move(request *r, request_state to); /* asserts that it may */

@@ -30,6 +30,14 @@ void stats_show(engine *e)
         s->disk_entries = disk.n_entry;
         s->disk_read_only = disk.read_only;
     }
+    if (e->ckpt) {
+        ckpt_stats saved;
+        ckpt_get_stats(e->ckpt, &saved);
+        s->checkpoints_written = saved.n_written;
+        s->checkpoints_failed = saved.n_failed;
+        s->checkpoint_bytes = saved.bytes;
+        s->checkpoint_files = saved.n_file;
+    }
     s->busy_seconds = (double)e->busy_ns * 1e-9;
     mutex_lock(&e->mu);
     e->shown = *s;

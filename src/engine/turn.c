@@ -57,6 +57,7 @@ static void finish(engine *e, int32_t i, cairn_finish how, cairn_str text, const
 {
     request *r = e->mine[i];
     cairn_event ev = event_of(e, r, CAIRN_EV_DONE);
+    resume_end(e, r, how);
     if (r->state != REQ_QUEUED) {
         if (how != CAIRN_FINISH_ERROR) ev.pinned = leave_all(e, r, how);
         cache_close(stepper_cache(e->stepper), r->seq);
@@ -124,7 +125,10 @@ static void receive(engine *e)
     for (int32_t i = 0; i < e->n_inbox; i++) e->mine[e->n_mine++] = e->inbox[i];
     e->stats.n_requests += (uint64_t)e->n_inbox;
     e->n_inbox = 0;
-    for (int32_t i = 0; i < e->n_mine; i++) e->mine[i]->cancelled = e->mine[i]->cancel;
+    for (int32_t i = 0; i < e->n_mine; i++) {
+        e->mine[i]->cancelled = e->mine[i]->cancel;
+        e->mine[i]->ended = e->mine[i]->whole;
+    }
     const int32_t n_unpin = e->n_unpin;
     cairn_request_id old[MAX_PINS];
     memcpy(old, e->unpin, (size_t)n_unpin * sizeof *old);
@@ -156,11 +160,65 @@ static cairn_status open_seq(engine *e, request *r)
     return st;
 }
 
+static void emit_token(engine *e, request *r, const sample_out *s, cairn_str text, bool again)
+{
+    cairn_event ev = event_of(e, r, CAIRN_EV_TOKEN);
+    ev.id = s->id;
+    ev.text = text;
+    ev.logprob = s->logprob;
+    ev.top = s->top;
+    ev.n_top = s->n_top;
+    ev.replayed = again;
+    r->fn(r->ctx, &ev);
+}
+
+/* One more token of its answer, drawn now or by an earlier attempt.  True: mine[i] is gone. */
+static bool add_token(engine *e, int32_t i, const sample_out *s, bool again)
+{
+    request *r = e->mine[i];
+    cairn_str text;
+    if (e->tok && !r->ignore_eos && tok_is_eos(e->tok, s->id)) {
+        finish_whole(e, i, CAIRN_FINISH_STOP);
+        return true;
+    }
+    r->ids[r->n_ids++] = s->id;
+    cairn_status st = think_feed(&r->think, s->id);
+    if (st == CAIRN_OK) st = stream_feed(&r->stream, s->id, &text);
+    if (st != CAIRN_OK) {
+        finish_text_error(e, i, st);
+        return true;
+    }
+    *(again ? &e->stats.replayed_tokens : &e->stats.generated_tokens) += 1;
+    emit_token(e, r, s, text, again);
+    if (r->stream.stopped) {
+        finish(e, i, CAIRN_FINISH_STOP, no_text, NULL);
+        return true;
+    }
+    if (r->n_ids < r->max_ids) return false;
+    finish_whole(e, i, CAIRN_FINISH_LENGTH);
+    return true;
+}
+
+/* What an earlier attempt had drawn is told as it was then, all at once: some microseconds a token. */
+static void tell_again(engine *e, int32_t i)
+{
+    request *r = e->mine[i];
+    const int32_t n_known = r->n_ids;
+    r->n_ids = r->n_prompt;
+    if (n_known > r->n_ids) r->first_ns = engine_now(e);
+    while (r->n_ids < n_known) {
+        const sample_out s = {.id = r->ids[r->n_ids]};
+        (void)think_next(&r->think); /* which decides what closes a thought when it is asked */
+        if (add_token(e, i, &s, true)) return;
+    }
+}
+
 /* In order of arrival; the first that finds no room waits, and everyone behind it. */
 static void admit(engine *e)
 {
     while (e->n_active < e->max_seqs && e->n_active < e->n_mine) {
         request *r = e->mine[e->n_active];
+        resume_begin(e, r);
         const cairn_status st = open_seq(e, r);
         if (st == CAIRN_E_BUSY) {
             assert(e->n_active > 0);
@@ -171,10 +229,10 @@ static void admit(engine *e)
             continue;
         }
         request_move(r, REQ_PREFILL);
-        r->n_cached = r->n_done;
+        r->n_cached = min_i32(r->n_done, r->n_prompt);
         e->stats.cached_tokens += (uint64_t)r->n_cached;
         r->start_ns = engine_now(e);
-        e->n_active++;
+        tell_again(e, e->n_active++);
     }
 }
 
@@ -223,24 +281,12 @@ static void maybe_restart(engine *e, request *r)
     request_move(r, REQ_PREFILL);
 }
 
-static void emit_token(engine *e, request *r, const sample_out *s, cairn_str text)
-{
-    cairn_event ev = event_of(e, r, CAIRN_EV_TOKEN);
-    ev.id = s->id;
-    ev.text = text;
-    ev.logprob = s->logprob;
-    ev.top = s->top;
-    ev.n_top = s->n_top;
-    r->fn(r->ctx, &ev);
-}
-
 /* The token after the last computed row.  True: mine[i] is gone. */
 static bool take_token(engine *e, int32_t i)
 {
     request *r = e->mine[i];
     cairn_diag dg = {0};
     sample_out s;
-    cairn_str text;
     sample_in in = {
         &r->how, r->choice, r->ids, r->n_prompt, r->n_ids, r->n_logprobs, think_next(&r->think)};
     if (sample_step(e->sampler, stepper_logits(e->stepper, r->i_out), &in, &s, &dg) != CAIRN_OK) {
@@ -249,27 +295,8 @@ static bool take_token(engine *e, int32_t i)
     }
     if (r->state == REQ_PREFILL) request_move(r, REQ_DECODE);
     if (!r->first_ns) r->first_ns = engine_now(e);
-    if (e->tok && !r->ignore_eos && tok_is_eos(e->tok, s.id)) {
-        finish_whole(e, i, CAIRN_FINISH_STOP);
-        return true;
-    }
-    r->ids[r->n_ids++] = s.id;
-    e->stats.generated_tokens++;
-    cairn_status st = think_feed(&r->think, s.id);
-    if (st == CAIRN_OK) st = stream_feed(&r->stream, s.id, &text);
-    if (st != CAIRN_OK) {
-        finish_text_error(e, i, st);
-        return true;
-    }
-    emit_token(e, r, &s, text);
-    if (r->stream.stopped) {
-        finish(e, i, CAIRN_FINISH_STOP, no_text, NULL);
-        return true;
-    }
-    if (r->n_ids == r->max_ids) {
-        finish_whole(e, i, CAIRN_FINISH_LENGTH);
-        return true;
-    }
+    if (add_token(e, i, &s, false)) return true;
+    resume_note(e, r);
     maybe_restart(e, r);
     return false;
 }
@@ -322,6 +349,7 @@ bool engine_take_turn(engine *e)
         const uint64_t t0 = engine_now(e);
         run_step(e);
         advance(e);
+        resume_push(e);
         e->busy_ns += engine_now(e) - t0;
     }
     const bool more = e->n_mine > 0;
