@@ -25,7 +25,7 @@ enum {
 
 typedef struct serve_flags {
     const char *host, *key_file, *kv;
-    int64_t port, ctx, parallel, threads, queue, drain_s;
+    int64_t port, ctx, parallel, threads, queue, drain_s, checkpoint;
     uint64_t memory, prompt_cache, ssd_max;
     const char *ssd;
     const char *warm_file[MAX_WARM];
@@ -136,6 +136,7 @@ static cairn_status open_one(const char *word, const serve_flags *f, served *s, 
     if (f->prompt_cache == BY_DEFAULT) eo.prefix_limit = 0;
     eo.disk_dir = s->ssd.len ? s->ssd.ptr : NULL;
     eo.disk_limit = f->ssd_max;
+    eo.checkpoint_every = (int32_t)f->checkpoint;
     TRY(cli_open_model(word, &o, &s->model[s->n], dg));
     cairn_embed_info_init(&info);
     cairn_embed_get_info(s->model[s->n], &info);
@@ -177,6 +178,9 @@ static void flush_all(const served *s)
         cairn_flush_init(&f);
         if (!s->entry[i].engine || !s->ssd.len) continue;
         cairn_engine_flush(s->entry[i].engine, FLUSH_MS, &f);
+        if (f.checkpoints_pending || f.checkpoints_failed || f.cleanups_failed)
+            log_event(LOG_WARN, "checkpoints_lost", "model=%s pending=%u failed=%u cleanups=%u",
+                      s->id[i], f.checkpoints_pending, f.checkpoints_failed, f.cleanups_failed);
         if (f.pending || f.dropped || f.failed)
             log_event(LOG_WARN, "prefixes_lost", "model=%s pending=%u dropped=%u failed=%u",
                       s->id[i], f.pending, f.dropped, f.failed);
@@ -245,6 +249,9 @@ int cmd_serve(const command *c, int argc, char **argv)
         {"--ssd-cache", NULL, FLAG_STR, &f.ssd, "DIR: keep prefixes on disk too (off)", 0, 0, NULL},
         {"--ssd-cache-max", NULL, FLAG_SIZE, &f.ssd_max, "BYTES: of a model's files there (32G)", 1,
          0x1p62, NULL},
+        {"--generation-checkpoint", NULL, FLAG_INT, &f.checkpoint,
+         "N: every N tokens an answer goes to --ssd-cache too, to go on from after a crash (off)",
+         1, CAIRN_MAX_CTX, NULL},
         {"--keep-volatile", NULL, FLAG_BOOL, &f.keep_volatile,
          "leave headers that some clients change with every request in system prompts", 0, 0, NULL},
         {"--warm-prefix", NULL, FLAG_LIST, &f.warm,
@@ -269,6 +276,8 @@ int cmd_serve(const command *c, int argc, char **argv)
     char twice[ID_MAX];
     if (same_name(&words, twice))
         return cli_usage(c, "serve: two models are called %s; expected a name for each", twice);
+    if (f.checkpoint && !f.ssd)
+        return cli_usage(c, "serve: --generation-checkpoint without --ssd-cache; expected both");
 
     cairn_diag dg = {0};
     cairn_status st;

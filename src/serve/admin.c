@@ -45,7 +45,17 @@ static void write_model(json_writer *w, const served_model *m, const cairn_flush
     json_w_kuint(w, "dropped", f->dropped);
     json_w_kuint(w, "failed", f->failed);
     json_w_kint(w, "longest_tokens", f->longest);
+    json_w_kuint(w, "checkpoints", f->checkpoints);
+    json_w_kuint(w, "checkpoints_pending", f->checkpoints_pending);
+    json_w_kuint(w, "checkpoints_failed", f->checkpoints_failed);
+    json_w_kuint(w, "cleanups_failed", f->cleanups_failed);
     json_w_end_obj(w);
+}
+
+static bool is_durable(const cairn_flush *f)
+{
+    return !f->pending && !f->dropped && !f->failed && !f->checkpoints_pending &&
+           !f->checkpoints_failed && !f->cleanups_failed;
 }
 
 /* Worker. */
@@ -64,7 +74,7 @@ static void flush(job *j)
         if (!m->engine) continue;
         cairn_flush_init(&done);
         cairn_engine_flush(m->engine, FLUSH_MS, &done);
-        f->durable = f->durable && !done.pending && !done.dropped && !done.failed;
+        f->durable = f->durable && is_durable(&done);
         write_model(&w, m, &done);
     }
     json_w_end_arr(&w);

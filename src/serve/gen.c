@@ -13,11 +13,16 @@
 #include "base/buf.h"
 #include "base/diag.h"
 
-enum { QUEUE_BYTES = 4 << 20 }; /* some 50,000 tokens: minutes of the I/O thread's absence */
+enum {
+    QUEUE_BYTES = 4 << 20, /* some 50,000 tokens: minutes of the I/O thread's absence */
+    REPLAY_BYTES =
+        4096 /* of text in one record: what comes at once must not overrun a slow client */
+};
 
 struct gen {
-    gen *next_ready; /* guarded by mu, like the next six */
-    buf queue;       /* records of tokens: record, text, top */
+    gen *next_ready; /* guarded by mu, like the next seven */
+    buf queue;       /* records of tokens: record, top, text */
+    size_t replay;   /* the last record, if it is of replayed tokens, + 1; 0: it is not */
     bool in_ready, overflow, done;
     buf last_text;
     gen_result result;
@@ -31,7 +36,7 @@ struct gen {
 };
 
 typedef struct record {
-    int32_t id, n_top;
+    int32_t id, n, n_top;
     float logprob;
     uint32_t n_text;
 } record;
@@ -48,14 +53,36 @@ void mailbox_deinit(mailbox *m)
     mutex_deinit(&m->mu);
 }
 
-static void put_token(gen *g, const cairn_event *ev)
+/* More of a text that is told again; false: it begins a record. */
+static bool add_replayed(gen *g, const cairn_event *ev)
 {
-    record r = {ev->id, ev->n_top, ev->logprob, (uint32_t)ev->text.len};
+    record r;
 
-    if (g->overflow) return;
+    if (!ev->replayed || !g->replay) return false;
+    memcpy(&r, g->queue.ptr + g->replay - 1, sizeof r);
+    if (r.n_text + ev->text.len > REPLAY_BYTES) return false;
+    r.id = ev->id;
+    r.n++;
+    r.n_text += (uint32_t)ev->text.len;
+    memcpy(g->queue.ptr + g->replay - 1, &r, sizeof r);
+    buf_str(&g->queue, ev->text);
+    return true;
+}
+
+static void begin_record(gen *g, const cairn_event *ev)
+{
+    const record r = {ev->id, 1, ev->n_top, ev->logprob, (uint32_t)ev->text.len};
+
+    g->replay = ev->replayed ? g->queue.len + 1 : 0;
     buf_put(&g->queue, &r, sizeof r);
     buf_put(&g->queue, ev->top, (size_t)ev->n_top * sizeof *ev->top);
     buf_str(&g->queue, ev->text);
+}
+
+static void put_token(gen *g, const cairn_event *ev)
+{
+    if (g->overflow) return;
+    if (!add_replayed(g, ev)) begin_record(g, ev);
     g->overflow = buf_status(&g->queue) != CAIRN_OK;
 }
 
@@ -144,7 +171,7 @@ cairn_status gen_start(mailbox *m, cairn_engine *e, const cairn_request *r, cons
 
 void gen_stop(gen *g)
 {
-    cairn_engine_cancel(g->engine, g->id);
+    cairn_engine_stop(g->engine, g->id);
 }
 
 void gen_drop(gen *g)
@@ -170,7 +197,7 @@ static void deliver_tokens(gen *g, const buf *queue)
 
         memcpy(&r, queue->ptr + at, sizeof r);
         at += sizeof r;
-        t = (gen_token){.id = r.id, .logprob = r.logprob, .top = top, .n_top = r.n_top};
+        t = (gen_token){.id = r.id, .n = r.n, .logprob = r.logprob, .top = top, .n_top = r.n_top};
         assert(r.n_top >= 0 && r.n_top <= CAIRN_MAX_LOGPROBS);
         if (queue->len - at < (size_t)r.n_top * sizeof *top + r.n_text)
             return; /* cut by overflow */
@@ -198,6 +225,7 @@ static gen *deliver(gen *g)
     queue = g->queue;
     buf_init(&g->queue, MEM_SERVE);
     g->queue.max = QUEUE_BYTES;
+    g->replay = 0;
     done = g->done;
     overflow = g->overflow;
     result = g->result;

@@ -9,6 +9,8 @@ typedef struct gen gen;
 
 typedef struct gen_token { /* valid during the callback */
     int32_t id;
+    int32_t
+        n; /* tokens that the text is of: more than one where an earlier attempt's are told again */
     cairn_str text;
     float logprob;
     const cairn_logprob *top;

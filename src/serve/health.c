@@ -38,6 +38,13 @@ static void write_engine(json_writer *w, const served_model *m)
     json_w_kuint(w, "disk_bytes", st.disk_bytes);
     json_w_kuint(w, "disk_entries", st.disk_entries);
     json_w_kbool(w, "disk_read_only", st.disk_read_only);
+    json_w_kuint(w, "checkpoint_files", st.checkpoint_files);
+    json_w_kuint(w, "checkpoint_bytes", st.checkpoint_bytes);
+    json_w_kuint(w, "checkpoints_written", st.checkpoints_written);
+    json_w_kuint(w, "checkpoints_failed", st.checkpoints_failed);
+    json_w_kuint(w, "checkpoints_refused", st.checkpoints_refused);
+    json_w_kuint(w, "resumed_rows", st.n_resumed);
+    json_w_kuint(w, "replayed_tokens", st.replayed_tokens);
     json_w_kstr(w, "kv_codec", str_of(st.kv_codec));
     json_w_kuint(w, "weights_bytes", st.weights_bytes);
     json_w_kuint(w, "scratch_bytes", st.scratch_bytes);

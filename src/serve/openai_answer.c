@@ -285,8 +285,8 @@ static void on_token(void *ctx, uint32_t i, const gen_token *t)
 
     if (readers_ended(c->readers, i)) return;
     answer_enter(c);
-    c->choices[i].n_seen++;
-    c->usage.n_generated++;
+    c->choices[i].n_seen += t->n;
+    c->usage.n_generated += t->n;
     note_usage(c);
     if (c->stream)
         stream_token(c, i, t);

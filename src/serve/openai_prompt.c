@@ -237,8 +237,8 @@ static uint64_t random_seed(void)
     return seed;
 }
 
-/* Ids of calls are a function of the seed and the prompt: the same for the same request, and others in
-   the next turn of a conversation that keeps its seed. */
+/* Ids of calls are a function of the prompt and of a seed that was asked for: the same for the same request,
+   also where it goes on after a crash, and others in the next turn of a conversation that keeps its seed. */
 static bool make_readers(prompt *p, cairn_str text)
 {
     chat_ask *a = &p->ask;
@@ -254,7 +254,7 @@ static bool make_readers(prompt *p, cairn_str text)
     o.hint = str_of(info.family ? info.family : "");
     o.tools = buf_view(&a->tools);
     o.prompt = text;
-    o.id_seed = hash64(text.ptr, text.len, a->rq.sampling.seed);
+    o.id_seed = hash64(text.ptr, text.len, a->has_seed ? a->rq.sampling.seed : 0);
     st = readers_new(&o, (uint32_t)a->n, a->one_call, &p->readers, &dg);
     if (st != CAIRN_OK)
         return fault(p, openai_status(st), "tools",
@@ -291,6 +291,7 @@ static bool encode(prompt *p, cairn_str text)
     if (st == CAIRN_OK && p->ids.len == 0) st = diag_set(&dg, CAIRN_E_ARG, "the prompt is empty");
     if (st != CAIRN_OK) return no_prompt(p, st, &dg);
     if (!p->ask.has_seed) p->ask.rq.sampling.seed = random_seed();
+    p->ask.rq.any_seed = !p->ask.has_seed;
     if (!fits(p, "", p->ids.len)) return false;
     find_marks(p);
     return make_readers(p, text);

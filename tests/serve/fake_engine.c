@@ -565,6 +565,11 @@ void cairn_engine_cancel(cairn_engine *e, cairn_request_id id)
     mutex_unlock(&e->mu);
 }
 
+void cairn_engine_stop(cairn_engine *e, cairn_request_id id)
+{
+    cairn_engine_cancel(e, id);
+}
+
 void cairn_flush_init(cairn_flush *f)
 {
     *f = (cairn_flush){.struct_size = sizeof *f};

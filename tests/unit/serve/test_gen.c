@@ -8,7 +8,7 @@
 struct cairn_engine {
     cairn_event_fn fn;
     void *ctx;
-    int n_cancelled;
+    int n_cancelled, n_stopped;
     cairn_status refuse;
 };
 
@@ -28,6 +28,12 @@ void cairn_engine_cancel(cairn_engine *e, cairn_request_id id)
 {
     (void)id;
     e->n_cancelled++;
+}
+
+void cairn_engine_stop(cairn_engine *e, cairn_request_id id)
+{
+    (void)id;
+    e->n_stopped++;
 }
 
 typedef struct seen {

@@ -1,0 +1,152 @@
+"""Answers that outlive the server: after SIGKILL the same request goes on where it was, to the same bits."""
+import json
+import os
+import urllib.request
+
+import pytest
+from test_prefix import TEMPLATE
+from test_serve import start, stop
+from tiny import CONFIG, TOKENIZER, put, refused, run, safetensors
+
+EVERY, ANSWER = 16, 1200
+SAMPLED = {"temperature": 1.1, "top_p": 0.95, "repetition_penalty": 1.1}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    m = str(tmp_path_factory.mktemp("m"))
+    put(m, "config.json", dict(CONFIG, max_position_embeddings=4096))
+    put(m, "tokenizer.json", TOKENIZER)
+    put(m, "model.safetensors", safetensors())
+    put(m, "chat_template.jinja", TEMPLATE)
+    return m
+
+
+def ask(url, **more):
+    talk = [{"role": "user", "content": " ".join("w%d" % (i % 61) for i in range(150))}]
+    body = {"messages": talk, "max_tokens": ANSWER, "stream": True, "stream_options": {"include_usage": True},
+            "ignore_eos": True, **more}
+    return urllib.request.urlopen(urllib.request.Request(url + "/v1/chat/completions", json.dumps(body).encode()),
+                                  timeout=60)
+
+
+def read(reply, most=None):
+    """The text of all choices, and the usage; or so many of its first chunks."""
+    text, usage, n = {}, None, 0
+    for line in reply:
+        if not line.startswith(b"data: {"):
+            continue
+        chunk = json.loads(line[6:])
+        usage = chunk.get("usage") or usage
+        for c in chunk["choices"]:
+            text[c["index"]] = text.get(c["index"], "") + (c["delta"].get("content") or "")
+        n += 1
+        if n == most:
+            break
+    return text, usage
+
+
+def stats(url):
+    with urllib.request.urlopen(url + "/stats", timeout=60) as r:
+        return json.load(r)["models"][0]
+
+
+def kill(p):
+    p.kill()
+    p.communicate()
+
+
+def saved(folder):
+    return [name for _, _, names in os.walk(folder) for name in names if name.endswith(".cairnck")]
+
+
+def wait_for_files(url, n):
+    while stats(url)["checkpoint_files"] < n:
+        pass
+
+
+def uninterrupted(model, **more):
+    p, url = start(model)
+    with ask(url, **more) as r:
+        text, usage = read(r)
+    assert stop(p) == 0
+    return text, usage
+
+
+@pytest.mark.parametrize("more", [{"temperature": 0}, {"seed": 7, **SAMPLED}, {"seed": 8, "n": 2, **SAMPLED}],
+                         ids=["greedy", "sampled", "choices"])
+def test_goes_on(model, tmp_path, more):
+    want, usage = uninterrupted(model, **more)
+    flags = ("--ssd-cache", tmp_path, "--generation-checkpoint", EVERY)
+    p, url = start(model, *flags)
+    told = {}
+    for _ in range(2):  # it dies twice
+        with ask(url, **more) as r:
+            text, _ = read(r, most=60)
+            wait_for_files(url, more.get("n", 1))
+        kill(p)
+        assert all(want[i].startswith(text[i]) for i in text) and text != want
+        p, url = start(model, *flags)
+        told = text
+    with ask(url, **more) as r:
+        text, again = read(r)
+    assert text == want and told
+    assert again["completion_tokens"] == usage["completion_tokens"] == ANSWER * more.get("n", 1)
+    assert again["prompt_tokens"] == usage["prompt_tokens"]
+    # Rows of the prompt came from files: this process has computed none of it before.
+    assert again["prompt_tokens_details"]["cached_tokens"] >= 128
+    s = stats(url)
+    assert s["resumed_rows"] == more.get("n", 1) and s["replayed_tokens"] >= EVERY, s
+    assert s["generated_tokens"] + s["replayed_tokens"] == usage["completion_tokens"]
+    flush = urllib.request.Request(url + "/admin/cache/flush", b"", method="POST")
+    done = json.load(urllib.request.urlopen(flush, timeout=60))["models"][0]
+    assert done["checkpoints_pending"] == done["checkpoints_failed"] == done["cleanups_failed"] == 0, done
+    assert not saved(tmp_path)  # it is complete
+    assert stop(p) == 0
+
+
+def test_seed_of_nobody(model, tmp_path):
+    """Without a seed the first attempt's is used, so what was read stays true; and a new answer is another one."""
+    flags = ("--ssd-cache", tmp_path, "--generation-checkpoint", EVERY)
+    p, url = start(model, *flags)
+    with ask(url, **SAMPLED) as r:
+        told, _ = read(r, most=100)
+        wait_for_files(url, 1)
+    kill(p)
+    p, url = start(model, *flags)
+    with ask(url, **SAMPLED) as r:
+        text, _ = read(r)
+    n = stats(url)["replayed_tokens"]
+    assert n >= EVERY
+    words = text[0].split()[:n]
+    assert words[:80] == told[0].split()[:len(words)][:80]
+    with ask(url, **SAMPLED) as r:
+        assert read(r)[0] != text
+    assert stop(p) == 0
+
+
+def test_client_that_comes_back(model, tmp_path):
+    """Who leaves may ask again and finds the rest; log-probabilities cannot be told again, so such requests begin anew."""
+    p, url = start(model, "--ssd-cache", tmp_path, "--generation-checkpoint", EVERY)
+    for more, resumed in ({"seed": 3, **SAMPLED}, 1), ({"seed": 3, "logprobs": True, **SAMPLED}, 0):
+        before = stats(url)
+        with ask(url, **more) as r:
+            told, _ = read(r, most=40)
+            if resumed:
+                wait_for_files(url, 1)
+        while stats(url)["active_rows"]:
+            pass
+        with ask(url, **more) as r:
+            text, _ = read(r)
+        assert text[0].startswith(told[0])
+        after = stats(url)
+        assert after["resumed_rows"] - before["resumed_rows"] == resumed
+        assert after["checkpoints_refused"] - before["checkpoints_refused"] == 2 * (1 - resumed)
+    assert stop(p) == 0
+
+
+def test_flags(model, tmp_path):
+    refused(run("serve", model, "--generation-checkpoint", 16),
+            "--generation-checkpoint without --ssd-cache; expected both", code=2)
+    refused(run("serve", model, "--ssd-cache", tmp_path, "--generation-checkpoint", 16, "--prompt-cache", 0),
+            "prefixes on disk but none in memory")
