@@ -166,6 +166,7 @@ typedef struct cairn_engine_stats {
     uint64_t replayed_tokens;
     uint64_t checkpoint_bytes; /* in the folder */
     uint32_t checkpoint_files;
+    int32_t checkpoint_every; /* as in the options */
 } cairn_engine_stats;
 
 CAIRN_API void cairn_engine_opts_init(cairn_engine_opts *o);

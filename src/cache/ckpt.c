@@ -21,20 +21,7 @@
 #define DEFAULT_MAX_BYTES ((uint64_t)256 << 20) /* CKPT_MAX_FILES answers of 64 Ki tokens */
 #define DEFAULT_MAX_AGE_S (7 * 24 * 3600)       /* nobody waits longer for an answer */
 
-static cairn_status make_path(ckpt *c, const ckpt_opts *o)
-{
-    buf b;
-    cairn_bytes path;
-    buf_init(&b, MEM_CACHE);
-    buf_printf(&b, "%s/", o->dir);
-    for (size_t i = 0; i < sizeof o->fingerprint; i++) buf_printf(&b, "%02x", o->fingerprint[i]);
-    buf_puts(&b, "/checkpoints");
-    TRY(buf_take(&b, &path));
-    c->path = path.ptr;
-    return CAIRN_OK;
-}
-
-static cairn_status fill(ckpt *c, const ckpt_opts *o)
+static cairn_status fill(ckpt *c, const ckpt_opts *o, cairn_diag *dg)
 {
     c->conf = (ckpt_conf){.numerics = o->numerics, .sampler = o->sampler, .vocab = o->vocab};
     memcpy(c->conf.fingerprint, o->fingerprint, sizeof c->conf.fingerprint);
@@ -44,31 +31,33 @@ static cairn_status fill(ckpt *c, const ckpt_opts *o)
     c->landing = o->landing;
     c->ctx = o->ctx;
     c->entry = mem_calloc((size_t)c->max_files + 1, sizeof *c->entry, MEM_CACHE);
-    return c->entry ? make_path(c, o) : CAIRN_E_NOMEM;
+    if (!c->entry) return diag_set(dg, CAIRN_E_NOMEM, "%s: no memory for checkpoints", o->dir);
+    return store_folder_name(o->dir, o->fingerprint, "/checkpoints", &c->path, dg);
 }
 
 cairn_status ckpt_open(const ckpt_opts *o, ckpt **out, cairn_diag *dg)
 {
+    cairn_status st = CAIRN_OK;
     ckpt *c = mem_calloc(1, sizeof *c, MEM_CACHE);
-    cairn_status st = CAIRN_E_NOMEM;
-    if (!c) return diag_set(dg, st, "%s: no memory for checkpoints", o->dir);
+    if (!c) return diag_set(dg, CAIRN_E_NOMEM, "%s: no memory for checkpoints", o->dir);
     mutex_init(&c->mu);
     cond_init(&c->work);
     cond_init(&c->done);
     buf_init(&c->file, MEM_CACHE);
     buf_init(&c->found, MEM_CACHE);
     c->folder = -1;
-    st = fill(c, o);
-    if (st == CAIRN_OK) {
-        ckpt_scan(c);
-        st = thread_start(&c->writer, "cairn-ckpt", ckpt_run_writer, c);
+    TRY_GOTO(fill(c, o, dg), out);
+    ckpt_scan(c);
+    st = thread_start(&c->writer, "cairn-ckpt", ckpt_run_writer, c);
+    if (st != CAIRN_OK) {
+        (void)diag_set(dg, st, "%s: the thread for checkpoints could not be started", o->dir);
+        goto out;
     }
-    if (st == CAIRN_OK) {
-        *out = c;
-        return st;
-    }
+    *out = c;
+    c = NULL;
+out:
     ckpt_close(c);
-    return diag_set(dg, st, "%s: no memory for checkpoints", o->dir);
+    return st;
 }
 
 static void attempt_free(ckpt_attempt *a)

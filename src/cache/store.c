@@ -46,19 +46,6 @@ static cairn_status read_opts(store *s, const store_opts *o, cairn_diag *dg)
     return CAIRN_OK;
 }
 
-static cairn_status make_path(store *s, const store_opts *o, cairn_diag *dg)
-{
-    buf b;
-    cairn_bytes path;
-    buf_init(&b, MEM_CACHE);
-    buf_printf(&b, "%s/", o->dir);
-    for (size_t i = 0; i < sizeof o->fingerprint; i++) buf_printf(&b, "%02x", o->fingerprint[i]);
-    const cairn_status st = buf_take(&b, &path);
-    if (st != CAIRN_OK) return diag_set(dg, st, "%s: no memory for a path", o->dir);
-    s->path = path.ptr;
-    return CAIRN_OK;
-}
-
 cairn_status store_open(const store_opts *o, store **out, cairn_diag *dg)
 {
     cairn_status st = CAIRN_OK;
@@ -70,7 +57,7 @@ cairn_status store_open(const store_opts *o, store **out, cairn_diag *dg)
     index_init(&s->index);
     s->folder = -1;
     TRY_GOTO(read_opts(s, o, dg), out);
-    TRY_GOTO(make_path(s, o, dg), out);
+    TRY_GOTO(store_folder_name(o->dir, o->fingerprint, "", &s->path, dg), out);
     s->reading = mem_alloc(sizeof *s->reading, MEM_CACHE);
     s->writing = mem_alloc(sizeof *s->writing, MEM_CACHE);
     st = s->reading && s->writing ? thread_start(&s->writer, "cairn-store", store_run_writer, s)

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
+#include "base/diag.h"
 #include "cache/store_priv.h"
 
 #define SUFFIX   ".cairnkv"
@@ -67,6 +69,22 @@ void store_name_text(store_name n, char out[STORE_NAME_BYTES])
 {
     (void)snprintf(out, STORE_NAME_BYTES, "%016llx%016llx-%d" SUFFIX, (unsigned long long)n.end.hi,
                    (unsigned long long)n.end.lo, n.n_block);
+}
+
+cairn_status store_folder_name(const char *dir, const uint8_t fingerprint[16], const char *below,
+                               char **out, cairn_diag *dg)
+{
+    buf b;
+    cairn_bytes path;
+    buf_init(&b, MEM_CACHE);
+    buf_printf(&b, "%s/", dir);
+    for (int i = 0; i < 16; i++) buf_printf(&b, "%02x", fingerprint[i]);
+    buf_puts(&b, below);
+    const cairn_status st = buf_take(&b, &path);
+    buf_deinit(&b); /* which a failure leaves as it is */
+    if (st != CAIRN_OK) return diag_set(dg, st, "%s: no memory for a path", dir);
+    *out = path.ptr;
+    return CAIRN_OK;
 }
 
 bool store_hex64(const char *p, uint64_t *out)

@@ -56,6 +56,9 @@ typedef struct store_name {
 void store_name_text(store_name n, char out[STORE_NAME_BYTES]);
 bool store_name_parse(const char *text, store_name *out);
 bool store_name_is_tmp(const char *text);
+/* "dir/fingerprint" and what lies below; freed with mem_free. */
+cairn_status store_folder_name(const char *dir, const uint8_t fingerprint[16], const char *below,
+                               char **out, cairn_diag *dg);
 bool store_hex64(const char *p, uint64_t *out); /* the first 16 characters; false: no such digits */
 void store_keys_fill(store_meta *m);            /* key[], from parent and tokens */
 bool store_keys_hold(const store_meta *m);      /* key[] is that */

@@ -59,5 +59,6 @@ void engine_get_stats(engine *e, cairn_engine_stats *out)
     out->weights_bytes = e->weights_bytes;
     out->scratch_bytes = e->scratch_bytes;
     out->prefix_bytes_limit = e->prefix_bytes;
+    out->checkpoint_every = e->checkpoint_every;
     out->kv_codec = e->scheme.text.ptr;
 }

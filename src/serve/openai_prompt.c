@@ -237,8 +237,19 @@ static uint64_t random_seed(void)
     return seed;
 }
 
-/* Ids of calls are a function of the prompt and of a seed that was asked for: the same for the same request,
-   also where it goes on after a crash, and others in the next turn of a conversation that keeps its seed. */
+/* Whether answers outlive a crash of the server, their seeds with them. */
+static bool may_resume(const prompt *p)
+{
+    cairn_engine_stats s;
+
+    cairn_engine_stats_init(&s);
+    cairn_engine_get_stats(p->model->engine, &s);
+    return s.checkpoint_every > 0;
+}
+
+/* Ids of calls are a function of the seed and the prompt: the same for the same request, and others in
+   the next turn of a conversation that keeps its seed.  A seed of nobody's is not known yet where the answer
+   may go on from a checkpoint. */
 static bool make_readers(prompt *p, cairn_str text)
 {
     chat_ask *a = &p->ask;
@@ -254,7 +265,7 @@ static bool make_readers(prompt *p, cairn_str text)
     o.hint = str_of(info.family ? info.family : "");
     o.tools = buf_view(&a->tools);
     o.prompt = text;
-    o.id_seed = hash64(text.ptr, text.len, a->has_seed ? a->rq.sampling.seed : 0);
+    o.id_seed = hash64(text.ptr, text.len, a->has_seed || !may_resume(p) ? a->rq.sampling.seed : 0);
     st = readers_new(&o, (uint32_t)a->n, a->one_call, &p->readers, &dg);
     if (st != CAIRN_OK)
         return fault(p, openai_status(st), "tools",
