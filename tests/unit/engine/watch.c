@@ -23,6 +23,7 @@ void watch_event(void *ctx, const cairn_event *ev)
         w->n_progress++;
     } else if (ev->kind == CAIRN_EV_TOKEN) {
         assert_true(w->n < WATCH_IDS);
+        if (ev->replayed) assert_int_equal(w->n_replayed++, w->n);
         w->ids[w->n++] = ev->id;
         w->n_top = ev->n_top;
         w->logprob = ev->logprob;

@@ -9,6 +9,7 @@ enum { WATCH_IDS = 600 };
 typedef struct watch {
     cairn_request_id id;
     int32_t n, ids[WATCH_IDS]; /* TOKEN events */
+    int32_t n_replayed;        /* of them, all before the others */
     int32_t n_done_events, n_progress, last_progress;
     cairn_finish finish;
     cairn_status status;
