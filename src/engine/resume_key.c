@@ -2,8 +2,8 @@
    its sampling another field adds it here: the sizes asserted below are there to remind of it. */
 #include <string.h>
 
-#include "cairn/reply.h"
 #include "engine/request.h"
+#include "text/reply.h"
 
 enum {
     KEY_VERSION = 1,   /* of what is below */
