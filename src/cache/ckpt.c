@@ -6,7 +6,6 @@
 #include "cache/ckpt.h"
 
 #include <assert.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -4,7 +4,6 @@
 #include <endian.h>
 #include <stdio.h>
 
-#include "base/num.h"
 #include "base/reader.h"
 #include "cache/ckpt_priv.h"
 

@@ -2,7 +2,6 @@
    before it writes: what was still being written of a completed attempt has landed by then and goes, and a
    newer attempt of the same key is written after. */
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 

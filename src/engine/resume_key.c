@@ -2,6 +2,8 @@
    its sampling another field adds it here: the sizes asserted below are there to remind of it. */
 #include <string.h>
 
+#include "base/hash.h"
+#include "cairn/engine.h"
 #include "engine/request.h"
 #include "text/reply.h"
 

@@ -4,7 +4,7 @@
 #define TEXT_REPLY_H
 
 #include "base/buf.h"
-#include "cairn/reply.h"
+#include "cairn/reply.h" /* IWYU pragma: export */
 #include "text/tool/tool.h"
 
 typedef struct reply reply;
