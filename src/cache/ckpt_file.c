@@ -22,7 +22,7 @@ static void put_u64(buf *b, uint64_t v)
     buf_put(b, &(uint64_t){htole64(v)}, 8);
 }
 
-static void put_head(const ckpt_conf *c, const ckpt_meta *m, uint64_t ids_sum, buf *out)
+static void put_head(const ckpt_conf *c, const ckpt_meta *m, buf *out)
 {
     buf_put(out, magic, sizeof magic);
     put_u32(out, 0);
@@ -41,18 +41,19 @@ static void put_head(const ckpt_conf *c, const ckpt_meta *m, uint64_t ids_sum, b
     put_u32(out, m->sampler.version);
     put_u32(out, m->sampler.n_bytes);
     buf_put(out, m->sampler.bytes, sizeof m->sampler.bytes);
-    put_u64(out, ids_sum);
+    put_u64(out, 0); /* that of the ids */
 }
 
 void ckpt_encode(const ckpt_conf *c, const ckpt_meta *m, const int32_t *ids, buf *out)
 {
     buf_clear(out);
-    put_head(c, m, 0, out);
+    put_head(c, m, out);
     for (int32_t i = 0; i < m->n_new; i++) put_u32(out, (uint32_t)ids[i]);
     if (buf_status(out) != CAIRN_OK) return;
-    const uint64_t sum = hash64(out->ptr + CKPT_HEAD, out->len - CKPT_HEAD, 0);
-    memcpy(out->ptr + CKPT_HEAD - 8, &(uint64_t){htole64(sum)}, 8);
-    memcpy(out->ptr + STORE_SUM_AT, &(uint64_t){htole64(hash64(out->ptr, CKPT_HEAD, 0))}, 8);
+    const uint64_t ids_sum = htole64(hash64(out->ptr + CKPT_HEAD, out->len - CKPT_HEAD, 0));
+    memcpy(out->ptr + CKPT_HEAD - 8, &ids_sum, 8);
+    const uint64_t sum = htole64(hash64(out->ptr, CKPT_HEAD, 0));
+    memcpy(out->ptr + STORE_SUM_AT, &sum, 8);
 }
 
 static store_verdict say(store_verdict v, const char *text, const char **why)
