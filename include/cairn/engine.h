@@ -40,9 +40,9 @@ typedef struct cairn_engine_opts {
        0: what the requests' own caches leave idle and half of the rest, at most 8 GiB; CAIRN_NO_PREFIX: none are kept. */
     uint64_t prefix_limit;
     /* A folder where prefixes outlive the process, its whole path; NULL: none.  Opening then reads all of the
-       model's files once, for their hash.  E_ARG where none are kept in memory: a limit of CAIRN_NO_PREFIX, a
-       delayed codec.  Closing does not flush.  disk_limit: bytes of this model's files; 0: 32 GiB.  Both
-       strings are read during open. */
+       model's files once, for their hash.  E_ARG where none are kept in memory: a limit of CAIRN_NO_PREFIX.
+       Closing does not flush.  disk_limit: bytes of this model's files; 0: 32 GiB.  Both strings are read
+       during open. */
     const char *disk_dir;
     uint64_t disk_limit;
 } cairn_engine_opts;

@@ -20,6 +20,9 @@ enum {
     MAX_SNAPS = 1 << 16,
     MAX_MORE_BLOCKS = 1 << 17,
     SNAP_NODES = 16, /* the positions between two snapshots */
+    LATE_PATH =
+        4, /* of a path with a delayed codec a quarter lies before the start: prompts of a few
+                        thousand tokens, where a start is worth having */
     SPARE_NODES = 64
 };
 
@@ -141,13 +144,6 @@ static void lay_out(cache *c, const cachespec *s)
     }
 }
 
-static bool is_delayed(const cache *c)
-{
-    for (int32_t i = 0; i < c->n_layer; i++)
-        if (c->layer[i].late) return true;
-    return false;
-}
-
 /* As many sequences as their states leave room for one's blocks; one in any case. */
 static int32_t fitting_seqs(const cachespec *s, const cache_opts *o, size_t state)
 {
@@ -186,29 +182,49 @@ static void size_pools(cache *c)
     }
 }
 
+/* Blocks of a path for which pools get room in proportion: one that is delayed for a quarter of its length. */
+static int32_t usual_path(const cache *c)
+{
+    int32_t start = 0;
+    for (int32_t g = 0; g < c->n_group; g++) start = max_i32(start, c->group[g].from);
+    const int32_t n = start < c->n_table / LATE_PATH ? start * LATE_PATH : c->n_table;
+    return start ? n : 1;
+}
+
+static uint64_t blocks_of_path(const group *p, int32_t n_block)
+{
+    return (uint64_t)max_i32(1, min_i32(n_block, p->to) - p->from);
+}
+
 /* More blocks and snapshots for prefixes: of recurrent layers two states for 1,024 positions, about what
    the turns of a conversation leave; two at least, without which nothing could be taken up again. */
 static void add_prefix_room(cache *c)
 {
     const uint64_t max = c->opts.prefix_room;
-    uint64_t blocks = 0, snaps = 0;
-    for (int32_t g = 0; g < c->n_group; g++) blocks += c->group[g].block_bytes;
+    const int32_t path = usual_path(c);
+    uint64_t bytes = 0, snaps = 0;
+    for (int32_t g = 0; g < c->n_group; g++)
+        bytes += c->group[g].block_bytes * blocks_of_path(&c->group[g], path);
     if (c->state_bytes) {
-        const uint64_t unit = (1024 / KV_BLOCK) * blocks + 2 * c->state_bytes;
+        const uint64_t unit =
+            (1024 / KV_BLOCK) * bytes / (uint64_t)path + 2 * (uint64_t)c->state_bytes;
         snaps = max / unit * 2;
         if (snaps < 2) snaps = 2;
         if (snaps > max / c->state_bytes) snaps = max / c->state_bytes;
     }
     c->n_snap = (int32_t)(snaps < MAX_SNAPS ? snaps : MAX_SNAPS);
-    const uint64_t n = blocks ? (max - (uint64_t)c->n_snap * c->state_bytes) / blocks : 0;
-    const int32_t more = (int32_t)(n < MAX_MORE_BLOCKS ? n : MAX_MORE_BLOCKS);
-    int32_t most = 0;
+    const uint64_t rest = max - (uint64_t)c->n_snap * c->state_bytes;
+    int32_t early = 0, late = 0;
     for (int32_t g = 0; g < c->n_group; g++) {
-        c->group[g].n_block += more;
-        most = max_i32(most, c->group[g].n_block);
+        group *p = &c->group[g];
+        const long double share = (long double)rest * blocks_of_path(p, path) / bytes;
+        p->n_block += (int32_t)(share < MAX_MORE_BLOCKS ? share : MAX_MORE_BLOCKS);
+        int32_t *most = p->from ? &late : &early;
+        *most = max_i32(*most, p->n_block);
     }
     /* a node a block, one for each end inside a block, and the paths of sequences that have no blocks left */
-    c->tree.n_node = 2 * most + c->n_seq * c->n_table + SNAP_NODES * c->n_snap + SPARE_NODES;
+    c->tree.n_node =
+        2 * (early + late) + c->n_seq * c->n_table + SNAP_NODES * c->n_snap + SPARE_NODES;
 }
 
 static cairn_status map_states(cache *c, cairn_diag *dg)
@@ -292,7 +308,7 @@ cairn_status cache_new(const cachespec *spec, const cache_opts *o, cache **out, 
     hand_out_tables(c);
     size_pools(c);
     TRY_GOTO(map_states(c, dg), out);
-    c->keeps = o->prefix_bytes > 0 && !is_delayed(c);
+    c->keeps = o->prefix_bytes > 0;
     if (c->keeps) {
         add_prefix_room(c);
         TRY_GOTO(map_snaps(c, dg), out);

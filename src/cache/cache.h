@@ -23,9 +23,7 @@ typedef struct cache_opts {
     int32_t max_step_rows; /* rows of one sequence in one step at most */
     uint64_t max_bytes;    /* of all blocks and states; one state there always is */
     uint64_t prefix_room;  /* beside them, for prefixes */
-    uint64_t
-        prefix_bytes; /* of prefixes that no open sequence holds, at most; 0: none are kept, nor where a
-                              codec is delayed */
+    uint64_t prefix_bytes; /* of prefixes that no open sequence holds, at most; 0: none are kept */
 } cache_opts;
 
 /* Whose prefixes: a hash of all that makes equal tokens mean other rows (store_root, where there is a disk). */

@@ -127,11 +127,8 @@ static bool worth_saving(const cache *c, const prefix_node *v)
 static void note_path(cache *c, int32_t node)
 {
     const tree *t = &c->tree;
-    int32_t last = INT32_MAX;
-    for (int32_t i = node; t->node[i].n > 0; i = t->node[i].parent) {
-        if (t->node[i].i_block != last) c->disk->ram[t->node[i].i_block] = i;
-        last = t->node[i].i_block;
-    }
+    for (int32_t i = tree_before(t, node, INT32_MAX); i != NO_NODE; i = tree_next_block(t, i))
+        c->disk->ram[t->node[i].i_block] = i;
 }
 
 static int32_t root_of(const tree *t, int32_t node)

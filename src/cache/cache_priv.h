@@ -124,7 +124,8 @@ static inline int32_t block_lowest_seen(const group *p, int32_t n)
     return p->window && n >= p->window ? n - p->window + 1 : 0;
 }
 
-/* Numbers of the blocks with those positions: from `first` on, before `end`. */
+/* Numbers of the blocks with those positions, whether the group has them or not: from `first` on, before
+   `end`. */
 typedef struct block_range {
     int32_t first, end;
 } block_range;
@@ -133,6 +134,14 @@ static inline block_range block_seen(const group *p, int32_t n)
     const int32_t low = block_lowest_seen(p, n), at = n / KV_BLOCK;
     return low < n ? (block_range){low / KV_BLOCK, at + (n % KV_BLOCK != 0)}
                    : (block_range){at, at};
+}
+/* Those of them that the group has: without them nobody can go on behind n positions. */
+static inline block_range block_needed(const group *p, int32_t n)
+{
+    const block_range r = block_seen(p, n);
+    const int32_t first = r.first < p->from ? p->from : r.first,
+                  end = r.end < p->to ? r.end : p->to;
+    return first < end ? (block_range){first, end} : (block_range){0, 0};
 }
 
 /* cache_block.c */
@@ -182,6 +191,17 @@ static inline int32_t tree_block(const cache *c, int32_t node, int32_t g)
 static inline int32_t tree_end(const prefix_node *n) /* one past its last position */
 {
     return n->i_block * KV_BLOCK + n->lo + n->n;
+}
+/* From a node upward, the first whose block has a number before `end`: the deepest of that block, so walking
+   on from it meets each block once, at its deepest node.  NO_NODE: there is none. */
+static inline int32_t tree_before(const tree *t, int32_t node, int32_t end)
+{
+    while (t->node[node].n > 0 && t->node[node].i_block >= end) node = t->node[node].parent;
+    return t->node[node].n > 0 ? node : NO_NODE;
+}
+static inline int32_t tree_next_block(const tree *t, int32_t node)
+{
+    return tree_before(t, node, t->node[node].i_block);
 }
 
 /* cache_disk.c */

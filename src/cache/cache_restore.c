@@ -36,11 +36,13 @@ static void look_in_memory(search *s, int32_t root)
     }
 }
 
-/* Whether block k of the entry has what layers that see everything need. */
-static bool has_full(const cache *c, const store_info *info, int32_t k)
+/* Whether the entry has of block i what layers that see everything need. */
+static bool has_full(const cache *c, const store_info *info, int32_t i)
 {
     for (int32_t g = 0; g < c->n_group; g++)
-        if (!c->group[g].window && !(info->here[g] >> k & 1)) return false;
+        if (!c->group[g].window && group_has(&c->group[g], i) &&
+            !(info->here[g] >> (i - info->first_block) & 1))
+            return false;
     return true;
 }
 
@@ -53,8 +55,7 @@ static bool look_on_disk(const search *s, store_key key, int32_t i)
     const int32_t n = store_find(d->store, s->a->ns, key, found, MAX_FOUND);
     d->entry[i].here = false;
     for (int32_t k = 0; k < n && !d->entry[i].here; k++)
-        if (store_get_info(d->store, found[k], &info) &&
-            has_full(s->c, &info, i - info.first_block))
+        if (store_get_info(d->store, found[k], &info) && has_full(s->c, &info, i))
             d->entry[i] = (disk_block){true, found[k], info.first_block};
     return d->entry[i].here;
 }
@@ -92,8 +93,8 @@ static bool has_block(const search *s, int32_t i, int32_t g)
 static bool has_windows(const search *s, int32_t n)
 {
     for (int32_t g = 0; g < s->c->n_group; g++) {
-        const int32_t low = block_lowest_seen(&s->c->group[g], n);
-        for (int32_t i = low / KV_BLOCK; s->c->group[g].window && low < n && i * KV_BLOCK < n; i++)
+        const block_range r = block_needed(&s->c->group[g], n);
+        for (int32_t i = r.first; s->c->group[g].window && i < r.end; i++)
             if (!has_block(s, i, g)) return false;
     }
     return true;
@@ -155,7 +156,7 @@ static void place(const search *s, seq *q, int32_t n)
     memset(c->disk->fresh, 0, (size_t)c->n_table * sizeof *c->disk->fresh);
     for (int32_t g = 0; g < c->n_group; g++)
         for (int32_t i = q->first[g]; i < q->end[g]; i++) {
-            if (*table_slot(c, q, g, i)) continue;
+            if (*table_slot(c, q, g, i) || !group_has(&c->group[g], i)) continue;
             *table_slot(c, q, g, i) = block_at(&c->group[g], block_take(c, g));
             c->disk->fresh[i] |= 1u << g;
         }

@@ -30,9 +30,8 @@ cairn_status behind_open(engine *e, const char *dir, uint64_t limit, cairn_diag 
     if (dir[0] != '/')
         return diag_set(dg, CAIRN_E_ARG, "disk_dir is \"%s\"; expected an absolute path", dir);
     if (!cache_keeps(stepper_cache(e->stepper)))
-        return diag_set(
-            dg, CAIRN_E_ARG,
-            "prefixes on disk but none in memory; expected a limit for both, and no delayed codec");
+        return diag_set(dg, CAIRN_E_ARG,
+                        "prefixes on disk but none in memory; expected a limit for both");
     hash128 h;
     TRY(fingerprint_of(e->m, &h, dg));
     memcpy(e->origin.fingerprint, &h, sizeof h);
