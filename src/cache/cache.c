@@ -325,8 +325,8 @@ out:
 void cache_free(cache *c)
 {
     if (!c) return;
+    disk_free(c); /* nobody reads into blocks from here on */
     for (int32_t g = 0; c->group && g < c->n_group; g++) block_pool_free(&c->group[g]);
-    disk_free(c);
     tree_free(c);
     mem_unmap(c->snaps, (size_t)c->n_snap * c->state_bytes, MEM_CACHE);
     mem_free(c->free_snap);
@@ -405,6 +405,7 @@ int32_t cache_worst_blocks(const cache *c, int32_t g, int32_t n_pos)
 cairn_status cache_open(cache *c, int32_t n_pos, seq_id *out)
 {
     if (n_pos < 1 || n_pos > c->opts.ctx_len) return CAIRN_E_LIMIT;
+    cache_arrive(c); /* what was closed while it was read gives its room back */
     bool room = true;
     for (int32_t g = 0; g < c->n_group; g++) {
         const group *p = &c->group[g];
@@ -417,6 +418,7 @@ cairn_status cache_open(cache *c, int32_t n_pos, seq_id *out)
     if (!room || s == c->n_seq) return CAIRN_E_BUSY;
     seq *q = &c->seq[s];
     q->open = true;
+    q->reading = q->leaving = false;
     q->len = q->reserved_rows = q->n_known = q->shared = 0;
     q->node = NO_NODE;
     q->n_pos = n_pos;
@@ -454,6 +456,10 @@ void cache_drop_blocks(cache *c, seq *q)
 void cache_close(cache *c, seq_id s)
 {
     seq *q = cache_seq(c, s);
+    if (q->reading) {
+        disk_drop(c, q);
+        return;
+    }
     cache_drop_blocks(c, q);
     set_aside(c, q->n_pos, -1);
     if (q->node != NO_NODE) prefix_leave(c, q);
@@ -464,7 +470,7 @@ void cache_close(cache *c, seq_id s)
 void cache_reserve(cache *c, seq_id s, int32_t n_rows)
 {
     seq *q = cache_seq(c, s);
-    assert(n_rows > 0 && n_rows <= c->opts.max_step_rows);
+    assert(n_rows > 0 && n_rows <= c->opts.max_step_rows && !q->reading);
     assert(q->len + n_rows <= q->n_pos);
     if (q->len < q->shared) { /* it went back to where others read */
         if (q->len % KV_BLOCK) prefix_own(c, q, q->len / KV_BLOCK);
@@ -506,6 +512,11 @@ void cache_rewind(cache *c, seq_id s, int32_t n_pos)
     q->len = n_pos;
     q->reserved_rows = 0;
     prefix_rewound(c, q);
+}
+
+bool cache_ready(const cache *c, seq_id s)
+{
+    return !cache_seq(c, s)->reading;
 }
 
 int32_t cache_len(const cache *c, seq_id s)

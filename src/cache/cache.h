@@ -55,6 +55,10 @@ typedef struct cache_ask {
 /* The same, beginning with as much of ids as is known (cache_len says how much), but for its last: whoever
    asks wants the row after it.  Only such a sequence can leave anything for others. */
 cairn_status cache_open_on(cache *c, const cache_ask *a, seq_id *out);
+/* False while its rows come from files: then it may be closed, and nothing else.  Such a close gives the room
+   back a little later, so E_BUSY is possible where no sequence is open. */
+bool cache_ready(const cache *c, seq_id s);
+void cache_arrive(cache *c); /* takes note of what was read */
 /* Makes the full blocks of a sequence known, whose tokens are ids[cache_len].  Cheap where there is none
    new; between steps only, as is what follows: a block may be exchanged for an equal one. */
 void cache_publish(cache *c, seq_id s, const int32_t *ids);
@@ -77,6 +81,10 @@ typedef struct cache_disk_opts {
     uint32_t numerics;       /* version */
     const char *scheme;      /* how blocks are coded */
     uint64_t max_bytes;      /* of all files of the model; 0: store_opts */
+    void (*arrived)(
+        void
+            *ctx); /* cache_arrive has something to note; on a thread of the cache's; may be NULL */
+    void *ctx;
 } cache_disk_opts;
 cairn_status cache_add_disk(cache *c, const cache_disk_opts *o, cairn_diag *dg);
 /* While nothing else is to do: hands over to be written what is not on disk yet, and takes note of what was.

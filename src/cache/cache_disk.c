@@ -74,10 +74,11 @@ cairn_status cache_add_disk(cache *c, const cache_disk_opts *o, cairn_diag *dg)
                         STORE_MAX_GROUPS);
     disk *d = c->disk = mem_calloc(1, sizeof *d, MEM_CACHE);
     if (!d) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a disk cache");
+    d->arrived = o->arrived;
+    d->ctx = o->ctx;
+    TRY_GOTO(reader_start(c, dg), out);
     d->ram = mem_calloc((size_t)c->n_table, sizeof *d->ram, MEM_CACHE);
-    d->entry = mem_calloc((size_t)c->n_table, sizeof *d->entry, MEM_CACHE);
-    d->fresh = mem_calloc((size_t)c->n_table, sizeof *d->fresh, MEM_CACHE);
-    if (!d->ram || !d->entry || !d->fresh) {
+    if (!d->ram) {
         st = diag_set(dg, CAIRN_E_NOMEM, "no memory for a disk cache");
         goto out;
     }
@@ -104,12 +105,11 @@ void disk_free(cache *c)
 {
     disk *d = c->disk;
     if (!d) return;
+    reader_stop(c);
     store_close(d->store); /* reads no stage from here on */
     for (int32_t i = 0; d->writer && i < STAGES; i++)
         mem_unmap(d->writer->stage[i].bytes, d->writer->stage_bytes, MEM_CACHE);
     mem_free(d->writer);
-    mem_free(d->fresh);
-    mem_free(d->entry);
     mem_free(d->ram);
     mem_free(d);
     c->disk = NULL;

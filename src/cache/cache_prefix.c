@@ -135,19 +135,13 @@ static bool is_below(const tree *t, int32_t node, int32_t root)
     return node == root;
 }
 
-cairn_status cache_open_on(cache *c, const cache_ask *a, seq_id *out)
+void prefix_begin(cache *c, seq *q, const cache_ask *a)
 {
-    const cairn_status st = cache_open(c, a->n_pos, out);
-    if (st != CAIRN_OK || !c->keeps) return st;
-    seq *q = cache_seq(c, *out);
     const int32_t root = tree_root(c, &a->ns, true);
     prefix_use(c, q, root);
-    if (root == NO_NODE) return st;
-    match m = find_in_both(c, root, a);
-    if (c->disk && disk_restore(c, q, a, m.n) > 0) return st;
-    if (c->disk)
-        m = find_in_both(c, root, a); /* room for what could not be read may have taken it */
-    if (m.n == 0) return st;
+    if (root == NO_NODE) return;
+    const match m = find_in_both(c, root, a);
+    if ((c->disk && disk_begin(c, q, a, m.n)) || m.n == 0) return;
     const prefix_node *v = &c->tree.node[m.node];
     const bool own = is_below(&c->tree, m.node, root), go_on = own && may_go_on(c, &m);
     tree_touch(&c->tree, m.node);
@@ -160,7 +154,13 @@ cairn_status cache_open_on(cache *c, const cache_ask *a, seq_id *out)
                                       : v->parent); /* else it leaves all of it in its own space */
     if (m.n % KV_BLOCK && !go_on) prefix_own(c, q, m.n / KV_BLOCK);
     q->len = q->shared = m.n;
-    return CAIRN_OK;
+}
+
+cairn_status cache_open_on(cache *c, const cache_ask *a, seq_id *out)
+{
+    const cairn_status st = cache_open(c, a->n_pos, out);
+    if (st == CAIRN_OK && c->keeps) prefix_begin(c, cache_seq(c, *out), a);
+    return st;
 }
 
 /* Gives the tree what it lacks of a block that is known now, and takes the tree's in place of an equal one

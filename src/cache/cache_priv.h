@@ -1,6 +1,7 @@
 /* What the files of the cache share.  cache.c owns sequences and the layout, cache_block.c the pools and
    who refers to a block, cache_tree.c the tree of known prefixes, cache_prefix.c what sequences take from
-   it and leave in it, cache_pin.c what may not go, cache_disk.c and cache_restore.c what files hold of it. */
+   it and leave in it, cache_pin.c what may not go, cache_disk.c, cache_restore.c and cache_reader.c what files
+   hold of it. */
 #ifndef CACHE_CACHE_PRIV_H
 #define CACHE_CACHE_PRIV_H
 
@@ -22,6 +23,8 @@ typedef struct group {
 
 typedef struct seq {
     bool open;
+    bool reading; /* rows come from files: its table is the reader's, and nobody else's to touch */
+    bool leaving; /* closed meanwhile */
     int32_t len, reserved_rows; /* positions computed; rows between reserve and commit */
     int32_t n_pos;              /* positions set aside */
     int32_t node;    /* the tree's node where its known prefix ends; NO_NODE: keeps to itself */
@@ -206,12 +209,14 @@ static inline int32_t tree_next_block(const tree *t, int32_t node)
 
 /* cache_disk.c */
 void disk_free(cache *c);
-/* cache_restore.c: a sequence that was just opened goes on where files let it, if that is beyond `known`;
-   answers where, else 0. */
-int32_t disk_restore(cache *c, seq *q, const cache_ask *a, int32_t known);
+/* cache_restore.c: a sequence that was just opened goes on where files let it, if that is beyond `known`, once
+   they are read; false: they do not. */
+bool disk_begin(cache *c, seq *q, const cache_ask *a, int32_t known);
+void disk_drop(cache *c, seq *q); /* is closed as soon as nobody reads into it */
 
 /* cache_prefix.c */
 bool prefix_learn(cache *c, seq *q, const int32_t *ids, int32_t to);
+void prefix_begin(cache *c, seq *q, const cache_ask *a); /* of an empty one: what is known of it */
 void prefix_use(cache *c, seq *q, int32_t node);
 void prefix_keep_state(cache *c, const seq *q);
 void prefix_trim(cache *c);                         /* what is kept fits into its bytes again */

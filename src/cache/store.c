@@ -1,4 +1,4 @@
-/* The doors of the disk tier: what the engine's thread calls.  Owns the store's lifetime and the reading of
+/* The doors of the disk tier: what its callers' threads call.  Owns the store's lifetime and the reading of
    entries; store_queue.c has the writer's thread, store_index.c what is there. */
 #include "cache/store.h"
 

@@ -6,9 +6,9 @@
    states within.  Blocks are found by chain keys: the key of a block is a hash of its parent's key and
    its tokens, that of a path's beginning a hash of all that decides what blocks hold.
 
-   Threads: one thread of the caller calls all of this; a thread of the store's own scans the folder at
-   the start, writes and removes.  The caller's thread waits for the disk in store_read and store_flush
-   alone.  Nothing that a disk does is an error of the caller's: what cannot be written or read is a
+   Threads: one thread of the caller calls all of this, but for store_read, which another one may call meanwhile;
+   a thread of the store's own scans the folder at the start, writes and removes.  Callers wait for the
+   disk in store_read and store_flush alone.  Nothing that a disk does is an error of the caller's: what cannot be written or read is a
    miss, and the store says so in a log line and in its counts. */
 #ifndef CACHE_STORE_H
 #define CACHE_STORE_H

@@ -168,7 +168,7 @@ struct store {
     uint64_t max_bytes, queue_bytes;
     uint32_t retry_ms;
     thread writer;
-    store_scratch *reading; /* the caller's thread */
+    store_scratch *reading; /* the thread that calls store_read */
     store_scratch *writing; /* the writer's */
 
     mutex mu;

@@ -22,6 +22,16 @@ static void name_scheme(engine *e)
                    (unsigned long long)hash64(text, strlen(text), 0));
 }
 
+/* The reader's thread: an engine that waits for rows looks again. */
+static void tell_arrived(void *ctx)
+{
+    engine *e = ctx;
+    mutex_lock(&e->mu);
+    e->arrived = true;
+    cond_signal(&e->news);
+    mutex_unlock(&e->mu);
+}
+
 cairn_status behind_open(engine *e, const char *dir, uint64_t limit, cairn_diag *dg)
 {
     name_scheme(e);
@@ -35,8 +45,12 @@ cairn_status behind_open(engine *e, const char *dir, uint64_t limit, cairn_diag 
     hash128 h;
     TRY(fingerprint_of(e->m, &h, dg));
     memcpy(e->origin.fingerprint, &h, sizeof h);
-    cache_disk_opts o = {
-        .dir = dir, .numerics = NUMERICS_VERSION, .scheme = e->coded, .max_bytes = limit};
+    cache_disk_opts o = {.dir = dir,
+                         .numerics = NUMERICS_VERSION,
+                         .scheme = e->coded,
+                         .max_bytes = limit,
+                         .arrived = tell_arrived,
+                         .ctx = e};
     memcpy(o.fingerprint, &h, sizeof h);
     return cache_add_disk(stepper_cache(e->stepper), &o, dg);
 }

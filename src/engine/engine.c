@@ -90,7 +90,7 @@ static cairn_status make_tables(engine *e, cairn_diag *dg)
 
 static bool has_news(const engine *e)
 {
-    return e->n_inbox > 0 || e->n_unpin > 0 || e->flush || e->closing;
+    return e->n_inbox > 0 || e->n_unpin > 0 || e->arrived || e->cancels || e->flush || e->closing;
 }
 
 /* Sleeps while `idle`, shortly where the disk is to be looked at; false: the engine is closing. */
@@ -108,8 +108,8 @@ static bool wait_for_work(engine *e, bool idle)
 static void *own(void *ctx)
 {
     engine *e = ctx;
-    bool more = false;
-    while (wait_for_work(e, !more)) more = engine_take_turn(e);
+    e->waits = true;
+    while (wait_for_work(e, e->waits)) (void)engine_take_turn(e);
     turn_end_all(e);
     return NULL;
 }
@@ -217,7 +217,8 @@ void engine_cancel(engine *e, cairn_request_id id)
 {
     mutex_lock(&e->mu);
     for (int32_t i = 0; i < e->n_live; i++)
-        if (e->live[i]->id == id) e->live[i]->cancel = true;
+        if (e->live[i]->id == id) e->live[i]->cancel = e->cancels = true;
+    cond_signal(&e->news);
     mutex_unlock(&e->mu);
 }
 

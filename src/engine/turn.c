@@ -58,7 +58,7 @@ static void finish(engine *e, int32_t i, cairn_finish how, cairn_str text, const
     request *r = e->mine[i];
     cairn_event ev = event_of(e, r, CAIRN_EV_DONE);
     if (r->state != REQ_QUEUED) {
-        if (how != CAIRN_FINISH_ERROR) ev.pinned = leave_all(e, r, how);
+        if (how != CAIRN_FINISH_ERROR && r->state != REQ_RESTORE) ev.pinned = leave_all(e, r, how);
         cache_close(stepper_cache(e->stepper), r->seq);
         e->n_active--;
     }
@@ -124,6 +124,7 @@ static void receive(engine *e)
     for (int32_t i = 0; i < e->n_inbox; i++) e->mine[e->n_mine++] = e->inbox[i];
     e->stats.n_requests += (uint64_t)e->n_inbox;
     e->n_inbox = 0;
+    e->arrived = e->cancels = false;
     for (int32_t i = 0; i < e->n_mine; i++) e->mine[i]->cancelled = e->mine[i]->cancel;
     const int32_t n_unpin = e->n_unpin;
     cairn_request_id old[MAX_PINS];
@@ -152,7 +153,7 @@ static cairn_status open_seq(engine *e, request *r)
                            .n_ids = r->n_ids,
                            .n_pos = r->max_ids};
     const cairn_status st = cache_open_on(c, &ask, &r->seq);
-    if (st == CAIRN_OK) r->n_done = cache_len(c, r->seq);
+    if (st == CAIRN_OK) request_move(r, REQ_RESTORE);
     return st;
 }
 
@@ -162,20 +163,32 @@ static void admit(engine *e)
     while (e->n_active < e->max_seqs && e->n_active < e->n_mine) {
         request *r = e->mine[e->n_active];
         const cairn_status st = open_seq(e, r);
-        if (st == CAIRN_E_BUSY) {
-            assert(e->n_active > 0);
-            return;
-        }
+        if (st == CAIRN_E_BUSY) return; /* until another one ends, or what was read for it */
         if (st != CAIRN_OK) {
             finish_error(e, e->n_active, st, "the request can never fit into the cache");
             continue;
         }
-        request_move(r, REQ_PREFILL);
-        r->n_cached = r->n_done;
-        e->stats.cached_tokens += (uint64_t)r->n_cached;
         r->start_ns = engine_now(e);
         e->n_active++;
     }
+}
+
+/* Whose known rows are all there goes on to the others.  False: there is nobody who could run. */
+static bool start(engine *e)
+{
+    const cache *c = stepper_cache(e->stepper);
+    bool any = false;
+    for (int32_t i = 0; i < e->n_active; i++) {
+        request *r = e->mine[i];
+        if (r->state == REQ_RESTORE && cache_ready(c, r->seq)) {
+            r->n_done = cache_len(c, r->seq);
+            request_move(r, REQ_PREFILL);
+            if (!r->first_ns) r->n_cached = r->n_done;
+            if (!r->first_ns) e->stats.cached_tokens += (uint64_t)r->n_cached;
+        }
+        any |= r->state != REQ_RESTORE;
+    }
+    return any;
 }
 
 /* The next position at which the sequence's state is kept: the caller's, else every so many. */
@@ -190,7 +203,7 @@ static void run_step(engine *e)
 {
     for (int32_t i = 0; i < e->n_active; i++) {
         const request *r = e->mine[i];
-        int32_t pending = r->n_ids - r->n_done;
+        int32_t pending = r->state == REQ_RESTORE ? 0 : r->n_ids - r->n_done;
         if (e->mark_every) pending = min_i32(pending, next_mark(e, r) - r->n_done);
         e->item[i] = (sched_item){pending, r->state == REQ_DECODE, 0};
     }
@@ -220,7 +233,6 @@ static void maybe_restart(engine *e, request *r)
     cache_close(stepper_cache(e->stepper), r->seq);
     const cairn_status st = open_seq(e, r);
     assert(st == CAIRN_OK); /* the room was given back a moment ago, by this thread */
-    request_move(r, REQ_PREFILL);
 }
 
 static void emit_token(engine *e, request *r, const sample_out *s, cairn_str text)
@@ -315,9 +327,11 @@ bool engine_take_turn(engine *e)
 {
     receive(e);
     behind_flush(e);
+    cache_arrive(stepper_cache(e->stepper));
     admit(e);
-    if (e->n_active > 0) {
-        behind_busy(e);
+    if (e->n_active > 0) behind_busy(e);
+    const bool runs = start(e);
+    if (runs) {
         tell_backend(e, true);
         const uint64_t t0 = engine_now(e);
         run_step(e);
@@ -325,7 +339,8 @@ bool engine_take_turn(engine *e)
         e->busy_ns += engine_now(e) - t0;
     }
     const bool more = e->n_mine > 0;
-    if (!more) tell_backend(e, false);
+    e->waits = !runs || !more;
+    if (e->waits) tell_backend(e, false);
     if (!more) behind_idle(e);
     stats_show(e);
     return more;

@@ -2,6 +2,7 @@
 #include "prefix_world.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/num.h"
 #include "base/rng.h"
@@ -167,6 +168,7 @@ bool world_open(world *w, naive *q, int32_t n_ids, int32_t n_pos)
     const cairn_status st = cache_open_on(w->c, &a, &q->id);
     assert_true(st == CAIRN_OK || st == CAIRN_E_BUSY);
     if (st != CAIRN_OK) return false;
+    for (; !cache_ready(w->c, q->id); cache_arrive(w->c)) (void)usleep(20);
     q->open = true;
     q->n_pos = n_pos;
     q->len = q->furthest = q->hit = cache_len(w->c, q->id);
