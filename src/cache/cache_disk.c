@@ -163,23 +163,25 @@ static void note_saved(cache *c, stage *s, int32_t node)
     s->saved[s->n_saved++] = (saved_node){node, c->tree.node[node].birth};
 }
 
-/* States within the run, as many as a stage has room for: the last ones, which lie nearest to its end. */
-static int32_t stage_states(cache *c, stage *s, uint8_t *at, int32_t node, int32_t first_block,
+static bool has_new_state(const prefix_node *v)
+{
+    return v->snap != NO_SNAP && v->saved == SAVED_NOT;
+}
+
+/* States at the ends of the run's blocks, the rest of `at` behind them. */
+static int32_t stage_states(cache *c, stage *s, uint8_t **at, int32_t first, int32_t n_block,
                             store_state *out)
 {
     int32_t n = 0;
-    store_state found[STAGE_STATES];
-    for (int32_t i = node;
-         c->tree.node[i].n > 0 && c->tree.node[i].i_block >= first_block && n < STAGE_STATES;
-         i = c->tree.node[i].parent) {
-        const prefix_node *v = &c->tree.node[i];
-        if (v->snap == NO_SNAP) continue;
-        memcpy(at, c->snaps + (size_t)v->snap * c->state_bytes, c->state_bytes);
-        found[n++] = (store_state){tree_end(v), at};
-        at += c->state_bytes;
-        if (v->saved == SAVED_NOT) note_saved(c, s, i);
+    for (int32_t i = first; i < first + n_block && n < STAGE_STATES; i++) {
+        const int32_t node = c->disk->ram[i];
+        const prefix_node *v = &c->tree.node[node];
+        if (!has_new_state(v)) continue;
+        memcpy(*at, c->snaps + (size_t)v->snap * c->state_bytes, c->state_bytes);
+        out[n++] = (store_state){tree_end(v), *at};
+        *at += c->state_bytes;
+        note_saved(c, s, node);
     }
-    for (int32_t i = 0; i < n; i++) out[i] = found[n - 1 - i];
     return n;
 }
 
@@ -192,6 +194,7 @@ static cairn_status put_run(cache *c, stage *s, int32_t node, int32_t first, int
     store_state state[STAGE_STATES];
     uint8_t *at = s->bytes;
     s->n_saved = 0;
+    const int32_t n_state = stage_states(c, s, &at, first, n_block, state);
     for (int32_t i = 0; i < n_block; i++) {
         const int32_t end = d->ram[first + i];
         n_tok += block_tokens(t, end, tok + n_tok);
@@ -204,19 +207,18 @@ static cairn_status put_run(cache *c, stage *s, int32_t node, int32_t first, int
             *cell = at;
             at += c->group[g].block_bytes;
         }
-        if (t->node[end].saved == SAVED_NOT) note_saved(c, s, end);
+        if (t->node[end].saved == SAVED_NOT && !has_new_state(&t->node[end])) note_saved(c, s, end);
     }
     const store_key root = t->node[root_of(t, node)].ns;
-    store_run r = {.root = root,
-                   .parent = key_before(c, root, first),
-                   .first_block = first,
-                   .n_block = n_block,
-                   .token = tok,
-                   .n_tok = n_tok,
-                   .block = block,
-                   .state = state};
-    r.n_state =
-        c->state_bytes ? stage_states(c, s, at, d->ram[first + n_block - 1], first, state) : 0;
+    const store_run r = {.root = root,
+                         .parent = key_before(c, root, first),
+                         .first_block = first,
+                         .n_block = n_block,
+                         .token = tok,
+                         .n_tok = n_tok,
+                         .block = block,
+                         .state = state,
+                         .n_state = n_state};
     return store_put(d->store, &r, s);
 }
 
@@ -228,18 +230,26 @@ static void settle(cache *c, const stage *s, int32_t saved)
     }
 }
 
+/* A state inside a block is found by the key of what the block has up to there: a run ends with it. */
+static bool ends_inside(const prefix_node *v)
+{
+    return v->snap != NO_SNAP && v->lo + v->n < KV_BLOCK;
+}
+
 /* From the first node of a path that no file holds down to where a run ends: at the last one worth saving
-   among its next blocks, along any children. */
+   among its next blocks, along any children, with no more states than a stage takes. */
 static int32_t end_of_run(const cache *c, int32_t i)
 {
     const tree *t = &c->tree;
     const int32_t most = t->node[i].i_block + c->disk->writer->run_blocks;
-    int32_t end = i;
-    if (c->state_bytes)
-        return i; /* a run has few states, and an entry takes the place of one with its end */
-    for (int32_t k = t->node[i].child; k != NO_NODE && t->node[k].i_block < most;
-         k = t->node[k].child)
+    int32_t end = i, n_state = has_new_state(&t->node[i]);
+    for (int32_t k = t->node[i].child;
+         k != NO_NODE && t->node[k].i_block < most && !ends_inside(&t->node[end]);
+         k = t->node[k].child) {
+        n_state += has_new_state(&t->node[k]);
+        if (n_state > STAGE_STATES) break;
         if (worth_saving(c, &t->node[k])) end = k;
+    }
     return end;
 }
 

@@ -73,8 +73,10 @@ cairn_status store_open(const store_opts *o, store **out, cairn_diag *dg)
     TRY_GOTO(make_path(s, o, dg), out);
     s->reading = mem_alloc(sizeof *s->reading, MEM_CACHE);
     s->writing = mem_alloc(sizeof *s->writing, MEM_CACHE);
-    st = s->reading && s->writing ? thread_start(&s->writer, "cairn-store", store_run_writer, s)
-                                  : CAIRN_E_NOMEM;
+    s->former = mem_alloc(sizeof *s->former, MEM_CACHE);
+    st = s->reading && s->writing && s->former
+             ? thread_start(&s->writer, "cairn-store", store_run_writer, s)
+             : CAIRN_E_NOMEM;
     if (st != CAIRN_OK) {
         (void)diag_set(dg, st, "%s: no memory for a store", o->dir);
         goto out;
@@ -117,6 +119,7 @@ void store_close(store *s)
     mutex_deinit(&s->mu);
     mem_free(s->reading);
     mem_free(s->writing);
+    mem_free(s->former);
     mem_free(s->path);
     mem_free(s);
 }

@@ -1,6 +1,5 @@
-/* Cache files on the disk: one read straight into its destinations, one written beside and renamed.
-   Owns no handle past a call.  A reader sees a whole file or none; a file being written is locked, so
-   that what a dead process left behind can be told from what a living one works on. */
+/* Cache files on the disk: one read straight into its destinations; the folder opened, and cleared of what dead
+   writers left.  Owns no handle past a call. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -201,94 +200,6 @@ void store_touch_file(int fd, int64_t stamp_ns)
 {
     const struct timespec t = {(time_t)(stamp_ns / 1000000000), (long)(stamp_ns % 1000000000)};
     (void)futimens(fd, (struct timespec[2]){t, t});
-}
-
-static int write_all(int fd, const void *from, size_t n, uint64_t at)
-{
-    const char *p = from;
-    while (n) {
-        const ssize_t put = pwrite(fd, p, n, (off_t)at);
-        if (put < 0 && errno == EINTR) continue;
-        if (put <= 0) return put < 0 ? errno : ENOSPC;
-        p += put;
-        n -= (size_t)put;
-        at += (uint64_t)put;
-    }
-    return 0;
-}
-
-static const void *item_bytes(const store_item *it, const store_walk *w)
-{
-    if (w->block >= 0) return it->block[w->block * w->c->n_group + w->group];
-    return w->state >= 0 ? it->state[w->state] : it->companion;
-}
-
-/* Room first: a full disk then says so before anything is written, and the file lies in one piece. */
-static int make_room(int fd, uint64_t bytes)
-{
-    int rc;
-    do rc = fallocate(fd, 0, 0, (off_t)bytes);
-    while (rc != 0 && errno == EINTR);
-    if (rc == 0) return 0;
-    if (errno != EOPNOTSUPP && errno != ENOSYS) return errno;
-    return ftruncate(fd, (off_t)bytes) == 0 ? 0 : errno;
-}
-
-static int fill_file(const store_conf *c, int fd, const store_item *it, store_scratch *x,
-                     store_gate gate, void *ctx)
-{
-    int e = make_room(fd, it->bytes);
-    store_walk w = store_walk_of(c, &it->meta);
-    while (e == 0 && store_walk_next(&w)) {
-        if (!gate(ctx)) return STORE_STOPPED;
-        const void *from = item_bytes(it, &w);
-        x->sum[w.i_tensor] = hash64(from, w.bytes, 0);
-        e = write_all(fd, from, w.bytes, w.at);
-    }
-    if (e != 0) return e;
-    e = write_all(fd, x->head, store_head_put(c, &it->meta, x->sum, x->head), 0);
-    store_touch_file(fd, it->stamp_ns);
-    if (e == 0 && fsync(fd) != 0) e = errno;
-    /* what is in memory already needs no second place there */
-    if (e == 0) (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-    return e;
-}
-
-/* Between its making and its lock another process may take the new file for a dead one's. */
-static int make_tmp(int folder, const char *name, char tmp[NAME_MAX], int *out)
-{
-    for (int tries = 0; tries < 8; tries++) {
-        struct stat st;
-        (void)snprintf(tmp, NAME_MAX, "%s.tmp-%ld-%llx", name, (long)getpid(),
-                       (unsigned long long)clock_ns());
-        const int fd =
-            openat(folder, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (fd < 0 && (errno == EEXIST || errno == EINTR)) continue;
-        if (fd < 0) return errno;
-        if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 && st.st_nlink == 1) {
-            *out = fd;
-            return 0;
-        }
-        (void)close(fd);
-        (void)unlinkat(folder, tmp, 0);
-    }
-    return EBUSY;
-}
-
-int store_save(const store_conf *c, int folder, const store_item *it, store_scratch *x,
-               store_gate gate, void *ctx)
-{
-    char name[STORE_NAME_BYTES], tmp[NAME_MAX];
-    int fd = -1;
-    store_name_text(store_name_of(&it->meta), name);
-    int e = make_tmp(folder, name, tmp, &fd);
-    if (e != 0) return e;
-    e = fill_file(c, fd, it, x, gate, ctx);
-    if (e == 0 && renameat(folder, tmp, folder, name) != 0) e = errno;
-    if (e != 0) (void)unlinkat(folder, tmp, 0);
-    (void)close(fd); /* fsync has spoken */
-    /* EINVAL: it has no such thing */
-    return e == 0 && fsync(folder) != 0 && errno != EINVAL ? errno : e;
 }
 
 /* A folder that was just made must survive a crash as its files do. */

@@ -81,7 +81,7 @@ typedef enum store_verdict { STORE_GOOD, STORE_FOREIGN, STORE_BAD } store_verdic
 store_verdict store_head_parse(const store_conf *c, const uint8_t *p, size_t n, uint64_t file_bytes,
                                store_meta *m, uint64_t *sum, const char **why);
 
-/* store_io.c: files, open and named. */
+/* store_io.c (reading) and store_save.c (writing): files, open and named. */
 typedef struct store_scratch { /* of one thread */
     store_meta meta;
     uint64_t sum[STORE_MAX_TENSORS];
@@ -110,11 +110,18 @@ typedef struct store_item { /* a run in the queue, or done */
 } store_item;
 /* Asked before each tensor, outside of locks; false: give up. */
 typedef bool (*store_gate)(void *ctx);
-enum { STORE_STOPPED = -1 };
-/* Writes the item's file beside, then names it.  0, an errno, or STORE_STOPPED; nothing is left behind
-   unless 0. */
-int store_save(const store_conf *c, int folder, const store_item *it, store_scratch *x,
-               store_gate gate, void *ctx);
+enum { STORE_STOPPED = -1, STORE_FORMER_BAD = -2, STORE_NO_MEMORY = -3 };
+/* The file that has the item's name now, open, its header in x; fd -1: there is none. */
+typedef struct store_former {
+    int fd;
+    store_scratch *x;
+} store_former;
+/* What a file of the run has together with what the former has; false: they do not belong together. */
+bool store_merge(const store_meta *run, const store_meta *former, store_meta *out);
+/* Writes the file that x->meta says, from the item and the former one, beside, then names it.  0, an errno,
+   STORE_STOPPED, or STORE_FORMER_BAD: the former is damaged; nothing is left behind unless 0. */
+int store_save(const store_conf *c, int folder, const store_item *it, store_former former,
+               store_scratch *x, store_gate gate, void *ctx);
 /* Opens the folder, which must be ours alone to write; makes it.  0 or an errno. */
 int store_open_folder(const char *path, int *out);
 void store_drop_tmp(int folder, const char *name); /* unless a living process writes it */
@@ -170,6 +177,7 @@ struct store {
     thread writer;
     store_scratch *reading; /* the thread that calls store_read */
     store_scratch *writing; /* the writer's */
+    store_scratch *former;
 
     mutex mu;
     cond work, done; /* of mu: for the writer; for a flush */

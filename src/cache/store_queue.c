@@ -164,27 +164,60 @@ static bool may_write(void *ctx)
     return go;
 }
 
+/* The file of the item's name, if it has anything that belongs to it; what the new one will have, in
+   s->writing. */
+static int open_former(store *s, const store_item *it)
+{
+    char text[STORE_NAME_BYTES];
+    const char *why;
+    const store_name name = store_name_of(&it->meta);
+    store_name_text(name, text);
+    const int fd = store_open_file(s->folder, text);
+    if (fd >= 0 && store_load_head(&s->conf, fd, name, s->former, &why) == STORE_GOOD &&
+        store_merge(&it->meta, &s->former->meta, &s->writing->meta))
+        return fd;
+    if (fd >= 0) (void)close(fd);
+    s->writing->meta = it->meta;
+    return -1;
+}
+
+static int try_write(store *s, store_item *it, store_former former)
+{
+    int rc = STORE_NO_MEMORY;
+    const uint64_t bytes = store_file_bytes(&s->conf, &s->writing->meta);
+    store_entry *e = index_entry(&s->writing->meta, bytes);
+    store_make_room(s, bytes);
+    remove_doomed(s);
+    if (e && index_reserve(&s->index)) {
+        it->stamp_ns = store_stamp(s);
+        mutex_unlock(&s->mu);
+        rc = store_save(&s->conf, s->folder, it, former, s->writing, may_write, s);
+        mutex_lock(&s->mu);
+    }
+    if (rc == 0)
+        enter(s, e);
+    else
+        mem_free(e);
+    return rc;
+}
+
 static store_result write_new(store *s, store_item *it)
 {
-    store_entry *e = index_entry(&it->meta, it->bytes);
-    store_make_room(s, it->bytes);
-    remove_doomed(s);
-    if (!e || !index_reserve(&s->index)) {
-        mem_free(e);
-        return STORE_FAILED;
-    }
-    it->stamp_ns = store_stamp(s);
     mutex_unlock(&s->mu);
-    const int rc = store_save(&s->conf, s->folder, it, s->writing, may_write, s);
+    const int fd = open_former(s, it);
     mutex_lock(&s->mu);
+    int rc = try_write(s, it, (store_former){fd, s->former});
+    if (fd >= 0) (void)close(fd);
+    if (rc == STORE_FORMER_BAD) {
+        s->writing->meta = it->meta;
+        rc = try_write(s, it, (store_former){-1, NULL});
+    }
     if (rc == 0) {
-        enter(s, e);
         write_succeeded(s);
         return STORE_DURABLE;
     }
-    mem_free(e);
     if (rc == STORE_STOPPED) return STORE_DROPPED;
-    write_failed(s, rc);
+    if (rc > 0) write_failed(s, rc);
     return STORE_FAILED;
 }
 

@@ -109,6 +109,8 @@ static void begin(sim_layers kind)
     finish_all(e);
     cache_flush(stepper_cache(e->stepper), 20000, &f);
     assert_int_equal(f.pending + f.failed + f.dropped, 0);
+    assert_int_equal(f.n_entry,
+                     (LONG + STORE_MAX_BLOCKS * KV_BLOCK - 1) / (STORE_MAX_BLOCKS * KV_BLOCK));
     engine_close(e);
 }
 
