@@ -278,7 +278,10 @@ static void take_note(cache *c)
     store_done done;
     while (store_poll(c->disk->store, &done)) {
         stage *s = done.user;
-        settle(c, s, done.result == STORE_DURABLE ? SAVED : SAVED_NOT);
+        settle(c, s,
+               done.result == STORE_DURABLE   ? SAVED
+               : done.result == STORE_NO_ROOM ? SAVED_NO_ROOM
+                                              : SAVED_NOT);
         s->busy = false;
     }
 }
@@ -298,13 +301,61 @@ bool cache_write_behind(cache *c, bool idle)
     return busy;
 }
 
-static uint32_t count_unsaved(const cache *c)
+static uint32_t count_unsaved(const cache *c, uint32_t *no_room)
 {
     const tree *t = &c->tree;
     uint32_t n = 0;
-    for (int32_t i = tree_newest(t); i != NO_NODE; i = tree_older(t, i))
+    for (int32_t i = tree_newest(t); i != NO_NODE; i = tree_older(t, i)) {
         n += worth_saving(c, &t->node[i]);
+        *no_room += t->node[i].saved == SAVED_NO_ROOM;
+    }
     return n;
+}
+
+/* Whether a file holds the path up to this node's end, whose block comes after `before`. */
+static bool is_in_a_file(const cache *c, store_key root, store_key before, int32_t node)
+{
+    int32_t tok[KV_BLOCK];
+    store_id found[DISK_MAX_FOUND];
+    store_info info;
+    const prefix_node *v = &c->tree.node[node];
+    const store_key key = store_block_key(before, tok, block_tokens(&c->tree, node, tok));
+    const int32_t n = store_find(c->disk->store, root, key, found, DISK_MAX_FOUND);
+    bool there = n > 0 && v->snap == NO_SNAP;
+    for (int32_t i = 0; i < n && !there; i++)
+        for (int32_t k = 0; store_get_info(c->disk->store, found[i], &info) && k < info.n_state;
+             k++)
+            there |= info.state_pos[k] == tree_end(v);
+    return there;
+}
+
+/* Of the path to a leaf: what files have lost is to be written again. */
+static void recheck_path(cache *c, int32_t leaf)
+{
+    const tree *t = &c->tree;
+    const store_key root = t->node[root_of(t, leaf)].ns;
+    store_key key = root;
+    note_path(c, leaf);
+    for (int32_t i = 0; i <= t->node[leaf].i_block; i++) {
+        int32_t tok[KV_BLOCK];
+        const int32_t last = c->disk->ram[i];
+        for (int32_t k = last; t->node[k].n > 0 && t->node[k].i_block == i; k = t->node[k].parent)
+            if (t->node[k].saved == SAVED && !is_in_a_file(c, root, key, k))
+                t->node[k].saved = SAVED_NOT;
+        key = store_block_key(key, tok, block_tokens(t, last, tok));
+    }
+}
+
+/* What was durable may be so no more, and what had no room may have it now. */
+static void recheck(cache *c)
+{
+    const tree *t = &c->tree;
+    const bool lost = store_count_lost(c->disk->store) > 0;
+    for (int32_t i = tree_newest(t); i != NO_NODE; i = tree_older(t, i)) {
+        prefix_node *v = &t->node[i];
+        if (v->saved == SAVED_NO_ROOM) v->saved = SAVED_NOT;
+        if (lost && v->child == NO_NODE && v->n > 0) recheck_path(c, i);
+    }
 }
 
 void cache_flush(cache *c, uint32_t wait_ms, store_flushed *out)
@@ -313,6 +364,7 @@ void cache_flush(cache *c, uint32_t wait_ms, store_flushed *out)
     if (!c->disk) return;
     const uint64_t end_ns = clock_ns() + (uint64_t)wait_ms * 1000000;
     store_flushed round;
+    recheck(c);
     store_flush(c->disk->store, 0, &round); /* what failed before may be tried again */
     out->durable = round.durable;
     for (bool more = true; more;) {
@@ -328,7 +380,7 @@ void cache_flush(cache *c, uint32_t wait_ms, store_flushed *out)
     take_note(c);
     out->n_entry = round.n_entry;
     out->longest = round.longest;
-    out->pending = round.pending + count_unsaved(c);
+    out->pending = round.pending + count_unsaved(c, &out->dropped);
     store_idle(c->disk->store, false); /* an idle engine says so again */
 }
 

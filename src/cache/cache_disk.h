@@ -19,6 +19,8 @@ typedef struct disk_block {
     int32_t state_first, state_pos;
 } disk_block;
 
+/* Entries of one block that are looked at: its run's, those of runs that parted or ended in it. */
+enum { DISK_MAX_FOUND = 8 };
 _Static_assert(STORE_MAX_GROUPS <= 32, "a bit each");
 
 /* A sequence's rows on their way from files.  The engine's thread's, but for the time from reader_put to

@@ -37,7 +37,7 @@ typedef struct seq {
     float *state;
 } seq;
 
-enum { SAVED_NOT, SAVED_SOON, SAVED };
+enum { SAVED_NOT, SAVED_SOON, SAVED, SAVED_NO_ROOM /* there was none when it was tried */ };
 enum { NO_NODE = -1, NO_BLOCK = -1, NO_SNAP = -1 };
 
 /* Part of a block of 64 positions on a path from a root: `n` tokens from offset `lo` of block number

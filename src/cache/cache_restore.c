@@ -7,7 +7,6 @@
 #include "cache/cache_disk.h"
 
 enum {
-    MAX_FOUND = 8, /* entries of one block: its run's, those of runs that parted or ended in it */
     MAX_TRIES =
         3 /* what was damaged is gone from the index the next time; a disk with more is given up */
 };
@@ -81,8 +80,8 @@ static void note_block(search *s, int32_t i)
 /* An entry that holds block i with this key. */
 static bool look_on_disk(search *s, store_key key, int32_t i)
 {
-    store_id found[MAX_FOUND];
-    const int32_t n = store_find(s->c->disk->store, s->r->ask.ns, key, found, MAX_FOUND);
+    store_id found[DISK_MAX_FOUND];
+    const int32_t n = store_find(s->c->disk->store, s->r->ask.ns, key, found, DISK_MAX_FOUND);
     s->r->entry[i] = (disk_block){.id = 0};
     for (int32_t k = 0; k < n; k++)
         if (get_info(s, found[k])) note_block(s, i);

@@ -4,7 +4,9 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -248,6 +250,36 @@ void store_flush(store *s, uint32_t wait_ms, store_flushed *out)
     mutex_unlock(&s->mu);
 }
 
+/* Whether the folder that is open is still the one of its path. */
+static bool is_in_place(const store *s)
+{
+    struct stat named, open;
+    return s->folder >= 0 && fstat(s->folder, &open) == 0 && stat(s->path, &named) == 0 &&
+           named.st_ino == open.st_ino && named.st_dev == open.st_dev;
+}
+
+uint32_t store_count_lost(store *s)
+{
+    char name[STORE_NAME_BYTES];
+    struct stat st;
+    mutex_lock(&s->mu);
+    const bool in_place = is_in_place(s);
+    s->reopen |= !in_place;
+    for (uint32_t i = s->index.newest, older; i != STORE_NONE; i = older) {
+        older = s->index.slot[i]->older;
+        store_name_text(s->index.slot[i]->name, name);
+        if (in_place &&
+            (fstatat(s->folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT))
+            continue;
+        mem_free(index_take(&s->index, i));
+        s->n_lost++;
+    }
+    const uint32_t n = s->n_lost;
+    s->n_lost = 0;
+    mutex_unlock(&s->mu);
+    return n;
+}
+
 int32_t store_find(store *s, store_key root, store_key key, store_id *out, int32_t max)
 {
     int32_t n = 0, block;
@@ -313,6 +345,7 @@ static void account(store *s, store_id id, int fd, cairn_status st)
     const uint32_t slot = index_slot(&s->index, id);
     *(st == CAIRN_OK ? &s->stats.n_read : &s->stats.n_miss) += 1;
     s->stats.n_corrupt += st == CAIRN_E_CORRUPT;
+    s->n_lost += st == CAIRN_E_CORRUPT || (st == CAIRN_E_NOTFOUND && fd < 0);
     if (st == CAIRN_OK) stamp_ns = store_stamp(s);
     if (slot != STORE_NONE && st == CAIRN_OK)
         index_touch(&s->index, slot);

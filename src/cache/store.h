@@ -98,6 +98,7 @@ cairn_status store_put(store *s, const store_run *r, void *user);
 typedef enum store_result {
     STORE_DURABLE, /* a crash from now on does not lose it */
     STORE_DROPPED, /* not tried, since the folder cannot be written now */
+    STORE_NO_ROOM, /* not within the byte limit, beside what precedes it */
     STORE_FAILED
 } store_result;
 typedef struct store_done {
@@ -116,6 +117,9 @@ typedef struct store_flushed {
     uint32_t n_entry;                  /* in the store now */
     int32_t longest; /* tokens of the longest path that is durable from its beginning */
 } store_flushed;
+/* Looks for every entry's file.  Answers how many were found gone or damaged since the last call: what was durable
+   may have to be put again. */
+uint32_t store_count_lost(store *s);
 /* Waits until all that was put is durable or has failed, for wait_ms at most.  Results of single runs are
    still to be polled. */
 void store_flush(store *s, uint32_t wait_ms, store_flushed *out);
@@ -150,6 +154,7 @@ typedef struct store_stats {
     uint32_t n_entry;   /* that can be read */
     uint32_t n_corrupt; /* files met since the start that were damaged, and removed */
     uint32_t n_foreign; /* of another version, machine or scheme; they stay while there is room */
+    uint32_t n_no_room; /* runs that did not fit beside what precedes them */
     uint32_t n_evicted, n_read, n_miss;
     bool read_only; /* the last write failed */
 } store_stats;

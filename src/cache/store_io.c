@@ -214,20 +214,31 @@ static void sync_above(int folder)
     }
 }
 
-int store_open_folder(const char *path, int *out)
+/* What others may write is nothing to trust.  In a folder with the sticky bit they can make new names, but not
+   rename or remove ours. */
+static const char *distrust(int folder)
 {
     struct stat st;
+    if (fstat(folder, &st) != 0 || st.st_uid != geteuid()) return "it is another user's";
+    if (st.st_mode & (S_IWGRP | S_IWOTH)) return "others may write in it";
+    if (fstatat(folder, "..", &st, 0) != 0) return "the folder above it cannot be looked at";
+    const bool open_to_all = st.st_mode & (S_IWGRP | S_IWOTH) && !(st.st_mode & S_ISVTX);
+    return open_to_all ? "others may write in the folder above it" : NULL;
+}
+
+int store_open_folder(const char *path, int *out, const char **why)
+{
     const cairn_status made = path_make_dirs(path, NULL);
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) return made == CAIRN_E_NOMEM ? ENOMEM : errno;
-    const bool known = fstat(fd, &st) == 0;
-    if (known && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH))) {
+    *why = distrust(fd);
+    if (!*why) {
         sync_above(fd);
         *out = fd;
         return 0;
     }
     (void)close(fd);
-    return EACCES; /* what others may write is nothing to trust */
+    return EACCES;
 }
 
 void store_drop_tmp(int folder, const char *name)

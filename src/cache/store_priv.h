@@ -110,7 +110,7 @@ typedef struct store_item { /* a run in the queue, or done */
 } store_item;
 /* Asked before each tensor, outside of locks; false: give up. */
 typedef bool (*store_gate)(void *ctx);
-enum { STORE_STOPPED = -1, STORE_FORMER_BAD = -2, STORE_NO_MEMORY = -3 };
+enum { STORE_STOPPED = -1, STORE_FORMER_BAD = -2, STORE_NO_MEMORY = -3, STORE_TOO_MUCH = -4 };
 /* The file that has the item's name now, open, its header in x; fd -1: there is none. */
 typedef struct store_former {
     int fd;
@@ -122,8 +122,9 @@ bool store_merge(const store_meta *run, const store_meta *former, store_meta *ou
    STORE_STOPPED, or STORE_FORMER_BAD: the former is damaged; nothing is left behind unless 0. */
 int store_save(const store_conf *c, int folder, const store_item *it, store_former former,
                store_scratch *x, store_gate gate, void *ctx);
-/* Opens the folder, which must be ours alone to write; makes it.  0 or an errno. */
-int store_open_folder(const char *path, int *out);
+/* Opens the folder, which must be ours alone to write, in one that no others may write; makes it.  0 or an errno,
+   for which `why` may have better words than the system. */
+int store_open_folder(const char *path, int *out, const char **why);
 void store_drop_tmp(int folder, const char *name); /* unless a living process writes it */
 
 /* store_index.c: entries by the keys of their blocks, and their order of use.  Guarded by mu. */
@@ -163,6 +164,9 @@ uint32_t index_find(const store_index *ix, store_key root, store_key key, uint32
                     int32_t *block);
 uint32_t index_slot(const store_index *ix, store_id id);
 store_id index_id(const store_index *ix, uint32_t slot);
+/* The latest entry of what precedes a run; STORE_NONE: there is none, or nothing precedes it. */
+uint32_t index_before(const store_index *ix, store_key root, store_key parent, int32_t first_block);
+uint64_t index_path_bytes(const store_index *ix, uint32_t slot); /* of it and what precedes it */
 /* It becomes the latest, and what precedes it later still: a path is lost from its end. */
 void index_touch(store_index *ix, uint32_t slot);
 /* The order of use that the files' times tell; those of the future are of now. */
@@ -191,6 +195,7 @@ struct store {
     uint64_t retry_at_ns;
     uint32_t n_retry;
     bool idle, flushing, stop, scanned, warned, reopen;
+    uint32_t n_lost; /* entries whose files were damaged or gone, since store_count_lost */
     store_flushed since;
     store_stats stats;
 };

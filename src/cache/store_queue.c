@@ -45,12 +45,13 @@ void store_end(store *s, store_item *it, store_result r)
     s->stats.queued_bytes -= it->bytes;
     *(r == STORE_DURABLE   ? &s->since.durable
       : r == STORE_DROPPED ? &s->since.dropped
+      : r == STORE_NO_ROOM ? &s->stats.n_no_room
                            : &s->since.failed) += 1;
     cond_signal(&s->done);
 }
 
 /* The folder may have been replaced under us: the next try opens it anew.  Reading goes on in the old one. */
-static void write_failed(store *s, int e)
+static void write_failed(store *s, int e, const char *why)
 {
     char reason[128];
     const bool first = !s->warned;
@@ -64,7 +65,7 @@ static void write_failed(store *s, int e)
     if (!first) return;
     mutex_unlock(&s->mu);
     log_event(LOG_WARN, "store.read_only", "path=%s reason=\"%s\" retry_ms=%u", s->path,
-              strerror_r(e, reason, sizeof reason), wait_ms);
+              why ? why : strerror_r(e, reason, sizeof reason), wait_ms);
     mutex_lock(&s->mu);
 }
 
@@ -79,12 +80,13 @@ static void write_succeeded(store *s)
 bool store_has_folder(store *s)
 {
     int fd = -1;
+    const char *why = NULL;
     if (s->folder >= 0 && !s->reopen) return true;
     mutex_unlock(&s->mu);
-    const int e = store_open_folder(s->path, &fd);
+    const int e = store_open_folder(s->path, &fd, &why);
     mutex_lock(&s->mu);
     if (e != 0) {
-        write_failed(s, e);
+        write_failed(s, e, why);
         return false;
     }
     if (s->folder >= 0) (void)close(s->folder);
@@ -185,6 +187,11 @@ static int try_write(store *s, store_item *it, store_former former)
 {
     int rc = STORE_NO_MEMORY;
     const uint64_t bytes = store_file_bytes(&s->conf, &s->writing->meta);
+    const uint32_t before =
+        index_before(&s->index, it->meta.root, it->meta.parent, it->meta.first_block);
+    /* Without what precedes it a run is good for nothing: it does not take its room. */
+    if (bytes + index_path_bytes(&s->index, before) > s->max_bytes) return STORE_TOO_MUCH;
+    index_touch(&s->index, before);
     store_entry *e = index_entry(&s->writing->meta, bytes);
     store_make_room(s, bytes);
     remove_doomed(s);
@@ -217,7 +224,8 @@ static store_result write_new(store *s, store_item *it)
         return STORE_DURABLE;
     }
     if (rc == STORE_STOPPED) return STORE_DROPPED;
-    if (rc > 0) write_failed(s, rc);
+    if (rc == STORE_TOO_MUCH) return STORE_NO_ROOM;
+    if (rc > 0) write_failed(s, rc, NULL);
     return STORE_FAILED;
 }
 

@@ -159,6 +159,8 @@ static cairn_status name_folder(const char *dir, buf *out, cairn_diag *dg)
 {
     char here[PATH_MAX];
     if (!dir) return CAIRN_OK;
+    if (!dir[0])
+        return diag_set(dg, CAIRN_E_ARG, "--ssd-cache has an empty name; expected a folder");
     if (dir[0] != '/' && !getcwd(here, sizeof here))
         return diag_set(dg, CAIRN_E_IO, "%s: the current folder has no name: %s", dir,
                         strerrordesc_np(errno));

@@ -15,6 +15,7 @@ enum { LONG = 2500, OTHER = 90 };
 static sim_model sim;
 static tmp_dir dir;
 static int32_t ids[LONG + 1], other[OTHER];
+static uint64_t max_bytes; /* of files; 0: more than there are */
 
 /* A reader that stands still before each entry while the gate is shut. */
 typedef struct slow_disk {
@@ -53,8 +54,12 @@ static void await_reader(void)
 static void add_disk(engine *e, void (*arrived)(void *), void *ctx)
 {
     cairn_diag dg = {0};
-    const cache_disk_opts o = {
-        .dir = dir.path, .fingerprint = {3}, .scheme = "test", .arrived = arrived, .ctx = ctx};
+    const cache_disk_opts o = {.dir = dir.path,
+                               .fingerprint = {3},
+                               .scheme = "test",
+                               .max_bytes = max_bytes,
+                               .arrived = arrived,
+                               .ctx = ctx};
     cache *c = stepper_cache(e->stepper);
     assert_ok(cache_add_disk(c, &o, &dg));
     assert_true(store_scanned(c->disk->store, 10000));
@@ -224,6 +229,62 @@ static void damaged(void **state)
     }
 }
 
+static int32_t cached_of_long(engine *e)
+{
+    watch w;
+    submit(e, &w, ids, LONG);
+    finish_all(e);
+    answered(&w, ids, LONG);
+    return w.n_cached;
+}
+
+/* A prompt larger than all files may be keeps its beginning there, and a flush says that it does not keep all. */
+static void beginning_stays(void **state)
+{
+    (void)state;
+    for (sim_layers kind = SIM_ALL_KINDS; kind <= SIM_RECURRENT; kind++) {
+        store_stats st;
+        store_flushed f;
+        begin(kind);
+        engine *e = open_engine(1);
+        assert_true(cache_disk_stats(stepper_cache(e->stepper), &st));
+        engine_close(e);
+        assert_true(tmp_drop(&dir) && tmp_make(&dir));
+        max_bytes = st.bytes - 1;
+        e = open_engine(1);
+        assert_int_equal(cached_of_long(e), 0);
+        cache_flush(stepper_cache(e->stepper), 20000, &f);
+        assert_int_equal(f.pending + f.failed, 0);
+        assert_true(f.dropped > 0);
+        assert_int_equal(f.longest, 2048);
+        engine_close(e);
+        e = open_engine(1);
+        if (kind != SIM_ALL_KINDS) assert_int_equal(cached_of_long(e), 2048);
+        max_bytes = 0;
+        end(e);
+    }
+}
+
+/* What was durable and is gone is written again by the next flush, which does not say otherwise before. */
+static void gone_is_written_again(void **state)
+{
+    (void)state;
+    for (sim_layers kind = SIM_ALL_KINDS; kind <= SIM_RECURRENT; kind++) {
+        store_flushed f;
+        begin(kind);
+        engine *e = open_engine(1);
+        assert_true(cached_of_long(e) > 2000);
+        assert_true(tmp_drop(&dir)); /* under the engine */
+        cache_flush(stepper_cache(e->stepper), 20000, &f);
+        assert_int_equal(f.pending + f.failed + f.dropped, 0);
+        if (kind != SIM_WINDOWED) assert_true(f.longest >= LONG);
+        engine_close(e);
+        e = open_engine(1);
+        assert_true(cached_of_long(e) > 2000);
+        end(e);
+    }
+}
+
 typedef struct sleeper {
     engine *e;
 } sleeper;
@@ -273,7 +334,11 @@ int main(void)
 {
     mutex_init(&slow.mu);
     cond_init(&slow.news);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(others_go_on), cmocka_unit_test(cancelled),
-                                       cmocka_unit_test(damaged), cmocka_unit_test(sleeps)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(others_go_on),
+                                       cmocka_unit_test(cancelled),
+                                       cmocka_unit_test(damaged),
+                                       cmocka_unit_test(beginning_stays),
+                                       cmocka_unit_test(gone_is_written_again),
+                                       cmocka_unit_test(sleeps)};
     return cmocka_run_group_tests_name("engine_restore", tests, NULL, NULL);
 }
