@@ -37,6 +37,10 @@ int32_t cache_groups(const cache *c);
 uint64_t cache_bytes(const cachespec *spec, const kv_scheme *codec, int32_t max_step_rows,
                      int32_t n_pos);
 size_t cache_state_bytes(const cachespec *spec); /* of it, the recurrent state */
+/* Bytes that a cache takes beside cache_total: its tables, the tree of prefixes, and a disk tier but for the index of
+   its files (about 1 KiB each, which hold thousands of times that); exact. */
+cairn_status cache_overhead(const cachespec *spec, const cache_opts *o, bool disk, uint64_t *out,
+                            cairn_diag *dg);
 uint64_t cache_used(const cache *c);     /* blocks that hold positions, states of open sequences */
 uint64_t cache_total(const cache *c);    /* the pools and all states */
 uint64_t cache_reserved(const cache *c); /* set aside for open sequences, used or not */

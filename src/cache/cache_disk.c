@@ -45,17 +45,31 @@ static size_t stage_size(const cache *c, const disk_writer *w)
     return (size_t)w->run_blocks * w->block_bytes + STAGE_STATES * c->state_bytes;
 }
 
-static cairn_status make_writer(cache *c, disk *d, cairn_diag *dg)
+static void size_stages(const cache *c, disk_writer *w)
 {
-    disk_writer *w = mem_calloc(1, sizeof *w, MEM_CACHE);
-    d->writer = w;
-    if (!w) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a disk cache");
     for (int32_t g = 0; g < c->n_group; g++) w->block_bytes += c->group[g].block_bytes;
     w->run_blocks = w->block_bytes
                         ? (int32_t)min_size(STAGE_BYTES / w->block_bytes, STORE_MAX_BLOCKS)
                         : STORE_MAX_BLOCKS;
     if (w->run_blocks < 1) w->run_blocks = 1;
     w->stage_bytes = stage_size(c, w);
+}
+
+uint64_t disk_bytes(const cache *c)
+{
+    disk_writer w = {.block_bytes = 0};
+    size_stages(c, &w);
+    const uint64_t item = store_item_bytes(w.run_blocks * c->n_group);
+    return sizeof(disk) + sizeof w + (uint64_t)c->n_table * sizeof *c->disk->ram +
+           restores_bytes(c) + store_bytes() + STAGES * (w.stage_bytes + item);
+}
+
+static cairn_status make_writer(const cache *c, disk *d, cairn_diag *dg)
+{
+    disk_writer *w = mem_calloc(1, sizeof *w, MEM_CACHE);
+    d->writer = w;
+    if (!w) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a disk cache");
+    size_stages(c, w);
     for (int32_t i = 0; i < STAGES; i++) {
         w->stage[i].bytes = mem_map(w->stage_bytes, MEM_CACHE);
         if (!w->stage[i].bytes)

@@ -61,6 +61,7 @@ typedef struct disk {
 /* cache_reader.c */
 cairn_status reader_start(cache *c, cairn_diag *dg); /* after a failure too: */
 void reader_stop(cache *c);
+uint64_t restores_bytes(const cache *c);
 void reader_put(disk *d, restore *r);
 void reader_drop(disk *d, restore *r); /* it is not wanted any more: it is over soon */
 bool reader_take(disk *d, restore *r); /* false: it is not over */

@@ -1,4 +1,4 @@
-/* What the files of the cache share.  cache.c owns sequences and the layout, cache_block.c the pools and
+/* What the files of the cache share.  cache.c owns sequences, cache_layout.c all sizes, cache_block.c the pools and
    who refers to a block, cache_tree.c the tree of known prefixes, cache_prefix.c what sequences take from
    it and leave in it, cache_pin.c what may not go, cache_disk.c, cache_restore.c and cache_reader.c what files
    hold of it. */
@@ -147,7 +147,14 @@ static inline block_range block_needed(const group *p, int32_t n)
     return first < end ? (block_range){first, end} : (block_range){0, 0};
 }
 
+/* cache_layout.c */
+cairn_status layout_make(cache *c, const cachespec *spec, const cache_opts *o, cairn_diag *dg);
+void layout_free(cache *c); /* after a failure too */
+/* Most blocks that a sequence of n_pos positions holds at once. */
+int32_t layout_worst(const group *p, int32_t max_step_rows, int32_t n_pos);
+
 /* cache_block.c */
+uint64_t block_list_bytes(const group *g); /* beside the pool */
 cairn_status block_pool_new(group *g, cairn_diag *dg);
 void block_pool_free(group *g);
 int32_t
@@ -160,6 +167,7 @@ void block_add_tree(group *p, int32_t block);
 void block_drop_tree(group *p, int32_t block);
 
 /* cache_tree.c */
+uint64_t tree_bytes(const cache *c);
 cairn_status tree_new(cache *c, cairn_diag *dg);
 void tree_free(cache *c);
 int32_t tree_root(cache *c, const cache_ns *ns, bool make);
@@ -208,6 +216,7 @@ static inline int32_t tree_next_block(const tree *t, int32_t node)
 }
 
 /* cache_disk.c */
+uint64_t disk_bytes(const cache *c); /* what a disk tier takes, but for the index of its files */
 void disk_free(cache *c);
 /* cache_restore.c: a sequence that was just opened goes on where files let it, if that is beyond `known`, once
    they are read; false: they do not. */

@@ -70,6 +70,13 @@ cairn_status reader_start(cache *c, cairn_diag *dg)
     return st == CAIRN_OK ? st : diag_set(dg, st, "the disk cache's reader could not be started");
 }
 
+uint64_t restores_bytes(const cache *c)
+{
+    const restore *r = NULL; /* for its sizes */
+    const uint64_t table = (uint64_t)c->n_table * (sizeof *r->entry + sizeof *r->fresh);
+    return (uint64_t)c->n_seq * (sizeof *r + (uint64_t)c->opts.ctx_len * sizeof *r->ids + table);
+}
+
 void reader_stop(cache *c)
 {
     disk *d = c->disk;

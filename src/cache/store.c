@@ -146,6 +146,17 @@ bool store_scanned(store *s, uint32_t wait_ms)
     return scanned;
 }
 
+uint64_t store_bytes(void)
+{
+    return sizeof(store) + 3 * sizeof(store_scratch);
+}
+
+uint64_t store_item_bytes(int32_t n_cell)
+{
+    const store_item *it = NULL; /* for its size */
+    return sizeof *it + (uint64_t)n_cell * sizeof *it->block;
+}
+
 /* What a caller of ours may not do is asserted: none of it comes from outside. */
 static store_item *make_item(const store_conf *c, const store_run *r, void *user)
 {
@@ -156,7 +167,7 @@ static store_item *make_item(const store_conf *c, const store_run *r, void *user
     assert((r->companion.codec == 0) == (r->companion.n_bytes == 0));
     assert(r->companion.n_bytes <= STORE_MAX_COMPANION);
     const int32_t n_cell = r->n_block * c->n_group;
-    store_item *it = mem_calloc(1, sizeof *it + (size_t)n_cell * sizeof *it->block, MEM_CACHE);
+    store_item *it = mem_calloc(1, store_item_bytes(n_cell), MEM_CACHE);
     if (!it) return NULL;
     store_meta *m = &it->meta;
     it->user = user;

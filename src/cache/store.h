@@ -61,6 +61,10 @@ typedef struct store_opts {
 /* E_NOMEM, E_LIMIT (more groups than STORE_MAX_GROUPS, blocks too large); never for what the disk or the
    folder is. */
 cairn_status store_open(const store_opts *o, store **out, cairn_diag *dg);
+/* What a store takes from its opening on, but for its path and its index (about 1 KiB a file); and with every run
+   that is queued, of so many blocks in all groups together. */
+uint64_t store_bytes(void);
+uint64_t store_item_bytes(int32_t n_cell);
 /* Without a flush: what is queued is lost.  Nothing is borrowed any more.  NULL is fine. */
 void store_close(store *s);
 /* Whether the folder has been scanned, which is waited for.  Entries are found as they are met. */

@@ -181,7 +181,7 @@ struct store {
     thread writer;
     store_scratch *reading; /* the thread that calls store_read */
     store_scratch *writing; /* the writer's */
-    store_scratch *former;
+    store_scratch *former;  /* the same */
 
     mutex mu;
     cond work, done; /* of mu: for the writer; for a flush */

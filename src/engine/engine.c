@@ -49,7 +49,8 @@ static cairn_status make_stepper(engine *e, const cairn_engine_opts *o, cairn_di
                    .max_step_rows = e->max_step_rows,
                    .ctx_len = o->ctx_len,
                    .limit = o->memory_limit,
-                   .prefix = o->prefix_limit};
+                   .prefix = o->prefix_limit,
+                   .disk = o->disk_dir != NULL};
     guard_out fit;
     in.codec = stepper_codec(e->m);
     if (o->kv_codec) {
