@@ -126,7 +126,7 @@ typedef struct cairn_event {
     /* DONE: exactly once for each accepted request, last */
     cairn_finish finish;
     cairn_status status; /* the reason of CAIRN_FINISH_ERROR */
-    const char *message; /* likewise */
+    const char *message; /* likewise; and why what was to be pinned is not */
     int32_t n_prompt;    /* PROGRESS too */
     int32_t n_cached;    /* prompt positions taken from a cache */
     int32_t n_done;      /* PROGRESS: prompt positions computed or taken from a cache */

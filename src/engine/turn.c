@@ -37,18 +37,29 @@ static void forget(engine *e, const request *r)
     mutex_unlock(&e->mu);
 }
 
-/* All of its rows stay for others, for ever where it is to be pinned: whether they are. */
-static bool leave_all(engine *e, const request *r, cairn_finish how)
+static const char *pin(engine *e, const request *r)
 {
-    cache *c = stepper_cache(e->stepper);
     int32_t node;
-    cache_mark(c, r->seq, r->ids, CACHE_TURN);
-    if (!r->pin || how == CAIRN_FINISH_CANCELLED || e->n_pins == MAX_PINS) return false;
-    if (cache_pin(c, r->seq, r->ids, &node) != CAIRN_OK) return false;
+    cache *c = stepper_cache(e->stepper);
+    if (!cache_keeps(c)) return "no prefixes are kept at all";
+    if (e->n_pins == MAX_PINS) return "as many prefixes as may be are pinned already";
+    const cairn_status st = cache_pin(c, r->seq, r->ids, &node);
+    if (st == CAIRN_E_BUSY) return "the requests that run leave it no room";
+    if (st != CAIRN_OK) return "beside it there were no room for one whole request";
     mutex_lock(&e->mu);
     e->pin[e->n_pins++] = (engine_pin){r->id, node};
     mutex_unlock(&e->mu);
-    return true;
+    return NULL;
+}
+
+/* All of its rows stay for others, for ever where it is to be pinned. */
+static void leave_all(engine *e, const request *r, cairn_event *done)
+{
+    const bool wanted = r->pin && done->finish != CAIRN_FINISH_CANCELLED;
+    const char *why = wanted ? pin(e, r) : NULL;
+    done->pinned = wanted && !why;
+    if (why) done->message = why;
+    if (!done->pinned) cache_mark(stepper_cache(e->stepper), r->seq, r->ids, CACHE_TURN);
 }
 
 /* The request at mine[i] leaves: its sequence is closed before the event, so that a request
@@ -57,8 +68,12 @@ static void finish(engine *e, int32_t i, cairn_finish how, cairn_str text, const
 {
     request *r = e->mine[i];
     cairn_event ev = event_of(e, r, CAIRN_EV_DONE);
+    ev.finish = how;
+    ev.text = text;
+    ev.status = why ? why->status : CAIRN_OK;
+    ev.message = why ? why->message : "";
     if (r->state != REQ_QUEUED) {
-        if (how != CAIRN_FINISH_ERROR && r->state != REQ_RESTORE) ev.pinned = leave_all(e, r, how);
+        if (how != CAIRN_FINISH_ERROR && r->state != REQ_RESTORE) leave_all(e, r, &ev);
         cache_close(stepper_cache(e->stepper), r->seq);
         e->n_active--;
     }
@@ -67,10 +82,6 @@ static void finish(engine *e, int32_t i, cairn_finish how, cairn_str text, const
     for (int32_t k = i; k < e->n_mine; k++) e->mine[k] = e->mine[k + 1];
     stats_count_done(e, how);
     forget(e, r);
-    ev.finish = how;
-    ev.text = text;
-    ev.status = why ? why->status : CAIRN_OK;
-    ev.message = why ? why->message : "";
     r->fn(r->ctx, &ev);
     request_free(r);
 }
