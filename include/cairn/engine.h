@@ -40,9 +40,9 @@ typedef struct cairn_engine_opts {
        0: what the requests' own caches leave idle and half of the rest, at most 8 GiB; CAIRN_NO_PREFIX: none are kept. */
     uint64_t prefix_limit;
     /* A folder where prefixes outlive the process, its whole path; NULL: none.  Opening then reads all of the
-       model's files once, for their hash.  E_ARG where none are kept in memory: a limit of CAIRN_NO_PREFIX, a
-       delayed codec.  Closing does not flush.  disk_limit: bytes of this model's files; 0: 32 GiB.  Both
-       strings are read during open. */
+       model's files once, for their hash.  E_ARG where none are kept in memory: a limit of CAIRN_NO_PREFIX.
+       Closing does not flush.  disk_limit: bytes of this model's files; 0: 32 GiB.  Both strings are read
+       during open. */
     const char *disk_dir;
     uint64_t disk_limit;
     /* Every so many tokens what a request has drawn goes to the folder too, in the background; after a crash the
@@ -133,7 +133,7 @@ typedef struct cairn_event {
     /* DONE: exactly once for each accepted request, last */
     cairn_finish finish;
     cairn_status status; /* the reason of CAIRN_FINISH_ERROR */
-    const char *message; /* likewise */
+    const char *message; /* likewise; and why what was to be pinned is not */
     int32_t n_prompt;    /* PROGRESS too */
     int32_t n_cached;    /* prompt positions taken from a cache */
     int32_t n_done;      /* PROGRESS: prompt positions computed or taken from a cache */

@@ -1,6 +1,5 @@
-/* Paged KV cache and recurrent states.  Owns the layout of blocks (a group of layers with equal window
-   has its pool), the block tables, a state a sequence and the accounting; knows nothing of what a block
-   holds beyond its layout.
+/* Paged KV cache and recurrent states.  Owns the block tables, a state a sequence and the accounting; knows
+   nothing of what a block holds.
 
    Invariant: for every group, the blocks that open sequences may still ask for never exceed the
    pool, since cache_open sets each sequence's worst case aside.  Hence only cache_open can fail.
@@ -14,202 +13,6 @@
 #include "base/diag.h"
 #include "base/num.h"
 #include "cache/cache_priv.h"
-
-enum {
-    STATE_ALIGN = 64,
-    MAX_SNAPS = 1 << 16,
-    MAX_MORE_BLOCKS = 1 << 17,
-    SNAP_NODES = 16, /* the positions between two snapshots */
-    SPARE_NODES = 64
-};
-
-/* Which blocks of a layer: all, or those before or after its start. */
-typedef enum span { SPAN_ALL, SPAN_EARLY, SPAN_LATE } span;
-
-/* But for its places. */
-static kv_layer layer_view(const cachespec *s, const kv_scheme *codec, int32_t layer, span part)
-{
-    const cache_layer_spec *l = &s->layer[layer];
-    const kv_pair p = part == SPAN_EARLY ? codec->all : kv_layer_pair(codec, layer);
-    return (kv_layer){.k = p.k,
-                      .v = l->latent ? p.k : p.v,
-                      .n_kv_head = l->n_kv_head,
-                      .dk = l->dk,
-                      .dv = l->dv,
-                      .latent = l->latent};
-}
-
-static size_t layer_bytes(const kv_layer *l)
-{
-    return l->n_kv_head ? (size_t)l->n_kv_head * KV_BLOCK * kv_pos_bytes(l) : 0;
-}
-
-static bool has_keys(const cache_layer_spec *l)
-{
-    return l->n_kv_head > 0;
-}
-
-/* The group that a part of a layer belongs to, as far as layers go together: no pool yet. */
-static group group_of(const cachespec *s, const kv_scheme *codec, int32_t layer, span part)
-{
-    const int32_t start = kv_layer_start(codec, layer) / KV_BLOCK;
-    return (group){.window = s->layer[layer].window,
-                   .from = part == SPAN_LATE ? start : 0,
-                   .to = part == SPAN_EARLY ? start : INT32_MAX};
-}
-
-static bool same_group(const group *a, const group *b)
-{
-    return a->window == b->window && a->from == b->from && a->to == b->to;
-}
-
-static void parts_of(const kv_scheme *codec, int32_t layer, span *first, span *last)
-{
-    const bool delayed = kv_layer_start(codec, layer) > 0;
-    *first = delayed ? SPAN_EARLY : SPAN_ALL;
-    *last = delayed ? SPAN_LATE : SPAN_ALL;
-}
-
-size_t cache_state_bytes(const cachespec *s)
-{
-    size_t n = 0;
-    for (int32_t i = 0; i < s->n_layer; i++) n += (size_t)s->layer[i].n_state;
-    return round_up(n * sizeof(float), STATE_ALIGN);
-}
-
-/* Most blocks that a sequence of n_pos positions holds at once.  A windowed group keeps
-   window + max_step_rows - 1 positions (the rows of a step and what the first of them sees, or as
-   many rows to go back), wherever they begin in a block. */
-static int32_t worst_blocks(const group *p, int32_t max_step_rows, int32_t n_pos)
-{
-    const int32_t end = min_i32(ceil_div(n_pos, KV_BLOCK), p->to);
-    const int32_t all = max_i32(0, end - p->from);
-    if (p->window == 0) return all;
-    const int64_t seen = (int64_t)p->window + max_step_rows - 1;
-    const int64_t kept = (seen - 1 + KV_BLOCK - 1) / KV_BLOCK + 1;
-    return kept < all ? (int32_t)kept : all;
-}
-
-uint64_t cache_bytes(const cachespec *s, const kv_scheme *codec, int32_t max_step_rows,
-                     int32_t n_pos)
-{
-    uint64_t sum = cache_state_bytes(s);
-    for (int32_t i = 0; i < s->n_layer; i++) {
-        span part, last;
-        parts_of(codec, i, &part, &last);
-        for (; part <= last; part++) {
-            const kv_layer l = layer_view(s, codec, i, part);
-            const group g = group_of(s, codec, i, part);
-            sum += layer_bytes(&l) * (uint64_t)worst_blocks(&g, max_step_rows, n_pos);
-        }
-    }
-    return sum;
-}
-
-/* A part of a layer: behind the layers that its group has already. */
-static void lay_part(cache *c, const cachespec *s, int32_t layer, span part, kv_layer *out)
-{
-    const group of = group_of(s, &c->opts.codec, layer, part);
-    int32_t g = 0;
-    while (g < c->n_group && !same_group(&c->group[g], &of)) g++;
-    if (g == c->n_group) c->group[c->n_group++] = of;
-    *out = layer_view(s, &c->opts.codec, layer, part);
-    out->group = g;
-    out->k_off = out->v_off = c->group[g].block_bytes;
-    if (!out->latent)
-        out->v_off += (size_t)out->n_kv_head * KV_BLOCK * kv_row_bytes(out->k, out->dk);
-    c->group[g].block_bytes += layer_bytes(out);
-}
-
-/* Groups in order of their first layer; a layer's keys, then its values, layer after layer. */
-static void lay_out(cache *c, const cachespec *s)
-{
-    size_t state = 0;
-    for (int32_t i = 0; i < s->n_layer; i++) {
-        kv_layer *l = &c->layer[i], *late = &c->layer[s->n_layer + i];
-        span part, last;
-        parts_of(&c->opts.codec, i, &part, &last);
-        *l = (kv_layer){.group = -1};
-        if (has_keys(&s->layer[i])) lay_part(c, s, i, part, l);
-        if (has_keys(&s->layer[i]) && part != last) {
-            lay_part(c, s, i, last, late);
-            l->late = late;
-            l->late_from = kv_layer_start(&c->opts.codec, i);
-        }
-        l->state_off = state;
-        state += (size_t)s->layer[i].n_state;
-    }
-}
-
-static bool is_delayed(const cache *c)
-{
-    for (int32_t i = 0; i < c->n_layer; i++)
-        if (c->layer[i].late) return true;
-    return false;
-}
-
-/* As many sequences as their states leave room for one's blocks; one in any case. */
-static int32_t fitting_seqs(const cachespec *s, const cache_opts *o, size_t state)
-{
-    if (!state) return o->max_seqs;
-    const uint64_t blocks = cache_bytes(s, &o->codec, o->max_step_rows, o->ctx_len) - state;
-    const uint64_t room = o->max_bytes > blocks ? (o->max_bytes - blocks) / state : 0;
-    return room < 1 ? 1 : room < (uint64_t)o->max_seqs ? (int32_t)room : o->max_seqs;
-}
-
-/* Blocks of each pool.  Where all sequences at full length do not fit, windowed groups still get
-   their worst case if that leaves one whole sequence for the others; else all share in proportion
-   to what one sequence needs. */
-static void size_pools(cache *c)
-{
-    const cache_opts *o = &c->opts;
-    const uint64_t states = (uint64_t)c->n_seq * c->state_bytes;
-    const uint64_t max_bytes = o->max_bytes > states ? o->max_bytes - states : 0;
-    uint64_t full = 0, windowed = 0;
-    for (int32_t g = 0; g < c->n_group; g++) {
-        const group *p = &c->group[g];
-        const uint64_t one =
-            p->block_bytes * (uint64_t)worst_blocks(p, o->max_step_rows, o->ctx_len);
-        *(p->window ? &windowed : &full) += one;
-    }
-    const uint64_t n = (uint64_t)c->n_seq;
-    const bool windows_whole = windowed * n + full <= max_bytes;
-    for (int32_t g = 0; g < c->n_group; g++) {
-        group *p = &c->group[g];
-        const uint64_t worst = (uint64_t)worst_blocks(p, o->max_step_rows, o->ctx_len);
-        long double share = (long double)max_bytes * (long double)worst / (full + windowed);
-        if (windows_whole && !p->window)
-            share = (long double)(max_bytes - windowed * n) * (long double)worst / full;
-        uint64_t blocks = worst * n;
-        if (!(windows_whole && p->window) && share < (long double)blocks) blocks = (uint64_t)share;
-        p->n_block = (int32_t)blocks;
-    }
-}
-
-/* More blocks and snapshots for prefixes: of recurrent layers two states for 1,024 positions, about what
-   the turns of a conversation leave; two at least, without which nothing could be taken up again. */
-static void add_prefix_room(cache *c)
-{
-    const uint64_t max = c->opts.prefix_room;
-    uint64_t blocks = 0, snaps = 0;
-    for (int32_t g = 0; g < c->n_group; g++) blocks += c->group[g].block_bytes;
-    if (c->state_bytes) {
-        const uint64_t unit = (1024 / KV_BLOCK) * blocks + 2 * c->state_bytes;
-        snaps = max / unit * 2;
-        if (snaps < 2) snaps = 2;
-        if (snaps > max / c->state_bytes) snaps = max / c->state_bytes;
-    }
-    c->n_snap = (int32_t)(snaps < MAX_SNAPS ? snaps : MAX_SNAPS);
-    const uint64_t n = blocks ? (max - (uint64_t)c->n_snap * c->state_bytes) / blocks : 0;
-    const int32_t more = (int32_t)(n < MAX_MORE_BLOCKS ? n : MAX_MORE_BLOCKS);
-    int32_t most = 0;
-    for (int32_t g = 0; g < c->n_group; g++) {
-        c->group[g].n_block += more;
-        most = max_i32(most, c->group[g].n_block);
-    }
-    /* a node a block, one for each end inside a block, and the paths of sequences that have no blocks left */
-    c->tree.n_node = 2 * most + c->n_seq * c->n_table + SNAP_NODES * c->n_snap + SPARE_NODES;
-}
 
 static cairn_status map_states(cache *c, cairn_diag *dg)
 {
@@ -250,51 +53,24 @@ static void hand_out_tables(cache *c)
     }
 }
 
-static cairn_status check(const cachespec *s, const cache_opts *o, cairn_diag *dg)
-{
-    assert(o->max_seqs > 0 && o->max_step_rows > 0 && o->ctx_len > 0);
-    if (s->n_layer < 1) return diag_set(dg, CAIRN_E_ARG, "a cache of %d layers", s->n_layer);
-    for (int32_t i = 0; i < s->n_layer; i++) {
-        const cache_layer_spec *l = &s->layer[i];
-        const bool keys = l->n_kv_head > 0 && l->dk > 0 && l->dv >= 0 && l->window >= 0;
-        const bool none = l->n_kv_head == 0 && l->dk == 0 && l->dv == 0 && l->window == 0;
-        if (l->n_state < 0 || !(keys || none) || (l->latent && l->dv > l->dk))
-            return diag_set(dg, CAIRN_E_ARG,
-                            "cache layer %d: %d heads of %d and %d, window %d, state of %d", i,
-                            l->n_kv_head, l->dk, l->dv, l->window, l->n_state);
-    }
-    return CAIRN_OK;
-}
-
 cairn_status cache_new(const cachespec *spec, const cache_opts *o, cache **out, cairn_diag *dg)
 {
     cairn_status st = CAIRN_OK;
-    TRY(check(spec, o, dg));
     cache *c = mem_calloc(1, sizeof *c, MEM_CACHE);
     if (!c) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a cache");
-    c->opts = *o;
-    c->n_layer = spec->n_layer;
-    c->state_bytes = cache_state_bytes(spec);
-    c->n_seq = fitting_seqs(spec, o, c->state_bytes);
-    c->n_table = o->ctx_len / KV_BLOCK + 1;
-    c->layer = mem_calloc((size_t)c->n_layer, 2 * sizeof *c->layer, MEM_CACHE);
-    c->group = mem_calloc((size_t)c->n_layer, 2 * sizeof *c->group, MEM_CACHE);
-    if (c->layer && c->group) lay_out(c, spec);
+    TRY_GOTO(layout_make(c, spec, o, dg), out);
     const size_t lanes = (size_t)c->n_seq * (size_t)c->n_group;
     c->seq = mem_calloc((size_t)c->n_seq, sizeof *c->seq, MEM_CACHE);
     c->ints = mem_calloc(lanes, 2 * sizeof *c->ints, MEM_CACHE);
     c->tables = mem_calloc(lanes, (size_t)c->n_table * sizeof *c->tables, MEM_CACHE);
     c->views = mem_calloc(lanes, sizeof *c->views, MEM_CACHE);
-    if (!c->layer || !c->group || !c->seq || !c->ints || !c->tables || !c->views) {
+    if (!c->seq || !c->ints || !c->tables || !c->views) {
         st = diag_set(dg, CAIRN_E_NOMEM, "no memory for cache tables of %d sequences", c->n_seq);
         goto out;
     }
     hand_out_tables(c);
-    size_pools(c);
     TRY_GOTO(map_states(c, dg), out);
-    c->keeps = o->prefix_bytes > 0 && !is_delayed(c);
     if (c->keeps) {
-        add_prefix_room(c);
         TRY_GOTO(map_snaps(c, dg), out);
         TRY_GOTO(tree_new(c, dg), out);
     }
@@ -309,8 +85,8 @@ out:
 void cache_free(cache *c)
 {
     if (!c) return;
+    disk_free(c); /* nobody reads into blocks from here on */
     for (int32_t g = 0; c->group && g < c->n_group; g++) block_pool_free(&c->group[g]);
-    disk_free(c);
     tree_free(c);
     mem_unmap(c->snaps, (size_t)c->n_snap * c->state_bytes, MEM_CACHE);
     mem_free(c->free_snap);
@@ -319,8 +95,7 @@ void cache_free(cache *c)
     mem_free(c->tables);
     mem_free(c->ints);
     mem_free(c->seq);
-    mem_free(c->group);
-    mem_free(c->layer);
+    layout_free(c);
     mem_free(c);
 }
 
@@ -376,23 +151,24 @@ static void set_aside(cache *c, int32_t n_pos, int32_t sign)
 {
     for (int32_t g = 0; g < c->n_group; g++) {
         group *p = &c->group[g];
-        p->n_reserved += sign * worst_blocks(p, c->opts.max_step_rows, n_pos);
+        p->n_reserved += sign * layout_worst(p, c->opts.max_step_rows, n_pos);
         assert(p->n_reserved >= 0 && p->n_reserved <= p->n_block);
     }
 }
 
 int32_t cache_worst_blocks(const cache *c, int32_t g, int32_t n_pos)
 {
-    return worst_blocks(&c->group[g], c->opts.max_step_rows, n_pos);
+    return layout_worst(&c->group[g], c->opts.max_step_rows, n_pos);
 }
 
 cairn_status cache_open(cache *c, int32_t n_pos, seq_id *out)
 {
     if (n_pos < 1 || n_pos > c->opts.ctx_len) return CAIRN_E_LIMIT;
+    cache_arrive(c); /* what was closed while it was read gives its room back */
     bool room = true;
     for (int32_t g = 0; g < c->n_group; g++) {
         const group *p = &c->group[g];
-        const int32_t need = worst_blocks(p, c->opts.max_step_rows, n_pos);
+        const int32_t need = layout_worst(p, c->opts.max_step_rows, n_pos);
         if (need > p->n_block) return CAIRN_E_LIMIT;
         if (need > p->n_block - p->n_reserved) room = false;
     }
@@ -401,6 +177,7 @@ cairn_status cache_open(cache *c, int32_t n_pos, seq_id *out)
     if (!room || s == c->n_seq) return CAIRN_E_BUSY;
     seq *q = &c->seq[s];
     q->open = true;
+    q->reading = q->leaving = false;
     q->len = q->reserved_rows = q->n_known = q->shared = 0;
     q->node = NO_NODE;
     q->n_pos = n_pos;
@@ -438,6 +215,10 @@ void cache_drop_blocks(cache *c, seq *q)
 void cache_close(cache *c, seq_id s)
 {
     seq *q = cache_seq(c, s);
+    if (q->reading) {
+        disk_drop(c, q);
+        return;
+    }
     cache_drop_blocks(c, q);
     set_aside(c, q->n_pos, -1);
     if (q->node != NO_NODE) prefix_leave(c, q);
@@ -448,7 +229,7 @@ void cache_close(cache *c, seq_id s)
 void cache_reserve(cache *c, seq_id s, int32_t n_rows)
 {
     seq *q = cache_seq(c, s);
-    assert(n_rows > 0 && n_rows <= c->opts.max_step_rows);
+    assert(n_rows > 0 && n_rows <= c->opts.max_step_rows && !q->reading);
     assert(q->len + n_rows <= q->n_pos);
     if (q->len < q->shared) { /* it went back to where others read */
         if (q->len % KV_BLOCK) prefix_own(c, q, q->len / KV_BLOCK);
@@ -490,6 +271,11 @@ void cache_rewind(cache *c, seq_id s, int32_t n_pos)
     q->len = n_pos;
     q->reserved_rows = 0;
     prefix_rewound(c, q);
+}
+
+bool cache_ready(const cache *c, seq_id s)
+{
+    return !cache_seq(c, s)->reading;
 }
 
 int32_t cache_len(const cache *c, seq_id s)

@@ -23,9 +23,7 @@ typedef struct cache_opts {
     int32_t max_step_rows; /* rows of one sequence in one step at most */
     uint64_t max_bytes;    /* of all blocks and states; one state there always is */
     uint64_t prefix_room;  /* beside them, for prefixes */
-    uint64_t
-        prefix_bytes; /* of prefixes that no open sequence holds, at most; 0: none are kept, nor where a
-                              codec is delayed */
+    uint64_t prefix_bytes; /* of prefixes that no open sequence holds, at most; 0: none are kept */
 } cache_opts;
 
 /* Whose prefixes: a hash of all that makes equal tokens mean other rows (store_root, where there is a disk). */
@@ -39,6 +37,10 @@ int32_t cache_groups(const cache *c);
 uint64_t cache_bytes(const cachespec *spec, const kv_scheme *codec, int32_t max_step_rows,
                      int32_t n_pos);
 size_t cache_state_bytes(const cachespec *spec); /* of it, the recurrent state */
+/* Bytes that a cache takes beside cache_total: its tables, the tree of prefixes, and a disk tier but for the index of
+   its files (about 1 KiB each, which hold thousands of times that); exact. */
+cairn_status cache_overhead(const cachespec *spec, const cache_opts *o, bool disk, uint64_t *out,
+                            cairn_diag *dg);
 uint64_t cache_used(const cache *c);     /* blocks that hold positions, states of open sequences */
 uint64_t cache_total(const cache *c);    /* the pools and all states */
 uint64_t cache_reserved(const cache *c); /* set aside for open sequences, used or not */
@@ -57,6 +59,10 @@ typedef struct cache_ask {
 /* The same, beginning with as much of ids as is known (cache_len says how much), but for its last: whoever
    asks wants the row after it.  Only such a sequence can leave anything for others. */
 cairn_status cache_open_on(cache *c, const cache_ask *a, seq_id *out);
+/* False while its rows come from files: then it may be closed, and nothing else.  Such a close gives the room
+   back a little later, so E_BUSY is possible where no sequence is open. */
+bool cache_ready(const cache *c, seq_id s);
+void cache_arrive(cache *c); /* takes note of what was read */
 /* Makes the full blocks of a sequence known, whose tokens are ids[cache_len].  Cheap where there is none
    new; between steps only, as is what follows: a block may be exchanged for an equal one. */
 void cache_publish(cache *c, seq_id s, const int32_t *ids);
@@ -79,6 +85,10 @@ typedef struct cache_disk_opts {
     uint32_t numerics;       /* version */
     const char *scheme;      /* how blocks are coded */
     uint64_t max_bytes;      /* of all files of the model; 0: store_opts */
+    void (*arrived)(
+        void
+            *ctx); /* cache_arrive has something to note; on a thread of the cache's; may be NULL */
+    void *ctx;
 } cache_disk_opts;
 cairn_status cache_add_disk(cache *c, const cache_disk_opts *o, cairn_diag *dg);
 /* While nothing else is to do: hands over to be written what is not on disk yet, and takes note of what was.

@@ -25,6 +25,11 @@ cairn_status block_pool_new(group *g, cairn_diag *dg)
     return CAIRN_OK;
 }
 
+uint64_t block_list_bytes(const group *g)
+{
+    return ((uint64_t)g->n_block + 1) * (sizeof *g->free_block + 2 * sizeof *g->by_seq);
+}
+
 void block_pool_free(group *g)
 {
     mem_unmap(g->pool, (size_t)g->n_block * g->block_bytes, MEM_CACHE);

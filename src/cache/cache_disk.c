@@ -45,17 +45,31 @@ static size_t stage_size(const cache *c, const disk_writer *w)
     return (size_t)w->run_blocks * w->block_bytes + STAGE_STATES * c->state_bytes;
 }
 
-static cairn_status make_writer(cache *c, disk *d, cairn_diag *dg)
+static void size_stages(const cache *c, disk_writer *w)
 {
-    disk_writer *w = mem_calloc(1, sizeof *w, MEM_CACHE);
-    d->writer = w;
-    if (!w) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a disk cache");
     for (int32_t g = 0; g < c->n_group; g++) w->block_bytes += c->group[g].block_bytes;
     w->run_blocks = w->block_bytes
                         ? (int32_t)min_size(STAGE_BYTES / w->block_bytes, STORE_MAX_BLOCKS)
                         : STORE_MAX_BLOCKS;
     if (w->run_blocks < 1) w->run_blocks = 1;
     w->stage_bytes = stage_size(c, w);
+}
+
+uint64_t disk_bytes(const cache *c)
+{
+    disk_writer w = {.block_bytes = 0};
+    size_stages(c, &w);
+    const uint64_t item = store_item_bytes(w.run_blocks * c->n_group);
+    return sizeof(disk) + sizeof w + (uint64_t)c->n_table * sizeof *c->disk->ram +
+           restores_bytes(c) + store_bytes() + STAGES * (w.stage_bytes + item);
+}
+
+static cairn_status make_writer(const cache *c, disk *d, cairn_diag *dg)
+{
+    disk_writer *w = mem_calloc(1, sizeof *w, MEM_CACHE);
+    d->writer = w;
+    if (!w) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a disk cache");
+    size_stages(c, w);
     for (int32_t i = 0; i < STAGES; i++) {
         w->stage[i].bytes = mem_map(w->stage_bytes, MEM_CACHE);
         if (!w->stage[i].bytes)
@@ -74,10 +88,11 @@ cairn_status cache_add_disk(cache *c, const cache_disk_opts *o, cairn_diag *dg)
                         STORE_MAX_GROUPS);
     disk *d = c->disk = mem_calloc(1, sizeof *d, MEM_CACHE);
     if (!d) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a disk cache");
+    d->arrived = o->arrived;
+    d->ctx = o->ctx;
+    TRY_GOTO(reader_start(c, dg), out);
     d->ram = mem_calloc((size_t)c->n_table, sizeof *d->ram, MEM_CACHE);
-    d->entry = mem_calloc((size_t)c->n_table, sizeof *d->entry, MEM_CACHE);
-    d->fresh = mem_calloc((size_t)c->n_table, sizeof *d->fresh, MEM_CACHE);
-    if (!d->ram || !d->entry || !d->fresh) {
+    if (!d->ram) {
         st = diag_set(dg, CAIRN_E_NOMEM, "no memory for a disk cache");
         goto out;
     }
@@ -104,12 +119,11 @@ void disk_free(cache *c)
 {
     disk *d = c->disk;
     if (!d) return;
+    reader_stop(c);
     store_close(d->store); /* reads no stage from here on */
     for (int32_t i = 0; d->writer && i < STAGES; i++)
         mem_unmap(d->writer->stage[i].bytes, d->writer->stage_bytes, MEM_CACHE);
     mem_free(d->writer);
-    mem_free(d->fresh);
-    mem_free(d->entry);
     mem_free(d->ram);
     mem_free(d);
     c->disk = NULL;
@@ -127,11 +141,8 @@ static bool worth_saving(const cache *c, const prefix_node *v)
 static void note_path(cache *c, int32_t node)
 {
     const tree *t = &c->tree;
-    int32_t last = INT32_MAX;
-    for (int32_t i = node; t->node[i].n > 0; i = t->node[i].parent) {
-        if (t->node[i].i_block != last) c->disk->ram[t->node[i].i_block] = i;
-        last = t->node[i].i_block;
-    }
+    for (int32_t i = tree_before(t, node, INT32_MAX); i != NO_NODE; i = tree_next_block(t, i))
+        c->disk->ram[t->node[i].i_block] = i;
 }
 
 static int32_t root_of(const tree *t, int32_t node)
@@ -166,23 +177,25 @@ static void note_saved(cache *c, stage *s, int32_t node)
     s->saved[s->n_saved++] = (saved_node){node, c->tree.node[node].birth};
 }
 
-/* States within the run, as many as a stage has room for: the last ones, which lie nearest to its end. */
-static int32_t stage_states(cache *c, stage *s, uint8_t *at, int32_t node, int32_t first_block,
+static bool has_new_state(const prefix_node *v)
+{
+    return v->snap != NO_SNAP && v->saved == SAVED_NOT;
+}
+
+/* States at the ends of the run's blocks, the rest of `at` behind them. */
+static int32_t stage_states(cache *c, stage *s, uint8_t **at, int32_t first, int32_t n_block,
                             store_state *out)
 {
     int32_t n = 0;
-    store_state found[STAGE_STATES];
-    for (int32_t i = node;
-         c->tree.node[i].n > 0 && c->tree.node[i].i_block >= first_block && n < STAGE_STATES;
-         i = c->tree.node[i].parent) {
-        const prefix_node *v = &c->tree.node[i];
-        if (v->snap == NO_SNAP) continue;
-        memcpy(at, c->snaps + (size_t)v->snap * c->state_bytes, c->state_bytes);
-        found[n++] = (store_state){tree_end(v), at};
-        at += c->state_bytes;
-        if (v->saved == SAVED_NOT) note_saved(c, s, i);
+    for (int32_t i = first; i < first + n_block && n < STAGE_STATES; i++) {
+        const int32_t node = c->disk->ram[i];
+        const prefix_node *v = &c->tree.node[node];
+        if (!has_new_state(v)) continue;
+        memcpy(*at, c->snaps + (size_t)v->snap * c->state_bytes, c->state_bytes);
+        out[n++] = (store_state){tree_end(v), *at};
+        *at += c->state_bytes;
+        note_saved(c, s, node);
     }
-    for (int32_t i = 0; i < n; i++) out[i] = found[n - 1 - i];
     return n;
 }
 
@@ -196,6 +209,7 @@ static cairn_status put_run(cache *c, stage *s, int32_t node, int32_t first, int
     store_state state[STAGE_STATES];
     uint8_t *at = s->bytes;
     s->n_saved = 0;
+    const int32_t n_state = stage_states(c, s, &at, first, n_block, state);
     for (int32_t i = 0; i < n_block; i++) {
         const int32_t end = d->ram[first + i];
         n_tok += block_tokens(t, end, tok + n_tok);
@@ -208,20 +222,19 @@ static cairn_status put_run(cache *c, stage *s, int32_t node, int32_t first, int
             *cell = at;
             at += c->group[g].block_bytes;
         }
-        if (t->node[end].saved == SAVED_NOT) note_saved(c, s, end);
+        if (t->node[end].saved == SAVED_NOT && !has_new_state(&t->node[end])) note_saved(c, s, end);
     }
     const store_key root = t->node[root_of(t, node)].ns;
-    store_run r = {.root = root,
-                   .parent = key_before(c, root, first),
-                   .first_block = first,
-                   .n_block = n_block,
-                   .token = tok,
-                   .n_tok = n_tok,
-                   .block = block,
-                   .state = state,
-                   .urgent = urgent};
-    r.n_state =
-        c->state_bytes ? stage_states(c, s, at, d->ram[first + n_block - 1], first, state) : 0;
+    const store_run r = {.root = root,
+                         .parent = key_before(c, root, first),
+                         .first_block = first,
+                         .n_block = n_block,
+                         .token = tok,
+                         .n_tok = n_tok,
+                         .block = block,
+                         .state = state,
+                         .n_state = n_state,
+                         .urgent = urgent};
     return store_put(d->store, &r, s);
 }
 
@@ -233,18 +246,26 @@ static void settle(cache *c, const stage *s, int32_t saved)
     }
 }
 
+/* A state inside a block is found by the key of what the block has up to there: a run ends with it. */
+static bool ends_inside(const prefix_node *v)
+{
+    return v->snap != NO_SNAP && v->lo + v->n < KV_BLOCK;
+}
+
 /* From the first node of a path that no file holds down to where a run ends: at the last one worth saving
-   among its next blocks, along any children. */
+   among its next blocks, along any children, with no more states than a stage takes. */
 static int32_t end_of_run(const cache *c, int32_t i)
 {
     const tree *t = &c->tree;
     const int32_t most = t->node[i].i_block + c->disk->writer->run_blocks;
-    int32_t end = i;
-    if (c->state_bytes)
-        return i; /* a run has few states, and an entry takes the place of one with its end */
-    for (int32_t k = t->node[i].child; k != NO_NODE && t->node[k].i_block < most;
-         k = t->node[k].child)
+    int32_t end = i, n_state = has_new_state(&t->node[i]);
+    for (int32_t k = t->node[i].child;
+         k != NO_NODE && t->node[k].i_block < most && !ends_inside(&t->node[end]);
+         k = t->node[k].child) {
+        n_state += has_new_state(&t->node[k]);
+        if (n_state > STAGE_STATES) break;
         if (worth_saving(c, &t->node[k])) end = k;
+    }
     return end;
 }
 
@@ -276,7 +297,10 @@ static void take_note(cache *c)
     store_done done;
     while (store_poll(c->disk->store, &done)) {
         stage *s = done.user;
-        settle(c, s, done.result == STORE_DURABLE ? SAVED : SAVED_NOT);
+        settle(c, s,
+               done.result == STORE_DURABLE   ? SAVED
+               : done.result == STORE_NO_ROOM ? SAVED_NO_ROOM
+                                              : SAVED_NOT);
         s->busy = false;
     }
 }
@@ -317,13 +341,61 @@ bool cache_write_now(cache *c, seq_id s)
     return from != NO_NODE;
 }
 
-static uint32_t count_unsaved(const cache *c)
+static uint32_t count_unsaved(const cache *c, uint32_t *no_room)
 {
     const tree *t = &c->tree;
     uint32_t n = 0;
-    for (int32_t i = tree_newest(t); i != NO_NODE; i = tree_older(t, i))
+    for (int32_t i = tree_newest(t); i != NO_NODE; i = tree_older(t, i)) {
         n += worth_saving(c, &t->node[i]);
+        *no_room += t->node[i].saved == SAVED_NO_ROOM;
+    }
     return n;
+}
+
+/* Whether a file holds the path up to this node's end, whose block comes after `before`. */
+static bool is_in_a_file(const cache *c, store_key root, store_key before, int32_t node)
+{
+    int32_t tok[KV_BLOCK];
+    store_id found[DISK_MAX_FOUND];
+    store_info info;
+    const prefix_node *v = &c->tree.node[node];
+    const store_key key = store_block_key(before, tok, block_tokens(&c->tree, node, tok));
+    const int32_t n = store_find(c->disk->store, root, key, found, DISK_MAX_FOUND);
+    bool there = n > 0 && v->snap == NO_SNAP;
+    for (int32_t i = 0; i < n && !there; i++)
+        for (int32_t k = 0; store_get_info(c->disk->store, found[i], &info) && k < info.n_state;
+             k++)
+            there |= info.state_pos[k] == tree_end(v);
+    return there;
+}
+
+/* Of the path to a leaf: what files have lost is to be written again. */
+static void recheck_path(cache *c, int32_t leaf)
+{
+    const tree *t = &c->tree;
+    const store_key root = t->node[root_of(t, leaf)].ns;
+    store_key key = root;
+    note_path(c, leaf);
+    for (int32_t i = 0; i <= t->node[leaf].i_block; i++) {
+        int32_t tok[KV_BLOCK];
+        const int32_t last = c->disk->ram[i];
+        for (int32_t k = last; t->node[k].n > 0 && t->node[k].i_block == i; k = t->node[k].parent)
+            if (t->node[k].saved == SAVED && !is_in_a_file(c, root, key, k))
+                t->node[k].saved = SAVED_NOT;
+        key = store_block_key(key, tok, block_tokens(t, last, tok));
+    }
+}
+
+/* What was durable may be so no more, and what had no room may have it now. */
+static void recheck(cache *c)
+{
+    const tree *t = &c->tree;
+    const bool lost = store_count_lost(c->disk->store) > 0;
+    for (int32_t i = tree_newest(t); i != NO_NODE; i = tree_older(t, i)) {
+        prefix_node *v = &t->node[i];
+        if (v->saved == SAVED_NO_ROOM) v->saved = SAVED_NOT;
+        if (lost && v->child == NO_NODE && v->n > 0) recheck_path(c, i);
+    }
 }
 
 void cache_flush(cache *c, uint32_t wait_ms, store_flushed *out)
@@ -332,6 +404,7 @@ void cache_flush(cache *c, uint32_t wait_ms, store_flushed *out)
     if (!c->disk) return;
     const uint64_t end_ns = clock_ns() + (uint64_t)wait_ms * 1000000;
     store_flushed round;
+    recheck(c);
     store_flush(c->disk->store, 0, &round); /* what failed before may be tried again */
     out->durable = round.durable;
     for (bool more = true; more;) {
@@ -347,7 +420,7 @@ void cache_flush(cache *c, uint32_t wait_ms, store_flushed *out)
     take_note(c);
     out->n_entry = round.n_entry;
     out->longest = round.longest;
-    out->pending = round.pending + count_unsaved(c);
+    out->pending = round.pending + count_unsaved(c, &out->dropped);
     store_idle(c->disk->store, false); /* an idle engine says so again */
 }
 

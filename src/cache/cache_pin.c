@@ -7,18 +7,15 @@ static void each_block(cache *c, int32_t node, int32_t g, void (*fn)(group *p, i
 {
     const tree *t = &c->tree;
     group *p = &c->group[g];
-    const block_range r = block_seen(p, tree_end(&t->node[node]));
-    int32_t i_block = r.end;
-    for (int32_t i = node; i_block > r.first; i = t->node[i].parent) {
-        if (t->node[i].i_block >= i_block) continue; /* a deeper node had that one */
-        i_block--;
+    const block_range r = block_needed(p, tree_end(&t->node[node]));
+    for (int32_t i = tree_before(t, node, r.end); i != NO_NODE && t->node[i].i_block >= r.first;
+         i = tree_next_block(t, i))
         fn(p, tree_block(c, i, g));
-    }
 }
 
 static int32_t count_blocks(const cache *c, int32_t node, int32_t g)
 {
-    const block_range r = block_seen(&c->group[g], tree_end(&c->tree.node[node]));
+    const block_range r = block_needed(&c->group[g], tree_end(&c->tree.node[node]));
     return r.end - r.first;
 }
 

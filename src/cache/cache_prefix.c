@@ -25,6 +25,13 @@ typedef struct match {
     int32_t node, n; /* the deepest node, and positions that can be taken: n may end inside it */
 } match;
 
+/* The group has blocks of the node's number, but the node has none. */
+static bool lacks(const cache *c, int32_t node, int32_t g)
+{
+    return group_has(&c->group[g], c->tree.node[node].i_block) &&
+           tree_block(c, node, g) == NO_BLOCK;
+}
+
 /* Whether n positions that end in `node` can go on from there.  since[g]: the blocks from this number on,
    up to the node's own, are there. */
 static bool may_end(const cache *c, int32_t i_node, int32_t n, const int32_t *since)
@@ -34,7 +41,7 @@ static bool may_end(const cache *c, int32_t i_node, int32_t n, const int32_t *si
     for (int32_t g = 0; g < c->n_group; g++) {
         const int32_t low = block_lowest_seen(&c->group[g], n);
         if (low >= n) continue;
-        if (tree_block(c, i_node, g) == NO_BLOCK || since[g] > low / KV_BLOCK) return false;
+        if (lacks(c, i_node, g) || since[g] > low / KV_BLOCK) return false;
     }
     return true;
 }
@@ -50,7 +57,7 @@ static match find(const cache *c, int32_t root, const int32_t *ids, int32_t limi
         if (child == NO_NODE) break;
         const prefix_node *v = &t->node[child];
         for (int32_t g = 0; v->lo == 0 && n > 0 && g < c->n_group; g++)
-            if (tree_block(c, at, g) == NO_BLOCK) t->path[g] = v->i_block;
+            if (lacks(c, at, g)) t->path[g] = v->i_block;
         const int32_t m = common(tree_tok(t, child), ids + n, min_i32(v->n, limit - n));
         if (may_end(c, child, n + m, t->path)) best = (match){child, n + m};
         if (m < v->n) break;
@@ -63,16 +70,16 @@ static match find(const cache *c, int32_t root, const int32_t *ids, int32_t limi
 /* Refers to the blocks that the next row sees, each the deepest node's. */
 static void borrow(cache *c, seq *q, const match *m)
 {
+    const tree *t = &c->tree;
     for (int32_t g = 0; g < c->n_group; g++) {
         group *p = &c->group[g];
-        const block_range r = block_seen(p, m->n);
-        q->first[g] = r.first;
-        q->end[g] = r.end;
-        int32_t i_block = r.end;
-        for (int32_t i = m->node; i_block > r.first; i = c->tree.node[i].parent) {
-            if (c->tree.node[i].i_block >= i_block) continue; /* a deeper node had that one */
+        const block_range seen = block_seen(p, m->n), r = block_needed(p, m->n);
+        q->first[g] = seen.first;
+        q->end[g] = seen.end;
+        for (int32_t i = tree_before(t, m->node, r.end);
+             i != NO_NODE && t->node[i].i_block >= r.first; i = tree_next_block(t, i)) {
             const int32_t b = tree_block(c, i, g);
-            *table_slot(c, q, g, --i_block) = block_at(p, b);
+            *table_slot(c, q, g, t->node[i].i_block) = block_at(p, b);
             block_add_seq(p, b);
         }
     }
@@ -86,8 +93,8 @@ void prefix_own(cache *c, seq *q, int32_t i_block)
 {
     for (int32_t g = 0; g < c->n_group; g++) {
         group *p = &c->group[g];
-        if (i_block < q->first[g] || i_block >= q->end[g]) continue;
         uint8_t **slot = table_slot(c, q, g, i_block), *old = *slot;
+        if (i_block < q->first[g] || i_block >= q->end[g] || !old) continue;
         const int32_t was = block_index(p, old);
         block_drop_seq(p, was);
         *slot = NULL; /* nobody may take it for one that is referred to */
@@ -128,19 +135,13 @@ static bool is_below(const tree *t, int32_t node, int32_t root)
     return node == root;
 }
 
-cairn_status cache_open_on(cache *c, const cache_ask *a, seq_id *out)
+void prefix_begin(cache *c, seq *q, const cache_ask *a)
 {
-    const cairn_status st = cache_open(c, a->n_pos, out);
-    if (st != CAIRN_OK || !c->keeps) return st;
-    seq *q = cache_seq(c, *out);
     const int32_t root = tree_root(c, &a->ns, true);
     prefix_use(c, q, root);
-    if (root == NO_NODE) return st;
-    match m = find_in_both(c, root, a);
-    if (c->disk && disk_restore(c, q, a, m.n) > 0) return st;
-    if (c->disk)
-        m = find_in_both(c, root, a); /* room for what could not be read may have taken it */
-    if (m.n == 0) return st;
+    if (root == NO_NODE) return;
+    const match m = find_in_both(c, root, a);
+    if ((c->disk && disk_begin(c, q, a, m.n)) || m.n == 0) return;
     const prefix_node *v = &c->tree.node[m.node];
     const bool own = is_below(&c->tree, m.node, root), go_on = own && may_go_on(c, &m);
     tree_touch(&c->tree, m.node);
@@ -153,7 +154,13 @@ cairn_status cache_open_on(cache *c, const cache_ask *a, seq_id *out)
                                       : v->parent); /* else it leaves all of it in its own space */
     if (m.n % KV_BLOCK && !go_on) prefix_own(c, q, m.n / KV_BLOCK);
     q->len = q->shared = m.n;
-    return CAIRN_OK;
+}
+
+cairn_status cache_open_on(cache *c, const cache_ask *a, seq_id *out)
+{
+    const cairn_status st = cache_open(c, a->n_pos, out);
+    if (st == CAIRN_OK && c->keeps) prefix_begin(c, cache_seq(c, *out), a);
+    return st;
 }
 
 /* Gives the tree what it lacks of a block that is known now, and takes the tree's in place of an equal one
@@ -163,8 +170,8 @@ static void share_block(cache *c, seq *q, int32_t node)
     const prefix_node *v = &c->tree.node[node];
     for (int32_t g = 0; g < c->n_group; g++) {
         group *p = &c->group[g];
-        if (v->i_block < q->first[g] || v->i_block >= q->end[g]) continue;
         uint8_t **slot = table_slot(c, q, g, v->i_block);
+        if (v->i_block < q->first[g] || v->i_block >= q->end[g] || !*slot) continue;
         const int32_t mine = block_index(p, *slot);
         if (tree_block(c, node, g) == NO_BLOCK) {
             tree_set_block(c, node, g, mine);
@@ -232,7 +239,7 @@ static void keep_windows(cache *c, const seq *q, bool longest)
         for (int32_t i = q->node; i != NO_NODE && tree_end(&t->node[i]) > low;
              i = t->node[i].parent) {
             const int32_t at = t->node[i].i_block;
-            if (tree_block(c, i, g) == NO_BLOCK && q->first[g] <= at && at < q->end[g])
+            if (lacks(c, i, g) && q->first[g] <= at && at < q->end[g])
                 tree_set_block(c, i, g, block_index(&c->group[g], *table_slot(c, q, g, at)));
             if (longest) tree_keep(t, i, g);
         }

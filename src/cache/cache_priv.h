@@ -1,6 +1,7 @@
-/* What the files of the cache share.  cache.c owns sequences and the layout, cache_block.c the pools and
+/* What the files of the cache share.  cache.c owns sequences, cache_layout.c all sizes, cache_block.c the pools and
    who refers to a block, cache_tree.c the tree of known prefixes, cache_prefix.c what sequences take from
-   it and leave in it, cache_pin.c what may not go, cache_disk.c and cache_restore.c what files hold of it. */
+   it and leave in it, cache_pin.c what may not go, cache_disk.c, cache_restore.c and cache_reader.c what files
+   hold of it. */
 #ifndef CACHE_CACHE_PRIV_H
 #define CACHE_CACHE_PRIV_H
 
@@ -22,6 +23,8 @@ typedef struct group {
 
 typedef struct seq {
     bool open;
+    bool reading; /* rows come from files: its table is the reader's, and nobody else's to touch */
+    bool leaving; /* closed meanwhile */
     int32_t len, reserved_rows; /* positions computed; rows between reserve and commit */
     int32_t n_pos;              /* positions set aside */
     int32_t node;    /* the tree's node where its known prefix ends; NO_NODE: keeps to itself */
@@ -34,7 +37,7 @@ typedef struct seq {
     float *state;
 } seq;
 
-enum { SAVED_NOT, SAVED_SOON, SAVED };
+enum { SAVED_NOT, SAVED_SOON, SAVED, SAVED_NO_ROOM /* there was none when it was tried */ };
 enum { NO_NODE = -1, NO_BLOCK = -1, NO_SNAP = -1 };
 
 /* Part of a block of 64 positions on a path from a root: `n` tokens from offset `lo` of block number
@@ -124,7 +127,8 @@ static inline int32_t block_lowest_seen(const group *p, int32_t n)
     return p->window && n >= p->window ? n - p->window + 1 : 0;
 }
 
-/* Numbers of the blocks with those positions: from `first` on, before `end`. */
+/* Numbers of the blocks with those positions, whether the group has them or not: from `first` on, before
+   `end`. */
 typedef struct block_range {
     int32_t first, end;
 } block_range;
@@ -134,8 +138,23 @@ static inline block_range block_seen(const group *p, int32_t n)
     return low < n ? (block_range){low / KV_BLOCK, at + (n % KV_BLOCK != 0)}
                    : (block_range){at, at};
 }
+/* Those of them that the group has: without them nobody can go on behind n positions. */
+static inline block_range block_needed(const group *p, int32_t n)
+{
+    const block_range r = block_seen(p, n);
+    const int32_t first = r.first < p->from ? p->from : r.first,
+                  end = r.end < p->to ? r.end : p->to;
+    return first < end ? (block_range){first, end} : (block_range){0, 0};
+}
+
+/* cache_layout.c */
+cairn_status layout_make(cache *c, const cachespec *spec, const cache_opts *o, cairn_diag *dg);
+void layout_free(cache *c); /* after a failure too */
+/* Most blocks that a sequence of n_pos positions holds at once. */
+int32_t layout_worst(const group *p, int32_t max_step_rows, int32_t n_pos);
 
 /* cache_block.c */
+uint64_t block_list_bytes(const group *g); /* beside the pool */
 cairn_status block_pool_new(group *g, cairn_diag *dg);
 void block_pool_free(group *g);
 int32_t
@@ -148,6 +167,7 @@ void block_add_tree(group *p, int32_t block);
 void block_drop_tree(group *p, int32_t block);
 
 /* cache_tree.c */
+uint64_t tree_bytes(const cache *c);
 cairn_status tree_new(cache *c, cairn_diag *dg);
 void tree_free(cache *c);
 int32_t tree_root(cache *c, const cache_ns *ns, bool make);
@@ -183,15 +203,29 @@ static inline int32_t tree_end(const prefix_node *n) /* one past its last positi
 {
     return n->i_block * KV_BLOCK + n->lo + n->n;
 }
+/* From a node upward, the first whose block has a number before `end`: the deepest of that block, so walking
+   on from it meets each block once, at its deepest node.  NO_NODE: there is none. */
+static inline int32_t tree_before(const tree *t, int32_t node, int32_t end)
+{
+    while (t->node[node].n > 0 && t->node[node].i_block >= end) node = t->node[node].parent;
+    return t->node[node].n > 0 ? node : NO_NODE;
+}
+static inline int32_t tree_next_block(const tree *t, int32_t node)
+{
+    return tree_before(t, node, t->node[node].i_block);
+}
 
 /* cache_disk.c */
+uint64_t disk_bytes(const cache *c); /* what a disk tier takes, but for the index of its files */
 void disk_free(cache *c);
-/* cache_restore.c: a sequence that was just opened goes on where files let it, if that is beyond `known`;
-   answers where, else 0. */
-int32_t disk_restore(cache *c, seq *q, const cache_ask *a, int32_t known);
+/* cache_restore.c: a sequence that was just opened goes on where files let it, if that is beyond `known`, once
+   they are read; false: they do not. */
+bool disk_begin(cache *c, seq *q, const cache_ask *a, int32_t known);
+void disk_drop(cache *c, seq *q); /* is closed as soon as nobody reads into it */
 
 /* cache_prefix.c */
 bool prefix_learn(cache *c, seq *q, const int32_t *ids, int32_t to);
+void prefix_begin(cache *c, seq *q, const cache_ask *a); /* of an empty one: what is known of it */
 void prefix_use(cache *c, seq *q, int32_t node);
 void prefix_keep_state(cache *c, const seq *q);
 void prefix_trim(cache *c);                         /* what is kept fits into its bytes again */

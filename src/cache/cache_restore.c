@@ -1,79 +1,108 @@
 /* Taking up a prefix from files: as far as blocks in memory and on disk reach without a gap, and where the
    windows and the state that a position needs are there too.  Blocks are read straight into those of the
-   sequence, which leaves them to the tree as if it had computed them. */
+   sequence (cache_reader.c), which leaves them to the tree as if it had computed them. */
 #include <string.h>
 
 #include "base/num.h"
-#include "cache/cache.h"
 #include "cache/cache_disk.h"
-#include "cairn/status.h"
-#include "tensor/kvview.h"
 
-enum { MAX_FOUND = 8 };
+enum {
+    MAX_TRIES =
+        3 /* what was damaged is gone from the index the next time; a disk with more is given up */
+};
 
 typedef struct search {
     cache *c;
-    const cache_ask *a;
+    restore *r;
     int32_t limit;   /* positions at most */
     int32_t n_block; /* that are there, one after the other; the last may be partial */
     int32_t end;     /* positions of them */
+    store_id id;     /* whose info this is: neighbours lie in one entry */
+    store_info info;
 } search;
 
 /* Blocks that memory has in full, by number. */
 static void look_in_memory(search *s, int32_t root)
 {
     const tree *t = &s->c->tree;
+    const int32_t *ids = s->r->ids;
     int32_t *ram = s->c->disk->ram, n = 0, at = root;
     for (int32_t i = 0; i < s->c->n_table; i++) ram[i] = NO_NODE;
     while (root != NO_NODE && n < s->limit) {
-        const int32_t child = tree_child(t, at, s->a->ids[n]);
+        const int32_t child = tree_child(t, at, ids[n]);
         if (child == NO_NODE || t->node[child].n > s->limit - n) return;
         const int32_t m = t->node[child].n;
-        if (memcmp(tree_tok(t, child), s->a->ids + n, (size_t)m * sizeof(int32_t)) != 0) return;
+        if (memcmp(tree_tok(t, child), ids + n, (size_t)m * sizeof(int32_t)) != 0) return;
         n += m;
         at = child;
         if (n % KV_BLOCK == 0) ram[t->node[child].i_block] = child;
     }
 }
 
-/* Whether block k of the entry has what layers that see everything need. */
-static bool has_full(const cache *c, const store_info *info, int32_t k)
+static bool get_info(search *s, store_id id)
 {
-    for (int32_t g = 0; g < c->n_group; g++)
-        if (!c->group[g].window && !(info->here[g] >> k & 1)) return false;
-    return true;
+    if (s->id == id) return true;
+    s->id = store_get_info(s->c->disk->store, id, &s->info) ? id : 0;
+    return s->id != 0;
+}
+
+/* The entry of s->info has block i. */
+static void note_block(search *s, int32_t i)
+{
+    const cache *c = s->c;
+    const store_info *info = &s->info;
+    disk_block *b = &s->r->entry[i];
+    uint32_t groups = 0;
+    bool full = true;
+    for (int32_t g = 0; g < c->n_group; g++) {
+        const bool has = info->here[g] >> (i - info->first_block) & 1;
+        groups |= (uint32_t)has << g;
+        full &= has || c->group[g].window || !group_has(&c->group[g], i);
+    }
+    if (full && !b->id) {
+        b->id = s->id;
+        b->first = info->first_block;
+        b->end = info->first_block + info->n_block;
+        b->n_tok = info->n_tok;
+        b->groups = groups;
+    }
+    for (int32_t k = 0; k < info->n_state; k++) {
+        const int32_t pos = info->state_pos[k];
+        if (pos <= max_i32(i * KV_BLOCK, b->state_pos) ||
+            pos > min_i32((i + 1) * KV_BLOCK, s->limit))
+            continue;
+        b->state_id = s->id;
+        b->state_first = info->first_block;
+        b->state_pos = pos;
+    }
 }
 
 /* An entry that holds block i with this key. */
-static bool look_on_disk(const search *s, store_key key, int32_t i)
+static bool look_on_disk(search *s, store_key key, int32_t i)
 {
-    disk *d = s->c->disk;
-    store_id found[MAX_FOUND];
-    store_info info;
-    const int32_t n = store_find(d->store, s->a->ns, key, found, MAX_FOUND);
-    d->entry[i].here = false;
-    for (int32_t k = 0; k < n && !d->entry[i].here; k++)
-        if (store_get_info(d->store, found[k], &info) &&
-            has_full(s->c, &info, i - info.first_block))
-            d->entry[i] = (disk_block){true, found[k], info.first_block};
-    return d->entry[i].here;
+    store_id found[DISK_MAX_FOUND];
+    const int32_t n = store_find(s->c->disk->store, s->r->ask.ns, key, found, DISK_MAX_FOUND);
+    s->r->entry[i] = (disk_block){.id = 0};
+    for (int32_t k = 0; k < n; k++)
+        if (get_info(s, found[k])) note_block(s, i);
+    return s->r->entry[i].id != 0;
 }
 
 /* How far it goes; a partial block behind the full ones has a key for every length. */
 static void look_everywhere(search *s)
 {
-    disk *d = s->c->disk;
-    store_key key = s->a->ns;
+    const int32_t *ids = s->r->ids;
+    store_key key = s->r->ask.ns;
     int32_t i = 0;
     for (; (i + 1) * KV_BLOCK <= s->limit; i++) {
-        const store_key next = store_block_key(key, s->a->ids + i * KV_BLOCK, KV_BLOCK);
-        if (!look_on_disk(s, next, i) && d->ram[i] == NO_NODE) break;
+        const store_key next = store_block_key(key, ids + i * KV_BLOCK, KV_BLOCK);
+        if (!look_on_disk(s, next, i) && s->c->disk->ram[i] == NO_NODE) break;
         key = next;
     }
     s->n_block = i;
     s->end = i * KV_BLOCK;
     for (int32_t n = min_i32(KV_BLOCK - 1, s->limit - s->end); n > 0; n--)
-        if (look_on_disk(s, store_block_key(key, s->a->ids + s->end, n), i)) {
+        if (look_on_disk(s, store_block_key(key, ids + s->end, n), i)) {
             s->n_block++;
             s->end += n;
             return;
@@ -82,57 +111,43 @@ static void look_everywhere(search *s)
 
 static bool has_block(const search *s, int32_t i, int32_t g)
 {
-    const disk *d = s->c->disk;
-    store_info info;
-    if (d->ram[i] != NO_NODE && tree_block(s->c, d->ram[i], g) != NO_BLOCK) return true;
-    return d->entry[i].here && store_get_info(d->store, d->entry[i].id, &info) &&
-           (info.here[g] >> (i - info.first_block) & 1);
+    const int32_t node = s->c->disk->ram[i];
+    if (node != NO_NODE && tree_block(s->c, node, g) != NO_BLOCK) return true;
+    return s->r->entry[i].id && (s->r->entry[i].groups >> g & 1);
 }
 
 static bool has_windows(const search *s, int32_t n)
 {
     for (int32_t g = 0; g < s->c->n_group; g++) {
-        const int32_t low = block_lowest_seen(&s->c->group[g], n);
-        for (int32_t i = low / KV_BLOCK; s->c->group[g].window && low < n && i * KV_BLOCK < n; i++)
+        const block_range r = block_needed(&s->c->group[g], n);
+        for (int32_t i = r.first; s->c->group[g].window && i < r.end; i++)
             if (!has_block(s, i, g)) return false;
     }
     return true;
 }
 
-/* The last position before `below`, and behind `above`, at which an entry of the path has a state. */
-static int32_t state_before(const search *s, int32_t below, int32_t above)
+/* The last position before `below` at which an entry of the path has a state. */
+static int32_t state_before(const search *s, int32_t below)
 {
-    const disk *d = s->c->disk;
-    store_info info;
-    for (int32_t i = min_i32(s->n_block, ceil_div(below, KV_BLOCK)) - 1; i >= above / KV_BLOCK;
-         i--) {
-        if (!d->entry[i].here || !store_get_info(d->store, d->entry[i].id, &info)) continue;
-        for (int32_t k = info.n_state - 1; k >= 0; k--)
-            if (info.state_pos[k] < below && info.state_pos[k] > i * KV_BLOCK)
-                return info.state_pos[k];
-    }
+    for (int32_t i = min_i32(s->n_block, ceil_div(below, KV_BLOCK)) - 1; i >= 0; i--)
+        if (s->r->entry[i].state_id && s->r->entry[i].state_pos < below)
+            return s->r->entry[i].state_pos;
     return 0;
 }
 
 /* The furthest position behind `known` at which the sequence can go on; 0: none. */
 static int32_t best_end(const search *s, int32_t known)
 {
-    int32_t n = s->end;
-    if (s->c->state_bytes) n = state_before(s, s->end + 1, known);
-    while (n > known) {
-        if (has_windows(s, n)) return n;
-        if (s->c->state_bytes)
-            n = state_before(s, n, known);
-        else
-            n = (n - 1) / KV_BLOCK * KV_BLOCK;
-    }
-    return 0;
+    const bool states = s->c->state_bytes > 0;
+    int32_t n = states ? state_before(s, s->end + 1) : s->end;
+    while (n > known && !has_windows(s, n))
+        n = states ? state_before(s, n) : (n - 1) / KV_BLOCK * KV_BLOCK;
+    return n > known ? n : 0;
 }
 
 /* Memory's own blocks first, as making room may take what nobody refers to. */
-static void place_known(const search *s, seq *q, int32_t g, int32_t n)
+static void place_known(const cache *c, seq *q, int32_t g, int32_t n)
 {
-    cache *c = s->c;
     for (int32_t i = q->first[g]; i < n / KV_BLOCK; i++) {
         const int32_t node = c->disk->ram[i],
                       b = node == NO_NODE ? NO_BLOCK : tree_block(c, node, g);
@@ -143,98 +158,148 @@ static void place_known(const search *s, seq *q, int32_t g, int32_t n)
 }
 
 /* Every block that the row behind n positions sees has a place; those that are yet to be read are noted. */
-static void place(const search *s, seq *q, int32_t n)
+static void place(cache *c, restore *r)
 {
-    cache *c = s->c;
+    seq *q = r->q;
     for (int32_t g = 0; g < c->n_group; g++) {
-        const block_range r = block_seen(&c->group[g], n);
-        q->first[g] = r.first;
-        q->end[g] = r.end;
-        place_known(s, q, g, n);
+        const block_range seen = block_seen(&c->group[g], r->n);
+        q->first[g] = seen.first;
+        q->end[g] = seen.end;
+        place_known(c, q, g, r->n);
     }
-    memset(c->disk->fresh, 0, (size_t)c->n_table * sizeof *c->disk->fresh);
-    for (int32_t g = 0; g < c->n_group; g++)
-        for (int32_t i = q->first[g]; i < q->end[g]; i++) {
+    memset(r->fresh, 0, (size_t)c->n_table * sizeof *r->fresh);
+    for (int32_t g = 0; g < c->n_group; g++) {
+        const block_range need = block_needed(&c->group[g], r->n);
+        for (int32_t i = need.first; i < need.end; i++) {
             if (*table_slot(c, q, g, i)) continue;
             *table_slot(c, q, g, i) = block_at(&c->group[g], block_take(c, g));
-            c->disk->fresh[i] |= 1u << g;
+            r->fresh[i] |= 1u << g;
         }
-}
-
-static void give_up(cache *c, seq *q)
-{
-    cache_drop_blocks(c, q);
-    for (int32_t g = 0; g < c->n_group; g++) q->first[g] = q->end[g] = 0;
-    if (q->state) memset(q->state, 0, c->state_bytes);
-}
-
-/* What is wanted of the entry that holds block i; answers the number of the first block behind it. */
-static int32_t read_entry(const search *s, const seq *q, int32_t i, int32_t n)
-{
-    const cache *c = s->c;
-    disk *d = c->disk;
-    const disk_block e = d->entry[i];
-    uint8_t *to[STORE_MAX_BLOCKS * STORE_MAX_GROUPS] = {NULL};
-    store_info info;
-    if (!e.here || !store_get_info(d->store, e.id, &info)) return 0;
-    int32_t k = i;
-    for (; k < info.first_block + info.n_block && k * KV_BLOCK < n && d->entry[k].here &&
-           d->entry[k].id == e.id;
-         k++)
-        for (int32_t g = 0; g < c->n_group; g++)
-            if (d->fresh[k] >> g & 1)
-                to[(k - info.first_block) * c->n_group + g] = *table_slot(c, q, g, k);
-    const int32_t at = info.first_block * KV_BLOCK;
-    const store_dest dest = {.token = s->a->ids + at,
-                             .n_tok = min_i32(info.n_tok, n - at),
-                             .block = to,
-                             .state = k * KV_BLOCK >= n ? q->state : NULL,
-                             .state_pos = n};
-    cairn_diag dg = {0};
-    return store_read(d->store, e.id, &dest, &dg) == CAIRN_OK ? k : 0;
-}
-
-static bool read_all(const search *s, const seq *q, int32_t n)
-{
-    const int32_t last = (n - 1) / KV_BLOCK;
-    for (int32_t i = 0; i <= last;) {
-        const bool state = q->state && i == last;
-        const int32_t next = s->c->disk->fresh[i] || state ? read_entry(s, q, i, n) : i + 1;
-        if (next == 0) return false;
-        i = next;
     }
-    return true;
 }
 
-/* The tree learns of it as of what is computed; files have it already. */
-static void leave(cache *c, seq *q, const int32_t *ids, int32_t n)
+/* What is wanted of the entry that holds block r->at, up to the block answered; 0: it could not be read. */
+static int32_t read_entry(const cache *c, const restore *r)
 {
+    const disk_block e = r->entry[r->at];
+    uint8_t *to[STORE_MAX_BLOCKS * STORE_MAX_GROUPS] = {NULL};
+    const int32_t at = e.first * KV_BLOCK;
+    int32_t k = r->at;
+    if (!e.id) return 0;
+    for (; k < e.end && k * KV_BLOCK < r->n && r->entry[k].id == e.id; k++)
+        for (int32_t g = 0; g < c->n_group; g++)
+            if (r->fresh[k] >> g & 1)
+                to[(k - e.first) * c->n_group + g] = *table_slot(c, r->q, g, k);
+    const store_dest dest = {
+        .token = r->ids + at, .n_tok = min_i32(e.n_tok, r->n - at), .block = to};
+    cairn_diag dg = {0};
+    return store_read(c->disk->store, e.id, &dest, &dg) == CAIRN_OK ? k : 0;
+}
+
+static bool read_state(const cache *c, const restore *r)
+{
+    const disk_block *e = &r->entry[(r->n - 1) / KV_BLOCK];
+    const int32_t at = e->state_first * KV_BLOCK;
+    const store_dest dest = {
+        .token = r->ids + at, .n_tok = r->n - at, .state = r->q->state, .state_pos = r->n};
+    cairn_diag dg = {0};
+    return store_read(c->disk->store, e->state_id, &dest, &dg) == CAIRN_OK;
+}
+
+bool restore_step(const cache *c, restore *r)
+{
+    const int32_t end = ceil_div(r->n, KV_BLOCK);
+    while (r->at < end && !r->fresh[r->at]) r->at++;
+    if (r->at == end) {
+        r->failed = r->q->state && !read_state(c, r);
+        return false;
+    }
+    const int32_t next = read_entry(c, r);
+    r->failed = next == 0;
+    if (next) r->at = next;
+    return !r->failed;
+}
+
+/* The tree learns of n positions as of what is computed; files have them already. */
+static void leave(cache *c, restore *r, int32_t n)
+{
+    seq *q = r->q;
     q->len = q->shared = n;
-    if (!prefix_learn(c, q, ids, n)) return;
-    const bool from_file = q->state || c->disk->fresh[c->tree.node[q->node].i_block];
-    if (q->state) prefix_keep_state(c, q);
+    if (!prefix_learn(c, q, r->ids, n)) return;
+    const bool state = q->state && !r->failed;
+    const bool from_file = state || r->fresh[c->tree.node[q->node].i_block];
+    if (state) prefix_keep_state(c, q);
     if (from_file) c->tree.node[q->node].saved = SAVED;
     for (int32_t i = q->node; c->tree.node[i].n > 0; i = c->tree.node[i].parent) {
         prefix_node *v = &c->tree.node[i];
-        const bool whole = v->lo + v->n == KV_BLOCK && v->snap == NO_SNAP;
-        if (whole && c->disk->fresh[v->i_block]) v->saved = SAVED;
+        const bool full = v->lo + v->n == KV_BLOCK && v->snap == NO_SNAP;
+        if (full && r->fresh[v->i_block]) v->saved = SAVED;
     }
     tree_touch(&c->tree, q->node);
 }
 
-int32_t disk_restore(cache *c, seq *q, const cache_ask *a, int32_t known)
+/* It ended at block r->at.  What came before that memory has from now on, and the sequence begins anew. */
+static void begin_again(cache *c, restore *r)
 {
-    search s = {.c = c, .a = a, .limit = min_i32(a->n_ids, a->n_pos) - 1};
-    if (s.limit <= known) return 0;
+    seq *q = r->q;
+    if (r->at > 0) leave(c, r, min_i32(r->at * KV_BLOCK, r->n));
+    cache_drop_blocks(c, q);
+    for (int32_t g = 0; g < c->n_group; g++) q->first[g] = q->end[g] = 0;
+    q->len = q->shared = 0;
+    if (q->state) memset(q->state, 0, c->state_bytes);
+    r->tries++;
+    prefix_begin(c, q, &r->ask);
+}
+
+static restore *restore_of(const cache *c, const seq *q)
+{
+    return &c->disk->restore[q - c->seq];
+}
+
+bool disk_begin(cache *c, seq *q, const cache_ask *a, int32_t known)
+{
+    restore *r = restore_of(c, q);
+    const bool again = a == &r->ask;
+    search s = {.c = c, .r = r, .limit = min_i32(a->n_ids, a->n_pos) - 1};
+    if (!again) r->tries = 0;
+    if (s.limit <= known || r->tries >= MAX_TRIES) return false;
+    if (!again) {
+        memcpy(r->ids, a->ids, (size_t)(s.limit + 1) * sizeof *r->ids);
+        r->ask = *a;
+        r->ask.ids = r->ids;
+        r->ask.n_ids = s.limit + 1;
+    }
     look_in_memory(&s, q->node);
     look_everywhere(&s);
-    const int32_t n = best_end(&s, known);
-    if (n == 0) return 0;
-    place(&s, q, n);
-    if (read_all(&s, q, n)) {
-        leave(c, q, a->ids, n);
-        return n;
+    r->q = q;
+    r->n = best_end(&s, known);
+    r->at = 0;
+    r->failed = false;
+    if (r->n == 0) return false;
+    place(c, r);
+    q->reading = true;
+    reader_put(c->disk, r);
+    return true;
+}
+
+void disk_drop(cache *c, seq *q)
+{
+    q->leaving = true;
+    reader_drop(c->disk, restore_of(c, q));
+}
+
+void cache_arrive(cache *c)
+{
+    for (int32_t s = 0; c->disk && s < c->n_seq; s++) {
+        seq *q = &c->seq[s];
+        restore *r = &c->disk->restore[s];
+        if (!q->open || !q->reading || !reader_take(c->disk, r)) continue;
+        q->reading = false;
+        if (q->leaving)
+            cache_close(c, s);
+        else if (r->failed)
+            begin_again(c, r);
+        else
+            leave(c, r, r->n);
     }
-    give_up(c, q);
-    return 0;
 }

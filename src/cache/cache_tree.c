@@ -67,12 +67,29 @@ void tree_touch(tree *t, int32_t node)
         }
 }
 
+static uint32_t count_buckets(const tree *t)
+{
+    uint32_t n = 64;
+    while (n < (uint32_t)t->n_node) n *= 2;
+    return n;
+}
+
+uint64_t tree_bytes(const cache *c)
+{
+    const tree *t = &c->tree;
+    const uint64_t n = (uint64_t)t->n_node, ng = (uint64_t)c->n_group, n_thing = ng + 2;
+    const uint64_t node = sizeof *t->node + sizeof *t->free_node + KV_BLOCK * sizeof *t->tok +
+                          ng * sizeof *t->block + n_thing * sizeof *t->link;
+    return n * node + n_thing * sizeof *t->list + count_buckets(t) * sizeof *t->bucket +
+           ng * sizeof *t->path;
+}
+
 cairn_status tree_new(cache *c, cairn_diag *dg)
 {
     tree *t = &c->tree;
     const size_t n = (size_t)t->n_node, ng = (size_t)c->n_group;
     t->n_thing = c->n_group + 2;
-    for (t->n_bucket = 64; t->n_bucket < (uint32_t)t->n_node; t->n_bucket *= 2) continue;
+    t->n_bucket = count_buckets(t);
     t->node = mem_calloc(n, sizeof *t->node, MEM_CACHE);
     t->free_node = mem_calloc(n, sizeof *t->free_node, MEM_CACHE);
     t->tok = mem_calloc(n, KV_BLOCK * sizeof *t->tok, MEM_CACHE);

@@ -81,7 +81,8 @@ struct ckpt {
     mutex mu;
     cond work, done; /* of mu: for the writer; for a flush */
     /* guarded by mu */
-    int folder; /* -1: not open */
+    int folder;      /* -1: not open */
+    const char *why; /* it could not be opened, in better words than the system's; NULL */
     ckpt_attempt *all, *first, *last;
     ckpt_entry *entry; /* [n_entry], room for one more than max_files */
     uint32_t n_entry;

@@ -80,11 +80,11 @@ void ckpt_scan(ckpt *c)
 {
     char reason[128];
     scan s = {.c = c, .now_ns = (clock_unix_s() + 1) * 1000000000};
-    const int e = store_open_folder(c->path, &c->folder);
+    const int e = store_open_folder(c->path, &c->folder, &c->why);
     if (e != 0) {
         c->warned = true;
         log_event(LOG_WARN, "checkpoint.failed", "path=%s reason=\"%s\"", c->path,
-                  strerror_r(e, reason, sizeof reason));
+                  c->why ? c->why : strerror_r(e, reason, sizeof reason));
         return;
     }
     mutex_lock(&c->mu);

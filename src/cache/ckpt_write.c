@@ -17,8 +17,10 @@ static int want_folder(ckpt *c)
     int fd = -1;
     if (c->folder >= 0 && !c->reopen) return 0;
     mutex_unlock(&c->mu);
-    const int e = store_open_folder(c->path, &fd);
+    const char *why = NULL;
+    const int e = store_open_folder(c->path, &fd, &why);
     mutex_lock(&c->mu);
+    c->why = why;
     if (e != 0) return e;
     if (c->folder >= 0) (void)close(c->folder);
     c->folder = fd;
@@ -94,12 +96,13 @@ static void landed(ckpt *c, ckpt_attempt *a)
 static void warn(ckpt *c, int error)
 {
     char reason[128];
+    const char *why = c->why;
     const bool first = !c->warned;
     c->warned = true;
     if (!first) return;
     mutex_unlock(&c->mu);
     log_event(LOG_WARN, "checkpoint.failed", "path=%s reason=\"%s\"", c->path,
-              strerror_r(error, reason, sizeof reason));
+              why ? why : strerror_r(error, reason, sizeof reason));
     mutex_lock(&c->mu);
 }
 

@@ -34,10 +34,8 @@ static const struct {
     bool turbo;
 } words[] = {{"q8", KV_Q8, KV_Q8, false},
              {"q4", KV_Q4, KV_Q4, false},
-             {"k8v8", KV_Q8, KV_Q8, false},
              {"k8v4", KV_Q8, KV_Q4, false},
              {"k4v8", KV_Q4, KV_Q8, false},
-             {"k4v4", KV_Q4, KV_Q4, false},
              {"turbo", KV_TURBO_K8, KV_TURBO_V3, true},
              {"turbo:k8v4", KV_TURBO_K8, KV_TURBO_V4, true},
              {"turbo:k8v3", KV_TURBO_K8, KV_TURBO_V3, true},

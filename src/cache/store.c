@@ -1,10 +1,12 @@
-/* The doors of the disk tier: what the engine's thread calls.  Owns the store's lifetime and the reading of
+/* The doors of the disk tier: what its callers' threads call.  Owns the store's lifetime and the reading of
    entries; store_queue.c has the writer's thread, store_index.c what is there. */
 #include "cache/store.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -60,8 +62,10 @@ cairn_status store_open(const store_opts *o, store **out, cairn_diag *dg)
     TRY_GOTO(store_folder_name(o->dir, o->fingerprint, "", &s->path, dg), out);
     s->reading = mem_alloc(sizeof *s->reading, MEM_CACHE);
     s->writing = mem_alloc(sizeof *s->writing, MEM_CACHE);
-    st = s->reading && s->writing ? thread_start(&s->writer, "cairn-store", store_run_writer, s)
-                                  : CAIRN_E_NOMEM;
+    s->former = mem_alloc(sizeof *s->former, MEM_CACHE);
+    st = s->reading && s->writing && s->former
+             ? thread_start(&s->writer, "cairn-store", store_run_writer, s)
+             : CAIRN_E_NOMEM;
     if (st != CAIRN_OK) {
         (void)diag_set(dg, st, "%s: no memory for a store", o->dir);
         goto out;
@@ -104,6 +108,7 @@ void store_close(store *s)
     mutex_deinit(&s->mu);
     mem_free(s->reading);
     mem_free(s->writing);
+    mem_free(s->former);
     mem_free(s->path);
     mem_free(s);
 }
@@ -128,6 +133,17 @@ bool store_scanned(store *s, uint32_t wait_ms)
     return scanned;
 }
 
+uint64_t store_bytes(void)
+{
+    return sizeof(store) + 3 * sizeof(store_scratch);
+}
+
+uint64_t store_item_bytes(int32_t n_cell)
+{
+    const store_item *it = NULL; /* for its size */
+    return sizeof *it + (uint64_t)n_cell * sizeof *it->block;
+}
+
 /* What a caller of ours may not do is asserted: none of it comes from outside. */
 static store_item *make_item(const store_conf *c, const store_run *r, void *user)
 {
@@ -138,7 +154,7 @@ static store_item *make_item(const store_conf *c, const store_run *r, void *user
     assert((r->companion.codec == 0) == (r->companion.n_bytes == 0));
     assert(r->companion.n_bytes <= STORE_MAX_COMPANION);
     const int32_t n_cell = r->n_block * c->n_group;
-    store_item *it = mem_calloc(1, sizeof *it + (size_t)n_cell * sizeof *it->block, MEM_CACHE);
+    store_item *it = mem_calloc(1, store_item_bytes(n_cell), MEM_CACHE);
     if (!it) return NULL;
     store_meta *m = &it->meta;
     it->user = user;
@@ -234,6 +250,36 @@ void store_flush(store *s, uint32_t wait_ms, store_flushed *out)
     mutex_unlock(&s->mu);
 }
 
+/* Whether the folder that is open is still the one of its path. */
+static bool is_in_place(const store *s)
+{
+    struct stat named, open;
+    return s->folder >= 0 && fstat(s->folder, &open) == 0 && stat(s->path, &named) == 0 &&
+           named.st_ino == open.st_ino && named.st_dev == open.st_dev;
+}
+
+uint32_t store_count_lost(store *s)
+{
+    char name[STORE_NAME_BYTES];
+    struct stat st;
+    mutex_lock(&s->mu);
+    const bool in_place = is_in_place(s);
+    s->reopen |= !in_place;
+    for (uint32_t i = s->index.newest, older; i != STORE_NONE; i = older) {
+        older = s->index.slot[i]->older;
+        store_name_text(s->index.slot[i]->name, name);
+        if (in_place &&
+            (fstatat(s->folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT))
+            continue;
+        mem_free(index_take(&s->index, i));
+        s->n_lost++;
+    }
+    const uint32_t n = s->n_lost;
+    s->n_lost = 0;
+    mutex_unlock(&s->mu);
+    return n;
+}
+
 int32_t store_find(store *s, store_key root, store_key key, store_id *out, int32_t max)
 {
     int32_t n = 0, block;
@@ -299,6 +345,7 @@ static void account(store *s, store_id id, int fd, cairn_status st)
     const uint32_t slot = index_slot(&s->index, id);
     *(st == CAIRN_OK ? &s->stats.n_read : &s->stats.n_miss) += 1;
     s->stats.n_corrupt += st == CAIRN_E_CORRUPT;
+    s->n_lost += st == CAIRN_E_CORRUPT || (st == CAIRN_E_NOTFOUND && fd < 0);
     if (st == CAIRN_OK) stamp_ns = store_stamp(s);
     if (slot != STORE_NONE && st == CAIRN_OK)
         index_touch(&s->index, slot);

@@ -6,9 +6,9 @@
    states within.  Blocks are found by chain keys: the key of a block is a hash of its parent's key and
    its tokens, that of a path's beginning a hash of all that decides what blocks hold.
 
-   Threads: one thread of the caller calls all of this; a thread of the store's own scans the folder at
-   the start, writes and removes.  The caller's thread waits for the disk in store_read and store_flush
-   alone.  Nothing that a disk does is an error of the caller's: what cannot be written or read is a
+   Threads: one thread of the caller calls all of this, but for store_read, which another one may call meanwhile;
+   a thread of the store's own scans the folder at the start, writes and removes.  Callers wait for the
+   disk in store_read and store_flush alone.  Nothing that a disk does is an error of the caller's: what cannot be written or read is a
    miss, and the store says so in a log line and in its counts. */
 #ifndef CACHE_STORE_H
 #define CACHE_STORE_H
@@ -61,6 +61,10 @@ typedef struct store_opts {
 /* E_NOMEM, E_LIMIT (more groups than STORE_MAX_GROUPS, blocks too large); never for what the disk or the
    folder is. */
 cairn_status store_open(const store_opts *o, store **out, cairn_diag *dg);
+/* What a store takes from its opening on, but for its path and its index (about 1 KiB a file); and with every run
+   that is queued, of so many blocks in all groups together. */
+uint64_t store_bytes(void);
+uint64_t store_item_bytes(int32_t n_cell);
 /* Without a flush: what is queued is lost.  Nothing is borrowed any more.  NULL is fine. */
 void store_close(store *s);
 /* Whether the folder has been scanned, which is waited for.  Entries are found as they are met. */
@@ -99,6 +103,7 @@ cairn_status store_put(store *s, const store_run *r, void *user);
 typedef enum store_result {
     STORE_DURABLE, /* a crash from now on does not lose it */
     STORE_DROPPED, /* not tried, since the folder cannot be written now */
+    STORE_NO_ROOM, /* not within the byte limit, beside what precedes it */
     STORE_FAILED
 } store_result;
 typedef struct store_done {
@@ -118,6 +123,9 @@ typedef struct store_flushed {
     uint32_t n_entry;                  /* in the store now */
     int32_t longest; /* tokens of the longest path that is durable from its beginning */
 } store_flushed;
+/* Looks for every entry's file.  Answers how many were found gone or damaged since the last call: what was durable
+   may have to be put again. */
+uint32_t store_count_lost(store *s);
 /* Waits until all that was put is durable or has failed, for wait_ms at most.  Results of single runs are
    still to be polled. */
 void store_flush(store *s, uint32_t wait_ms, store_flushed *out);
@@ -152,6 +160,7 @@ typedef struct store_stats {
     uint32_t n_entry;   /* that can be read */
     uint32_t n_corrupt; /* files met since the start that were damaged, and removed */
     uint32_t n_foreign; /* of another version, machine or scheme; they stay while there is room */
+    uint32_t n_no_room; /* runs that did not fit beside what precedes them */
     uint32_t n_evicted, n_read, n_miss;
     bool read_only; /* the last write failed */
 } store_stats;

@@ -218,17 +218,28 @@ store_id index_id(const store_index *ix, uint32_t slot)
     return (store_id)ix->gen[slot] << 32 | (slot + 1);
 }
 
-/* Of what precedes an entry, the latest. */
-static uint32_t parent_of(const store_index *ix, const store_entry *e)
+uint32_t index_before(const store_index *ix, store_key root, store_key parent, int32_t first_block)
 {
     int32_t block;
-    if (e->first_block == 0) return STORE_NONE; /* foreign ones too */
+    if (first_block == 0) return STORE_NONE;
     for (uint32_t at = STORE_NONE;;) {
-        at = index_find(ix, e->root, e->parent, at, &block);
+        at = index_find(ix, root, parent, at, &block);
         if (at == STORE_NONE) return STORE_NONE;
         const store_entry *p = ix->slot[at / STORE_MAX_BLOCKS];
-        if (p->first_block + block + 1 == e->first_block) return at / STORE_MAX_BLOCKS;
+        if (p->first_block + block + 1 == first_block) return at / STORE_MAX_BLOCKS;
     }
+}
+
+static uint32_t parent_of(const store_index *ix, const store_entry *e)
+{
+    return index_before(ix, e->root, e->parent, e->first_block); /* foreign ones begin at 0 */
+}
+
+uint64_t index_path_bytes(const store_index *ix, uint32_t slot)
+{
+    uint64_t sum = 0;
+    for (; slot != STORE_NONE; slot = parent_of(ix, ix->slot[slot])) sum += ix->slot[slot]->bytes;
+    return sum;
 }
 
 /* Ends: each step goes to a lower first_block. */

@@ -1,6 +1,5 @@
-/* Cache files on the disk: one read straight into its destinations, one written beside and renamed.
-   Owns no handle past a call.  A reader sees a whole file or none; a file being written is locked, so
-   that what a dead process left behind can be told from what a living one works on. */
+/* Cache files on the disk: one read straight into its destinations; the folder opened, and cleared of what dead
+   writers left.  Owns no handle past a call. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -202,98 +201,6 @@ void store_touch_file(int fd, int64_t stamp_ns)
     (void)futimens(fd, (struct timespec[2]){t, t});
 }
 
-int store_write_all(int fd, const void *from, size_t n, uint64_t at)
-{
-    const char *p = from;
-    while (n) {
-        const ssize_t put = pwrite(fd, p, n, (off_t)at);
-        if (put < 0 && errno == EINTR) continue;
-        if (put <= 0) return put < 0 ? errno : ENOSPC;
-        p += put;
-        n -= (size_t)put;
-        at += (uint64_t)put;
-    }
-    return 0;
-}
-
-static const void *item_bytes(const store_item *it, const store_walk *w)
-{
-    if (w->block >= 0) return it->block[w->block * w->c->n_group + w->group];
-    return w->state >= 0 ? it->state[w->state] : it->companion;
-}
-
-/* Room first: a full disk then says so before anything is written, and the file lies in one piece. */
-static int make_room(int fd, uint64_t bytes)
-{
-    int rc;
-    do rc = fallocate(fd, 0, 0, (off_t)bytes);
-    while (rc != 0 && errno == EINTR);
-    if (rc == 0) return 0;
-    if (errno != EOPNOTSUPP && errno != ENOSYS) return errno;
-    return ftruncate(fd, (off_t)bytes) == 0 ? 0 : errno;
-}
-
-static int fill_file(const store_conf *c, int fd, const store_item *it, store_scratch *x,
-                     store_gate gate, void *ctx)
-{
-    int e = make_room(fd, it->bytes);
-    store_walk w = store_walk_of(c, &it->meta);
-    while (e == 0 && store_walk_next(&w)) {
-        if (!gate(ctx)) return STORE_STOPPED;
-        const void *from = item_bytes(it, &w);
-        x->sum[w.i_tensor] = hash64(from, w.bytes, 0);
-        e = store_write_all(fd, from, w.bytes, w.at);
-    }
-    if (e != 0) return e;
-    e = store_write_all(fd, x->head, store_head_put(c, &it->meta, x->sum, x->head), 0);
-    store_touch_file(fd, it->stamp_ns);
-    if (e == 0 && fsync(fd) != 0) e = errno;
-    /* what is in memory already needs no second place there */
-    if (e == 0) (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-    return e;
-}
-
-/* Between its making and its lock another process may take the new file for a dead one's. */
-int store_make_tmp(int folder, const char *name, char tmp[NAME_MAX], int *out)
-{
-    for (int tries = 0; tries < 8; tries++) {
-        struct stat st;
-        (void)snprintf(tmp, NAME_MAX, "%s.tmp-%ld-%llx", name, (long)getpid(),
-                       (unsigned long long)clock_ns());
-        const int fd =
-            openat(folder, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (fd < 0 && (errno == EEXIST || errno == EINTR)) continue;
-        if (fd < 0) return errno;
-        if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 && st.st_nlink == 1) {
-            *out = fd;
-            return 0;
-        }
-        (void)close(fd);
-        (void)unlinkat(folder, tmp, 0);
-    }
-    return EBUSY;
-}
-
-int store_land(int folder, const char *tmp, const char *name, int fd, int e)
-{
-    if (e == 0 && renameat(folder, tmp, folder, name) != 0) e = errno;
-    if (e != 0) (void)unlinkat(folder, tmp, 0);
-    (void)close(fd); /* fsync has spoken */
-    /* EINVAL: it has no such thing */
-    return e == 0 && fsync(folder) != 0 && errno != EINVAL ? errno : e;
-}
-
-int store_save(const store_conf *c, int folder, const store_item *it, store_scratch *x,
-               store_gate gate, void *ctx)
-{
-    char name[STORE_NAME_BYTES], tmp[NAME_MAX];
-    int fd = -1;
-    store_name_text(store_name_of(&it->meta), name);
-    const int e = store_make_tmp(folder, name, tmp, &fd);
-    if (e != 0) return e;
-    return store_land(folder, tmp, name, fd, fill_file(c, fd, it, x, gate, ctx));
-}
-
 /* A folder that was just made must survive a crash as its files do. */
 static void sync_above(int folder)
 {
@@ -306,20 +213,31 @@ static void sync_above(int folder)
     }
 }
 
-int store_open_folder(const char *path, int *out)
+/* What others may write is nothing to trust.  In a folder with the sticky bit they can make new names, but not
+   rename or remove ours. */
+static const char *distrust(int folder)
 {
     struct stat st;
+    if (fstat(folder, &st) != 0 || st.st_uid != geteuid()) return "it is another user's";
+    if (st.st_mode & (S_IWGRP | S_IWOTH)) return "others may write in it";
+    if (fstatat(folder, "..", &st, 0) != 0) return "the folder above it cannot be looked at";
+    const bool open_to_all = st.st_mode & (S_IWGRP | S_IWOTH) && !(st.st_mode & S_ISVTX);
+    return open_to_all ? "others may write in the folder above it" : NULL;
+}
+
+int store_open_folder(const char *path, int *out, const char **why)
+{
     const cairn_status made = path_make_dirs(path, NULL);
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) return made == CAIRN_E_NOMEM ? ENOMEM : errno;
-    const bool known = fstat(fd, &st) == 0;
-    if (known && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH))) {
+    *why = distrust(fd);
+    if (!*why) {
         sync_above(fd);
         *out = fd;
         return 0;
     }
     (void)close(fd);
-    return EACCES; /* what others may write is nothing to trust */
+    return EACCES;
 }
 
 void store_drop_tmp(int folder, const char *name)

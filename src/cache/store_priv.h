@@ -90,7 +90,7 @@ bool store_head_is_whole(const uint8_t *p, size_t n, uint64_t want);
 store_verdict store_head_parse(const store_conf *c, const uint8_t *p, size_t n, uint64_t file_bytes,
                                store_meta *m, uint64_t *sum, const char **why);
 
-/* store_io.c: files, open and named. */
+/* store_io.c (reading) and store_save.c (writing): files, open and named. */
 typedef struct store_scratch { /* of one thread */
     store_meta meta;
     uint64_t sum[STORE_MAX_TENSORS];
@@ -120,13 +120,21 @@ typedef struct store_item { /* a run in the queue, or done */
 } store_item;
 /* Asked before each tensor, outside of locks; false: give up. */
 typedef bool (*store_gate)(void *ctx);
-enum { STORE_STOPPED = -1 };
-/* Writes the item's file beside, then names it.  0, an errno, or STORE_STOPPED; nothing is left behind
-   unless 0. */
-int store_save(const store_conf *c, int folder, const store_item *it, store_scratch *x,
-               store_gate gate, void *ctx);
-/* Opens the folder, which must be ours alone to write; makes it.  0 or an errno. */
-int store_open_folder(const char *path, int *out);
+enum { STORE_STOPPED = -1, STORE_FORMER_BAD = -2, STORE_NO_MEMORY = -3, STORE_TOO_MUCH = -4 };
+/* The file that has the item's name now, open, its header in x; fd -1: there is none. */
+typedef struct store_former {
+    int fd;
+    store_scratch *x;
+} store_former;
+/* What a file of the run has together with what the former has; false: they do not belong together. */
+bool store_merge(const store_meta *run, const store_meta *former, store_meta *out);
+/* Writes the file that x->meta says, from the item and the former one, beside, then names it.  0, an errno,
+   STORE_STOPPED, or STORE_FORMER_BAD: the former is damaged; nothing is left behind unless 0. */
+int store_save(const store_conf *c, int folder, const store_item *it, store_former former,
+               store_scratch *x, store_gate gate, void *ctx);
+/* Opens the folder, which must be ours alone to write, in one that no others may write; makes it.  0 or an errno,
+   for which `why` may have better words than the system. */
+int store_open_folder(const char *path, int *out, const char **why);
 /* Bytes that were read of the n at `at`; less at the file's end or after an error. */
 size_t store_read_some(int fd, void *to, size_t n, uint64_t at);
 int store_write_all(int fd, const void *from, size_t n, uint64_t at); /* 0 or an errno */
@@ -173,6 +181,9 @@ uint32_t index_find(const store_index *ix, store_key root, store_key key, uint32
                     int32_t *block);
 uint32_t index_slot(const store_index *ix, store_id id);
 store_id index_id(const store_index *ix, uint32_t slot);
+/* The latest entry of what precedes a run; STORE_NONE: there is none, or nothing precedes it. */
+uint32_t index_before(const store_index *ix, store_key root, store_key parent, int32_t first_block);
+uint64_t index_path_bytes(const store_index *ix, uint32_t slot); /* of it and what precedes it */
 /* It becomes the latest, and what precedes it later still: a path is lost from its end. */
 void index_touch(store_index *ix, uint32_t slot);
 /* The order of use that the files' times tell; those of the future are of now. */
@@ -185,8 +196,9 @@ struct store {
     uint64_t max_bytes, queue_bytes;
     uint32_t retry_ms;
     thread writer;
-    store_scratch *reading; /* the caller's thread */
+    store_scratch *reading; /* the thread that calls store_read */
     store_scratch *writing; /* the writer's */
+    store_scratch *former;  /* the same */
 
     mutex mu;
     cond work, done; /* of mu: for the writer; for a flush */
@@ -200,6 +212,7 @@ struct store {
     uint64_t retry_at_ns;
     uint32_t n_retry, n_urgent; /* n_urgent: of the queue and the one being written */
     bool idle, flushing, stop, scanned, warned, reopen;
+    uint32_t n_lost; /* entries whose files were damaged or gone, since store_count_lost */
     store_flushed since;
     store_stats stats;
 };

@@ -46,12 +46,13 @@ void store_end(store *s, store_item *it, store_result r)
     s->n_urgent -= it->urgent;
     *(r == STORE_DURABLE   ? &s->since.durable
       : r == STORE_DROPPED ? &s->since.dropped
+      : r == STORE_NO_ROOM ? &s->stats.n_no_room
                            : &s->since.failed) += 1;
     cond_signal(&s->done);
 }
 
 /* The folder may have been replaced under us: the next try opens it anew.  Reading goes on in the old one. */
-static void write_failed(store *s, int e)
+static void write_failed(store *s, int e, const char *why)
 {
     char reason[128];
     const bool first = !s->warned;
@@ -65,7 +66,7 @@ static void write_failed(store *s, int e)
     if (!first) return;
     mutex_unlock(&s->mu);
     log_event(LOG_WARN, "store.read_only", "path=%s reason=\"%s\" retry_ms=%u", s->path,
-              strerror_r(e, reason, sizeof reason), wait_ms);
+              why ? why : strerror_r(e, reason, sizeof reason), wait_ms);
     mutex_lock(&s->mu);
 }
 
@@ -80,12 +81,13 @@ static void write_succeeded(store *s)
 bool store_has_folder(store *s)
 {
     int fd = -1;
+    const char *why = NULL;
     if (s->folder >= 0 && !s->reopen) return true;
     mutex_unlock(&s->mu);
-    const int e = store_open_folder(s->path, &fd);
+    const int e = store_open_folder(s->path, &fd, &why);
     mutex_lock(&s->mu);
     if (e != 0) {
-        write_failed(s, e);
+        write_failed(s, e, why);
         return false;
     }
     if (s->folder >= 0) (void)close(s->folder);
@@ -170,27 +172,66 @@ static bool may_write(void *ctx)
     return go;
 }
 
+/* The file of the item's name, if it has anything that belongs to it; what the new one will have, in
+   s->writing. */
+static int open_former(store *s, const store_item *it)
+{
+    char text[STORE_NAME_BYTES];
+    const char *why;
+    const store_name name = store_name_of(&it->meta);
+    store_name_text(name, text);
+    const int fd = store_open_file(s->folder, text);
+    if (fd >= 0 && store_load_head(&s->conf, fd, name, s->former, &why) == STORE_GOOD &&
+        store_merge(&it->meta, &s->former->meta, &s->writing->meta))
+        return fd;
+    if (fd >= 0) (void)close(fd);
+    s->writing->meta = it->meta;
+    return -1;
+}
+
+static int try_write(store *s, store_item *it, store_former former)
+{
+    int rc = STORE_NO_MEMORY;
+    const uint64_t bytes = store_file_bytes(&s->conf, &s->writing->meta);
+    const uint32_t before =
+        index_before(&s->index, it->meta.root, it->meta.parent, it->meta.first_block);
+    /* Without what precedes it a run is good for nothing: it does not take its room. */
+    if (bytes + index_path_bytes(&s->index, before) > s->max_bytes) return STORE_TOO_MUCH;
+    index_touch(&s->index, before);
+    store_entry *e = index_entry(&s->writing->meta, bytes);
+    store_make_room(s, bytes);
+    remove_doomed(s);
+    if (e && index_reserve(&s->index)) {
+        it->stamp_ns = store_stamp(s);
+        mutex_unlock(&s->mu);
+        rc = store_save(&s->conf, s->folder, it, former, s->writing, may_write, s);
+        mutex_lock(&s->mu);
+    }
+    if (rc == 0)
+        enter(s, e);
+    else
+        mem_free(e);
+    return rc;
+}
+
 static store_result write_new(store *s, store_item *it)
 {
-    store_entry *e = index_entry(&it->meta, it->bytes);
-    store_make_room(s, it->bytes);
-    remove_doomed(s);
-    if (!e || !index_reserve(&s->index)) {
-        mem_free(e);
-        return STORE_FAILED;
-    }
-    it->stamp_ns = store_stamp(s);
     mutex_unlock(&s->mu);
-    const int rc = store_save(&s->conf, s->folder, it, s->writing, may_write, s);
+    const int fd = open_former(s, it);
     mutex_lock(&s->mu);
+    int rc = try_write(s, it, (store_former){fd, s->former});
+    if (fd >= 0) (void)close(fd);
+    if (rc == STORE_FORMER_BAD) {
+        s->writing->meta = it->meta;
+        rc = try_write(s, it, (store_former){-1, NULL});
+    }
     if (rc == 0) {
-        enter(s, e);
         write_succeeded(s);
         return STORE_DURABLE;
     }
-    mem_free(e);
     if (rc == STORE_STOPPED) return STORE_DROPPED;
-    write_failed(s, rc);
+    if (rc == STORE_TOO_MUCH) return STORE_NO_ROOM;
+    if (rc > 0) write_failed(s, rc, NULL);
     return STORE_FAILED;
 }
 

@@ -14,8 +14,10 @@
 typedef struct scan {
     store *s;
     int folder;
-    uint32_t n_corrupt, n_left; /* n_left: there is no room to remember them */
-    const char *why;            /* of the last damaged one */
+    uint32_t n_corrupt; /* removed */
+    uint32_t n_kept;    /* would have been, but could not be */
+    uint32_t n_left;    /* there is no room to remember them */
+    const char *why;    /* of the last damaged one */
 } scan;
 
 static void remember(scan *sc, store_name name, const struct stat *st, store_verdict v)
@@ -43,9 +45,8 @@ static void scan_file(scan *sc, const char *text, store_name name)
     const char *why = NULL;
     const store_verdict v = store_load_head(&sc->s->conf, fd, name, sc->s->writing, &why);
     if (v == STORE_BAD) {
-        sc->n_corrupt++;
+        *(unlinkat(sc->folder, text, 0) == 0 ? &sc->n_corrupt : &sc->n_kept) += 1;
         sc->why = why;
-        (void)unlinkat(sc->folder, text, 0);
     } else if (fstat(fd, &st) == 0) {
         remember(sc, name, &st, v);
     }
@@ -97,9 +98,10 @@ void store_scan(store *s)
     s->scanned = true;
     cond_signal(&s->done);
     mutex_unlock(&s->mu);
-    if (sc.n_corrupt || sc.n_left)
-        log_event(LOG_WARN, "store.scan", "path=%s entries=%u foreign=%u removed=%u why=\"%s\"%s",
-                  s->path, n, n_foreign, sc.n_corrupt, sc.why ? sc.why : "",
+    if (sc.n_corrupt || sc.n_kept || sc.n_left)
+        log_event(LOG_WARN, "store.scan",
+                  "path=%s entries=%u foreign=%u removed=%u not_removed=%u why=\"%s\"%s", s->path,
+                  n, n_foreign, sc.n_corrupt, sc.n_kept, sc.why ? sc.why : "",
                   sc.n_left ? " incomplete=1" : "");
     else
         log_event(LOG_INFO, "store.scan", "path=%s entries=%u foreign=%u", s->path, n, n_foreign);

@@ -79,6 +79,17 @@ cairn_status cli_open_model(const char *word, const cairn_model_opts *o, cairn_m
     return st;
 }
 
+cairn_status cli_check_ctx(const cairn_model *m, const char *word, int64_t ctx, cairn_diag *dg)
+{
+    cairn_model_info info;
+    cairn_model_info_init(&info);
+    cairn_model_get_info(m, &info);
+    if (!info.ctx_train || ctx <= info.ctx_train) return CAIRN_OK;
+    return diag_set(dg, CAIRN_E_ARG,
+                    "%s: --ctx is %lld; expected at most %d, the model's own context", word,
+                    (long long)ctx, info.ctx_train);
+}
+
 cairn_status cli_open_text(const char *word, cairn_text **out, cairn_diag *dg)
 {
     cairn_bytes path = {0};

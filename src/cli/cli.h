@@ -72,6 +72,8 @@ bool cli_flags(const command *c, const flag *table, size_t n_flags, int argc, ch
 /* `word` is a path or a registered name; NULL: CLI_DEFAULT_MODEL. */
 cairn_status cli_open_model(const char *word, const cairn_model_opts *o, cairn_model **out,
                             cairn_diag *dg);
+/* E_ARG, naming --ctx, where the model has a context and it is less; 0 is fine. */
+cairn_status cli_check_ctx(const cairn_model *m, const char *word, int64_t ctx, cairn_diag *dg);
 cairn_status cli_open_text(const char *word, cairn_text **out, cairn_diag *dg);
 /* The engine knows no file names, and a server's clients should not see them: the model's is put before a
    message that does not begin with it.  What is wrong with standard output is no matter of the model. */

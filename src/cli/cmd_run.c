@@ -134,6 +134,7 @@ static cairn_status run_model(const run_flags *f, const buf *text, cairn_finish 
     eo.max_seqs = 1;
     eo.ctx_len = (int32_t)f->ctx;
     TRY_GOTO(cli_open_model(f->model, &o, &m, dg), out);
+    TRY_GOTO(cli_check_ctx(m, f->model, f->ctx, dg), out);
     TRY_GOTO(find_text(m, f, &t, dg), out);
     TRY_GOTO(cairn_engine_open(m, &eo, &e, dg), out);
     if (!f->raw && !cairn_text_has_template(t))

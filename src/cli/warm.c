@@ -7,7 +7,7 @@
 #include "base/thread.h"
 #include "cairn/text.h"
 
-enum { MAX_FILE = 64 << 20 };
+enum { MAX_FILE = 64 << 20 }; /* more than any context takes: bytes of text, several a token */
 
 typedef struct waiting {
     mutex mu;
@@ -25,7 +25,7 @@ static void on_event(void *ctx, const cairn_event *ev)
     w->done = true;
     w->pinned = ev->pinned;
     w->status = ev->finish == CAIRN_FINISH_ERROR ? ev->status : CAIRN_OK;
-    if (w->status != CAIRN_OK) (void)diag_set(&w->dg, w->status, "%s", ev->message);
+    (void)diag_set(&w->dg, w->status, "%s", ev->message);
     cond_signal(&w->over);
     mutex_unlock(&w->mu);
 }
@@ -48,10 +48,10 @@ static cairn_status compute(cairn_engine *e, const cairn_ids *ids, cairn_diag *d
     mutex_unlock(&w.mu);
     if (st == CAIRN_OK && w.status != CAIRN_OK) st = diag_set(dg, w.status, "%s", w.dg.message);
     if (st == CAIRN_OK && !w.pinned)
-        st = diag_set(
-            dg, CAIRN_E_LIMIT,
-            "no room to keep its %zu tokens; expected --prompt-cache and --memory to leave some",
-            ids->len);
+        st = diag_set(dg, CAIRN_E_LIMIT,
+                      "its %zu tokens cannot be kept: %s; expected --prompt-cache and --memory to "
+                      "leave room, and at most %d files",
+                      ids->len, w.dg.message, CAIRN_MAX_PINS);
     cond_deinit(&w.over);
     mutex_deinit(&w.mu);
     return st;
@@ -88,6 +88,10 @@ static cairn_status make_prompt(const cairn_text *t, cairn_str file, cairn_ids *
         st = diag_set(dg, CAIRN_E_ARG,
                       "found %s; expected an array of messages, or an object with one",
                       json_type_name(json_typeof(said)));
+        goto out;
+    }
+    if (json_size(said) == 0) {
+        st = diag_set(dg, CAIRN_E_ARG, "found no message; expected at least one");
         goto out;
     }
     TRY_GOTO(take(said, cairn_normalise_messages, &messages, dg), out);

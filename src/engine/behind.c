@@ -22,6 +22,16 @@ static void name_scheme(engine *e)
                    (unsigned long long)hash64(text, strlen(text), 0));
 }
 
+/* The reader's thread: an engine that waits for rows looks again. */
+static void tell_arrived(void *ctx)
+{
+    engine *e = ctx;
+    mutex_lock(&e->mu);
+    e->arrived = true;
+    cond_signal(&e->news);
+    mutex_unlock(&e->mu);
+}
+
 cairn_status behind_open(engine *e, const char *dir, uint64_t limit, cairn_diag *dg)
 {
     name_scheme(e);
@@ -30,14 +40,17 @@ cairn_status behind_open(engine *e, const char *dir, uint64_t limit, cairn_diag 
     if (dir[0] != '/')
         return diag_set(dg, CAIRN_E_ARG, "disk_dir is \"%s\"; expected an absolute path", dir);
     if (!cache_keeps(stepper_cache(e->stepper)))
-        return diag_set(
-            dg, CAIRN_E_ARG,
-            "prefixes on disk but none in memory; expected a limit for both, and no delayed codec");
+        return diag_set(dg, CAIRN_E_ARG,
+                        "prefixes on disk but none in memory; expected a limit for both");
     hash128 h;
     TRY(fingerprint_of(e->m, &h, dg));
     memcpy(e->origin.fingerprint, &h, sizeof h);
-    cache_disk_opts o = {
-        .dir = dir, .numerics = NUMERICS_VERSION, .scheme = e->coded, .max_bytes = limit};
+    cache_disk_opts o = {.dir = dir,
+                         .numerics = NUMERICS_VERSION,
+                         .scheme = e->coded,
+                         .max_bytes = limit,
+                         .arrived = tell_arrived,
+                         .ctx = e};
     memcpy(o.fingerprint, &h, sizeof h);
     return cache_add_disk(stepper_cache(e->stepper), &o, dg);
 }

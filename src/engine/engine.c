@@ -49,7 +49,8 @@ static cairn_status make_stepper(engine *e, const cairn_engine_opts *o, cairn_di
                    .max_step_rows = e->max_step_rows,
                    .ctx_len = o->ctx_len,
                    .limit = o->memory_limit,
-                   .prefix = o->prefix_limit};
+                   .prefix = o->prefix_limit,
+                   .disk = o->disk_dir != NULL};
     guard_out fit;
     in.codec = stepper_codec(e->m);
     if (o->kv_codec) {
@@ -90,7 +91,7 @@ static cairn_status make_tables(engine *e, cairn_diag *dg)
 
 static bool has_news(const engine *e)
 {
-    return e->n_inbox > 0 || e->n_unpin > 0 || e->flush || e->closing;
+    return e->n_inbox > 0 || e->n_unpin > 0 || e->arrived || e->cancels || e->flush || e->closing;
 }
 
 /* Sleeps while `idle`, shortly where the disk is to be looked at; false: the engine is closing. */
@@ -108,8 +109,8 @@ static bool wait_for_work(engine *e, bool idle)
 static void *own(void *ctx)
 {
     engine *e = ctx;
-    bool more = false;
-    while (wait_for_work(e, !more)) more = engine_take_turn(e);
+    e->waits = true;
+    while (wait_for_work(e, e->waits)) (void)engine_take_turn(e);
     turn_end_all(e);
     return NULL;
 }
@@ -220,9 +221,10 @@ static void end_early(engine *e, cairn_request_id id, bool whole)
     mutex_lock(&e->mu);
     for (int32_t i = 0; i < e->n_live; i++) {
         if (e->live[i]->id != id) continue;
-        e->live[i]->cancel = true;
+        e->live[i]->cancel = e->cancels = true;
         e->live[i]->whole |= whole;
     }
+    cond_signal(&e->news);
     mutex_unlock(&e->mu);
 }
 

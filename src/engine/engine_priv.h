@@ -49,6 +49,7 @@ struct engine {
     cairn_flush *flush; /* asked for and not done; NULL: none */
     cond flushed;
     uint32_t flush_ms;
+    bool arrived, cancels; /* since the last turn: rows came from files; somebody cancels */
     bool closing;
 
     /* engine thread */
@@ -61,6 +62,7 @@ struct engine {
     uint64_t idle_ns; /* since when; 0: it is not */
     cairn_engine_stats stats;
     uint64_t busy_ns;
+    bool waits;         /* nobody can run before there is news */
     bool busy;          /* as the backend was told */
     bool writes_behind; /* something is not on disk yet */
 };

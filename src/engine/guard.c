@@ -1,5 +1,6 @@
 /* The memory guard.  Its figures are exact: cache_bytes is what a sequence takes at its worst moment,
-   the scratch is what plans and buffers take, weights are what the backend holds.  Memory that was
+   cache_overhead what tables, the tree of prefixes and the disk's stages take, the scratch is what plans and
+   buffers take, weights are what the backend holds.  Memory that was
    promised to a sequence is there before it starts; nothing is evicted or shrunk later. */
 #include "engine/guard.h"
 
@@ -75,16 +76,62 @@ static void fit_prefixes(const guard_in *in, uint64_t left, guard_out *out)
     out->prefix_room = out->prefix_bytes < left ? out->prefix_bytes : left;
 }
 
+static cairn_status count_overhead(const guard_in *in, guard_out *out, cairn_diag *dg)
+{
+    const cache_opts o = {.codec = in->codec,
+                          .max_seqs = in->max_seqs,
+                          .ctx_len = out->ctx_len,
+                          .max_step_rows = in->max_step_rows,
+                          .max_bytes = out->cache_bytes,
+                          .prefix_room = out->prefix_room,
+                          .prefix_bytes = out->prefix_bytes};
+    return cache_overhead(&in->m->cache, &o, in->disk, &out->overhead, dg);
+}
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+static uint64_t all_sequences(const guard_in *in, int32_t ctx, uint64_t budget)
+{
+    const uint64_t all = one_sequence(in, ctx) * (uint64_t)in->max_seqs;
+    return all < budget ? all : budget;
+}
+
+/* Without prefixes, at the context that would fit if there were none. */
+static cairn_status take_overhead(const guard_in *in, uint64_t *budget, cairn_diag *dg)
+{
+    const int32_t ctx = in->ctx_len ? in->ctx_len : largest_ctx(in, *budget);
+    guard_out bare = {.ctx_len = ctx > 0 ? ctx : 1};
+    bare.cache_bytes = all_sequences(in, bare.ctx_len, *budget);
+    TRY(count_overhead(in, &bare, dg));
+    *budget = less(*budget, bare.overhead);
+    return CAIRN_OK;
+}
+
+/* What prefixes need besides, they give up of their room; with less of it, that is less too. */
+static cairn_status pay_overhead(const guard_in *in, uint64_t budget, guard_out *out,
+                                 cairn_diag *dg)
+{
+    TRY(count_overhead(in, out, dg));
+    const uint64_t sum = out->cache_bytes + out->prefix_room + out->overhead;
+    if (sum <= budget) return CAIRN_OK;
+    out->prefix_room = less(out->prefix_room, sum - budget);
+    return count_overhead(in, out, dg);
+}
+
 cairn_status guard_fit(const guard_in *in, guard_out *out, cairn_diag *dg)
 {
-    const uint64_t budget = budget_of(in);
+    const uint64_t whole = budget_of(in);
+    uint64_t budget = whole;
+    if (!in->limit) TRY(take_overhead(in, &budget, dg));
     int32_t ctx = in->ctx_len;
     if (ctx && one_sequence(in, ctx) > budget) return refuse(in, ctx, budget, dg);
     if (!ctx) ctx = largest_ctx(in, budget);
     const int32_t least = min_i32(LEAST_CTX, guard_model_ctx(in->m));
     if (!in->ctx_len && ctx < least) return refuse(in, least, budget, dg);
-    const uint64_t all = one_sequence(in, ctx) * (uint64_t)in->max_seqs;
-    *out = (guard_out){.ctx_len = ctx, .cache_bytes = all < budget ? all : budget};
+    *out = (guard_out){.ctx_len = ctx, .cache_bytes = all_sequences(in, ctx, budget)};
     if (in->prefix != GUARD_NO_PREFIX) fit_prefixes(in, budget - out->cache_bytes, out);
-    return CAIRN_OK;
+    return pay_overhead(in, whole, out, dg);
 }

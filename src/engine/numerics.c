@@ -240,7 +240,6 @@ static cairn_status try_prefixes(check *c, cairn_diag *dg)
                             .max_seqs = 1,
                             .ctx_len = c->n,
                             .codec = stepper_codec(c->m)};
-    if (o.codec.start) return CAIRN_OK; /* delayed codecs keep no prefixes */
     const uint64_t room = 2 * cache_bytes(&c->m->cache, &o.codec, o.max_rows, c->n);
     TRY_GOTO(stepper_new(c->m, &o, &s, dg), out);
     TRY_GOTO(stepper_add_cache(s, c->n, (stepper_room){0, room, room}, dg), out);

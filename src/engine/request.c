@@ -10,10 +10,11 @@
 
 /* row: from; column: to */
 static const bool moves[REQ_STATE_COUNT][REQ_STATE_COUNT] = {
-    [REQ_QUEUED] = {[REQ_PREFILL] = true, [REQ_DONE] = true},
+    [REQ_QUEUED] = {[REQ_RESTORE] = true, [REQ_DONE] = true},
+    [REQ_RESTORE] = {[REQ_PREFILL] = true, [REQ_DONE] = true},
     [REQ_PREFILL] = {[REQ_DECODE] = true, [REQ_DONE] = true},
     /* back: the sequence grew past a rotary table's range and is computed anew */
-    [REQ_DECODE] = {[REQ_PREFILL] = true, [REQ_DONE] = true},
+    [REQ_DECODE] = {[REQ_RESTORE] = true, [REQ_DONE] = true},
 };
 
 bool request_may(request_state from, request_state to)

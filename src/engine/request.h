@@ -12,6 +12,7 @@
 
 typedef enum request_state {
     REQ_QUEUED,  /* no sequence yet */
+    REQ_RESTORE, /* known rows are on their way into its sequence */
     REQ_PREFILL, /* rows known in advance are being computed */
     REQ_DECODE,  /* one row a step */
     REQ_DONE,    /* its last event is out */
@@ -39,7 +40,8 @@ typedef struct request {
     /* engine thread */
     request_state state;
     bool cancelled, ended; /* cancel and whole, seen */
-    seq_id seq;            /* in PREFILL and DECODE */
+    bool counted;          /* n_cached stands */
+    seq_id seq;            /* in RESTORE, PREFILL and DECODE */
     int32_t *ids;          /* [max_ids] */
     int32_t n_ids, n_done; /* known; in the cache */
     int32_t n_cached;      /* of the prompt, taken from the cache */

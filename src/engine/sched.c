@@ -33,7 +33,7 @@ void sched_plan(sched_item *item, int32_t n, int32_t max_rows)
     assert(n <= max_rows);
     int32_t n_decode = 0;
     for (int32_t i = 0; i < n; i++) {
-        assert(item[i].pending >= 1);
+        assert(item[i].pending >= item[i].decoding);
         item[i].rows = item[i].decoding ? 1 : 0;
         n_decode += item[i].decoding;
     }

@@ -10,7 +10,7 @@
 enum { SCHED_SHARED_ROWS = 128 };
 
 typedef struct sched_item {
-    int32_t pending; /* rows known and not computed; at least 1 */
+    int32_t pending; /* rows known and not computed; 0: it waits for other things */
     bool decoding;   /* then pending is 1 */
     int32_t rows;    /* out: rows of the next step */
 } sched_item;

@@ -37,18 +37,29 @@ static void forget(engine *e, const request *r)
     mutex_unlock(&e->mu);
 }
 
-/* All of its rows stay for others, for ever where it is to be pinned: whether they are. */
-static bool leave_all(engine *e, const request *r, cairn_finish how)
+static const char *pin(engine *e, const request *r)
 {
-    cache *c = stepper_cache(e->stepper);
     int32_t node;
-    cache_mark(c, r->seq, r->ids, CACHE_TURN);
-    if (!r->pin || how == CAIRN_FINISH_CANCELLED || e->n_pins == MAX_PINS) return false;
-    if (cache_pin(c, r->seq, r->ids, &node) != CAIRN_OK) return false;
+    cache *c = stepper_cache(e->stepper);
+    if (!cache_keeps(c)) return "no prefixes are kept at all";
+    if (e->n_pins == MAX_PINS) return "as many prefixes as may be are pinned already";
+    const cairn_status st = cache_pin(c, r->seq, r->ids, &node);
+    if (st == CAIRN_E_BUSY) return "the requests that run leave it no room";
+    if (st != CAIRN_OK) return "beside it there were no room for one whole request";
     mutex_lock(&e->mu);
     e->pin[e->n_pins++] = (engine_pin){r->id, node};
     mutex_unlock(&e->mu);
-    return true;
+    return NULL;
+}
+
+/* All of its rows stay for others, for ever where it is to be pinned. */
+static void leave_all(engine *e, const request *r, cairn_event *done)
+{
+    const bool wanted = r->pin && done->finish != CAIRN_FINISH_CANCELLED;
+    const char *why = wanted ? pin(e, r) : NULL;
+    done->pinned = wanted && !why;
+    if (why) done->message = why;
+    if (!done->pinned) cache_mark(stepper_cache(e->stepper), r->seq, r->ids, CACHE_TURN);
 }
 
 /* The request at mine[i] leaves: its sequence is closed before the event, so that a request
@@ -57,9 +68,13 @@ static void finish(engine *e, int32_t i, cairn_finish how, cairn_str text, const
 {
     request *r = e->mine[i];
     cairn_event ev = event_of(e, r, CAIRN_EV_DONE);
+    ev.finish = how;
+    ev.text = text;
+    ev.status = why ? why->status : CAIRN_OK;
+    ev.message = why ? why->message : "";
     resume_end(e, r, how);
     if (r->state != REQ_QUEUED) {
-        if (how != CAIRN_FINISH_ERROR) ev.pinned = leave_all(e, r, how);
+        if (how != CAIRN_FINISH_ERROR && r->state != REQ_RESTORE) leave_all(e, r, &ev);
         cache_close(stepper_cache(e->stepper), r->seq);
         e->n_active--;
     }
@@ -68,10 +83,6 @@ static void finish(engine *e, int32_t i, cairn_finish how, cairn_str text, const
     for (int32_t k = i; k < e->n_mine; k++) e->mine[k] = e->mine[k + 1];
     stats_count_done(e, how);
     forget(e, r);
-    ev.finish = how;
-    ev.text = text;
-    ev.status = why ? why->status : CAIRN_OK;
-    ev.message = why ? why->message : "";
     r->fn(r->ctx, &ev);
     request_free(r);
 }
@@ -125,6 +136,7 @@ static void receive(engine *e)
     for (int32_t i = 0; i < e->n_inbox; i++) e->mine[e->n_mine++] = e->inbox[i];
     e->stats.n_requests += (uint64_t)e->n_inbox;
     e->n_inbox = 0;
+    e->arrived = e->cancels = false;
     for (int32_t i = 0; i < e->n_mine; i++) {
         e->mine[i]->cancelled = e->mine[i]->cancel;
         e->mine[i]->ended = e->mine[i]->whole;
@@ -156,7 +168,7 @@ static cairn_status open_seq(engine *e, request *r)
                            .n_ids = r->n_ids,
                            .n_pos = r->max_ids};
     const cairn_status st = cache_open_on(c, &ask, &r->seq);
-    if (st == CAIRN_OK) r->n_done = cache_len(c, r->seq);
+    if (st == CAIRN_OK) request_move(r, REQ_RESTORE);
     return st;
 }
 
@@ -220,20 +232,39 @@ static void admit(engine *e)
         request *r = e->mine[e->n_active];
         resume_begin(e, r);
         const cairn_status st = open_seq(e, r);
-        if (st == CAIRN_E_BUSY) {
-            assert(e->n_active > 0);
-            return;
-        }
+        if (st == CAIRN_E_BUSY) return; /* until another one ends, or what was read for it */
         if (st != CAIRN_OK) {
             finish_error(e, e->n_active, st, "the request can never fit into the cache");
             continue;
         }
-        request_move(r, REQ_PREFILL);
-        r->n_cached = min_i32(r->n_done, r->n_prompt);
-        e->stats.cached_tokens += (uint64_t)r->n_cached;
         r->start_ns = engine_now(e);
         tell_again(e, e->n_active++);
     }
+}
+
+/* Once: a restart may find more. */
+static void count_cached(engine *e, request *r)
+{
+    r->counted = true;
+    r->n_cached = min_i32(r->n_done, r->n_prompt);
+    e->stats.cached_tokens += (uint64_t)r->n_cached;
+}
+
+/* Whose known rows are all there goes on to the others.  False: there is nobody who could run. */
+static bool start(engine *e)
+{
+    const cache *c = stepper_cache(e->stepper);
+    bool any = false;
+    for (int32_t i = 0; i < e->n_active; i++) {
+        request *r = e->mine[i];
+        if (r->state == REQ_RESTORE && cache_ready(c, r->seq)) {
+            r->n_done = cache_len(c, r->seq);
+            request_move(r, REQ_PREFILL);
+            if (!r->counted) count_cached(e, r);
+        }
+        any |= r->state != REQ_RESTORE;
+    }
+    return any;
 }
 
 /* The next position at which the sequence's state is kept: the caller's, else every so many. */
@@ -248,7 +279,7 @@ static void run_step(engine *e)
 {
     for (int32_t i = 0; i < e->n_active; i++) {
         const request *r = e->mine[i];
-        int32_t pending = r->n_ids - r->n_done;
+        int32_t pending = r->state == REQ_RESTORE ? 0 : r->n_ids - r->n_done;
         if (e->mark_every) pending = min_i32(pending, next_mark(e, r) - r->n_done);
         e->item[i] = (sched_item){pending, r->state == REQ_DECODE, 0};
     }
@@ -278,7 +309,6 @@ static void maybe_restart(engine *e, request *r)
     cache_close(stepper_cache(e->stepper), r->seq);
     const cairn_status st = open_seq(e, r);
     assert(st == CAIRN_OK); /* the room was given back a moment ago, by this thread */
-    request_move(r, REQ_PREFILL);
 }
 
 /* The token after the last computed row.  True: mine[i] is gone. */
@@ -342,9 +372,11 @@ bool engine_take_turn(engine *e)
 {
     receive(e);
     behind_flush(e);
+    cache_arrive(stepper_cache(e->stepper));
     admit(e);
-    if (e->n_active > 0) {
-        behind_busy(e);
+    if (e->n_active > 0) behind_busy(e);
+    const bool runs = start(e);
+    if (runs) {
         tell_backend(e, true);
         const uint64_t t0 = engine_now(e);
         run_step(e);
@@ -353,7 +385,8 @@ bool engine_take_turn(engine *e)
         e->busy_ns += engine_now(e) - t0;
     }
     const bool more = e->n_mine > 0;
-    if (!more) tell_backend(e, false);
+    e->waits = !runs || !more;
+    if (e->waits) tell_backend(e, false);
     if (!more) behind_idle(e);
     stats_show(e);
     return more;

@@ -6,7 +6,13 @@
 #include "base/str.h"
 #include "serve/openai_wire.h"
 
-enum { FLUSH_MS = 60000, LONG = JOBS_SHORT_BYTES + 1 /* the lane that may be slow */ };
+enum {
+    FLUSH_MS =
+        60000, /* a disk of 150 MB/s takes 8 GiB of prefixes, the most by default, meanwhile */
+    SLICE_MS =
+        1000, /* between two a model's requests make a step, and a server that closes is noticed */
+    LONG = JOBS_SHORT_BYTES + 1 /* the lane that may be slow */
+};
 
 typedef struct flush_job {
     job j;
@@ -58,6 +64,21 @@ static bool is_durable(const cairn_flush *f)
            !f->checkpoints_failed && !f->cleanups_failed;
 }
 
+/* Until all is written, some of it cannot be, time is up or the server closes. */
+static void flush_model(const cairn_server *s, cairn_engine *e, cairn_flush *out)
+{
+    cairn_flush_init(out);
+    for (uint32_t ms = 0; ms < FLUSH_MS && !atomic_get(&s->closing); ms += SLICE_MS) {
+        cairn_flush part;
+        cairn_flush_init(&part);
+        cairn_engine_flush(e, SLICE_MS, &part);
+        part.durable += out->durable;
+        *out = part;
+        const bool waits = part.pending || part.checkpoints_pending;
+        if (!waits || part.dropped || part.failed || part.checkpoints_failed) return;
+    }
+}
+
 /* Worker. */
 static void flush(job *j)
 {
@@ -72,9 +93,8 @@ static void flush(job *j)
         const served_model *m = &f->s->models.list[i];
         cairn_flush done;
         if (!m->engine) continue;
-        cairn_flush_init(&done);
-        cairn_engine_flush(m->engine, FLUSH_MS, &done);
-        f->durable = f->durable && is_durable(&done);
+        flush_model(f->s, m->engine, &done);
+        f->durable = f->durable && is_durable(&done) && !atomic_get(&f->s->closing);
         write_model(&w, m, &done);
     }
     json_w_end_arr(&w);

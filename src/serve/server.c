@@ -139,6 +139,7 @@ void cairn_server_stop(cairn_server *s)
 void cairn_server_close(cairn_server *s)
 {
     if (!s) return;
+    atomic_put(&s->closing, 1); /* a flush that runs ends soon */
     jobs_stop(&s->jobs);
     http_close(s->http); /* lets go of requests whose prompts were not made */
     jobs_deinit(&s->jobs);

@@ -10,14 +10,14 @@
 #include "serve/jobs.h"
 #include "serve/models.h"
 
-struct cairn_server { /* I/O thread, but for stop_asked and http_wake */
+struct cairn_server { /* I/O thread, but for stop_asked, closing and http_wake */
     http_server *http;
     mailbox mail;
     jobs jobs;     /* prompts being made */
     models models; /* immutable */
     auth auth;     /* immutable */
     int64_t started_unix_s;
-    atomic_i64 stop_asked;
+    atomic_i64 stop_asked, closing;
     int32_t drain_ms;
     uint64_t drain_until_ms, flush_until_ms; /* 0: not draining, not cancelled yet */
     uint64_t n_requests;                     /* that reached a handler */

@@ -73,7 +73,7 @@ def test_warm(model, tmp_path):
 
 
 @pytest.mark.parametrize("text,says", [
-    ("{}", "found nothing; expected an array of messages"), ("[", "warm.json: JSON, byte 1"), ("[1]", "warm.json: "),
+    ("{}", "found nothing; expected an array of messages"), ("[", "warm.json: JSON, byte 1"), ("[1]", "warm.json: "), ("[]", "warm.json: found no message; expected at least one"),
     (json.dumps(talk(500)), "the prompt has 501 tokens"), (None, "warm.json: ")])
 def test_bad_warm(model, tmp_path, text, says):
     if text is not None:
@@ -84,7 +84,7 @@ def test_bad_warm(model, tmp_path, text, says):
 def test_no_room_to_warm(model, tmp_path):
     (tmp_path / "warm.json").write_text(json.dumps(talk(20)))
     refused(run("serve", model, "--port", 0, "--prompt-cache", 0, "--warm-prefix", tmp_path / "warm.json"),
-            "no room to keep its 21 tokens")
+            "its 21 tokens cannot be kept: no prefixes are kept at all")
 
 
 def flush(url):

@@ -2,6 +2,7 @@
 #include "prefix_world.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/num.h"
 #include "base/rng.h"
@@ -14,11 +15,22 @@ static const cache_layer_spec latent[] = {{1, 6, 4, .latent = true}};
 static const cache_layer_spec hybrid[] = {{.n_state = 3}, {1, 4, 4, .window = 0}};
 static const cache_layer_spec hybrid_window[] = {{.n_state = 3}, {1, 4, 4, .window = 33}};
 static const cache_layer_spec states[] = {{.n_state = 20}};
+/* Positions before a start lie in blocks of a group, those behind it in smaller ones of another. */
+static const kv_pair coded[] = {
+    {{KV_Q8, 4}, {KV_Q8, 4}}, {{KV_Q8, 4}, {KV_Q8, 4}}, {{KV_Q8, 4}, {KV_Q8, 4}}};
+static const int32_t late[] = {128, 64, 448};
 const kind world_kinds[N_KIND] = {
-    {"full", {1, full}},       {"full and windows", {3, two}},
-    {"windows", {1, windows}}, {"latent", {1, latent}},
-    {"hybrid", {2, hybrid}},   {"hybrid with a window", {2, hybrid_window}},
-    {"states", {1, states}}};
+    {"full", {1, full}, {.layer = NULL}, true},
+    {"full and windows", {3, two}, {.layer = NULL}, false},
+    {"windows", {1, windows}, {.layer = NULL}, false},
+    {"latent", {1, latent}, {.layer = NULL}, true},
+    {"hybrid", {2, hybrid}, {.layer = NULL}, false},
+    {"hybrid with a window", {2, hybrid_window}, {.layer = NULL}, false},
+    {"states", {1, states}, {.layer = NULL}, false},
+    {"delayed", {1, full}, {.layer = coded, .start = late}, true},
+    {"delayed, full and windows", {3, two}, {.layer = coded, .start = late}, false},
+    {"delayed, hybrid with a window", {2, hybrid_window}, {.layer = coded, .start = late}, false}};
+
 static int32_t below(world *w, int32_t n)
 {
     return (int32_t)(rng_u64(w->seed, w->i, w->draw++) % (uint64_t)n);
@@ -52,7 +64,7 @@ static void verify(const world *w, const naive *q)
     for (int32_t g = 0; g < w->c->n_group; g++) {
         const int32_t window = w->c->group[g].window;
         for (int32_t p = window ? max_i32(0, q->len - window + 1) : 0; p < q->len; p++)
-            assert_int_equal(*cell(w, q, g, p), h[p]);
+            if (group_has(&w->c->group[g], p / KV_BLOCK)) assert_int_equal(*cell(w, q, g, p), h[p]);
     }
     const float *state = cache_state(w->c, q->id);
     if (!state) return;
@@ -71,7 +83,8 @@ static void count_pins(const world *w, int32_t g, int32_t *by_seq)
         for (int32_t i = w->pin[k].pin; i != NO_NODE && c->tree.node[i].n;
              i = c->tree.node[i].parent) {
             const int32_t at = c->tree.node[i].i_block;
-            if (low < n && at < last && at >= low / KV_BLOCK) by_seq[tree_block(c, i, g)]++;
+            if (low < n && at < last && at >= low / KV_BLOCK && group_has(&c->group[g], at))
+                by_seq[tree_block(c, i, g)]++;
             last = at;
         }
     }
@@ -95,7 +108,7 @@ void world_count(const world *w)
         int32_t *by_tree = by_seq + p->n_block, kept = 0, free_blocks = 0;
         for (int32_t s = 0; s < c->n_seq; s++)
             for (int32_t k = c->seq[s].first[g]; c->seq[s].open && k < c->seq[s].end[g]; k++)
-                by_seq[block_index(p, *table_slot(c, &c->seq[s], g, k))]++;
+                if (group_has(p, k)) by_seq[block_index(p, *table_slot(c, &c->seq[s], g, k))]++;
         count_pins(w, g, by_seq);
         while ((i = next_listed(c, i)) != NO_NODE)
             if (tree_block(c, i, g) != NO_BLOCK) by_tree[tree_block(c, i, g)]++;
@@ -155,6 +168,7 @@ bool world_open(world *w, naive *q, int32_t n_ids, int32_t n_pos)
     const cairn_status st = cache_open_on(w->c, &a, &q->id);
     assert_true(st == CAIRN_OK || st == CAIRN_E_BUSY);
     if (st != CAIRN_OK) return false;
+    for (; !cache_ready(w->c, q->id); cache_arrive(w->c)) (void)usleep(20);
     q->open = true;
     q->n_pos = n_pos;
     q->len = q->furthest = q->hit = cache_len(w->c, q->id);
@@ -180,7 +194,9 @@ static void grow(world *w, naive *q)
     cache_reserve(w->c, q->id, rows);
     hashes(q->ids, q->len + rows, h);
     for (int32_t i = 0; i < rows; i++)
-        for (int32_t g = 0; g < w->c->n_group; g++) *cell(w, q, g, q->len + i) = h[q->len + i];
+        for (int32_t g = 0; g < w->c->n_group; g++)
+            if (group_has(&w->c->group[g], (q->len + i) / KV_BLOCK))
+                *cell(w, q, g, q->len + i) = h[q->len + i];
     if (state) memcpy(state, &h[q->len + rows - 1], sizeof *h);
     cache_commit(w->c, q->id, commit);
     q->len += commit;
@@ -282,9 +298,8 @@ void world_open_cache(world *w)
 world *world_new(const kind *k, uint64_t seed, int32_t ctx, uint64_t n_seqs, uint64_t prefix_bytes)
 {
     world *w = mem_calloc(1, sizeof *w, MEM_MISC);
-    const uint64_t one = cache_bytes(&k->spec, &(kv_scheme){0}, MAX_STEP, ctx);
-    w->opts = (cache_opts){kv_plain(KV_F16), SEQS,         ctx,         MAX_STEP,
-                           n_seqs * one,     prefix_bytes, prefix_bytes};
+    const uint64_t one = cache_bytes(&k->spec, &k->codec, MAX_STEP, ctx);
+    w->opts = (cache_opts){k->codec, SEQS, ctx, MAX_STEP, n_seqs * one, prefix_bytes, prefix_bytes};
     w->k = k;
     w->seed = seed;
     w->ctx = ctx;

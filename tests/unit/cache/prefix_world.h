@@ -8,11 +8,13 @@
 
 #include "cache/cache_priv.h"
 
-enum { MAX_STEP = 40, CTX = 500, SEQS = 4, PAST = 60, PINS = 3, N_KIND = 7 };
+enum { MAX_STEP = 40, CTX = 500, SEQS = 4, PAST = 60, PINS = 3, N_KIND = 10 };
 
 typedef struct kind {
     const char *name;
     cachespec spec;
+    kv_scheme codec;
+    bool sees_all; /* no window, no state: with ample room all that was computed is known */
 } kind;
 
 extern const kind world_kinds[N_KIND];

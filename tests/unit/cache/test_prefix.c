@@ -4,7 +4,7 @@
 static void run(const kind *k, uint64_t seed, int32_t ctx, uint64_t n_seqs, uint64_t prefix_bytes)
 {
     world *w = world_new(k, seed, ctx, n_seqs, prefix_bytes);
-    const bool roomy = prefix_bytes == 1 << 26, all_known = roomy && k == &world_kinds[0];
+    const bool roomy = prefix_bytes == 1 << 26, all_known = roomy && k->sees_all;
     for (uint64_t i = 0; i < 500; i++) {
         const uint64_t calls = mem_calls();
         world_do(w, i, all_known);
@@ -28,7 +28,7 @@ static void random_programs(void **state)
     (void)state;
     static const int32_t ctx[] = {500, 200, 120, 70, 64};
     for (int k = 0; k < N_KIND; k++)
-        for (uint64_t seed = 1; seed <= 5; seed++)
+        for (uint64_t seed = 1; seed <= 3; seed++)
             for (int i = 0; i < 5; i++) {
                 const uint64_t s = seed + 1000 * (uint64_t)i;
                 run(&world_kinds[k], s, ctx[i], SEQS, 1 << 26);

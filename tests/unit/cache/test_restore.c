@@ -85,7 +85,7 @@ static void random_programs(void **state)
 {
     (void)state;
     for (int k = 0; k < N_KIND; k++)
-        for (uint64_t seed = 1; seed <= 3; seed++) {
+        for (uint64_t seed = 1; seed <= 2; seed++) {
             run(&world_kinds[k], seed, 1 << 26);
             run(&world_kinds[k], seed + 100, 1 << 14);
         }
@@ -119,7 +119,7 @@ static void damaged_files(void **state)
 {
     (void)state;
     for (int k = 0; k < N_KIND; k++)
-        for (uint64_t seed = 1; seed <= 3; seed++) {
+        for (uint64_t seed = 1; seed <= 2; seed++) {
             tmp_dir dir;
             assert_true(tmp_make(&dir));
             world *w = world_new(&world_kinds[k], seed, CTX, SEQS, 1 << 26);
@@ -143,9 +143,39 @@ static void damaged_files(void **state)
         }
 }
 
+/* What a cache says that it takes is what the allocator counts: but for the store's path, and for runs that are
+   queued, of which there are none yet. */
+static void counts_its_memory(void **state)
+{
+    (void)state;
+    enum { STAGES = 2, PATH_MOST = 512 };
+    for (int k = 0; k < N_KIND; k++)
+        for (uint64_t room = 1; room <= 1 << 20; room <<= 20) {
+            tmp_dir dir;
+            cairn_diag dg;
+            uint64_t plain, all;
+            assert_true(tmp_make(&dir));
+            world *w = world_new(&world_kinds[k], 1, CTX, SEQS, room);
+            cache_free(w->c);
+            const uint64_t before = mem_used(MEM_CACHE);
+            assert_ok(cache_overhead(&w->k->spec, &w->opts, false, &plain, &dg));
+            assert_ok(cache_overhead(&w->k->spec, &w->opts, true, &all, &dg));
+            assert_int_equal(mem_used(MEM_CACHE), before);
+            world_open_cache(w);
+            assert_int_equal(mem_used(MEM_CACHE) - before, cache_total(w->c) + plain);
+            add_disk(w, &dir);
+            all -= STAGES * store_item_bytes(STORE_MAX_BLOCKS * w->c->n_group);
+            const uint64_t now = mem_used(MEM_CACHE) - before, said = cache_total(w->c) + all;
+            assert_in_range(now - said, 1, PATH_MOST);
+            world_free(w);
+            assert_true(tmp_drop(&dir));
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(random_programs),
-                                       cmocka_unit_test(damaged_files)};
+                                       cmocka_unit_test(damaged_files),
+                                       cmocka_unit_test(counts_its_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

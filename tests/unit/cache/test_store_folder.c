@@ -15,10 +15,12 @@
 
 static tmp_dir dir;
 static uint32_t n_read_only;
+static char last_line[600];
 
 static void count_events(void *ctx, log_level level, const char *event, const char *line)
 {
-    (void)ctx, (void)level, (void)line;
+    (void)ctx, (void)level;
+    (void)snprintf(last_line, sizeof last_line, "%s", line);
     n_read_only += strcmp(event, "store.read_only") == 0;
 }
 
@@ -72,6 +74,45 @@ static void file_for_a_folder(void **state)
     rig_put_durable(s, r);
     assert_ok(rig_read_back(s, r));
     store_close(s);
+    buf_deinit(&b);
+    rig_free(r);
+}
+
+/* A folder that others could rename ours in; and one in which a name of ours cannot be removed. */
+static void folder_above(void **state)
+{
+    (void)state;
+    rig_run *r = rig_whole(1, 0, 100);
+    const store_opts o = rig_opts(tmp_path(&dir, "x"));
+    assert_int_equal(mkdir(tmp_path(&dir, "x"), 0700), 0);
+    assert_int_equal(chmod(tmp_path(&dir, "x"), 0777), 0);
+    store *s = rig_open(&o);
+    assert_true(survives(s, NULL, r));
+    assert_int_equal(n_read_only, 1);
+    assert_non_null(strstr(last_line, "others may write in the folder above it"));
+    assert_int_equal(chmod(tmp_path(&dir, "x"), 01777), 0); /* as /tmp is */
+    store_flush(s, 1000, &(store_flushed){0});
+    rig_put_durable(s, r);
+    store_close(s);
+    rig_free(r);
+}
+
+static void odd_folder(void **state)
+{
+    (void)state;
+    const store_opts o = rig_opts(dir.path);
+    rig_run *r = rig_whole(1, 0, 100);
+    char path[RIG_PATH];
+    buf b = rig_file(&dir, &o, r, path);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0700), 0);
+    store *s = rig_open(&o);
+    store_stats st;
+    store_get_stats(s, &st);
+    assert_int_equal(st.n_corrupt, 0);
+    assert_non_null(strstr(last_line, "removed=0 not_removed=1"));
+    store_close(s);
+    assert_int_equal(rmdir(path), 0);
     buf_deinit(&b);
     rig_free(r);
 }
@@ -286,7 +327,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(file_for_a_folder),           CASE(without_permission), CASE(full_disk),
         CASE(waits_before_it_tries_again), CASE(clock_backwards),    CASE(two_stores),
-        CASE(closed_while_it_writes),
+        CASE(closed_while_it_writes),      CASE(folder_above),       CASE(odd_folder),
     };
 #undef CASE
     return cmocka_run_group_tests(tests, NULL, NULL);

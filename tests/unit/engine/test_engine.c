@@ -430,9 +430,10 @@ static void closing_says_so(void **state)
 static void moves(void **state)
 {
     (void)state;
-    static const bool may[REQ_STATE_COUNT][REQ_STATE_COUNT] = {{false, true, false, true},
-                                                               {false, false, true, true},
-                                                               {false, true, false, true},
+    static const bool may[REQ_STATE_COUNT][REQ_STATE_COUNT] = {{false, true, false, false, true},
+                                                               {false, false, true, false, true},
+                                                               {false, false, false, true, true},
+                                                               {false, true, false, false, true},
                                                                {false}};
     for (int a = 0; a < REQ_STATE_COUNT; a++)
         for (int b = 0; b < REQ_STATE_COUNT; b++)

@@ -260,6 +260,20 @@ static void guard(void **state)
     assert_ok(guard_fit(&in, &out, &dg));
     assert_int_equal(out.ctx_len, SIM_CTX);
     assert_int_equal(out.cache_bytes, 2 * cache_bytes(&sim.m.cache, &(kv_scheme){0}, 64, SIM_CTX));
+    const uint64_t bare = out.cache_bytes + out.prefix_room + out.overhead;
+    assert_true(out.overhead > 0 && bare <= (in.free / 10 * 9) - in.scratch);
+    in.prefix = 1 << 28;
+    assert_ok(guard_fit(&in, &out, &dg));
+    const uint64_t without = out.overhead;
+    in.disk = true;
+    assert_ok(guard_fit(&in, &out, &dg));
+    assert_true(out.overhead > without);
+    in.free = out.cache_bytes + out.overhead +
+              in.scratch; /* nine tenths of it: too little for prefixes */
+    in.free += in.free / 9;
+    assert_ok(guard_fit(&in, &out, &dg));
+    assert_true(out.prefix_room < 1 << 28);
+    assert_true(out.cache_bytes + out.prefix_room + out.overhead <= in.free / 10 * 9 - in.scratch);
     in.free = in.scratch;
     assert_int_equal(guard_fit(&in, &out, &dg), CAIRN_E_LIMIT);
     assert_says(&dg, "scratch");
