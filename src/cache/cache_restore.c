@@ -8,7 +8,8 @@
 
 enum {
     MAX_TRIES =
-        3 /* what was damaged is gone from the index the next time; a disk with more is given up */
+        3, /* what was damaged is gone from the index the next time; a disk with more is given up */
+    STATE_BLOCKS = 17 /* an engine keeps a state every 1,024 positions, at the end of a block */
 };
 
 typedef struct search {
@@ -46,7 +47,24 @@ static bool get_info(search *s, store_id id)
     return s->id != 0;
 }
 
-/* The entry of s->info has block i. */
+/* The last state within block i of the entry of s->info. */
+static void note_state(search *s, int32_t i)
+{
+    const store_info *info = &s->info;
+    disk_block *b = &s->r->entry[i];
+    for (int32_t k = 0; k < info->n_state; k++) {
+        const int32_t pos = info->state_pos[k];
+        if (pos <= max_i32(i * KV_BLOCK, b->state_pos) ||
+            pos > min_i32((i + 1) * KV_BLOCK, s->limit))
+            continue;
+        b->state_id = s->id;
+        b->state_first = info->first_block;
+        b->state_pos = pos;
+    }
+}
+
+/* The entry of s->info has block i.  Of several the one with most of it is read: some have no more of their windows
+   than the last ones of their path. */
 static void note_block(search *s, int32_t i)
 {
     const cache *c = s->c;
@@ -59,21 +77,12 @@ static void note_block(search *s, int32_t i)
         groups |= (uint32_t)has << g;
         full &= has || c->group[g].window || !group_has(&c->group[g], i);
     }
-    if (full && !b->id) {
+    if (full && (!b->id || __builtin_popcount(groups) > __builtin_popcount(b->groups))) {
         b->id = s->id;
         b->first = info->first_block;
         b->end = info->first_block + info->n_block;
         b->n_tok = info->n_tok;
         b->groups = groups;
-    }
-    for (int32_t k = 0; k < info->n_state; k++) {
-        const int32_t pos = info->state_pos[k];
-        if (pos <= max_i32(i * KV_BLOCK, b->state_pos) ||
-            pos > min_i32((i + 1) * KV_BLOCK, s->limit))
-            continue;
-        b->state_id = s->id;
-        b->state_first = info->first_block;
-        b->state_pos = pos;
     }
 }
 
@@ -84,21 +93,42 @@ static bool look_on_disk(search *s, store_key key, int32_t i)
     const int32_t n = store_find(s->c->disk->store, s->r->ask.ns, key, found, DISK_MAX_FOUND);
     s->r->entry[i] = (disk_block){.id = 0};
     for (int32_t k = 0; k < n; k++)
-        if (get_info(s, found[k])) note_block(s, i);
+        if (get_info(s, found[k])) {
+            note_block(s, i);
+            note_state(s, i);
+        }
     return s->r->entry[i].id != 0;
+}
+
+/* A state inside a block has a file of its own, that ends with it: in the last blocks, as far back as an engine
+   keeps none at the end of a block. */
+static void look_inside(search *s, const store_key before[STATE_BLOCKS], int32_t n_full)
+{
+    store_id found;
+    for (int32_t i = n_full - 1; i >= max_i32(0, n_full - STATE_BLOCKS); i--) {
+        for (int32_t n = KV_BLOCK - 1; n > 0 && !s->r->entry[i].state_id; n--) {
+            const store_key key =
+                store_block_key(before[i % STATE_BLOCKS], s->r->ids + i * KV_BLOCK, n);
+            if (store_find(s->c->disk->store, s->r->ask.ns, key, &found, 1) && get_info(s, found))
+                note_state(s, i);
+        }
+        if (s->r->entry[i].state_id) return;
+    }
 }
 
 /* How far it goes; a partial block behind the full ones has a key for every length. */
 static void look_everywhere(search *s)
 {
     const int32_t *ids = s->r->ids;
-    store_key key = s->r->ask.ns;
+    store_key key = s->r->ask.ns, before[STATE_BLOCKS];
     int32_t i = 0;
     for (; (i + 1) * KV_BLOCK <= s->limit; i++) {
         const store_key next = store_block_key(key, ids + i * KV_BLOCK, KV_BLOCK);
         if (!look_on_disk(s, next, i) && s->c->disk->ram[i] == NO_NODE) break;
+        before[i % STATE_BLOCKS] = key;
         key = next;
     }
+    if (s->c->state_bytes) look_inside(s, before, i);
     s->n_block = i;
     s->end = i * KV_BLOCK;
     for (int32_t n = min_i32(KV_BLOCK - 1, s->limit - s->end); n > 0; n--)
@@ -178,7 +208,8 @@ static void place(cache *c, restore *r)
     }
 }
 
-/* What is wanted of the entry that holds block r->at, up to the block answered; 0: it could not be read. */
+/* What is wanted of the entry that holds block r->at, up to the block answered; 0: it could not be read.  The
+   tokens behind that block may be another path's. */
 static int32_t read_entry(const cache *c, const restore *r)
 {
     const disk_block e = r->entry[r->at];
@@ -190,8 +221,9 @@ static int32_t read_entry(const cache *c, const restore *r)
         for (int32_t g = 0; g < c->n_group; g++)
             if (r->fresh[k] >> g & 1)
                 to[(k - e.first) * c->n_group + g] = *table_slot(c, r->q, g, k);
-    const store_dest dest = {
-        .token = r->ids + at, .n_tok = min_i32(e.n_tok, r->n - at), .block = to};
+    const store_dest dest = {.token = r->ids + at,
+                             .n_tok = min_i32(e.n_tok, min_i32(r->n, k * KV_BLOCK) - at),
+                             .block = to};
     cairn_diag dg = {0};
     return store_read(c->disk->store, e.id, &dest, &dg) == CAIRN_OK ? k : 0;
 }
@@ -233,7 +265,7 @@ static void leave(cache *c, restore *r, int32_t n)
     for (int32_t i = q->node; c->tree.node[i].n > 0; i = c->tree.node[i].parent) {
         prefix_node *v = &c->tree.node[i];
         const bool full = v->lo + v->n == KV_BLOCK && v->snap == NO_SNAP;
-        if (full && r->fresh[v->i_block]) v->saved = SAVED;
+        if (full && r->entry[v->i_block].id) v->saved = SAVED;
     }
     tree_touch(&c->tree, q->node);
 }
