@@ -9,7 +9,8 @@
 #: make check          format, layers, banned calls: in a minute, before every commit
 #: make test-asan      the tests under the address and undefined-behaviour sanitizers
 #: make test-tsan      those of threads under the thread sanitizer
-#: make test-crash     writers of the disk cache killed CRASH_ROUNDS times, at any moment
+#: make test-crash     writers of the disk cache, and servers, killed CRASH_ROUNDS times, at any moment
+#: make test-programs  random programs on every layout and codec of the cache: PROGRAMS_SEED, PROGRAMS_COUNT
 #: make fuzz           each fuzz target for FUZZ_SECONDS; fuzz-long: 20 minutes each
 #: make check-all      clang-tidy, include-what-you-use and cppcheck over the whole tree
 #: make check-text     templates and tokenizers beside the references, at length
@@ -126,7 +127,7 @@ V ?= 0
 say = $(if $(filter 0,$(V)),@printf '  %-4s %s\n' '$(1)' '$@';)
 
 # --- targets ---
-.PHONY: all help install uninstall print-libs examples run kern-bench lab kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
+.PHONY: all help install uninstall print-libs examples run kern-bench lab kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash test-programs fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 all: $(B)/libcairn.a $(B)/cairn.pc $(B)/cairn
@@ -272,10 +273,18 @@ test-tsan:
 	$(MAKE_MORE) B=$(B)-tsan SAN=thread test-side
 	@tools/run-tests --bin $(B)-tsan/cairn --pytest tests/serve
 
-# `make test` does it 25 times.
+# `make test` does it 25 times with writers, 5 with servers.
 CRASH_ROUNDS ?= 500
-test-crash: $(B)/tests/unit/cache/test_store_crash
+test-crash: $(B)/tests/unit/cache/test_store_crash $(B)/cairn
 	$< $(CRASH_ROUNDS)
+	CAIRN_CRASH_ROUNDS=$(CRASH_ROUNDS) CAIRN_BIN=$(abspath $(B)/cairn) $$(tools/py-venv) -m pytest -q -s tests/cli/test_crash.py
+
+# `make test` runs a few short ones.  PROGRAMS_OF: pairs whose text it is part of, as "gemma3" or ", q8".
+PROGRAMS_SEED ?= 1
+PROGRAMS_COUNT ?= 10
+PROGRAMS_OF ?=
+test-programs: $(B)/tests/golden/test_cache_programs
+	$< $(PROGRAMS_SEED) $(PROGRAMS_COUNT) '$(PROGRAMS_OF)'
 
 # Each target replays tests/fuzz/corpus/NAME, then makes inputs of its own for a while: always the same ones,
 # but in fuzz-long.
