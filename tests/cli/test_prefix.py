@@ -113,6 +113,22 @@ def test_restart(model, tmp_path):
     stop(p)
 
 
+def test_folder_of_others(model, tmp_path):
+    """Files of another codec or model are nobody's hits, and stay."""
+    other = make(tmp_path / "served")
+    (tmp_path / "served" / "chat_template.jinja").write_text(TEMPLATE)
+    weights = (tmp_path / "served" / "model.safetensors").read_bytes()
+    (tmp_path / "served" / "model.safetensors").write_bytes(weights[:-1] + bytes([weights[-1] ^ 1]))
+    answers = {}
+    for turn in range(2):
+        for words in (model,), (model, "--kv-cache", "q8"), (other,):
+            p, url = start(*words, "--ssd-cache", tmp_path / "cache")
+            answer, cached, _ = chat(url, talk(80))
+            assert cached == 64 * turn and answers.setdefault(words, answer) == answer, words
+            assert flush(url)["failed"] == 0
+            stop(p)
+
+
 def test_no_folder(model, tmp_path):
     """A folder that cannot be is no reason not to serve."""
     (tmp_path / "file").write_text("x")
