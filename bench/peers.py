@@ -16,9 +16,9 @@ CAIRN = ROOT / "build" / "cairn"
 
 
 @functools.cache
-def home():
-    """The folder of llama.cpp, built if need be."""
-    return subprocess.run([ROOT / "bench" / "get-llama.cpp"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+def home(*more):
+    """The folder of llama.cpp, built if need be, with programs that only some want."""
+    return subprocess.run([ROOT / "bench" / "get-llama.cpp", *more], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
 def output(*words):
