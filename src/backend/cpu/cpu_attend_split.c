@@ -138,7 +138,7 @@ static void add_values(const split *x, const value_block *v, int32_t a, int32_t 
                  .group = v->codec.group,
                  .add = true};
     const int32_t later = p0 + (x->next - x->c) * ATTEND_SPLIT;
-    if (!j->kv->latent && x->next > x->c && later <= x->u->hi[x->u->n_rows - 1])
+    if (!j->kv->latent && x->next > x->c && later <= x->u->hi[x->a])
         m.ahead[0] = keys_at(j, x->u->seg, x->u->kvh, later);
     (plain ? j->k->mm : j->k->mm_rows)[v->codec.kind](&m);
 }
@@ -183,12 +183,13 @@ static void soften(const split *x, const partial *part)
     }
 }
 
-void attend_split(const attend_job *j, const unit *u, int32_t c, int32_t next, const float *q,
-                  const attend_scratch *sc, const partial *part)
+/* Rows [a, b) of the unit, all of u->seg or reading its blocks in this split. */
+static void split_rows(const attend_job *j, const unit *u, int32_t a, int32_t b, int32_t c,
+                       int32_t next, const float *q, const attend_scratch *sc, const partial *part)
 {
     const size_t dvp = pad16(j->kv->dv), vecs = (size_t)unit_vecs(j, u);
     const int32_t base = c * ATTEND_SPLIT;
-    split x = {.j = j, .u = u, .c = c, .b = u->n_rows, .next = next, .q = q, .s = sc->s};
+    split x = {.j = j, .u = u, .c = c, .a = a, .b = b, .next = next, .q = q, .s = sc->s};
     x.panel = sc->panel;
     x.sc = sc;
     x.o = part->o + (size_t)(c - u->c0) * vecs * dvp;
@@ -205,5 +206,20 @@ void attend_split(const attend_job *j, const unit *u, int32_t c, int32_t next, c
         int32_t end = min_i32((p / KV_BLOCK + 1) * KV_BLOCK, p1);
         value_block v = value_open(&x, p, end);
         value_rows(&x, &v, x.a, x.b, p, end);
+    }
+}
+
+void attend_split(const attend_job *j, const unit *u, int32_t c, int32_t next, const float *q,
+                  const attend_scratch *sc, const partial *part)
+{
+    if (!u->segs) {
+        split_rows(j, u, 0, u->n_rows, c, next, q, sc, part);
+        return;
+    }
+    unit run = *u;
+    for (int32_t a = 0, b; a < u->n_rows; a = b) {
+        b = attend_run_end(j, u, a, c);
+        run.seg = &j->r->s->seg[u->segs[a]];
+        if (u->hi[a] >= c * ATTEND_SPLIT) split_rows(j, &run, a, b, c, next, q, sc, part);
     }
 }
