@@ -286,13 +286,13 @@ static void run_tasks(attend_job *j, int32_t n, bool alone, worker_fn fn)
     for (int32_t i = 0; i < n; i++) fn(j, i, 0);
 }
 
-/* Units by whole tiles whose splits are tasks, if these are enough for the threads; else smaller units until
-   there are. */
-static void choose_tiles(attend_job *j, int32_t threads, int32_t rows)
+/* Smaller units when there are fewer than threads want; but not of sequences that share blocks, if the splits of
+   these are tasks enough. */
+static void choose_tiles(attend_job *j, int32_t threads, bool by_splits)
 {
     int64_t macs;
     j->tile_rows = j->at ? 1 : max_i32(1, TILE_VECS / j->heads);
-    if (rows <= SPLIT_ROWS && total_splits(j, unit_count(j), &macs) >= 2 * threads) return;
+    if (by_splits && total_splits(j, unit_count(j), &macs) >= 2 * threads) return;
     while (j->tile_rows > 1 && unit_count(j) < 2 * threads) j->tile_rows = (j->tile_rows + 1) / 2;
 }
 
@@ -311,8 +311,8 @@ void cpu_attend(cpu_run *r, const op *o)
     if (o->in[1] != VAL_NONE)
         kv_encode(r, j.kv, o->in[1], o->kind == OP_ATTEND_AT ? VAL_NONE : o->in[2]);
     if (rows == 0) return;
-    attend_sets(&j, r->x->shared + shared_partials(r->x->pl, o, j.n_split));
-    choose_tiles(&j, threads, rows);
+    const bool shares = attend_sets(&j, r->x->shared + shared_partials(r->x->pl, o, j.n_split));
+    choose_tiles(&j, threads, shares && rows <= SPLIT_ROWS);
     const int32_t n_units = unit_count(&j);
     int64_t macs = INLINE_MACS, n_splits = n_units;
     if (rows <= SPLIT_ROWS) n_splits = total_splits(&j, n_units, &macs);

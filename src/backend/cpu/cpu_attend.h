@@ -93,8 +93,8 @@ static inline int32_t unit_pos(const unit *u, int32_t i)
 
 /* cpu_attend_sets.c.  Scratch that the sets of a step of so many rows take. */
 size_t attend_sets_size(int32_t max_rows);
-/* Fills j->order, j->set and j->n_set, in `scratch`. */
-void attend_sets(attend_job *j, void *scratch);
+/* Fills j->order, j->set and j->n_set, in `scratch`; answers whether any set is of several segments. */
+bool attend_sets(attend_job *j, void *scratch);
 /* The end of the run of rows from `a` on that read the same blocks in split c, all of it. */
 int32_t attend_run_end(const attend_job *j, const unit *u, int32_t a, int32_t c);
 /* The rows of the query value that a segment brings. */

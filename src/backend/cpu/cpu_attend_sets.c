@@ -50,7 +50,7 @@ static bool begin_alike(const attend_job *j, const segment *a, const segment *b)
     return shared_room(j, a) && shared_room(j, b) && memcmp(table_of(j, a), table_of(j, b), n) == 0;
 }
 
-void attend_sets(attend_job *j, void *scratch)
+bool attend_sets(attend_job *j, void *scratch)
 {
     const step *s = j->r->s;
     row_set *set = scratch;
@@ -72,6 +72,7 @@ void attend_sets(attend_job *j, void *scratch)
         else
             set[j->n_set++] = (row_set){i, 1};
     }
+    return j->n_set < n;
 }
 
 static bool same_split(const attend_job *j, const segment *a, const segment *b, int32_t c)
