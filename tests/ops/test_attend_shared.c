@@ -131,13 +131,15 @@ static void open_rig(world *w, isa_level level, int32_t threads)
 {
     const shared_case *c = w->c;
     value v[OUT + 1];
-    op o = {.kind = OP_ATTEND, .in = {0, 1, c->latent ? VAL_NONE : 2}, .out = {OUT, -1, -1}};
-    o.u.attend.n_head = c->n_head;
-    o.u.attend.n_kv_head = c->n_kv;
-    o.u.attend.dk = c->dk;
-    o.u.attend.dv = c->dv;
-    o.u.attend.window = c->window;
-    o.u.attend.scale = 0.2f;
+    const op o = {.kind = OP_ATTEND,
+                  .in = {0, 1, c->latent ? VAL_NONE : 2},
+                  .out = {OUT, -1, -1},
+                  .u.attend = {.scale = 0.2f,
+                               .window = c->window,
+                               .dv = c->dv,
+                               .dk = c->dk,
+                               .n_kv_head = c->n_kv,
+                               .n_head = c->n_head}};
     for (int32_t i = 0; i <= OUT; i++) v[i] = (value){w->cols[i], ROWS_ALL, false};
     rig_open(&w->g, isa_name(level), threads, &o, v, OUT + 1, MAX_ROWS, MAX_BLOCKS * KV_BLOCK,
              NULL);

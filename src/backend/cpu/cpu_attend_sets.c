@@ -7,6 +7,11 @@
 #include <string.h>
 
 #include "backend/cpu/cpu_attend.h"
+#include "tensor/backend.h"
+#include "tensor/batch.h"
+#include "tensor/kvview.h"
+#include "tensor/plan.h"
+#include "tensor/prog.h"
 
 size_t attend_sets_size(int32_t max_rows)
 {
