@@ -1,6 +1,6 @@
 /* Attention alone: decode and prefill at depth as a share of what the machine's reads or multiply-adds
    allow, both measured in the same run beside every point.
-     bench_attend [threads] [isa, -: the machine's] [shapes whose name has this] [rows at most] */
+     bench_attend [threads] [isa, -: the machine's] [shapes whose name has this] [rows at most [at least]] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,19 +97,52 @@ static void measure(limits *m, dev *d, int32_t threads)
 typedef struct bench {
     rig g;
     step s;
-    segment seg;
+    segment *seg;
     kv_layer kv[MAX_LAYERS];
-    uint8_t **blocks;
-    uint8_t *const *group;
+    uint8_t **blocks; /* [sequence][n_block] */
+    uint8_t *const **group;
     int32_t *pos, *out_row;
     int32_t n_layer, n_block;
     uint8_t *cache;
     size_t cache_size;
 } bench;
 
-static void bench_open(bench *b, const shape *sh, int32_t threads, const char *isa, int32_t rows,
-                       int32_t depth, int32_t n_layer)
+/* Rows, positions before them, layers that are walked; whether the rows are of one sequence, or of one each that
+   share what is before them, or nothing. */
+typedef struct load {
+    int32_t rows, depth, n_layer;
+    enum { ONE, SHARED, APART } company;
+} load;
+
+static const load loads[] = {{1, 4096, MAX_LAYERS, ONE}, {1, 16384, 8, ONE},   {4, 4096, 8, ONE},
+                             {512, 0, 2, ONE},           {48, 4096, 4, ONE},   {8, 4096, 4, SHARED},
+                             {8, 4096, 4, APART},        {32, 4096, 4, SHARED}};
+
+/* Each sequence's blocks in the pool: its own, or those of the first up to depth. */
+static void bench_tables(bench *b, const load *w, int32_t n_seq, size_t block)
 {
+    const int32_t rows = w->rows / n_seq;
+    b->blocks = calloc((size_t)(n_seq * b->n_block), sizeof *b->blocks);
+    b->group = calloc((size_t)n_seq, sizeof *b->group);
+    b->seg = calloc((size_t)n_seq, sizeof *b->seg);
+    int32_t used = 0;
+    for (int32_t q = 0; q < n_seq; q++) {
+        uint8_t **table = b->blocks + q * b->n_block;
+        for (int32_t i = 0; i < b->n_block; i++)
+            table[i] = w->company == SHARED && q > 0 && i < w->depth / KV_BLOCK
+                           ? b->blocks[i]
+                           : b->cache + (size_t)used++ * block;
+        b->group[q] = table;
+        b->seg[q] =
+            (segment){.row0 = q * rows, .n_rows = rows, .pos0 = w->depth, .blocks = &b->group[q]};
+        for (int32_t i = 0; i < rows; i++) b->pos[q * rows + i] = w->depth + i;
+    }
+}
+
+static void bench_open(bench *b, const shape *sh, int32_t threads, const char *isa, const load *w)
+{
+    const int32_t rows = w->rows, depth = w->depth, n_layer = w->n_layer;
+    const int32_t n_seq = w->company == ONE ? 1 : rows;
     const int32_t k = sh->n_kv * sh->dim, val_cols = sh->n_kv * sh->dv;
     const value v[] = {{sh->n_head * sh->dim, ROWS_ALL, false},
                        {k, ROWS_ALL, false},
@@ -137,30 +170,28 @@ static void bench_open(bench *b, const shape *sh, int32_t threads, const char *i
     const size_t half = per_head * kv_row_bytes(kv.k, kv.dk);
     b->n_layer = n_layer;
     b->n_block = (depth + rows) / KV_BLOCK + 1;
-    b->cache_size = layer * (size_t)n_layer * (size_t)b->n_block;
+    const int32_t n = w->company == APART ? b->n_block * n_seq : b->n_block + n_seq;
+    b->cache_size = layer * (size_t)n_layer * (size_t)n;
     b->cache = mem_map(b->cache_size, MEM_CACHE);
-    b->blocks = calloc((size_t)b->n_block, sizeof *b->blocks);
     /* Any bytes but those of numbers that are not finite or so small that they slow a machine down. */
     for (size_t i = 0; i < b->cache_size; i++) b->cache[i] = (uint8_t)(0x2c + i * 37 % 8);
-    for (int32_t i = 0; i < b->n_block; i++)
-        b->blocks[i] = b->cache + (size_t)i * layer * (size_t)n_layer;
     for (int32_t i = 0; i < n_layer; i++) {
         b->kv[i] = kv;
         b->kv[i].k_off = (size_t)i * layer;
         b->kv[i].v_off = (size_t)i * layer + (sh->latent ? 0 : half);
     }
-    b->group = b->blocks;
     b->pos = calloc((size_t)rows, sizeof *b->pos);
-    for (int32_t i = 0; i < rows; i++) b->pos[i] = depth + i;
-    b->seg = (segment){.n_rows = rows, .pos0 = depth, .blocks = &b->group};
+    bench_tables(b, w, n_seq, layer * (size_t)n_layer);
     b->s = (step){
-        .n_rows = rows, .n_seg = 1, .pos = b->pos, .seg = &b->seg, .kv = b->kv, .n_group = 1};
+        .n_rows = rows, .n_seg = n_seq, .pos = b->pos, .seg = b->seg, .kv = b->kv, .n_group = 1};
 }
 
 static void bench_close(bench *b)
 {
     mem_unmap(b->cache, b->cache_size, MEM_CACHE);
     free(b->blocks);
+    free(b->group);
+    free(b->seg);
     free(b->pos);
     rig_close(&b->g);
 }
@@ -171,23 +202,16 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Rows, positions before them, layers that are walked. */
-typedef struct load {
-    int32_t rows, depth, n_layer;
-} load;
-
-static const load loads[] = {
-    {1, 4096, MAX_LAYERS}, {1, 16384, 8}, {4, 4096, 8}, {512, 0, 2}, {48, 4096, 4}};
-
 /* Seconds that the limits allow for one layer. */
 static double allowed(const shape *sh, const load *w, const limits *m)
 {
     double pairs = 0;
-    for (int32_t i = 0; i < w->rows; i++) pairs += w->depth + i + 1;
+    for (int32_t i = 0; i < w->rows; i++) pairs += w->depth + (w->company == ONE ? i : 0) + 1;
     const double flops = pairs * sh->n_head * (sh->dim + sh->dv) * 2;
     const size_t row =
         kv_row_bytes(sh->codec.k, sh->dim) + (sh->latent ? 0 : kv_row_bytes(sh->codec.v, sh->dv));
-    const double bytes = (double)(w->depth + w->rows) * sh->n_kv * (double)row;
+    const double seen = w->company == APART ? pairs : w->depth + w->rows;
+    const double bytes = seen * sh->n_kv * (double)row;
     const double read = bytes / (m->read_gbs * 1e9), compute = flops / (m->fma_gflops * 1e9);
     return read > compute ? read : compute;
 }
@@ -200,7 +224,7 @@ static void point(const shape *sh, int32_t threads, const char *isa, const load 
     limits m = {.mem = mem_map((size_t)READ_MB << 20, MEM_MISC)}, best = {0};
     double secs[REPEATS], share[REPEATS], least = 1e9;
     memset(m.mem, 1, (size_t)READ_MB << 20);
-    bench_open(&b, sh, threads, isa, w->rows, w->depth, w->n_layer);
+    bench_open(&b, sh, threads, isa, w);
     workers_begin(b.g.d->pool);
     for (int32_t r = 0; r < REPEATS; r++) {
         measure(&m, b.g.d, threads);
@@ -221,12 +245,14 @@ static void point(const shape *sh, int32_t threads, const char *isa, const load 
     workers_end(b.g.d->pool);
     qsort(secs, REPEATS, sizeof *secs, by_value);
     qsort(share, REPEATS, sizeof *share, by_value);
-    printf("%-16s %d thread(s) %-9s rows %3d depth %5d: median %9.1f us a layer, %3.0f%% of the "
-           "limit; "
-           "best %9.1f us, %3.0f%% of %4.1f GB/s, %5.1f GFLOP/s\n",
-           sh->name, (int)threads, backend_cpu.isa(b.g.d), (int)w->rows, (int)w->depth,
-           secs[REPEATS / 2] * 1e6, 100 * share[REPEATS / 2], least * 1e6,
-           100 * allowed(sh, w, &best) / least, best.read_gbs, best.fma_gflops);
+    printf(
+        "%-16s %d thread(s) %-9s rows %3d%-7s depth %5d: median %9.1f us a layer, %3.0f%% of the "
+        "limit; "
+        "best %9.1f us, %3.0f%% of %4.1f GB/s, %5.1f GFLOP/s\n",
+        sh->name, (int)threads, backend_cpu.isa(b.g.d), (int)w->rows,
+        (const char *const[]){"", " shared", " apart"}[w->company], (int)w->depth,
+        secs[REPEATS / 2] * 1e6, 100 * share[REPEATS / 2], least * 1e6,
+        100 * allowed(sh, w, &best) / least, best.read_gbs, best.fma_gflops);
     fflush(stdout);
     bench_close(&b);
     mem_unmap(m.mem, (size_t)READ_MB << 20, MEM_MISC);
@@ -238,8 +264,10 @@ int main(int argc, char **argv)
     const char *isa = argc > 2 && strcmp(argv[2], "-") != 0 ? argv[2] : NULL;
     const char *only = argc > 3 ? argv[3] : "";
     const int32_t most = argc > 4 ? atoi(argv[4]) : INT32_MAX;
+    const int32_t least = argc > 5 ? atoi(argv[5]) : 0;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (size_t k = 0; strstr(shapes[i].name, only) && k < sizeof loads / sizeof *loads; k++)
-            if (loads[k].rows <= most) point(&shapes[i], threads, isa, &loads[k]);
+            if (loads[k].rows <= most && loads[k].rows >= least)
+                point(&shapes[i], threads, isa, &loads[k]);
     return 0;
 }

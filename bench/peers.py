@@ -57,6 +57,11 @@ def cairn(model, threads, prompt=0, tokens=0, depth=0, batch=1, ops=False):
                              "-r", 1, "--json", *(["--ops"] if ops else [])))
 
 
+def info(model):
+    """The object of `cairn info --json`."""
+    return json.loads(output(CAIRN, "info", model, "--json"))
+
+
 def first_token(model, threads):
     """Seconds from nothing to the logits of a short prompt, the file in the page cache: (cairn, llama.cpp)."""
     ids = list(range(100, 108))
@@ -84,3 +89,8 @@ def to_csv(rows, fields):
     w.writeheader()
     w.writerows(rows)
     return text.getvalue()
+
+
+def write(path, text):
+    if path:
+        pathlib.Path(path).write_text(text, encoding="utf-8")

@@ -73,15 +73,20 @@ static size_t scratch_floats(const op *o, int32_t n_split, float *base, attend_s
     return part + partial_floats(o, n_vec, n_split);
 }
 
+/* Shared scratch: partial results of steps that run by splits, then the sets of rows. */
+static size_t shared_partials(const plan *pl, const op *o, int32_t n_split)
+{
+    const int32_t rows = min_i32(pl->max_rows, SPLIT_ROWS);
+    return partial_floats(o, rows * o->u.attend.n_head, n_split) * sizeof(float);
+}
+
 cpu_need cpu_attend_need(const dev *d, const plan *pl, const op *o, int32_t max_ctx)
 {
     const int32_t n_split = split_room(pl, o, max_ctx);
-    const int32_t rows = min_i32(pl->max_rows, SPLIT_ROWS);
     const size_t n_encode = (size_t)o->u.attend.n_kv_head * (size_t)o->u.attend.dk;
     const size_t n = scratch_floats(o, n_split, NULL, NULL);
     (void)d;
-    return (cpu_need){.shared =
-                          partial_floats(o, rows * o->u.attend.n_head, n_split) * sizeof(float),
+    return (cpu_need){.shared = shared_partials(pl, o, n_split) + attend_sets_size(pl->max_rows),
                       .thread = (n > n_encode ? n : n_encode) * sizeof(float)};
 }
 
@@ -93,20 +98,19 @@ attend_scratch attend_thread_scratch(const attend_job *j, int32_t i_thread)
     return s;
 }
 
-static void query_rows(const attend_job *j, const segment *g, int32_t *row0, int32_t *n)
+/* Query rows of a set. */
+static int32_t set_rows(const attend_job *j, const row_set *set, int32_t *row0)
 {
-    bool all = j->r->x->pl->p->value[j->o->in[0]].rows == ROWS_ALL;
-    *row0 = all ? g->row0 : g->out0;
-    *n = all ? g->n_rows : g->n_out;
+    int32_t n;
+    attend_query_rows(j, &j->r->s->seg[j->order[set->first]], row0, &n);
+    return set->n > 1 ? set->n : n;
 }
 
 static int32_t unit_count(const attend_job *j)
 {
-    int32_t units = 0, row0, n;
-    for (int32_t i = 0; i < j->r->s->n_seg; i++) {
-        query_rows(j, &j->r->s->seg[i], &row0, &n);
-        units += ceil_div(n, j->tile_rows) * j->kv->n_kv_head;
-    }
+    int32_t units = 0, row0;
+    for (int32_t i = 0; i < j->n_set; i++)
+        units += ceil_div(set_rows(j, &j->set[i], &row0), j->tile_rows) * j->kv->n_kv_head;
     return units;
 }
 
@@ -120,38 +124,47 @@ static int32_t last_seen(const segment *g, int32_t pos, int32_t window)
 
 static void unit_bounds(const attend_job *j, unit *u)
 {
+    int32_t first = INT32_MAX, last = 0;
     assert(u->n_rows > 0 && u->n_rows <= TILE_VECS);
     for (int32_t i = 0; i < u->n_rows; i++) {
-        int32_t pos = j->r->s->pos[cpu_step_row(j->r, j->o->in[0], u->row0 + i)];
+        int32_t pos = j->r->s->pos[cpu_step_row(j->r, j->o->in[0], u->row[i])];
         int32_t window = j->o->u.attend.window;
         u->lo[i] = window > 0 ? max_i32(0, pos - window + 1) : 0;
         u->hi[i] = pos;
         if (j->o->u.attend.both) u->hi[i] = last_seen(u->seg, pos, window);
+        if (j->at) u->hi[i] = min_i32(u->hi[i], j->n_at - 1);
+        first = min_i32(first, u->lo[i]);
+        last = max_i32(last, u->hi[i]);
     }
-    u->at = j->at ? j->at + (size_t)u->row0 * (size_t)j->n_at : NULL;
-    if (u->at) u->hi[0] = min_i32(u->hi[0], j->n_at - 1);
-    u->c0 = u->lo[0] / ATTEND_SPLIT;
-    u->c1 = u->hi[u->n_rows - 1] / ATTEND_SPLIT;
+    u->at = j->at ? j->at + (size_t)u->row[0] * (size_t)j->n_at : NULL;
+    u->c0 = first / ATTEND_SPLIT;
+    u->c1 = last / ATTEND_SPLIT;
     assert(u->c1 - u->c0 < j->n_split);
 }
 
-/* Units of a segment come last rows first: these are the longest. */
+/* Units of a set come last rows first: of a segment these are the longest. */
 static void unit_get(const attend_job *j, int32_t i_unit, unit *u)
 {
-    for (int32_t i = 0; i < j->r->s->n_seg; i++) {
-        const segment *g = &j->r->s->seg[i];
-        int32_t row0, n;
-        query_rows(j, g, &row0, &n);
-        int32_t tiles = ceil_div(n, j->tile_rows), units = tiles * j->kv->n_kv_head;
-        if (i_unit >= units) {
-            i_unit -= units;
+    int32_t before = 0, row0;
+    for (int32_t i = 0; i < j->n_set; i++) {
+        const row_set *set = &j->set[i];
+        const int32_t n = set_rows(j, set, &row0), tiles = ceil_div(n, j->tile_rows);
+        if (i_unit >= tiles * j->kv->n_kv_head) {
+            i_unit -= tiles * j->kv->n_kv_head;
+            before += n;
             continue;
         }
-        int32_t tile = tiles - 1 - i_unit / j->kv->n_kv_head;
-        u->seg = g;
+        const int32_t at = (tiles - 1 - i_unit / j->kv->n_kv_head) * j->tile_rows;
+        u->seg = &j->r->s->seg[j->order[set->first]];
+        u->segs = set->n > 1 ? j->order + set->first + at : NULL;
         u->kvh = i_unit % j->kv->n_kv_head;
-        u->row0 = row0 + tile * j->tile_rows;
-        u->n_rows = min_i32(j->tile_rows, n - tile * j->tile_rows);
+        u->first = before + at;
+        u->n_rows = min_i32(j->tile_rows, n - at);
+        for (int32_t k = 0; k < u->n_rows; k++) {
+            int32_t one;
+            u->row[k] = row0 + at + k;
+            if (u->segs) attend_query_rows(j, &j->r->s->seg[u->segs[k]], &u->row[k], &one);
+        }
         unit_bounds(j, u);
         return;
     }
@@ -162,7 +175,7 @@ static void unit_get(const attend_job *j, int32_t i_unit, unit *u)
 static partial shared_partial(const attend_job *j, const unit *u)
 {
     const size_t room = pad16(j->n_split), vecs = (size_t)unit_vecs(j, u);
-    size_t first = (size_t)u->row0 * (size_t)j->o->u.attend.n_head + (size_t)u->kvh * vecs;
+    size_t first = (size_t)u->first * (size_t)j->o->u.attend.n_head + (size_t)u->kvh * vecs;
     float *base = (float *)(void *)j->r->x->shared + partial_floats(j->o, 1, j->n_split) * first;
     return (partial){.m = base, .l = base + vecs * room, .o = base + 2 * vecs * room};
 }
@@ -172,10 +185,10 @@ static const float *unit_queries(const attend_job *j, const unit *u, const atten
 {
     const size_t dk = (size_t)j->kv->dk, n = (size_t)j->heads * dk;
     const size_t cols = (size_t)j->o->u.attend.n_head * dk;
-    const float *q = cpu_val(j->r, j->o->in[0]) + (size_t)u->row0 * cols + (size_t)u->kvh * n;
+    const float *all = cpu_val(j->r, j->o->in[0]) + (size_t)u->kvh * n;
+    const float *q = u->n_rows > 1 ? sc->q : all + (size_t)u->row[0] * cols;
     for (int32_t i = 0; u->n_rows > 1 && i < u->n_rows; i++)
-        memcpy(sc->q + (size_t)i * n, q + (size_t)i * cols, n * sizeof *q);
-    if (u->n_rows > 1) q = sc->q;
+        memcpy(sc->q + (size_t)i * n, all + (size_t)u->row[i] * cols, n * sizeof *q);
     if (!j->kv->latent) return q;
     latent_turn(j, u, q, sc->turned);
     return sc->turned;
@@ -206,10 +219,10 @@ static void merge_vector(const attend_job *j, const unit *u, const partial *part
 static void merge_unit(const attend_job *j, const unit *u, const partial *part)
 {
     const size_t dv = (size_t)j->kv->dv, cols = (size_t)j->o->u.attend.n_head * dv;
-    float *out = cpu_val(j->r, j->o->out[0]) + (size_t)u->row0 * cols;
+    float *out = cpu_val(j->r, j->o->out[0]);
     for (int32_t v = 0; v < unit_vecs(j, u); v++) {
         size_t head = (size_t)(u->kvh * j->heads + v % j->heads);
-        merge_vector(j, u, part, v, out + (size_t)(v / j->heads) * cols + head * dv);
+        merge_vector(j, u, part, v, out + (size_t)u->row[v / j->heads] * cols + head * dv);
     }
 }
 
@@ -273,10 +286,13 @@ static void run_tasks(attend_job *j, int32_t n, bool alone, worker_fn fn)
     for (int32_t i = 0; i < n; i++) fn(j, i, 0);
 }
 
-/* Smaller units when there are fewer than threads want. */
-static void choose_tiles(attend_job *j, int32_t threads)
+/* Smaller units when there are fewer than threads want; but not of sequences that share blocks, if the splits of
+   these are tasks enough. */
+static void choose_tiles(attend_job *j, int32_t threads, bool by_splits)
 {
+    int64_t macs;
     j->tile_rows = j->at ? 1 : max_i32(1, TILE_VECS / j->heads);
+    if (by_splits && total_splits(j, unit_count(j), &macs) >= 2 * threads) return;
     while (j->tile_rows > 1 && unit_count(j) < 2 * threads) j->tile_rows = (j->tile_rows + 1) / 2;
 }
 
@@ -295,7 +311,8 @@ void cpu_attend(cpu_run *r, const op *o)
     if (o->in[1] != VAL_NONE)
         kv_encode(r, j.kv, o->in[1], o->kind == OP_ATTEND_AT ? VAL_NONE : o->in[2]);
     if (rows == 0) return;
-    choose_tiles(&j, threads);
+    const bool shares = attend_sets(&j, r->x->shared + shared_partials(r->x->pl, o, j.n_split));
+    choose_tiles(&j, threads, shares && rows <= SPLIT_ROWS);
     const int32_t n_units = unit_count(&j);
     int64_t macs = INLINE_MACS, n_splits = n_units;
     if (rows <= SPLIT_ROWS) n_splits = total_splits(&j, n_units, &macs);

@@ -1,5 +1,5 @@
-/* What the files of ATTEND, ATTEND_AT and PICK share: cpu_attend.c cuts the work, cpu_attend_split.c does
-   one split of one unit, cpu_attend_latent.c reads latent layers, cpu_pick.c chooses positions,
+/* What the files of ATTEND, ATTEND_AT and PICK share: cpu_attend.c cuts the work, cpu_attend_sets.c finds rows
+   that read the same blocks, cpu_attend_split.c does one split of one unit, cpu_attend_latent.c reads latent layers, cpu_pick.c chooses positions,
    cpu_encode.c writes the cache, cpu_turn.c rotates values. */
 #ifndef CPU_ATTEND_H
 #define CPU_ATTEND_H
@@ -14,15 +14,24 @@ enum {
     SCORE_PITCH = ATTEND_SPLIT + LANES /* floats between two vectors' scores; see row_pitch */
 };
 
+/* Segments order[first …], n of them: one with any number of query rows, or several of one each whose caches
+   begin with the same blocks. */
+typedef struct row_set {
+    int32_t first, n;
+} row_set;
+
 typedef struct attend_job {
     const cpu_run *r;
     const op *o;
     const kv_layer *kv;
     const kern_vec *k;
-    int32_t heads;     /* query heads a KV head */
-    int32_t tile_rows; /* query rows a unit, at most */
-    int32_t n_split;   /* splits that partial results have room for */
-    const float *at;   /* ATTEND_AT: [query row][n_at] positions; or NULL */
+    int32_t heads;        /* query heads a KV head */
+    int32_t tile_rows;    /* query rows a unit, at most */
+    int32_t n_split;      /* splits that partial results have room for */
+    const int32_t *order; /* of segments */
+    const row_set *set;
+    int32_t n_set;
+    const float *at; /* ATTEND_AT: [query row][n_at] positions; or NULL */
     int32_t n_at;
 } attend_job;
 
@@ -32,8 +41,11 @@ typedef struct partial {
 } partial;
 
 typedef struct unit {
-    const segment *seg;
-    int32_t kvh, row0, n_rows;            /* rows of the query value */
+    const segment *seg;  /* whose cache is read */
+    const int32_t *segs; /* of a set of several: the segment of each row; or NULL */
+    int32_t kvh, n_rows;
+    int32_t first;                        /* query rows in all units of lower sets and tiles */
+    int32_t row[TILE_VECS];               /* of the query value */
     int32_t c0, c1;                       /* first and last split */
     int32_t lo[TILE_VECS], hi[TILE_VECS]; /* of `at`: numbers of its entries */
     const float *at; /* positions of the one row; NULL: every number is its own */
@@ -78,6 +90,15 @@ static inline int32_t unit_pos(const unit *u, int32_t i)
 {
     return u->at ? (int32_t)u->at[i] : i;
 }
+
+/* cpu_attend_sets.c.  Scratch that the sets of a step of so many rows take. */
+size_t attend_sets_size(int32_t max_rows);
+/* Fills j->order, j->set and j->n_set, in `scratch`; answers whether any set is of several segments. */
+bool attend_sets(attend_job *j, void *scratch);
+/* The end of the run of rows from `a` on that read the same blocks in split c, all of it. */
+int32_t attend_run_end(const attend_job *j, const unit *u, int32_t a, int32_t c);
+/* The rows of the query value that a segment brings. */
+void attend_query_rows(const attend_job *j, const segment *g, int32_t *row0, int32_t *n);
 
 /* Writes the step's rows of `keys` and `values` (or VAL_NONE: latent, or keys alone) into the cache; the
    thread's scratch holds one row of keys. */

@@ -4,6 +4,7 @@
 
 #include "backend/cpu/cpu_attend.h"
 #include "backend/cpu/kern/kern_vec.h"
+#include "tensor/batch.h"
 #include "tensor/kvview.h"
 #include "tensor/op.h"
 
@@ -138,7 +139,7 @@ static void add_values(const split *x, const value_block *v, int32_t a, int32_t 
                  .group = v->codec.group,
                  .add = true};
     const int32_t later = p0 + (x->next - x->c) * ATTEND_SPLIT;
-    if (!j->kv->latent && x->next > x->c && later <= x->u->hi[x->u->n_rows - 1])
+    if (!j->kv->latent && x->next > x->c && later <= x->u->hi[x->a])
         m.ahead[0] = keys_at(j, x->u->seg, x->u->kvh, later);
     (plain ? j->k->mm : j->k->mm_rows)[v->codec.kind](&m);
 }
@@ -183,27 +184,49 @@ static void soften(const split *x, const partial *part)
     }
 }
 
+/* The rows [a, b) of x, all of the unit's segment or reading its blocks in this split. */
+static void split_rows(split *x, const partial *part)
+{
+    const attend_job *j = x->j;
+    const unit *u = x->u;
+    const size_t dvp = pad16(j->kv->dv);
+    const int32_t base = x->c * ATTEND_SPLIT;
+    while (u->hi[x->a] < base) x->a++;
+    while (u->lo[x->b - 1] >= base + ATTEND_SPLIT) x->b--;
+    const int32_t p0 = max_i32(base, u->lo[x->a]);
+    const int32_t p1 = min_i32(base + ATTEND_SPLIT, u->hi[x->b - 1] + 1);
+    for (int32_t p = p0; p < p1; p = (p / KV_BLOCK + 1) * KV_BLOCK)
+        score_block(x, p, min_i32((p / KV_BLOCK + 1) * KV_BLOCK, p1) - 1);
+    soften(x, part);
+    memset(x->o + (size_t)(x->a * j->heads) * dvp, 0,
+           (size_t)((x->b - x->a) * j->heads) * dvp * sizeof(float));
+    for (int32_t p = p0; p < p1; p = (p / KV_BLOCK + 1) * KV_BLOCK) {
+        int32_t end = min_i32((p / KV_BLOCK + 1) * KV_BLOCK, p1);
+        value_block v = value_open(x, p, end);
+        value_rows(x, &v, x->a, x->b, p, end);
+    }
+}
+
 void attend_split(const attend_job *j, const unit *u, int32_t c, int32_t next, const float *q,
                   const attend_scratch *sc, const partial *part)
 {
-    const size_t dvp = pad16(j->kv->dv), vecs = (size_t)unit_vecs(j, u);
-    const int32_t base = c * ATTEND_SPLIT;
+    const size_t vecs = (size_t)unit_vecs(j, u);
     split x = {.j = j, .u = u, .c = c, .b = u->n_rows, .next = next, .q = q, .s = sc->s};
     x.panel = sc->panel;
     x.sc = sc;
-    x.o = part->o + (size_t)(c - u->c0) * vecs * dvp;
-    while (u->hi[x.a] < base) x.a++;
-    while (u->lo[x.b - 1] >= base + ATTEND_SPLIT) x.b--;
-    const int32_t p0 = max_i32(base, u->lo[x.a]);
-    const int32_t p1 = min_i32(base + ATTEND_SPLIT, u->hi[x.b - 1] + 1);
-    for (int32_t p = p0; p < p1; p = (p / KV_BLOCK + 1) * KV_BLOCK)
-        score_block(&x, p, min_i32((p / KV_BLOCK + 1) * KV_BLOCK, p1) - 1);
-    soften(&x, part);
-    memset(x.o + (size_t)(x.a * j->heads) * dvp, 0,
-           (size_t)((x.b - x.a) * j->heads) * dvp * sizeof(float));
-    for (int32_t p = p0; p < p1; p = (p / KV_BLOCK + 1) * KV_BLOCK) {
-        int32_t end = min_i32((p / KV_BLOCK + 1) * KV_BLOCK, p1);
-        value_block v = value_open(&x, p, end);
-        value_rows(&x, &v, x.a, x.b, p, end);
+    x.o = part->o + (size_t)(c - u->c0) * vecs * pad16(j->kv->dv);
+    if (!u->segs) {
+        split_rows(&x, part);
+        return;
+    }
+    unit run = *u;
+    for (int32_t a = 0, b; a < u->n_rows; a = b) {
+        b = attend_run_end(j, u, a, c);
+        if (u->hi[a] < c * ATTEND_SPLIT) continue;
+        run.seg = &j->r->s->seg[u->segs[a]];
+        x.u = &run;
+        x.a = a;
+        x.b = b;
+        split_rows(&x, part);
     }
 }

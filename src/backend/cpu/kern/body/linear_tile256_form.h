@@ -9,6 +9,8 @@
 #ifndef LINEAR_TILE256_FORM_H
 #define LINEAR_TILE256_FORM_H
 
+#include "backend/cpu/kern/body/fetch.h"
+
 typedef struct panel256 panel256;
 
 enum {
@@ -77,13 +79,6 @@ INLINE int scale_lines(const int bits)
 INLINE int code_line(const int bits)
 {
     return bits == 2 ? 5 : 11;
-}
-
-/* To the first cache what is near, to the second what is far. */
-INLINE void prefetch(const uint8_t *p)
-{
-    __builtin_prefetch(p + 1024, 0, 3);
-    __builtin_prefetch(p + 6144, 0, 2);
 }
 
 INLINE void unpack_panel(const int bits, const uint8_t *tile, panel256 *u);

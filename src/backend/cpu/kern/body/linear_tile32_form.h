@@ -3,6 +3,8 @@
 #ifndef LINEAR_TILE32_FORM_H
 #define LINEAR_TILE32_FORM_H
 
+#include "backend/cpu/kern/body/fetch.h"
+
 enum { BITS4, BITS5, BITS8, E2M1, IQ4 };
 enum { HEAD_E8M0 = HEAD_F32 + 1, HEAD_E4M3 };
 
@@ -27,13 +29,6 @@ INLINE int head_bytes(form f)
 INLINE int group_bytes(form f)
 {
     return (f.bits == BITS8 ? 8 : f.bits == BITS5 ? 5 : 4) * TILE_LINE;
-}
-
-/* To the first cache what is near, to the second what is far. */
-INLINE void prefetch(const uint8_t *p)
-{
-    __builtin_prefetch(p + 1024, 0, 3);
-    __builtin_prefetch(p + 6144, 0, 2);
 }
 
 /* Where d of rows row … is, and the minimum. */

@@ -17,13 +17,10 @@ INLINE __m256 halves(const uint8_t *p)
 {
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
 }
-/* Both halves of a line come by: the first asks for a line far ahead, the second for one nearby. */
+/* Both halves of a line come by; the first fetches. */
 INLINE void ahead(const uint8_t *p, const int half)
 {
-    if (half)
-        _mm_prefetch((const char *)p + 1024, _MM_HINT_T0);
-    else
-        _mm_prefetch((const char *)p + 6144, _MM_HINT_T1);
+    if (half == 0) prefetch(p);
 }
 
 /* Bytes m and n of each row's word, unsigned, as the 16-bit numbers of the word. */

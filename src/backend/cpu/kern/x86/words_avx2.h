@@ -120,7 +120,7 @@ INLINE void wide_dots(const void *w0, const void *w1, const int n_line, const in
                       const int q_step, const int n, __m256i *s0, __m256i *s1)
 {
     for (int t = 0; t < n; t++) s0[t] = s1[t] = _mm256_setzero_si256();
-#pragma GCC unroll 4
+#pragma GCC unroll 16
     for (int s = 0; s < n_line; s++) {
         const __m256i a0 = load((const __m256i *)w0 + s), a1 = load((const __m256i *)w1 + s);
         for (int t = 0; t < n; t++) {
@@ -130,6 +130,7 @@ INLINE void wide_dots(const void *w0, const void *w1, const int n_line, const in
             s1[t] = _mm256_add_epi32(s1[t], _mm256_madd_epi16(a1, x));
             KEEP(s1[t]);
         }
+        IN_ORDER();
     }
 }
 
