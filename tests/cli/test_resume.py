@@ -72,8 +72,9 @@ def saved(folder):
 
 
 def wait_for_files(url, n):
-    while stats(url)["checkpoint_files"] < n:
-        pass
+    """Of checkpoints, and of rows."""
+    while (s := stats(url))["checkpoint_files"] < n or s["disk_entries"] < 1:
+        time.sleep(0.005)
 
 
 def uninterrupted(model, **more):
