@@ -102,7 +102,7 @@ isa = $(if $(filter %_avx2.c,$(1)),$(isa_avx2))$(if $(filter %_avx512.c,$(1)),$(
       $(if $(filter %_amx.c,$(1)),$(isa_avx512) -mavx512vnni -mamx-tile -mamx-int8) \
       $(if $(filter %_dotprod.c,$(1)),-march=armv8.2-a+dotprod) \
       $(if $(filter %_i8mm.c,$(1)),-march=armv8.2-a+dotprod+i8mm)
-opt = $(if $(filter src/backend/cpu/% lab/%,$(1)),$(OPT_KERN),$(OPT)) \
+opt = $(if $(filter src/backend/cpu/% src/sample/% lab/%,$(1)),$(OPT_KERN),$(OPT)) \
       $(if $(filter tests/kern/emulated_%,$(1)),-O0 -U_FORTIFY_SOURCE)
 conv = $(if $(filter src/backend/cpu/kern/% tests/% lab/%,$(1)),,$(WARN_CONV))
 

@@ -21,9 +21,12 @@ enum {
     CAIRN_MAX_QUEUE = 4096,  /* each waits in order; beyond that, waiting has no end */
     CAIRN_MAX_STOP = 16,     /* strings; each is matched at every byte */
     CAIRN_MAX_BIAS = 4096,   /* each is one addition a token */
-    CAIRN_MAX_LOGPROBS = 20, /* alternatives of a token, sorted at each */
-    CAIRN_MAX_MARKS = 8,     /* each may cost a copy of a recurrent state */
-    CAIRN_MAX_PINS = 16      /* system prompts of a server */
+    CAIRN_MAX_BREAKERS = 32, /* DRY's; each is looked for at every byte of what repeats */
+    CAIRN_MAX_BREAKER_BYTES = 64,
+    CAIRN_MAX_DRY_ALLOWED = 10000, /* tokens of one repeat: a page or more */
+    CAIRN_MAX_LOGPROBS = 20,       /* alternatives of a token, sorted at each */
+    CAIRN_MAX_MARKS = 8,           /* each may cost a copy of a recurrent state */
+    CAIRN_MAX_PINS = 16            /* system prompts of a server */
 };
 #define CAIRN_NO_PREFIX UINT64_MAX
 
@@ -51,6 +54,7 @@ typedef struct cairn_engine_opts {
     int32_t checkpoint_every;
 } cairn_engine_opts;
 
+/* docs/sampling.md says what each does, in which order and after whom. */
 typedef struct cairn_sampling {
     float temperature;         /* 0: greedy */
     int32_t top_k;             /* 0: off */
@@ -63,6 +67,20 @@ typedef struct cairn_sampling {
     uint64_t seed;
     const struct cairn_bias *bias; /* borrowed during submit */
     size_t n_bias;                 /* at most CAIRN_MAX_BIAS */
+    /* Last tokens that these look at, prompt included; 0: all that were generated, the prompt not. */
+    int32_t presence_window, frequency_window;
+    float typical_p;       /* 1: off */
+    float xtc_probability; /* 0: off */
+    float xtc_threshold;
+    int32_t
+        mirostat; /* 1, 2: that version, in the place of top-k, top-p, min-p, typical and XTC; 0: off */
+    float mirostat_tau, mirostat_eta; /* surprise aimed at, in bits; how quickly */
+    float dry_multiplier;             /* 0: off */
+    float dry_base;
+    int32_t dry_allowed_length;
+    int32_t dry_window;            /* last tokens it looks at, prompt included; 0: all */
+    const cairn_str *dry_breakers; /* borrowed during submit; repeats do not go on over them */
+    size_t n_dry_breakers;         /* at most CAIRN_MAX_BREAKERS */
 } cairn_sampling;
 
 typedef struct cairn_bias {

@@ -11,6 +11,7 @@
 #include "cairn/engine.h"
 #include "engine/engine.h"
 #include "format/textfiles.h"
+#include "sample/sample.h"
 
 struct cairn_engine {
     const cairn_model *m;
@@ -25,7 +26,7 @@ void cairn_engine_opts_init(cairn_engine_opts *o)
 void cairn_request_init(cairn_request *r)
 {
     *r = (cairn_request){.struct_size = sizeof *r,
-                         .sampling = {.top_p = 1.0f, .repetition_penalty = 1.0f},
+                         .sampling = sample_neutral(),
                          .n_logprobs = -1,
                          .think_budget = -1};
 }

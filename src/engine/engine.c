@@ -84,7 +84,7 @@ static cairn_status make_tables(engine *e, cairn_diag *dg)
     e->mine = mem_calloc(n, sizeof *e->mine, MEM_ENGINE);
     e->item = mem_calloc((size_t)e->max_seqs, sizeof *e->item, MEM_ENGINE);
     if (!e->live || !e->inbox || !e->mine || !e->item ||
-        sampler_new(e->m->shape.vocab, &e->sampler) != CAIRN_OK)
+        sampler_new(e->m->shape.vocab, e->ctx_len, e->tok, &e->sampler) != CAIRN_OK)
         return diag_set(dg, CAIRN_E_NOMEM, "no memory for an engine of %zu requests", n);
     return CAIRN_OK;
 }

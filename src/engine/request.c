@@ -6,7 +6,6 @@
 
 #include "base/diag.h"
 #include "base/num.h"
-#include "sample/sample.h"
 
 /* row: from; column: to */
 static const bool moves[REQ_STATE_COUNT][REQ_STATE_COUNT] = {
@@ -51,9 +50,6 @@ static cairn_status check(const cairn_request *q, const request_env *env, cairn_
     if (q->n_logprobs < -1 || q->n_logprobs > CAIRN_MAX_LOGPROBS)
         return diag_set(dg, CAIRN_E_ARG, "n_logprobs is %d; expected -1 to %d", q->n_logprobs,
                         CAIRN_MAX_LOGPROBS);
-    if (q->sampling.n_bias > CAIRN_MAX_BIAS)
-        return diag_set(dg, CAIRN_E_ARG, "%zu logit biases; expected at most %d",
-                        q->sampling.n_bias, CAIRN_MAX_BIAS);
     if (q->n_marks > CAIRN_MAX_MARKS)
         return diag_set(dg, CAIRN_E_ARG, "%zu marks; expected at most %d", q->n_marks,
                         CAIRN_MAX_MARKS);
@@ -61,9 +57,8 @@ static cairn_status check(const cairn_request *q, const request_env *env, cairn_
         if (q->marks[i] < (i ? q->marks[i - 1] : 0) || (size_t)q->marks[i] > q->n_ids)
             return diag_set(dg, CAIRN_E_ARG, "mark %zu is %d; expected a rising list, to %zu", i,
                             q->marks[i], q->n_ids);
-    if ((q->n_stop && !q->stop) || (q->sampling.n_bias && !q->sampling.bias))
-        return diag_set(dg, CAIRN_E_ARG,
-                        "stop strings or biases are counted but not there; expected the array");
+    if (q->n_stop && !q->stop)
+        return diag_set(dg, CAIRN_E_ARG, "stop has %zu strings and no array", q->n_stop);
     return sample_check(&q->sampling, env->vocab, dg);
 }
 
@@ -74,12 +69,29 @@ cache_ns request_space(const store_origin *o, cairn_str name)
     return store_root(&mine);
 }
 
+static bool copy_sampling(request *r, const cairn_sampling *q)
+{
+    cairn_bias *bias = arena_alloc(&r->a, q->n_bias * sizeof *bias);
+    cairn_str *breakers = arena_alloc(&r->a, q->n_dry_breakers * sizeof *breakers);
+    if (!bias || !breakers) return false;
+    if (q->n_bias) memcpy(bias, q->bias, q->n_bias * sizeof *bias);
+    for (size_t i = 0; i < q->n_dry_breakers; i++) {
+        const cairn_str b = q->dry_breakers[i];
+        char *bytes = arena_alloc(&r->a, b.len);
+        if (!bytes) return false;
+        memcpy(bytes, b.ptr, b.len);
+        breakers[i] = (cairn_str){bytes, b.len};
+    }
+    r->how.bias = bias;
+    r->how.dry_breakers = breakers;
+    r->drawn = sample_begin(q);
+    return true;
+}
+
 static cairn_status copy(request *r, const cairn_request *q, const request_env *env, cairn_diag *dg)
 {
-    const size_t n_bias = q->sampling.n_bias;
     r->ids = arena_alloc(&r->a, (size_t)r->max_ids * sizeof *r->ids);
-    cairn_bias *bias = arena_alloc(&r->a, n_bias * sizeof *bias);
-    if (!r->ids || !bias)
+    if (!r->ids || !copy_sampling(r, &q->sampling))
         return diag_set(dg, CAIRN_E_NOMEM, "no memory for a request of %d tokens", r->max_ids);
     memcpy(r->ids, q->ids, q->n_ids * sizeof *r->ids);
     for (size_t i = 0; i <= CAIRN_MAX_MARKS; i++)
@@ -91,8 +103,6 @@ static cairn_status copy(request *r, const cairn_request *q, const request_env *
                        : q->pin             ? "pin"
                                             : NULL;
     if (!r->no_checkpoint) r->key = resume_key(q, r);
-    if (n_bias) memcpy(bias, q->sampling.bias, n_bias * sizeof *bias);
-    r->how.bias = bias;
     const size_t n_new = (size_t)(r->max_ids - r->n_prompt);
     TRY(stream_init(&r->stream, env->tok, q->keep_special, q->stop, q->n_stop, n_new, &r->a, dg));
     return think_init(&r->think, env->tok, env->vocab, q->think_budget, q->reply, n_new, dg);

@@ -8,6 +8,7 @@
 #include "cache/store.h"
 #include "engine/stream.h"
 #include "engine/think.h"
+#include "sample/sample.h"
 #include "text/tok.h"
 
 typedef enum request_state {
@@ -48,6 +49,7 @@ typedef struct request {
     int32_t i_out;         /* its logits in this step; -1: none */
     stream stream;
     think think;
+    sample_state drawn;          /* what sampling remembers */
     uint64_t start_ns, first_ns; /* admission; first token */
     bool asked;                  /* for a checkpoint */
     ckpt_attempt *attempt;       /* NULL: none */

@@ -2,10 +2,15 @@
    through the disk tier as all prefixes do, only sooner, and what is lost of them is computed again: rows
    depend on tokens and positions alone, so the answer has the same bits either way.  Nothing here waits for a
    disk, but for one small file when a request is admitted. */
+#include <string.h>
+
 #include "base/diag.h"
 #include "base/log.h"
 #include "engine/engine_priv.h"
 #include "tensor/numerics.h"
+
+enum { SAMPLER_VERSION = 1 }; /* of what sample_state holds */
+_Static_assert(sizeof(sample_state) <= CKPT_SAMPLER_BYTES, "a checkpoint has room for it");
 
 cairn_status resume_open(engine *e, const cairn_engine_opts *o, cairn_diag *dg)
 {
@@ -17,7 +22,10 @@ cairn_status resume_open(engine *e, const cairn_engine_opts *o, cairn_diag *dg)
         return diag_set(dg, CAIRN_E_ARG,
                         "checkpoint_every is %d without disk_dir; expected a folder for them",
                         o->checkpoint_every);
-    ckpt_opts c = {.dir = o->disk_dir, .numerics = NUMERICS_VERSION, .vocab = e->m->shape.vocab};
+    ckpt_opts c = {.dir = o->disk_dir,
+                   .numerics = NUMERICS_VERSION,
+                   .sampler = SAMPLER_VERSION,
+                   .vocab = e->m->shape.vocab};
     memcpy(c.fingerprint, e->origin.fingerprint, sizeof c.fingerprint);
     e->checkpoint_every = o->checkpoint_every;
     return ckpt_open(&c, &e->ckpt, dg);
@@ -45,6 +53,8 @@ void resume_begin(engine *e, request *r)
     r->n_saved = found.n_new;
     r->n_ids += found.n_new;
     if (!found.n_new) return;
+    if (found.sampler.version == SAMPLER_VERSION && found.sampler.n_bytes == sizeof r->drawn)
+        memcpy(&r->drawn, found.sampler.bytes, sizeof r->drawn);
     e->stats.n_resumed++;
     log_event(LOG_INFO, "checkpoint.found", "request=%llu tokens=%d", (unsigned long long)r->id,
               (int)found.n_new);
@@ -55,7 +65,9 @@ static void save(engine *e, request *r)
 {
     cache *c = stepper_cache(e->stepper);
     const int32_t n_new = r->n_ids - r->n_prompt;
-    ckpt_save(e->ckpt, r->attempt, r->ids + r->n_prompt, n_new, NULL);
+    ckpt_sampler drawn = {.version = SAMPLER_VERSION, .n_bytes = sizeof r->drawn};
+    memcpy(drawn.bytes, &r->drawn, sizeof r->drawn);
+    ckpt_save(e->ckpt, r->attempt, r->ids + r->n_prompt, n_new, &drawn);
     if (cache_state(c, r->seq)) cache_mark(c, r->seq, r->ids, CACHE_STEP);
     r->n_saved = n_new;
     r->rows_due = true;

@@ -8,35 +8,37 @@
 #include "text/reply.h"
 
 enum {
-    KEY_VERSION = 1,   /* of what is below */
+    KEY_VERSION = 2,   /* of what is below */
     AUTOREGRESSIVE = 1 /* the one way there is to make an answer */
 };
-_Static_assert(sizeof(cairn_sampling) == 56, "a new field of it belongs to the key");
-_Static_assert(sizeof(cairn_request) == 176, "so does one of these, if answers depend on it");
+_Static_assert(sizeof(cairn_sampling) == 120, "a new field of it belongs to the key");
+_Static_assert(sizeof(cairn_request) == 240, "so does one of these, if answers depend on it");
 _Static_assert(sizeof(struct cairn_reply_opts) == 96, "and of these");
 
 enum { IGNORE_EOS = 1, KEEP_SPECIAL = 2, SEED_GIVEN = 4, MARKS_SPECIAL = 8, ANY_TOOL = 16 };
 
 typedef struct key_parts { /* without padding: all of it is hashed */
     hash128 space;         /* the cache's: model, scheme, numerics version, namespace */
-    hash128 ids, bias, stops, family, template_text, hint, tools, prompt;
-    uint64_t seed, n_ids, n_bias, n_stop;
+    hash128 ids, bias, stops, breakers, family, template_text, hint, tools, prompt;
+    uint64_t seed, n_ids, n_bias, n_stop, n_breakers;
     float temperature, top_p, min_p, repetition, presence, frequency;
-    int32_t top_k, window, max_new, think_budget;
+    float typical_p, xtc_probability, xtc_threshold, tau, eta, dry_multiplier, dry_base;
+    int32_t top_k, window, presence_window, frequency_window, mirostat, dry_allowed, dry_window;
+    int32_t max_new, think_budget;
     uint32_t choice, flags, version, method;
 } key_parts;
-_Static_assert(sizeof(key_parts) == 9 * 16 + 4 * 8 + 14 * 4, "no padding");
+_Static_assert(sizeof(key_parts) == 10 * 16 + 5 * 8 + 26 * 4, "no padding");
 
 static hash128 hash_str(cairn_str s)
 {
     return hash128_of(s.ptr, s.len);
 }
 
-static hash128 hash_stops(const cairn_request *q)
+static hash128 hash_strs(const cairn_str *list, size_t n)
 {
     hash128 h[2] = {{0, 0}, {0, 0}};
-    for (size_t i = 0; i < q->n_stop; i++) {
-        h[1] = hash_str(q->stop[i]);
+    for (size_t i = 0; i < n; i++) {
+        h[1] = hash_str(list[i]);
         h[0] = hash128_of(h, sizeof h);
     }
     return h[0];
@@ -54,6 +56,20 @@ static void add_sampling(key_parts *k, const cairn_sampling *s)
     k->frequency = s->frequency_penalty;
     k->top_k = s->top_k;
     k->window = s->repetition_window;
+    k->presence_window = s->presence_window;
+    k->frequency_window = s->frequency_window;
+    k->typical_p = s->typical_p;
+    k->xtc_probability = s->xtc_probability;
+    k->xtc_threshold = s->xtc_threshold;
+    k->mirostat = s->mirostat;
+    k->tau = s->mirostat_tau;
+    k->eta = s->mirostat_eta;
+    k->dry_multiplier = s->dry_multiplier;
+    k->dry_base = s->dry_base;
+    k->dry_allowed = s->dry_allowed_length;
+    k->dry_window = s->dry_window;
+    k->breakers = hash_strs(s->dry_breakers, s->n_dry_breakers);
+    k->n_breakers = s->n_dry_breakers;
 }
 
 /* How the reply is read decides where a thought is closed. */
@@ -72,7 +88,7 @@ hash128 resume_key(const cairn_request *q, const request *r)
 {
     key_parts k = {.space = r->ns,
                    .ids = hash128_of(q->ids, q->n_ids * sizeof *q->ids),
-                   .stops = hash_stops(q),
+                   .stops = hash_strs(q->stop, q->n_stop),
                    .seed = q->any_seed ? 0 : q->sampling.seed,
                    .n_ids = q->n_ids,
                    .n_stop = q->n_stop,

@@ -317,8 +317,14 @@ static bool take_token(engine *e, int32_t i)
     request *r = e->mine[i];
     cairn_diag dg = {0};
     sample_out s;
-    sample_in in = {
-        &r->how, r->choice, r->ids, r->n_prompt, r->n_ids, r->n_logprobs, think_next(&r->think)};
+    const sample_in in = {.how = &r->how,
+                          .choice = r->choice,
+                          .ids = r->ids,
+                          .n_prompt = r->n_prompt,
+                          .n_ids = r->n_ids,
+                          .n_logprobs = r->n_logprobs,
+                          .forced = think_next(&r->think),
+                          .state = &r->drawn};
     if (sample_step(e->sampler, stepper_logits(e->stepper, r->i_out), &in, &s, &dg) != CAIRN_OK) {
         finish(e, i, CAIRN_FINISH_ERROR, no_text, &dg);
         return true;

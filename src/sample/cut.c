@@ -19,10 +19,10 @@ typedef struct bins {
 } bins;
 
 struct cutter {
-    int32_t n;
+    int32_t n, n_max;
     const float *x, *w;
-    uint16_t *bin;  /* [n] */
-    int32_t *list;  /* [n] ids of one bin */
+    uint16_t *bin;  /* [n_max] */
+    int32_t *list;  /* [n_max] indices in one bin */
     bins all, fine; /* of every value; of the list */
 };
 
@@ -33,13 +33,14 @@ typedef struct wanted {
     bool by_mass;
 } wanted;
 
-cairn_status cutter_new(int32_t n, cutter **out)
+cairn_status cutter_new(int32_t n_max, cutter **out)
 {
+    const size_t n = (size_t)n_max;
     cutter *c = mem_calloc(1, sizeof *c, MEM_ENGINE);
     if (!c) return CAIRN_E_NOMEM;
-    c->n = n;
-    c->bin = mem_alloc((size_t)n * sizeof *c->bin, MEM_ENGINE);
-    c->list = mem_alloc((size_t)n * sizeof *c->list, MEM_ENGINE);
+    c->n_max = n_max;
+    c->bin = mem_alloc(n * sizeof *c->bin, MEM_ENGINE);
+    c->list = mem_alloc(n * sizeof *c->list, MEM_ENGINE);
     if (!c->bin || !c->list) {
         cutter_free(c);
         return CAIRN_E_NOMEM;
@@ -62,8 +63,10 @@ static uint16_t bin_of(float x, float top)
     return (uint16_t)(int32_t)(at < (float)(BINS - 1) ? at : (float)(BINS - 1));
 }
 
-void cutter_begin(cutter *c, const float *x, const float *w, float top)
+void cutter_begin(cutter *c, int32_t n, const float *x, const float *w, float top)
 {
+    assert(n >= 1 && n <= c->n_max);
+    c->n = n;
     c->x = x;
     c->w = w;
     memset(&c->all, 0, sizeof c->all);

@@ -10,13 +10,13 @@ typedef struct cut {
     int32_t n_equal;
 } cut;
 
-typedef struct cutter cutter; /* scratch for one vocabulary */
+typedef struct cutter cutter; /* scratch for so many values */
 
-cairn_status cutter_new(int32_t n, cutter **out);
+cairn_status cutter_new(int32_t n_max, cutter **out);
 void cutter_free(cutter *c);
-/* Looks at all n values x, none NaN, the greatest being `top`, and their weights w (NULL: cut_top_mass
+/* Looks at n ≤ n_max values x, none NaN, the greatest being `top`, and their weights w (NULL: cut_top_mass
    is not asked).  Both stay the caller's and must last while cuts are asked. */
-void cutter_begin(cutter *c, const float *x, const float *w, float top);
+void cutter_begin(cutter *c, int32_t n, const float *x, const float *w, float top);
 /* The k greatest (1 ≤ k ≤ n). */
 cut cut_top_k(cutter *c, int32_t k);
 /* The fewest greatest whose weights sum to at least `mass`; at least one, at most all. */

@@ -12,7 +12,16 @@
 static inline float fexp(float x)
 {
     const float magic = 12582912.0f; /* 1.5 · 2^23: adding it rounds to an integer */
-    const float in = x < -87.0f ? -87.0f : x;
+    /* The bits of |x| are compared, not x: a choice between floats is a branch to the compiler, and keeps it
+       from vectors. */
+    const int32_t limit = 0x42ae0000; /* 87.0f */
+    int32_t size;
+    memcpy(&size, &x, sizeof size);
+    size &= 0x7fffffff;
+    const int32_t in_size = (size < limit ? size : limit);
+    float in;
+    memcpy(&in, &in_size, sizeof in);
+    in = -in;
     const float n = (in * 1.44269504f + magic) - magic;
     const float r = (in - n * 0.693359375f) - n * -2.12194440e-4f;
     float p = 1.9875691500e-4f;
@@ -22,10 +31,10 @@ static inline float fexp(float x)
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * (r * r) + r + 1.0f;
-    const int32_t bits = ((int32_t)n + 127) << 23;
+    const int32_t bits = -(size <= limit) & (((int32_t)n + 127) << 23); /* a scale of 0 beyond */
     float scale;
     memcpy(&scale, &bits, sizeof scale);
-    return x < -87.0f ? 0.0f : p * scale;
+    return p * scale;
 }
 
 #endif

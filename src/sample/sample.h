@@ -1,11 +1,11 @@
 /* One step of sampling: logits in, a token out.
 
-   Order: logit bias → repetition → presence → frequency penalty → (a grammar's mask will go here) →
+   Order: logit bias → repetition → presence → frequency penalty → DRY → (a grammar's mask will go here) →
    log-probabilities, which is what is reported → temperature 0: the greatest, ties to the lower id;
    else top-k, top-p and min-p, each judged on these untempered log-probabilities over the whole
-   vocabulary, a token must pass all three (so their order does not matter) → times 1/temperature →
-   draw.  This is mlx-lm's order; llama.cpp judges top-p after renormalising what top-k left, which
-   keeps fewer tokens when both are set.
+   vocabulary, a token must pass all three (so their order does not matter) → typical → XTC, each over
+   what is left → times 1/temperature → draw.  Mirostat stands in the place of all cuts, after the
+   temperature.  docs/sampling.md has the formulas and how others differ.
 
    Randomness is f(seed, choice, absolute position): who else is in the batch cannot matter. */
 #ifndef SAMPLE_SAMPLE_H
@@ -13,8 +13,15 @@
 
 #include "cairn/engine.h"
 #include "cairn/status.h"
+#include "text/tok.h"
 
 typedef struct sampler sampler; /* scratch for one vocabulary; one thread */
+
+/* All that a request's sampling remembers beyond its tokens: plain data without addresses, to be
+   copied and stored as it is.  The request's. */
+typedef struct sample_state {
+    double mu; /* mirostat: the greatest surprise allowed, in bits */
+} sample_state;
 
 typedef struct sample_in {
     const cairn_sampling *how; /* as sample_check passed it */
@@ -23,6 +30,7 @@ typedef struct sample_in {
     int32_t n_prompt, n_ids;
     int32_t n_logprobs;    /* as in cairn_request */
     const int32_t *forced; /* the id that comes, whatever its chance; NULL: it is drawn */
+    sample_state *state;   /* changed by a draw under mirostat alone, else it may be NULL */
 } sample_in;
 
 typedef struct sample_out {
@@ -32,11 +40,24 @@ typedef struct sample_out {
     cairn_logprob top[CAIRN_MAX_LOGPROBS]; /* descending, ties to the lower id */
 } sample_out;
 
-cairn_status sampler_new(int32_t vocab, sampler **out);
-void sampler_free(sampler *s);
+/* What the last token was drawn from, until the next step: tests hold it to references. */
+typedef struct sample_rest {
+    int32_t n;
+    const int32_t *ids;  /* [n] rising; NULL: the whole vocabulary */
+    const float *weight; /* [n], of sum `total` */
+    double total;
+} sample_rest;
 
+/* For sequences of up to n_pos ids.  t, which must outlive it, or NULL: then no DRY breaker is found, and XTC
+   spares nothing. */
+cairn_status sampler_new(int32_t vocab, int32_t n_pos, const tok *t, sampler **out);
+void sampler_free(sampler *s);
+sample_rest sampler_rest(const sampler *s);
+
+cairn_sampling sample_neutral(void); /* greedy, everything off, what is off at its usual strength */
 /* Values in range, bias ids inside the vocabulary: E_ARG with the field's name and range. */
 cairn_status sample_check(const cairn_sampling *p, int32_t vocab, cairn_diag *dg);
+sample_state sample_begin(const cairn_sampling *p);
 
 /* Changes `logits` in place.  E_INTERNAL: a logit is NaN or +inf, or every token is excluded.
    Allocates nothing. */

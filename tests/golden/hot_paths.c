@@ -223,8 +223,8 @@ static void sample_path(void)
     r.sampling.top_p = 0.95f;
     r.sampling.seed = 9;
     for (size_t i = 0; i < VOCAB; i++) logits[i] = 12.0f * (float)rng_unit(4, 1, i);
-    const sample_in in = {&r.sampling, 0, ids, 3, 3, -1, NULL};
-    must(sampler_new(VOCAB, &s));
+    const sample_in in = {&r.sampling, 0, ids, 3, 3, -1, NULL, NULL};
+    must(sampler_new(VOCAB, 1, NULL, &s));
     hot_sample(s, logits, &in, &out);
     printf("sample    id %d\n", (int)out.id);
     sampler_free(s);

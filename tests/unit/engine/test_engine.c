@@ -150,9 +150,9 @@ static void bad_requests(void **state)
     r[6].n_stop = 1;
     r[7].n_stop = 2;
     r[8].sampling.n_bias = 1 << 20;
-    const char *const says[] = {"no ids",      "id 90 at 1",   "id -1",
-                                "max_tokens",  "n_logprobs",   "temperature",
-                                "stop string", "stop strings", "biases"};
+    const char *const says[] = {"no ids",      "id 90 at 1", "id -1",
+                                "max_tokens",  "n_logprobs", "temperature",
+                                "stop string", "stop has 2", "biases"};
     for (int round = 0; round < 3; round++) /* a refused request holds no slot */
         for (int i = 0; i < 9; i++) {
             cairn_diag dg;

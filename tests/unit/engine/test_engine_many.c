@@ -45,6 +45,10 @@ static void make_asks(uint64_t seed)
         if (i % 7 == 1) s->top_p = 0.8f;
         if (i % 4 == 1) s->repetition_penalty = 1.3f;
         if (i % 6 == 1) s->frequency_penalty = 0.5f;
+        if (i % 5 == 2) s->mirostat = 1 + i % 2;
+        if (i % 7 == 3) s->typical_p = 0.7f;
+        if (i % 8 == 5) s->xtc_probability = 0.5f;
+        if (i % 3 == 1) s->dry_multiplier = 0.8f;
     }
 }
 

@@ -1,6 +1,7 @@
 /* The checks of watch.h. */
 #include "watch.h"
 
+#include "sample/sample.h"
 #include "test.h"
 
 static void take_text(watch *w, cairn_str t)
@@ -49,6 +50,6 @@ cairn_request watch_request(const int32_t *ids, int32_t n, int32_t max_tokens)
                            .ids = ids,
                            .n_ids = (size_t)n,
                            .max_tokens = max_tokens,
-                           .sampling = {.top_p = 1, .repetition_penalty = 1},
+                           .sampling = sample_neutral(),
                            .n_logprobs = -1};
 }

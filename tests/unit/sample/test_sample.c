@@ -33,15 +33,25 @@ static const golden goldens[] = {
 
 static cairn_sampling how_of(const golden *g)
 {
-    return (cairn_sampling){g->temperature, g->top_k,  g->top_p,    g->min_p,
-                            g->repetition,  g->window, g->presence, g->frequency,
-                            1234,           g->bias,   g->n_bias};
+    cairn_sampling how = sample_neutral();
+    how.temperature = g->temperature;
+    how.top_k = g->top_k;
+    how.top_p = g->top_p;
+    how.min_p = g->min_p;
+    how.repetition_penalty = g->repetition;
+    how.repetition_window = g->window;
+    how.presence_penalty = g->presence;
+    how.frequency_penalty = g->frequency;
+    how.seed = 1234;
+    how.bias = g->bias;
+    how.n_bias = g->n_bias;
+    return how;
 }
 
 static sampler *make(int32_t vocab)
 {
     sampler *s = NULL;
-    assert_ok(sampler_new(vocab, &s));
+    assert_ok(sampler_new(vocab, 1, NULL, &s));
     return s;
 }
 
@@ -52,7 +62,7 @@ static void reported_distribution(void **state)
     for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
         const golden *g = &goldens[i];
         const cairn_sampling how = how_of(g);
-        const sample_in in = {&how, 0, g->ids, g->n_prompt, N_IDS, CAIRN_MAX_LOGPROBS, NULL};
+        const sample_in in = {&how, 0, g->ids, g->n_prompt, N_IDS, CAIRN_MAX_LOGPROBS, NULL, NULL};
         sample_out out;
         float x[VOCAB];
         memcpy(x, g->logits, sizeof x);
@@ -77,7 +87,7 @@ static void forced_tokens(void **state)
         const golden *g = &goldens[i];
         const cairn_sampling how = how_of(g);
         for (int32_t id = 0; id < VOCAB; id++) {
-            const sample_in in = {&how, 0, g->ids, g->n_prompt, N_IDS, i % 2 ? 2 : -1, &id};
+            const sample_in in = {&how, 0, g->ids, g->n_prompt, N_IDS, i % 2 ? 2 : -1, &id, NULL};
             sample_out out;
             float x[VOCAB];
             memcpy(x, g->logits, sizeof x);
@@ -89,13 +99,14 @@ static void forced_tokens(void **state)
     sampler_free(s);
 }
 
-/* Pearson's statistic of 40,000 draws (20,000 positions, 2 choices).  With at most 39 degrees of
+/* Pearson's statistic of 16,000 draws (8,000 positions, 2 choices).  With at most 39 degrees of
    freedom, 90 is passed with probability under 1e-5; the draws are a function of the seed. */
 static void draws(void **state)
 {
     (void)state;
     sampler *s = make(VOCAB);
-    static int32_t ids[20000];
+    enum { N_DRAWS = 16000 };
+    static int32_t ids[N_DRAWS / 2];
     for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
         const golden *g = &goldens[i];
         cairn_sampling how = how_of(g);
@@ -104,8 +115,8 @@ static void draws(void **state)
         how.n_bias = 0; /* the processed logits are given, the processors are off */
         how.repetition_penalty = 1;
         how.presence_penalty = how.frequency_penalty = 0;
-        for (int32_t n = 0; n < 40000; n++) {
-            const sample_in in = {&how, (uint32_t)n & 1, ids, 0, n / 2, -1, NULL};
+        for (int32_t n = 0; n < N_DRAWS; n++) {
+            const sample_in in = {&how, (uint32_t)n & 1, ids, 0, n / 2, -1, NULL, NULL};
             sample_out out;
             float x[VOCAB];
             for (int k = 0; k < VOCAB; k++) x[k] = (float)g->logprob[k];
@@ -113,7 +124,7 @@ static void draws(void **state)
             count[out.id]++;
         }
         for (int k = 0; k < VOCAB; k++) {
-            const double want = 40000 * g->prob[k];
+            const double want = N_DRAWS * g->prob[k];
             if (want == 0) assert_int_equal(count[k], 0);
             if (want > 0) chi += (count[k] - want) * (count[k] - want) / want;
         }
@@ -127,7 +138,7 @@ static int32_t step_at(sampler *s, const float *logits, const cairn_sampling *ho
 {
     static int32_t ids[1000];
     static float x[600];
-    const sample_in in = {how, 0, ids, n, n, -1, NULL};
+    const sample_in in = {how, 0, ids, n, n, -1, NULL, NULL};
     sample_out out = {.id = -7};
     memcpy(x, logits, sizeof x);
     *st = sample_step(s, x, &in, &out, dg);
@@ -159,7 +170,7 @@ static void ties_go_to_the_lower_id(void **state)
     sampler *s = make(600);
     cairn_status st;
     float x[600];
-    cairn_sampling how = {.top_p = 1, .repetition_penalty = 1};
+    cairn_sampling how = sample_neutral();
     for (int i = 0; i < 600; i++) x[i] = i == 41 || i == 300 || i == 599 ? 2.0f : -1.0f;
     assert_int_equal(step(s, x, &how, &st, NULL), 41);
     how.temperature = 1;
@@ -183,8 +194,10 @@ static void hostile_logits(void **state)
     cairn_diag dg;
     cairn_status st;
     for (int i = 0; i < 6; i++) {
-        const cairn_sampling how = {
-            .temperature = i < 3 ? 0.0f : 1.0f, .top_k = 3, .top_p = 0.9f, .repetition_penalty = 1};
+        cairn_sampling how = sample_neutral();
+        how.temperature = i < 3 ? 0.0f : 1.0f;
+        how.top_k = 3;
+        how.top_p = 0.9f;
         float x[600] = {0};
         x[i * 117] = bad[i % 3];
         (void)step(s, x, &how, &st, &dg);
@@ -209,9 +222,10 @@ static void randomness(void **state)
     for (uint64_t seed = 5; seed <= 6; seed++)
         for (uint32_t choice = 0; choice < 2; choice++)
             for (int32_t n = 0; n < 64; n++) {
-                const cairn_sampling how = {
-                    .temperature = 1, .top_p = 1, .repetition_penalty = 1, .seed = seed};
-                const sample_in in = {&how, choice, ids, n / 2, n, -1, NULL};
+                cairn_sampling how = sample_neutral();
+                how.temperature = 1;
+                how.seed = seed;
+                const sample_in in = {&how, choice, ids, n / 2, n, -1, NULL, NULL};
                 sample_out a, b;
                 float x[VOCAB] = {0}, y[VOCAB] = {0};
                 assert_ok(sample_step(s, x, &in, &a, NULL));
@@ -227,29 +241,48 @@ static void randomness(void **state)
 static void bad_values(void **state)
 {
     (void)state;
-    const cairn_sampling good = {.top_p = 1, .repetition_penalty = 1};
-    const cairn_bias out_of = {VOCAB, 1}, nan = {1, NAN};
-    cairn_sampling p[10];
-    for (int i = 0; i < 10; i++) p[i] = good;
-    p[0].temperature = -0.1f;
-    p[1].temperature = NAN;
-    p[2].top_p = 1.1f;
-    p[3].min_p = -1;
-    p[4].top_k = -1;
-    p[5].repetition_penalty = 0;
-    p[6].repetition_window = -1;
-    p[7].presence_penalty = INFINITY;
-    p[8].bias = &out_of;
-    p[8].n_bias = 1;
-    p[9].bias = &nan;
-    p[9].n_bias = 1;
-    const char *const says[] = {"temperature", "temperature",        "top_p",  "min_p",
-                                "top_k",       "repetition_penalty", "window", "presence_penalty",
-                                "logit_bias",  "logit_bias"};
-    for (int i = 0; i < 10; i++) {
+    const cairn_sampling good = sample_neutral();
+    static const cairn_bias out_of = {VOCAB, 1}, nan = {1, NAN};
+    static const cairn_str empty = {"", 0};
+    static const struct {
+        const char *says;
+        cairn_sampling p; /* in what it names alone */
+    } cases[] = {
+        {"temperature", {.temperature = -0.1f}},
+        {"temperature", {.temperature = NAN}},
+        {"top_p", {.top_p = 1.1f}},
+        {"min_p", {.min_p = -1}},
+        {"top_k", {.top_k = -1}},
+        {"repetition_penalty", {.repetition_penalty = 1e-4f}},
+        {"repetition_window", {.repetition_window = -1}},
+        {"presence_penalty", {.presence_penalty = INFINITY}},
+        {"presence_window", {.presence_window = -1}},
+        {"frequency_window", {.frequency_window = INT32_MIN}},
+        {"typical_p", {.typical_p = 1.5f}},
+        {"xtc_probability", {.xtc_probability = -0.5f}},
+        {"xtc_threshold", {.xtc_threshold = 2}},
+        {"mirostat is", {.mirostat = 3}},
+        {"mirostat_tau", {.mirostat_tau = -1}},
+        {"mirostat_eta", {.mirostat_eta = NAN}},
+        {"dry_multiplier", {.dry_multiplier = -1}},
+        {"dry_base", {.dry_base = 0.5f}},
+        {"dry_allowed_length", {.dry_allowed_length = -1}},
+        {"dry_window", {.dry_window = -1}},
+        {"logit_bias", {.bias = &out_of, .n_bias = 1}},
+        {"logit_bias", {.bias = &nan, .n_bias = 1}},
+        {"logit biases", {.bias = &nan, .n_bias = CAIRN_MAX_BIAS + 1}},
+        {"dry_breakers", {.dry_breakers = &empty, .n_dry_breakers = 1}},
+        {"dry_breakers", {.dry_breakers = &empty, .n_dry_breakers = CAIRN_MAX_BREAKERS + 1}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         cairn_diag dg;
-        assert_int_equal(sample_check(&p[i], VOCAB, &dg), CAIRN_E_ARG);
-        assert_says(&dg, says[i]);
+        cairn_sampling p = good;
+        unsigned char *to = (unsigned char *)&p;
+        const unsigned char *from = (const unsigned char *)&cases[i].p;
+        for (size_t k = 0; k < sizeof p; k++)
+            if (from[k]) memcpy(to + k / 4 * 4, from + k / 4 * 4, 4);
+        assert_int_equal(sample_check(&p, VOCAB, &dg), CAIRN_E_ARG);
+        assert_says(&dg, cases[i].says);
     }
     assert_ok(sample_check(&good, VOCAB, NULL));
 }
@@ -272,7 +305,7 @@ static void cuts(void **state)
             sum += (double)w[i];
             top = x[i] > top ? x[i] : top;
         }
-        cutter_begin(c, x, w, top);
+        cutter_begin(c, 257, x, w, top);
         for (int32_t k = 1; k <= 257; k += 16) {
             const cut t = cut_top_k(c, k);
             int32_t above = 0, equal = 0;
@@ -311,7 +344,7 @@ static cairn_status make_and_free(void *ctx)
 {
     (void)ctx;
     sampler *s = NULL;
-    const cairn_status st = sampler_new(VOCAB, &s);
+    const cairn_status st = sampler_new(VOCAB, 1, NULL, &s);
     if (st == CAIRN_OK) sampler_free(s);
     return st;
 }
@@ -319,12 +352,12 @@ static cairn_status make_and_free(void *ctx)
 static void memory(void **state)
 {
     (void)state;
-    assert_int_equal(fault_loop(make_and_free, NULL), 8);
+    assert_int_equal(fault_loop(make_and_free, NULL), 12);
     sampler *s = make(VOCAB);
     const uint64_t calls = mem_calls();
     reported_distribution(NULL);
     const uint64_t of_making = mem_calls() - calls;
-    assert_int_equal(of_making, 8); /* its own sampler, and nothing in 16 steps */
+    assert_int_equal(of_making, 12); /* its own sampler, and nothing in 16 steps */
     sampler_free(s);
 }
 
