@@ -1,7 +1,7 @@
-/* Reads the body of POST /v1/chat/completions.  The fields are tables: numbers with their range and
-   place, and those that ask for something not done here, which are refused by name rather than
-   ignored.  Fields in no table (user, metadata, service_tier, …) are ignored, as OpenAI's clients
-   expect of a server that does not know them.  Nothing here knows HTTP or a model. */
+/* Reads the body of POST /v1/chat/completions; how tokens are drawn is chat_sampling.c's.  Fields that
+   ask for something not done here are a table, refused by name rather than ignored.  Fields that nobody
+   reads (user, metadata, service_tier, …) are ignored, as OpenAI's clients expect of a server that does
+   not know them.  Nothing here knows HTTP or a model. */
 #include "serve/openai_read.h"
 
 #include <stdarg.h>
@@ -10,6 +10,7 @@
 
 #include "base/diag.h"
 #include "base/str.h"
+#include "serve/chat_sampling.h"
 #include "serve/openai_messages.h"
 
 cairn_status chat_fault_set(chat_fault *f, cairn_status st, const char *param, const char *fmt, ...)
@@ -22,41 +23,6 @@ cairn_status chat_fault_set(chat_fault *f, cairn_status st, const char *param, c
     va_end(ap);
     (void)snprintf(f->param, sizeof f->param, "%s", param);
     return diag_set(&f->dg, st, "%s", message);
-}
-
-typedef struct num_field {
-    const char *name;
-    double lo, hi;
-    size_t at; /* a float of cairn_sampling */
-} num_field;
-
-#define SAMPLING(field) offsetof(cairn_sampling, field)
-static const num_field nums[] = {
-    {"temperature", 0, 2, SAMPLING(temperature)},
-    {"top_p", 0, 1, SAMPLING(top_p)},
-    {"min_p", 0, 1, SAMPLING(min_p)},
-    {"repetition_penalty", 0.01, 10, SAMPLING(repetition_penalty)},
-    {"presence_penalty", -2, 2, SAMPLING(presence_penalty)},
-    {"frequency_penalty", -2, 2, SAMPLING(frequency_penalty)},
-};
-#undef SAMPLING
-
-static cairn_status read_nums(json_val root, chat_ask *a, chat_fault *f)
-{
-    for (size_t i = 0; i < sizeof nums / sizeof nums[0]; i++) {
-        char *to = (char *)&a->rq.sampling + nums[i].at;
-        float x;
-        double v;
-
-        memcpy(&x, to, sizeof x);
-        v = (double)x;
-
-        (void)snprintf(f->param, sizeof f->param, "%s", nums[i].name);
-        TRY(json_want_num(root, nums[i].name, nums[i].lo, nums[i].hi, &v, &f->dg));
-        x = (float)v;
-        memcpy(to, &x, sizeof x);
-    }
-    return CAIRN_OK;
 }
 
 static cairn_status want_int(json_val root, const char *name, int64_t lo, int64_t hi, int32_t *out,
@@ -83,35 +49,11 @@ static bool given(json_val v)
 
 static cairn_status read_ints(json_val root, chat_ask *a, chat_fault *f)
 {
-    int32_t window = 20; /* what mlx-lm's field of this name defaults to */
-
-    TRY(want_int(root, "top_k", -1, INT32_MAX, &a->rq.sampling.top_k, f));
-    if (a->rq.sampling.top_k < 0) a->rq.sampling.top_k = 0; /* -1: off, as others write it */
-    TRY(want_int(root, "repetition_context_size", 0, INT32_MAX, &window, f));
-    a->rq.sampling.repetition_window = window;
     TRY(want_int(root, "thinking_budget_tokens", -1, INT32_MAX, &a->rq.think_budget, f));
     TRY(want_int(root, "reasoning_budget_tokens", -1, INT32_MAX, &a->rq.think_budget, f));
     TRY(want_int(root, "max_tokens", 1, INT32_MAX, &a->rq.max_tokens, f));
     TRY(want_int(root, "max_completion_tokens", 1, INT32_MAX, &a->rq.max_tokens, f));
     return want_int(root, "n", 1, CHAT_MAX_CHOICES, &a->n, f);
-}
-
-static cairn_status read_seed(json_val root, chat_ask *a, chat_fault *f)
-{
-    json_val v = json_get(root, "seed");
-
-    if (!given(v)) return CAIRN_OK;
-    a->has_seed = true;
-    if (json_typeof(v) == JSON_UINT) { /* above INT64_MAX: any 64 bits are a seed */
-        double d = json_num(v, 0);
-        memcpy(&a->rq.sampling.seed, &d, sizeof d);
-        return CAIRN_OK;
-    }
-    if (json_typeof(v) != JSON_INT)
-        return chat_fault_set(f, CAIRN_E_ARG, "seed", "`seed` must be an integer, found %s",
-                              json_type_name(json_typeof(v)));
-    a->rq.sampling.seed = (uint64_t)json_int(v, 0);
-    return CAIRN_OK;
 }
 
 static cairn_status read_flags(json_val root, chat_ask *a, chat_fault *f)
@@ -174,48 +116,6 @@ static cairn_status read_stop(json_val root, chat_ask *a, chat_fault *f)
     return CAIRN_OK;
 }
 
-/* A token id written as an object's key. */
-static bool key_to_id(cairn_str key, int32_t *out)
-{
-    int64_t id = 0;
-
-    if (key.len == 0 || key.len > 9) return false;
-    for (size_t i = 0; i < key.len; i++) {
-        if (key.ptr[i] < '0' || key.ptr[i] > '9') return false;
-        id = id * 10 + (key.ptr[i] - '0');
-    }
-    *out = (int32_t)id;
-    return true;
-}
-
-static cairn_status read_bias(json_val root, chat_ask *a, chat_fault *f)
-{
-    json_val v = json_get(root, "logit_bias"), value;
-    json_iter it = json_each(v);
-    cairn_bias *list;
-    cairn_str key;
-    size_t n = json_size(v);
-
-    if (!given(v)) return CAIRN_OK;
-    if (json_typeof(v) != JSON_OBJ || n > CAIRN_MAX_BIAS)
-        return chat_fault_set(f, CAIRN_E_ARG, "logit_bias",
-                              "`logit_bias` must be an object of at most %d token ids",
-                              CAIRN_MAX_BIAS);
-    list = arena_calloc(&a->mem, n + 1, sizeof *list);
-    if (!list) return chat_fault_set(f, CAIRN_E_NOMEM, "logit_bias", "no memory");
-    a->rq.sampling.bias = list;
-    for (n = 0; json_next_member(&it, &key, &value); n++) {
-        double x = json_num(value, 1e9);
-        if (!key_to_id(key, &list[n].id) || x < -100 || x > 100)
-            return chat_fault_set(
-                f, CAIRN_E_ARG, "logit_bias",
-                "`logit_bias` takes token ids to numbers from -100 to 100: `%.*s`", STR_ARG(key));
-        list[n].value = (float)x;
-    }
-    a->rq.sampling.n_bias = n;
-    return CAIRN_OK;
-}
-
 typedef struct refusal {
     const char *name;
     bool (*fine)(json_val v); /* values that ask for nothing; NULL: only null and false do */
@@ -244,9 +144,14 @@ static bool zero_or_one(json_val v)
     return x == 0 || x == 1;
 }
 
-static bool no_xtc(json_val v)
+static bool not_positive(json_val v)
 {
-    return json_num(v, 1) == 0;
+    return json_num(v, 1) <= 0;
+}
+
+static bool negative(json_val v)
+{
+    return json_num(v, 1) < 0;
 }
 
 static bool empty_list(json_val v)
@@ -279,7 +184,11 @@ static const refusal refusals[] = {
     {"store", NULL, "completions are not stored"},
     {"adapter", NULL, "there are no adapters"},
     {"hlg", NULL, "tone curves are not available"},
-    {"xtc_probability", no_xtc, "XTC sampling is not available"},
+    {"top_n_sigma", not_positive, "cuts by the deviation of logits are not available"},
+    {"dynatemp_range", not_positive, "dynamic temperature is not available"},
+    {"adaptive_target", negative, "adaptive sampling is not available"},
+    {"min_keep", zero_or_one, "cuts leave one token or more"},
+    {"samplers", empty_list, "the order of the samplers is fixed"},
 };
 #undef NO_GRAMMAR
 
@@ -305,12 +214,10 @@ static cairn_status read_root(chat_ask *a, json_val root, chat_fault *f)
     (void)snprintf(f->param, sizeof f->param, "model");
     TRY(json_want_str(root, "model", &a->model, &f->dg));
     TRY(refuse_impossible(root, f));
-    TRY(read_nums(root, a, f));
+    TRY(chat_sampling_read(root, a, f));
     TRY(read_ints(root, a, f));
-    TRY(read_seed(root, a, f));
     TRY(read_flags(root, a, f));
     TRY(read_stop(root, a, f));
-    TRY(read_bias(root, a, f));
     TRY(chat_messages_read(json_get(root, "messages"), &a->messages, f));
     TRY(chat_tools_read(root, &a->tools, f));
     return chat_kwargs_read(root, a, f);

@@ -264,6 +264,20 @@ const struct cairn_text *cairn_model_text(const cairn_model *m)
     return (const struct cairn_text *)(const void *)&the_text;
 }
 
+/* The samplers after the plain ones. */
+static int tell_more(const cairn_sampling *s, char *out, size_t size)
+{
+    int n = snprintf(
+        out, size, " windows=%d/%d typical=%g xtc=%g/%g mirostat=%d/%g/%g dry=%g/%g/%d/%d",
+        s->presence_window, s->frequency_window, (double)s->typical_p, (double)s->xtc_probability,
+        (double)s->xtc_threshold, s->mirostat, (double)s->mirostat_tau, (double)s->mirostat_eta,
+        (double)s->dry_multiplier, (double)s->dry_base, s->dry_allowed_length, s->dry_window);
+
+    for (size_t i = 0; i < s->n_dry_breakers; i++)
+        n += snprintf(out + n, size - (size_t)n, " breaker:%.*s", STR_ARG(s->dry_breakers[i]));
+    return n;
+}
+
 static void tell_sampling(const cairn_request *r, char *out, size_t size)
 {
     const cairn_sampling *s = &r->sampling;
@@ -277,6 +291,7 @@ static void tell_sampling(const cairn_request *r, char *out, size_t size)
                  (double)s->frequency_penalty, (unsigned long long)s->seed, r->choice,
                  r->max_tokens, r->n_logprobs, r->ignore_eos, r->keep_special);
 
+    n += tell_more(s, out + n, size - (size_t)n);
     for (size_t i = 0; i < s->n_bias; i++)
         n += snprintf(out + n, size - (size_t)n, " bias:%d=%g", s->bias[i].id,
                       (double)s->bias[i].value);
@@ -332,8 +347,7 @@ void cairn_engine_opts_init(cairn_engine_opts *o)
 void cairn_request_init(cairn_request *r)
 {
     *r = (cairn_request){.struct_size = sizeof *r, .n_logprobs = -1, .think_budget = -1};
-    r->sampling.top_p = 1;
-    r->sampling.repetition_penalty = 1;
+    r->sampling = (cairn_sampling){.top_p = 1, .repetition_penalty = 1, .typical_p = 1};
 }
 
 /* Bytes of the token that comes next. */

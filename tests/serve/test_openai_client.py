@@ -127,6 +127,26 @@ def test_sampling_reaches_engine(client):
         assert want in t + " "
 
 
+def test_every_sampler_reaches_engine(client):
+    def told(**fields):
+        r = client.chat.completions.create(model="fake-model", messages=say("@echo"), extra_body=fields)
+        return r.choices[0].message.content + " "
+
+    t = told(typical_p=0.5, xtc_probability=0.25, xtc_threshold=0.125, mirostat=2, mirostat_tau=3, mirostat_eta=0.5,
+             dry_multiplier=0.75, dry_base=1.5, dry_allowed_length=3, dry_penalty_last_n=256,
+             dry_sequence_breakers=["a", "\u00fc\u00fc"], presence_context_size=7, frequency_context_size=8)
+    for want in (" typical=0.5 ", " xtc=0.25/0.125 ", " mirostat=2/3/0.5 ", " dry=0.75/1.5/3/256 ", " breaker:a ",
+                 " breaker:\u00fc\u00fc ", " windows=7/8 "):
+        assert want in t
+    assert " repetition=1.25/9 " in told(repeat_penalty=1.25, repeat_last_n=9)
+    assert " windows=9/9 " in told(repeat_last_n=9)
+    everything = told(repeat_last_n=-1, dry_penalty_last_n=-1, repeat_penalty=2)
+    assert " repetition=2/0 " in everything and " windows=2147483647/2147483647 " in everything
+    nothing = told(repeat_last_n=0, repeat_penalty=2, dry_penalty_last_n=0, dry_multiplier=1)
+    assert " repetition=1/" in nothing and " dry=0/" in nothing
+    assert "breaker:" not in told(dry_sequence_breakers=[])
+
+
 def test_defaults_and_random_seed(client):
     texts = {client.chat.completions.create(model="fake-model", messages=say("@echo"))
              .choices[0].message.content for _ in range(3)}

@@ -9,8 +9,7 @@
 void cairn_request_init(cairn_request *r)
 {
     *r = (cairn_request){.struct_size = sizeof *r, .n_logprobs = -1};
-    r->sampling.top_p = 1;
-    r->sampling.repetition_penalty = 1;
+    r->sampling = (cairn_sampling){.top_p = 1, .repetition_penalty = 1, .typical_p = 1};
 }
 
 static const char full[] =
@@ -20,7 +19,9 @@ static const char full[] =
     "{\"role\": \"assistant\", \"tool_calls\": [{\"id\": \"1\", \"function\":"
     " {\"name\": \"f\", \"arguments\": \"{\\\"x\\\": 1}\"}}]}],"
     "\"tools\": [{\"type\": \"function\", \"function\": {\"name\": \"f\"}}],"
-    "\"stop\": [\"x\", \"y\"], \"logit_bias\": {\"7\": -3.5}, \"max_tokens\": 9, \"seed\": -1,"
+    "\"dry_sequence_breakers\": [\"--\"],"
+    "\"stop\": [\"x\", \"y\"], \"logit_bias\": {\"7\": -3.5}, "
+    "\"max_tokens\": 9, \"seed\": -1,"
     "\"reasoning_effort\": \"low\", \"logprobs\": true, \"top_logprobs\": 4, \"n\": 3,"
     "\"stream\": true, \"stream_options\": {\"include_usage\": true}}";
 
@@ -42,6 +43,8 @@ static void test_full(void **state)
     assert_int_equal(json_typeof(a.kwargs), JSON_NONE);
     assert_int_equal(a.rq.n_stop, 2);
     assert_str(a.rq.stop[1], "y");
+    assert_int_equal(a.rq.sampling.n_dry_breakers, 1);
+    assert_str(a.rq.sampling.dry_breakers[0], "--");
     assert_int_equal(a.rq.sampling.n_bias, 1);
     assert_int_equal(a.rq.sampling.bias[0].id, 7);
     assert_true(a.rq.sampling.bias[0].value == -3.5F);
