@@ -1,35 +1,29 @@
 /* run: answer one prompt, or hold a conversation on a terminal. */
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/diag.h"
 #include "base/file.h"
-#include "base/rng.h"
 #include "cli/answer.h"
 #include "cli/chat_loop.h"
 #include "cli/cli.h"
+#include "cli/sample_flags.h"
 
 enum { PROMPT_MAX = 64 << 20 }; /* four bytes for each position that any context may have */
 
 typedef struct run_flags {
     const char *model, *prompt, *file, *system, *compute;
-    int64_t n, top_k, seed, threads, ctx, think_budget;
-    double temp, top_p, min_p, repetition;
-    bool raw, verbose, seed_given;
+    int64_t n, threads, ctx, think_budget;
+    bool raw, verbose;
+    sample_flags sample;
 } run_flags;
 
-static void read_sampling(const run_flags *f, cairn_request *r)
+static void read_limits(const run_flags *f, cairn_request *r)
 {
     r->max_tokens = f->n > 0 ? (int32_t)f->n : 0;
     r->think_budget = (int32_t)f->think_budget;
-    r->sampling.temperature = (float)f->temp;
-    r->sampling.top_k = (int32_t)f->top_k;
-    r->sampling.top_p = (float)f->top_p;
-    r->sampling.min_p = (float)f->min_p;
-    r->sampling.repetition_penalty = (float)f->repetition;
-    r->sampling.seed =
-        f->seed_given ? (uint64_t)f->seed : rng_u64(clock_ns(), 0, (uint64_t)getpid());
+    r->sampling = f->sample.how;
 }
 
 /* Without -p and -f the prompt is what standard input holds.  The line feed that ends a file is an
@@ -140,7 +134,7 @@ static cairn_status run_model(const run_flags *f, const buf *text, cairn_finish 
     if (!f->raw && !cairn_text_has_template(t))
         (void)fputs("cairn: the model has no chat template: completing the text as it is\n",
                     stderr);
-    read_sampling(f, &r);
+    read_limits(f, &r);
     st = text ? answer_once(e, t, f, &r, text, finish, dg)
               : chat_loop(e, t, &r, f->system, f->verbose, dg);
     st = cli_blame(f->model, st, dg);
@@ -151,9 +145,10 @@ out:
 }
 
 /* What the flags ask for cannot be: status 2. */
-static bool usable(const command *c, const run_flags *f, bool chat, int *exit_code)
+static bool usable(const command *c, run_flags *f, bool chat, int *exit_code)
 {
     const char *wrong = NULL;
+    cairn_diag dg = {0};
     if (f->n == 0 && !f->prompt && !f->file && isatty(STDIN_FILENO))
         wrong = "-n: found \"0\" for a conversation; expected -1 or more than 0";
     else if (f->raw && f->think_budget >= 0)
@@ -162,6 +157,8 @@ static bool usable(const command *c, const run_flags *f, bool chat, int *exit_co
         wrong = "run: expected one of -p PROMPT and -f FILE";
     else if (chat && f->raw)
         wrong = "--raw: expected -p PROMPT or a text on standard input, not a conversation";
+    else if (sample_flags_read(&f->sample, &dg) != CAIRN_OK)
+        wrong = dg.message;
     if (wrong) *exit_code = cli_usage(c, "%s", wrong);
     return !wrong;
 }
@@ -185,9 +182,8 @@ static int run_prompt(const command *c, const run_flags *f, bool chat)
 
 int cmd_run(const command *c, int argc, char **argv)
 {
-    run_flags f = {
-        .n = -1, .think_budget = -1, .temp = 0.7, .top_p = 1, .min_p = 0.05, .repetition = 1};
-    const flag table[] = {
+    run_flags f = {.n = -1, .think_budget = -1};
+    const flag own[] = {
         {"--prompt", "-p", FLAG_STR, &f.prompt, "TEXT: what to answer", 0, 0, NULL},
         {"--file", "-f", FLAG_STR, &f.file, "FILE: likewise ('-': standard input)", 0, 0, NULL},
         {"--tokens", "-n", FLAG_INT, &f.n,
@@ -195,15 +191,6 @@ int cmd_run(const command *c, int argc, char **argv)
         {"--think-budget", NULL, FLAG_INT, &f.think_budget,
          "N: tokens of thought at most, then the answer; -1: any number (-1)", -1, CAIRN_MAX_CTX,
          NULL},
-        {"--temp", NULL, FLAG_NUM, &f.temp, "T: temperature, 0: greedy (0.7)", 0, 100, NULL},
-        {"--top-k", NULL, FLAG_INT, &f.top_k, "K: only the K likeliest, 0: all", 0, 1 << 24, NULL},
-        {"--top-p", NULL, FLAG_NUM, &f.top_p, "P: only the likeliest that reach P, 1: all (1)", 0,
-         1, NULL},
-        {"--min-p", NULL, FLAG_NUM, &f.min_p, "P: only those of P times the best, 0: all (0.05)", 0,
-         1, NULL},
-        {"--repetition-penalty", NULL, FLAG_NUM, &f.repetition, "R: 1: none", 0.01, 100, NULL},
-        {"--seed", NULL, FLAG_INT, &f.seed, "S: the same seed gives the same text", 0, 0,
-         &f.seed_given},
         {"--system", NULL, FLAG_STR, &f.system, "TEXT: a system message first", 0, 0, NULL},
         {"--raw", NULL, FLAG_BOOL, &f.raw, "complete the text, without the chat template", 0, 0,
          NULL},
@@ -213,8 +200,11 @@ int cmd_run(const command *c, int argc, char **argv)
         CLI_THREADS(&f.threads),
         {"--verbose", "-v", FLAG_BOOL, &f.verbose, "speeds on standard error", 0, 0, NULL},
     };
+    flag table[sizeof own / sizeof own[0] + SAMPLE_FLAGS];
     cli_words words;
     int code;
+    memcpy(table, own, sizeof own);
+    sample_flags_init(&f.sample, table + sizeof own / sizeof own[0]);
     if (!cli_flags(c, table, sizeof table / sizeof table[0], argc, argv, 0, 1, &words, &code))
         return code;
     f.model = words.n ? words.word[0] : CLI_DEFAULT_MODEL;

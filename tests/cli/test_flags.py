@@ -19,6 +19,19 @@ FLAGS = [
     ("run", "--top-p", ["-0.1", "1.1"], ["0", "1"]),
     ("run", "--min-p", ["-0.1", "1.1"], ["0", "1"]),
     ("run", "--repetition-penalty", ["0", "-1", "101"], ["1"]),
+    ("run", "--typical-p", ["-0.1", "1.1"], ["0", "0.5"]),
+    ("run", "--xtc-probability", ["-0.1", "1.1"], ["1"]),
+    ("run", "--xtc-threshold", ["-0.1", "1.1"], ["0"]),
+    ("run", "--mirostat", ["-1", "3"], ["1", "2"]),
+    ("run", "--mirostat-tau", ["-1", "101"], ["0"]),
+    ("run", "--mirostat-lr", ["-1", "11"], ["10"]),
+    ("run", "--presence-penalty", ["-101", "101"], ["-100"]),
+    ("run", "--frequency-penalty", ["-101", "101"], ["100"]),
+    ("run", "--repeat-last-n", ["-2", "16777217"], ["-1", "0", "5"]),
+    ("run", "--dry-multiplier", ["-1", "1000001"], ["1000000"]),
+    ("run", "--dry-base", ["0.9", "1000001"], ["1000000"]),
+    ("run", "--dry-allowed-length", ["-1", "10001"], ["0"]),
+    ("run", "--dry-penalty-last-n", ["-2", "16777217"], ["-1", "0", "5"]),
     ("run", "--seed", ["99999999999999999999"], ["0", "-1"]),
     ("run", "--ctx", ["0", "-1", "16777217"], ["64"]),
     ("run", "-t", ["0", "-1", "1024"], ["1"]),
@@ -72,6 +85,10 @@ WORDS = [
     ("render", ("--messages", "/dev/null", "--kwargs", "[1]"), "--kwargs: found an array; expected an object"),
     ("render", ("--messages", "/dev/null", "--kwargs", "{"), "--kwargs: "),
     ("pull", ("--yes",), "expected them with gc alone"),
+    ("run", ("--logit-bias", "5"), '--logit-bias: found "5"; expected ID+B or ID-B'),
+    ("run", ("--logit-bias", "5+x"), "--logit-bias: "), ("run", ("--logit-bias", "-5+1"), "--logit-bias: "),
+    ("run", ("--dry-sequence-breaker", ""), "--dry-sequence-breaker: "),
+    ("run", ("--dry-sequence-breaker", "x" * 65), "expected 1 to 64 bytes"),
 ]
 
 
@@ -88,12 +105,34 @@ def test_no_tokens_are_none(model):
     assert len(some.out) > 1
 
 
+def test_sampling_of_a_seed(model):
+    """All of it at once: the same seed, the same text; and each switch changes it."""
+    many = ("--temp", 1.5, "--top-k", 40, "--typical-p", 0.9, "--xtc-probability", 0.5, "--dry-multiplier", 0.8,
+            "--dry-sequence-breaker", "\\n", "--dry-sequence-breaker", "w3", "--presence-penalty", 0.5)
+
+    def text(*words):
+        r = run("run", model, "-p", "w1 w2", "-n", 60, "--raw", "-t", 1, "--min-p", 0, *words)
+        assert r.code == 0, r.err
+        return r.out
+
+    assert text("--seed", 7, *many) == text("--seed", 7, *many) != text("--seed", 8, *many)
+    low = [text("--seed", 7, "--mirostat", version, "--mirostat-tau", 1) for version in (0, 1, 2)]
+    assert low[0] != low[1] and low[0] != low[2]
+    assert text("--temp", 0, "--logit-bias", "9+100", "--repeat-last-n", 0).split() == [b"w7"] * 60
+    assert set(text("--temp", 0, "--logit-bias", "9+30", "--presence-penalty", 100).split()) - {b"w7"}
+    # w7 alone is likely, and a breaker: then it is never punished
+    dry = ("--temp", 0, "--logit-bias", "9+30", "--dry-multiplier", 100, "--dry-allowed-length", 0)
+    assert set(text(*dry).split()) - {b"w7"}
+    assert text(*dry, "--dry-sequence-breaker", "w7").split() == [b"w7"] * 60
+    assert text(*dry, "--dry-penalty-last-n", 0).split() == [b"w7"] * 60
+
+
 def test_every_number_is_in_the_table(model):
     """A flag that takes a number and is not tried above fails here."""
     tried = {(v, f) for v, f, _, _ in FLAGS}
     for verb in {v for v, _, _, _ in FLAGS}:
         for line in run(verb, "--help").out.decode().split("\n"):
-            m = re.match(r"  (--[a-z-]+)(?:, (-[a-z]))? (N|T|K|P|R|S|BYTES) ", line)
+            m = re.match(r"  (--[a-z-]+)(?:, (--?[a-z-]+))? ([BEKMNPRSTV]|BYTES) ", line)
             if m:
                 assert (verb, m[1]) in tried or (verb, m[2]) in tried, line
     assert os.path.exists(CAIRN)
