@@ -171,11 +171,11 @@ static void check(const cairn_request *r, const watch *want, int32_t n, wish how
 static cairn_request sampled(void)
 {
     cairn_request r = watch_request(ids, PROMPT, ANSWER);
-    r.sampling = (cairn_sampling){.temperature = 1,
-                                  .top_p = 0.95f,
-                                  .repetition_penalty = 1.2f,
-                                  .presence_penalty = 0.1f,
-                                  .seed = 4};
+    r.sampling.temperature = 1;
+    r.sampling.top_p = 0.95f;
+    r.sampling.repetition_penalty = 1.2f;
+    r.sampling.presence_penalty = 0.1f;
+    r.sampling.seed = 4;
     return r;
 }
 
@@ -190,6 +190,10 @@ static void every_kind(void **state)
         check(&greedy, &want, EVERY, WRITTEN);
         uninterrupted(&drawn, &want);
         check(&drawn, &want, 33, FLUSHED);
+        cairn_request aimed = drawn; /* its mu is in the checkpoint */
+        aimed.sampling.mirostat = 2;
+        uninterrupted(&aimed, &want);
+        check(&aimed, &want, 33, FLUSHED);
         sim_model_close(&sim);
     }
 }
@@ -265,7 +269,7 @@ static void other_requests(void **state)
     begin(SIM_FULL);
     static const cairn_str space = {"x", 1};
     static const cairn_bias bias = {3, -1};
-    enum { KINDS = 12 };
+    enum { KINDS = 13 };
     const cairn_request base = sampled();
     cairn_request r[KINDS];
     for (int i = 0; i < KINDS; i++) r[i] = base;
@@ -283,6 +287,7 @@ static void other_requests(void **state)
     r[9].cache_space = space;
     r[10].keep_special = true;
     r[11].n_logprobs = 0;
+    r[12].sampling.dry_multiplier = 1;
     die_after(&base, 20, FLUSHED);
     engine *e = open_engine(true);
     for (int i = 0; i < KINDS; i++) {
