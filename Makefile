@@ -96,8 +96,10 @@ CXXFLAGS_ALL = -std=c++17 -Wall -Wextra -Werror $(COMMON) $(CXXFLAGS)
 
 # ISA flags follow file names; every other file is built for the baseline.
 isa_avx2 := -mavx2 -mfma -mf16c
+isa_avxvnni := -mavxvnni $(isa_avx2)
 isa_avx512 := -mavx512f -mavx512bw -mavx512vl -mavx512dq $(isa_avx2)
 isa = $(if $(filter %_avx2.c,$(1)),$(isa_avx2))$(if $(filter %_avx512.c,$(1)),$(isa_avx512)) \
+      $(if $(filter %_avxvnni.c,$(1)),$(isa_avxvnni)) \
       $(if $(filter %_avx512vnni.c,$(1)),$(isa_avx512) -mavx512vnni) \
       $(if $(filter %_amx.c,$(1)),$(isa_avx512) -mavx512vnni -mamx-tile -mamx-int8) \
       $(if $(filter %_dotprod.c,$(1)),-march=armv8.2-a+dotprod) \

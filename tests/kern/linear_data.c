@@ -8,6 +8,9 @@
 #include "backend/cpu/kern/kern.h"
 #include "base/half.h"
 #include "base/rng.h"
+#if defined(__x86_64__)
+#include "kern/emulated_x86.h"
+#endif
 
 dtype tile_dtype(tile_type t)
 {
@@ -96,52 +99,22 @@ bool same_bits(const float *a, const float *b, size_t n)
 }
 
 #if defined(__x86_64__)
-kern_tile_fn emulated_tile_q4_0, emulated_tile_q4_1, emulated_tile_q5_0, emulated_tile_q5_1,
-    emulated_tile_q8_0, emulated_tile_iq4_nl, emulated_tile_q2_k, emulated_tile_q3_k,
-    emulated_tile_iq4_xs, emulated_tile_q4_k, emulated_tile_q5_k, emulated_tile_q6_k,
-    emulated_tile_mxfp4, emulated_tile_nvfp4, emulated_tile_iq3_s, emulated_tile_iq3_xxs,
-    emulated_tile_iq2_xxs, emulated_tile_iq2_s, emulated_tile_iq1_s, emulated_tile_iq1_m,
-    emulated_tile_tq, emulated_fine_q4_k, emulated_fine_q5_k, emulated_fine_q6_k;
-kern_affine_fn emulated_affine_4, emulated_affine_5, emulated_affine_8;
-kern_tile_fn emulated_amx_tile_q4_0, emulated_amx_tile_q5_0, emulated_amx_tile_q8_0,
-    emulated_amx_tile_q4_k, emulated_amx_tile_q5_k, emulated_amx_tile_q6_k;
-kern_dense_fn emulated_dense_f32, emulated_dense_f16, emulated_dense_bf16;
-
+#define LEVEL(name) emulated_##name
 static void emulated_kernels(kern_linear *k)
 {
-    k->tile[TILE_Q4_0] = emulated_tile_q4_0;
-    k->tile[TILE_Q4_1] = emulated_tile_q4_1;
-    k->tile[TILE_Q5_0] = emulated_tile_q5_0;
-    k->tile[TILE_Q5_1] = emulated_tile_q5_1;
-    k->tile[TILE_Q8_0] = emulated_tile_q8_0;
-    k->tile[TILE_IQ4_NL] = emulated_tile_iq4_nl;
-    k->tile[TILE_Q2_K] = emulated_tile_q2_k;
-    k->tile[TILE_Q3_K] = emulated_tile_q3_k;
-    k->tile[TILE_IQ4_XS] = emulated_tile_iq4_xs;
-    k->tile[TILE_Q4_K] = emulated_tile_q4_k;
-    k->tile[TILE_Q5_K] = emulated_tile_q5_k;
-    k->tile[TILE_Q6_K] = emulated_tile_q6_k;
-    k->tile[TILE_MXFP4] = emulated_tile_mxfp4;
-    k->tile[TILE_NVFP4] = emulated_tile_nvfp4;
-    k->tile[TILE_IQ3_S] = emulated_tile_iq3_s;
-    k->tile[TILE_IQ3_XXS] = emulated_tile_iq3_xxs;
-    k->tile[TILE_IQ2_XXS] = emulated_tile_iq2_xxs;
-    k->tile[TILE_IQ2_XS] = emulated_tile_iq2_s;
-    k->tile[TILE_IQ2_S] = emulated_tile_iq2_s;
-    k->tile[TILE_IQ1_S] = emulated_tile_iq1_s;
-    k->tile[TILE_IQ1_M] = emulated_tile_iq1_m;
-    k->tile[TILE_TQ1_0] = emulated_tile_tq;
-    k->tile[TILE_TQ2_0] = emulated_tile_tq;
-    k->fine[TILE_Q4_K] = emulated_fine_q4_k;
-    k->fine[TILE_Q5_K] = emulated_fine_q5_k;
-    k->fine[TILE_Q6_K] = emulated_fine_q6_k;
-    k->affine[AFFINE_4] = emulated_affine_4;
-    k->affine[AFFINE_5] = emulated_affine_5;
-    k->affine[AFFINE_8] = emulated_affine_8;
+    INSTALL_TILES
     k->dense_f32 = emulated_dense_f32;
     k->dense_f16 = emulated_dense_f16;
     k->dense_bf16 = emulated_dense_bf16;
 }
+#undef LEVEL
+
+#define LEVEL(name) emulated_avxvnni_##name
+static void emulated_avxvnni_kernels(kern_linear *k)
+{
+    INSTALL_TILES
+}
+#undef LEVEL
 
 static void emulated_amx_kernels(kern_linear *k)
 {
@@ -155,8 +128,9 @@ static void emulated_amx_kernels(kern_linear *k)
 }
 
 #else
-#define emulated_kernels     NULL
-#define emulated_amx_kernels NULL
+#define emulated_avxvnni_kernels NULL
+#define emulated_kernels         NULL
+#define emulated_amx_kernels     NULL
 #endif
 
 static const struct {
@@ -165,12 +139,14 @@ static const struct {
     void (*emulate)(kern_linear *k);
 } levels[N_LEVEL] = {{"ref", ISA_REF, NULL},
                      {"avx2", ISA_AVX2, NULL},
+                     {"avxvnni", ISA_AVXVNNI, NULL},
                      {"avx512", ISA_AVX512, NULL},
                      {"avx512vnni", ISA_AVX512VNNI, NULL},
                      {"amx", ISA_AMX, NULL},
                      {"neon", ISA_NEON, NULL},
                      {"dotprod", ISA_DOTPROD, NULL},
                      {"i8mm", ISA_I8MM, NULL},
+                     {"avxvnni emulated", ISA_AVX2, emulated_avxvnni_kernels},
                      {"avx512vnni emulated", ISA_AVX2, emulated_kernels},
                      {"amx emulated", ISA_AVX2, emulated_amx_kernels}};
 

@@ -17,9 +17,9 @@ void fill_floats(fill f, uint64_t seed, size_t n, float *out);
 dtype tile_dtype(tile_type t);
 bool same_bits(const float *a, const float *b, size_t n); /* any NaN equals any NaN */
 
-/* The kernels of level i (0: reference), named; false when this machine lacks it.  The last two
-   are the AVX-512 and AMX kernels with their instructions emulated over AVX2. */
-enum { N_LEVEL = 10 };
+/* The kernels of level i (0: reference), named; false when this machine lacks it.  The last three
+   are the AVX-VNNI, AVX-512 and AMX kernels with their instructions emulated over AVX2. */
+enum { N_LEVEL = 12 };
 const char *level_name(int i);
 bool level_kernels(int i, kern_linear *k);
 

@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 enum {
-    REQUEST_STATE = 0x1023,  /* ARCH_REQ_XCOMP_PERM of arch_prctl */
-    TILE_DATA = 18,          /* the component of a thread's state that tile registers are */
-    TILE_AND_INT8 = 3 << 24, /* bits of cpuid, which compilers name differently */
+    REQUEST_STATE = 0x1023, /* ARCH_REQ_XCOMP_PERM of arch_prctl */
+    TILE_DATA = 18,         /* the component of a thread's state that tile registers are */
+    /* Bits of cpuid, which compilers name differently. */
+    TILE_AND_INT8 = 3 << 24,
+    AVX_VNNI = 1 << 4,
 };
 
 static uint64_t xcr0(void)
@@ -32,7 +34,13 @@ static bool has_amx(uint64_t os, uint32_t d7)
            syscall(SYS_arch_prctl, REQUEST_STATE, TILE_DATA) == 0;
 }
 
-enum { REF = 1u << ISA_REF, AVX2 = REF | 1u << ISA_AVX2, AVX512 = AVX2 | 1u << ISA_AVX512 };
+static bool has_avxvnni(void)
+{
+    uint32_t a, b, c, d;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && has(a, AVX_VNNI);
+}
+
+enum { REF = 1u << ISA_REF, AVX2 = REF | 1u << ISA_AVX2 };
 
 uint32_t isa_machine(void)
 {
@@ -42,10 +50,12 @@ uint32_t isa_machine(void)
     const uint64_t os = xcr0(); /* 2, 4: xmm and ymm are saved; 0xe0: opmask and zmm too */
     if ((os & 0x6) != 0x6 || !__get_cpuid_count(7, 0, &a, &b7, &c7, &d7)) return REF;
     if (!has(b7, bit_AVX2)) return REF;
-    if ((os & 0xe0) != 0xe0) return AVX2;
-    if (!has(b7, bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ)) return AVX2;
-    if (!has(c7, bit_AVX512VNNI)) return AVX512;
-    return AVX512 | 1u << ISA_AVX512VNNI | (has_amx(os, d7) ? 1u << ISA_AMX : 0);
+    uint32_t m = AVX2 | (has_avxvnni() ? 1u << ISA_AVXVNNI : 0);
+    if ((os & 0xe0) != 0xe0) return m;
+    if (!has(b7, bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ)) return m;
+    m |= 1u << ISA_AVX512;
+    if (!has(c7, bit_AVX512VNNI)) return m;
+    return m | 1u << ISA_AVX512VNNI | (has_amx(os, d7) ? 1u << ISA_AMX : 0);
 }
 #elif defined(__aarch64__)
 #include <asm/hwcap.h>

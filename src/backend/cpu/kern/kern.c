@@ -24,6 +24,11 @@ static void fill_avx2(kern *k)
     kern_linear_avx2(&k->lin);
 }
 
+static void fill_avxvnni(kern *k)
+{
+    kern_linear_avxvnni(&k->lin);
+}
+
 static void fill_avx512(kern *k)
 {
     kern_vec_avx512(&k->vec);
@@ -78,6 +83,7 @@ static const struct {
 } levels[ISA_COUNT] = {
     [ISA_REF] = {"ref", ISA_REF, fill_ref},
     [ISA_AVX2] = {"avx2", ISA_REF, X86(fill_avx2)},
+    [ISA_AVXVNNI] = {"avxvnni", ISA_AVX2, X86(fill_avxvnni)},
     [ISA_AVX512] = {"avx512", ISA_AVX2, X86(fill_avx512)},
     [ISA_AVX512VNNI] = {"avx512vnni", ISA_AVX512, X86(fill_avx512vnni)},
     [ISA_AMX] = {"amx", ISA_AVX512VNNI, X86(fill_amx)},

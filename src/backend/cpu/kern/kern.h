@@ -10,7 +10,8 @@
 typedef enum isa_level {
     ISA_REF,        /* plain C */
     ISA_AVX2,       /* AVX2, FMA, F16C */
-    ISA_AVX512,     /* AVX-512 F, BW, VL, DQ */
+    ISA_AVXVNNI,    /* and its vpdpbusd, of 256 bits */
+    ISA_AVX512,     /* AVX2, AVX-512 F, BW, VL, DQ */
     ISA_AVX512VNNI, /* and its VNNI */
     ISA_AMX,        /* AMX-TILE, AMX-INT8 */
     ISA_NEON,       /* of every aarch64 */

@@ -187,6 +187,7 @@ typedef struct kern_linear {
 /* Rising levels: each overrides what it does better. */
 void kern_linear_ref(kern_linear *k);
 void kern_linear_avx2(kern_linear *k);
+void kern_linear_avxvnni(kern_linear *k);
 void kern_linear_avx512(kern_linear *k);
 void kern_linear_avx512vnni(kern_linear *k);
 void kern_linear_amx(kern_linear *k);

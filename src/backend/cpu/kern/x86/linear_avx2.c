@@ -48,39 +48,12 @@ static uint64_t peak_dot(uint64_t rounds)
 
 DEFINE_PEAK_FMA(peak_fma, "ymm", "vxorps", 8)
 
+#define LEVEL(name) avx2_##name
 void kern_linear_avx2(kern_linear *k)
 {
     k->quant32 = avx2_quant32;
     k->quant256 = avx2_quant256;
-    k->tile[TILE_Q4_0] = avx2_tile_q4_0;
-    k->tile[TILE_Q4_1] = avx2_tile_q4_1;
-    k->tile[TILE_Q5_0] = avx2_tile_q5_0;
-    k->tile[TILE_Q5_1] = avx2_tile_q5_1;
-    k->tile[TILE_Q8_0] = avx2_tile_q8_0;
-    k->tile[TILE_IQ4_NL] = avx2_tile_iq4_nl;
-    k->tile[TILE_Q2_K] = avx2_tile_q2_k;
-    k->tile[TILE_Q3_K] = avx2_tile_q3_k;
-    k->tile[TILE_IQ4_XS] = avx2_tile_iq4_xs;
-    k->tile[TILE_Q4_K] = avx2_tile_q4_k;
-    k->tile[TILE_Q5_K] = avx2_tile_q5_k;
-    k->tile[TILE_Q6_K] = avx2_tile_q6_k;
-    k->tile[TILE_MXFP4] = avx2_tile_mxfp4;
-    k->tile[TILE_NVFP4] = avx2_tile_nvfp4;
-    k->tile[TILE_IQ3_S] = avx2_tile_iq3_s;
-    k->tile[TILE_IQ3_XXS] = avx2_tile_iq3_xxs;
-    k->tile[TILE_IQ2_XXS] = avx2_tile_iq2_xxs;
-    k->tile[TILE_IQ2_XS] = avx2_tile_iq2_s;
-    k->tile[TILE_IQ2_S] = avx2_tile_iq2_s;
-    k->tile[TILE_IQ1_S] = avx2_tile_iq1_s;
-    k->tile[TILE_IQ1_M] = avx2_tile_iq1_m;
-    k->tile[TILE_TQ1_0] = avx2_tile_tq;
-    k->tile[TILE_TQ2_0] = avx2_tile_tq;
-    k->fine[TILE_Q4_K] = avx2_fine_q4_k;
-    k->fine[TILE_Q5_K] = avx2_fine_q5_k;
-    k->fine[TILE_Q6_K] = avx2_fine_q6_k;
-    k->affine[AFFINE_4] = avx2_affine_4;
-    k->affine[AFFINE_5] = avx2_affine_5;
-    k->affine[AFFINE_8] = avx2_affine_8;
+    INSTALL_TILES
     k->dense_f32 = avx2_dense_f32;
     k->dense_f16 = avx2_dense_f16;
     k->dense_bf16 = avx2_dense_bf16;

@@ -3,10 +3,13 @@
    Exactness, |q| ≤ 127 and |level| ≤ 127: vpmaddubsw of |w| and q with w's sign gives pairs of at most
    2·127·127 = 32,258, which vpmaddwd takes to 32 bits with the scale at once.  In the panel a weight and
    its scale are one 16-bit number, |·| ≤ 127·32 = 4,064; |sum| ≤ 256·4,064·127 = 132.2 M. */
-#include <immintrin.h>
-
+#include "backend/cpu/kern/x86/dots_avx2.h" /* IWYU pragma: keep */
 #include "backend/cpu/kern/x86/linear_x86.h"
-#include "backend/cpu/kern/x86/tile256_avx2_body.h"
+#include "backend/cpu/kern/x86/words_avx2.h"
+
+#include "backend/cpu/kern/x86/iq4xs_avx2_body.h"
+
+#include "backend/cpu/kern/body/linear_tile256_form.h"
 
 /* One block, half by half of 8 rows: weights times scales, in lines of 2. */
 struct panel256 {
@@ -14,32 +17,6 @@ struct panel256 {
     float d[TILE_ROWS];
 };
 _Static_assert(sizeof(panel256) <= TILE_PANEL, "panel");
-
-/* The 8 scales of 8 rows, twice a row.  p: the half's part of its group; high16: the high bits. */
-INLINE void scales(const uint8_t *high16, const uint8_t *p, __m256i *sc)
-{
-    const __m256i low = load(p + TILE_LINE), centre = _mm256_set1_epi8(32);
-    /* Nibble i of the high bits to byte i. */
-    __m256i x = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)high16));
-    x = _mm256_or_si256(x, _mm256_slli_epi32(x, 8));
-    x = _mm256_and_si256(x, _mm256_set1_epi32(0xff00ff));
-    x = _mm256_or_si256(x, _mm256_slli_epi32(x, 4));
-    const __m256i even = _mm256_or_si256(low_nibbles(low), and8(_mm256_slli_epi16(x, 4), 0x30));
-    const __m256i odd = _mm256_or_si256(high_nibbles(low), and8(_mm256_slli_epi16(x, 2), 0x30));
-    const __m256i e = _mm256_sub_epi8(even, centre), o = _mm256_sub_epi8(odd, centre);
-    sc[0] = spread_signed(e, 0, 0), sc[1] = spread_signed(o, 0, 0);
-    sc[2] = spread_signed(e, 1, 1), sc[3] = spread_signed(o, 1, 1);
-    sc[4] = spread_signed(e, 2, 2), sc[5] = spread_signed(o, 2, 2);
-    sc[6] = spread_signed(e, 3, 3), sc[7] = spread_signed(o, 3, 3);
-}
-
-/* Words s and 4+s of a sub-block. */
-INLINE void unpack(const uint8_t *line, __m256i *lo, __m256i *hi)
-{
-    const __m256i v = load(line);
-    *lo = iq4_levels(low_nibbles(v));
-    *hi = iq4_levels(high_nibbles(v));
-}
 
 INLINE void accumulate_iq4(__m256i i, __m256 d, const a8_256 *a, float *y)
 {
@@ -59,10 +36,9 @@ INLINE void direct_half(const int bits, const int half, const uint8_t *d16, cons
     for (int j = 0; j < 8; j++) {
 #pragma GCC unroll 4
         for (int s = 0; s < 4; s++) {
-            const uint8_t *line = p + TILE_LINE * (2 + 4 * j + s);
             __m256i lo, hi;
-            ahead(line, half);
-            unpack(line, &lo, &hi);
+            ahead(p + TILE_LINE * (2 + 4 * j + s), half);
+            unpack(p, 4 * j + s, 0, &lo, &hi);
             add_signed(lo, sc[j], a->q + 32 * j + 4 * s, sizeof *a, n, sum);
             add_signed(hi, sc[j], a->q + 32 * j + 16 + 4 * s, sizeof *a, n, sum);
         }
@@ -89,7 +65,7 @@ INLINE void unpack_half(const int bits, const uint8_t *d16, const uint8_t *p, co
     for (int j = 0; j < 8; j++, w += 16) {
         for (int s = 0; s < 4; s++) {
             __m256i lo, hi;
-            unpack(p + TILE_LINE * (2 + 4 * j + s), &lo, &hi);
+            unpack(p, 4 * j + s, 0, &lo, &hi);
             widen_scaled(lo, sc[j], w + 2 * s);
             widen_scaled(hi, sc[j], w + 8 + 2 * s);
         }

@@ -6,6 +6,10 @@
 #include "backend/cpu/kern/x86/linear_x86.h"
 #include "backend/cpu/kern/x86/tile256_avx512vnni_body.h"
 
+#include "backend/cpu/kern/body/linear_iq4xs_body.h"
+
+#include "backend/cpu/kern/body/linear_tile256_form.h"
+
 /* The 8 scales of 16 rows. */
 INLINE void scales(const uint8_t *p, __m512i *sc)
 {
@@ -21,14 +25,6 @@ INLINE void scales(const uint8_t *p, __m512i *sc)
     }
 }
 
-/* Words s and 4+s of a sub-block. */
-INLINE void unpack(const uint8_t *line, __m512i *lo, __m512i *hi)
-{
-    const __m512i v = load(line);
-    *lo = iq4_levels(low_nibbles(v));
-    *hi = iq4_levels(high_nibbles(v));
-}
-
 INLINE void direct_group(const int bits, const uint8_t *d16, const uint8_t *p, const a8_256 *a,
                          const int n, int32_t shift, float *y)
 {
@@ -42,10 +38,9 @@ INLINE void direct_group(const int bits, const uint8_t *d16, const uint8_t *p, c
         for (int t = 0; t < n; t++) dot[t] = start(bits, &a[t], 8 * j);
 #pragma GCC unroll 4
         for (int s = 0; s < 4; s++) {
-            const uint8_t *line = p + TILE_LINE * (2 + 4 * j + s);
             __m512i lo, hi;
-            prefetch(line);
-            unpack(line, &lo, &hi);
+            prefetch(p + TILE_LINE * (2 + 4 * j + s));
+            unpack(p, 4 * j + s, 128, &lo, &hi);
             for (int t = 0; t < n; t++) {
                 const int8_t *q = a[t].q + 32 * j + 4 * s;
                 dot[t] = _mm512_dpbusd_epi32(dot[t], lo, word(q));
@@ -69,7 +64,7 @@ INLINE void unpack_group(const int bits, const uint8_t *d16, const uint8_t *p, c
     for (int i = 0; i < 32; i++) { /* line s of sub-block i / 4, s = i % 4 */
         const int at = i / 4 * 8 + i % 4;
         __m512i lo, hi;
-        unpack(p + TILE_LINE * (2 + i), &lo, &hi);
+        unpack(p, i, 128, &lo, &hi);
         _mm512_store_si512(u->w[g][at], lo);
         _mm512_store_si512(u->w[g][at + 4], hi);
     }

@@ -1,8 +1,8 @@
-/* The panel of 256-tiles whose stored weights have 7 bits at most, AVX2: lines of vpmaddubsw add up in 16
-   bits before one vpmaddwd with the sub-block's scale in both places. */
+/* The panel of 256-tiles of unsigned weights in AVX2's registers: a sub-block's lines add up in as many parts as its
+   bits ask for before they meet its scale, which lies there as add_scaled takes it. */
 struct panel256 {
     uint8_t w[N_HALF][N_LINE][32];
-    int16_t sc[N_HALF][16][16]; /* each scale twice a row */
+    int16_t sc[N_HALF][16][16];
     int16_t pair[N_HALF][8]
                 [16]; /* what meets sums of q: minima, or the scales of centred weights */
     float d[TILE_ROWS], dmin[TILE_ROWS];
@@ -11,13 +11,7 @@ _Static_assert(sizeof(panel256) <= TILE_PANEL, "panel");
 
 INLINE int panel_step(const int bits)
 {
-    return bits == 4 ? MAX_STEP : 2;
-}
-
-/* Lines that add up in 16 bits. */
-INLINE int sum_lines(const int bits)
-{
-    return bits == 4 ? 8 : centre_log(bits) == 6 ? 1 : centre_log(bits) == 5 ? 2 : 4;
+    return BYTE_DOTS || sum_lines(bits) == 8 ? MAX_STEP : 2;
 }
 
 /* Halves 2g and 2g+1 of the panel times n vectors. */
@@ -38,17 +32,16 @@ INLINE void panel_group(const int bits, const panel256 *u, const int g, const a8
             const __m256i a0 = load(w0 + 32 * (s + k)), a1 = load(w1 + 32 * (s + k));
             for (int t = 0; t < n; t++) {
                 const __m256i q = word(a[t].q + 4 * (s + k));
-                const __m256i p0 = _mm256_maddubs_epi16(a0, q), p1 = _mm256_maddubs_epi16(a1, q);
-                s0[t] = _mm256_add_epi16(s0[t], p0);
+                s0[t] = part_add(s0[t], a0, q);
+                s1[t] = part_add(s1[t], a1, q);
                 KEEP(s0[t]);
-                s1[t] = _mm256_add_epi16(s1[t], p1);
                 KEEP(s1[t]);
             }
         }
         for (int t = 0; t < n; t++) {
-            i0[t] = _mm256_add_epi32(i0[t], _mm256_madd_epi16(s0[t], c0));
+            i0[t] = add_part(bits, i0[t], s0[t], c0);
             KEEP(i0[t]);
-            i1[t] = _mm256_add_epi32(i1[t], _mm256_madd_epi16(s1[t], c1));
+            i1[t] = add_part(bits, i1[t], s1[t], c1);
             KEEP(i1[t]);
         }
     }

@@ -1,11 +1,11 @@
-/* Tiles of 256 weights a block, AVX2: what the files of the formats share.  A half is 8 rows.  One vector
-   or two: weights are unpacked in registers.  More: a block is unpacked once into a panel in L1 and met
-   by all vectors.  Each file includes this once and defines
+/* Tiles of 256 weights a block in AVX2's registers: what the files of the formats share, after dots_LEVEL.h.  A
+   half is 8 rows.  One vector or two: weights are unpacked in registers.  More: a block is unpacked once into
+   a panel in L1 and met by all vectors.  Each file includes this once and defines
 
      direct_half(…)  8 rows of one block times n vectors
      unpack_half(…)  8 rows of one block into the panel
      panel_vecs(…)   the panel times n vectors, and panel_step(…), how many at a time
-                     (panel256_avx2_body.h has them for weights of 7 bits and less) */
+                     (panel256_avx2_body.h has them for unsigned weights) */
 #include "backend/cpu/kern/x86/words_avx2.h"
 
 enum { N_HALF = 4, N_LINE = 64, MAX_STEP = 4 };
@@ -23,38 +23,33 @@ INLINE void ahead(const uint8_t *p, const int half)
     if (half == 0) prefetch(p);
 }
 
-/* Bytes m and n of each row's word, unsigned, as the 16-bit numbers of the word. */
-INLINE __m256i spread(__m256i v, const int m, const int n)
+/* The bits of a weight as stored, from 0 up. */
+INLINE int stored_bits(const int bits)
 {
-    const char z = (char)0x80, a = (char)m, b = (char)n;
-    return _mm256_shuffle_epi8(v,
-                               _mm256_setr_epi8(a, z, b, z, a + 4, z, b + 4, z, a + 8, z, b + 8, z,
-                                                a + 12, z, b + 12, z, a, z, b, z, a + 4, z, b + 4,
-                                                z, a + 8, z, b + 8, z, a + 12, z, b + 12, z));
+    return bits == 2 ? 2 : centre_log(bits) + 1;
 }
-/* Likewise, signed. */
-INLINE __m256i spread_signed(__m256i v, const int m, const int n)
+/* Lines that add up before their scale. */
+INLINE int sum_lines(const int bits)
 {
-    const char z = (char)0x80, a = (char)m, b = (char)n;
-    const __m256i order =
-        _mm256_setr_epi8(z, a, z, b, z, a + 4, z, b + 4, z, a + 8, z, b + 8, z, a + 12, z, b + 12,
-                         z, a, z, b, z, a + 4, z, b + 4, z, a + 8, z, b + 8, z, a + 12, z, b + 12);
-    return _mm256_srai_epi16(_mm256_shuffle_epi8(v, order), 8);
+    return part_lines(stored_bits(bits), scale_lines(bits));
+}
+/* sum + scale · x, the part of a sub-block's lines. */
+INLINE __m256i add_part(const int bits, __m256i sum, __m256i x, __m256i scale)
+{
+    return add_scaled(stored_bits(bits), scale_lines(bits), sum, x, scale);
 }
 /* Four signed scales, one a byte, and their two pairs. */
-INLINE void signed_scales(__m256i v, __m256i *sc, __m256i *pair)
+INLINE void signed_scales(const int bits, __m256i v, __m256i *sc, __m256i *pair)
 {
-    sc[0] = spread_signed(v, 0, 0), sc[1] = spread_signed(v, 1, 1);
-    sc[2] = spread_signed(v, 2, 2), sc[3] = spread_signed(v, 3, 3);
+    for (int m = 0; m < 4; m++) sc[m] = signed_scale_of(stored_bits(bits), scale_lines(bits), v, m);
     pair[0] = spread_signed(v, 0, 1), pair[1] = spread_signed(v, 2, 3);
 }
 
 /* Σ pair · sums, n pairs. */
 INLINE __m256i pair_dot(const __m256i *pair, const int16_t *sums, const int n)
 {
-    __m256i s = _mm256_madd_epi16(pair[0], word(sums));
-    for (int i = 1; i < n; i++)
-        s = _mm256_add_epi32(s, _mm256_madd_epi16(pair[i], word(sums + 2 * i)));
+    __m256i s = _mm256_setzero_si256();
+    for (int i = 0; i < n; i++) s = add_madd(s, pair[i], word(sums + 2 * i));
     return s;
 }
 /* i: Σ scale · dot of stored weights; `pair` of minima, or of the scales that undo the centring. */

@@ -8,7 +8,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "backend/cpu/kern/kern_linear.h"
 #include "tensor/dtype.h"
 
 #define INLINE static inline __attribute__((always_inline))
@@ -78,10 +77,29 @@ INLINE words fill_bit(words v, const int n)
     return _mm256_srai_epi32(_mm256_slli_epi32(v, 31 - n), 31);
 }
 
-/* The weights that nibbles of IQ4_NL and IQ4_XS stand for. */
-INLINE __m256i iq4_levels(__m256i nibbles)
+/* Bytes m and n of each row's word, unsigned, as the 16-bit numbers of the word. */
+INLINE __m256i spread(__m256i v, const int m, const int n)
 {
-    return look_up(_mm_setr_epi8(IQ4_LEVELS), nibbles);
+    const char z = (char)0x80, a = (char)m, b = (char)n;
+    return _mm256_shuffle_epi8(v,
+                               _mm256_setr_epi8(a, z, b, z, a + 4, z, b + 4, z, a + 8, z, b + 8, z,
+                                                a + 12, z, b + 12, z, a, z, b, z, a + 4, z, b + 4,
+                                                z, a + 8, z, b + 8, z, a + 12, z, b + 12, z));
+}
+/* Likewise, signed. */
+INLINE __m256i spread_signed(__m256i v, const int m, const int n)
+{
+    const char z = (char)0x80, a = (char)m, b = (char)n;
+    const __m256i order =
+        _mm256_setr_epi8(z, a, z, b, z, a + 4, z, b + 4, z, a + 8, z, b + 8, z, a + 12, z, b + 12,
+                         z, a, z, b, z, a + 4, z, b + 4, z, a + 8, z, b + 8, z, a + 12, z, b + 12);
+    return _mm256_srai_epi16(_mm256_shuffle_epi8(v, order), 8);
+}
+
+/* The weights that nibbles of IQ4_NL and IQ4_XS stand for, plus a number. */
+INLINE words iq4_levels(words nibbles, const int plus)
+{
+    return look_up(raise_table(TABLE(IQ4_LEVELS), plus), nibbles);
 }
 
 /* One word of signed weights, |w| ≤ 128, into the dots with n vectors, whose words are `apart` bytes from

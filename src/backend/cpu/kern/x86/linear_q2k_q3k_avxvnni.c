@@ -1,0 +1,6 @@
+/* Tiles of Q2_K and Q3_K, AVX-VNNI. */
+#include "backend/cpu/kern/x86/dots_avxvnni.h"
+#include "backend/cpu/kern/x86/linear_x86.h"
+
+#define LEVEL(name) avxvnni_##name
+#include "backend/cpu/kern/x86/q2k_q3k_avx2_body.h"

@@ -1,0 +1,6 @@
+/* Tiles of the formats with 32 weights a block, affine ones and those of e2m1, AVX-VNNI. */
+#include "backend/cpu/kern/x86/dots_avxvnni.h"
+#include "backend/cpu/kern/x86/linear_x86.h"
+
+#define LEVEL(name) avxvnni_##name
+#include "backend/cpu/kern/x86/tile32_avx2_body.h"
