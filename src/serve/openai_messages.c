@@ -4,7 +4,7 @@
 
    Template variables may not set what the body's own fields say, nor what would replace the template:
    vLLM refuses the latter, and a Python call the former.  Which of them a wish to think or not becomes
-   depends on the template: openai_prompt.c. */
+   depends on the template: prompt.c. */
 #include "serve/openai_messages.h"
 
 #include <stdio.h>

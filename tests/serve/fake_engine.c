@@ -35,8 +35,8 @@ typedef struct job {
     size_t n_out, n_tokens, n_released, stop_at; /* n_out: bytes */
     size_t max_tokens, fail_after, step, cut;
     uint64_t pace_ns, prefill_ns, due_ns;
-    int32_t n_logprobs, n_cached;
-    bool active, cancelled, stopped;
+    int32_t n_logprobs, n_cached, stop;
+    bool want_progress, active, cancelled, stopped;
 } job;
 
 struct cairn_engine {
@@ -315,10 +315,13 @@ static bool script(job *j, const cairn_request *r, const char *prompt)
     j->fail_after = number(prompt, "@fail=", SIZE_MAX);
     j->n_cached = (int32_t)number(prompt, "@cached=", 0);
     j->stop_at = SIZE_MAX;
+    j->stop = -1;
     for (size_t i = 0; i < r->n_stop; i++) {
         const char *s = memmem(j->reply, want, r->stop[i].ptr, r->stop[i].len);
         size_t at = s ? (size_t)(s - j->reply) : SIZE_MAX;
-        if (at < j->stop_at) j->stop_at = at;
+        if (at >= j->stop_at) continue;
+        j->stop_at = at;
+        j->stop = (int32_t)i;
     }
     if (j->stop_at < j->n_reply) j->n_reply = j->stop_at + 1; /* ends at the stop's first byte */
     return true;
@@ -343,6 +346,19 @@ static size_t token_bytes(const job *j)
     const size_t n = j->cut == 0 ? j->step : j->n_tokens == 0 ? j->cut : left;
 
     return n < left ? n : left;
+}
+
+/* Engine thread, without the lock: the prefill is done. */
+static void emit_progress(job *j)
+{
+    const cairn_event ev = {.kind = CAIRN_EV_PROGRESS,
+                            .request = j->id,
+                            .n_prompt = (int32_t)j->n_ids,
+                            .n_cached = j->n_cached,
+                            .n_done = (int32_t)j->n_ids};
+
+    j->want_progress = false;
+    j->fn(j->ctx, &ev);
 }
 
 /* Engine thread, without the lock. */
@@ -383,6 +399,7 @@ static void emit_done(job *j)
         ev.message = "the test double was told to fail";
     }
     if (j->cancelled) ev.finish = CAIRN_FINISH_CANCELLED;
+    ev.stop = ev.finish == CAIRN_FINISH_STOP ? j->stop : -1;
     j->fn(j->ctx, &ev);
 }
 
@@ -435,6 +452,7 @@ static void turn(cairn_engine *e)
         if (due || j->cancelled) {
             over = job_over(j);
             mutex_unlock(&e->mu);
+            if (due && j->want_progress) emit_progress(j);
             if (!over) emit_token(j);
             mutex_lock(&e->mu);
             j->due_ns += j->pace_ns;
@@ -511,6 +529,7 @@ static job *job_new(const cairn_engine *e, const cairn_request *r, cairn_event_f
         for (size_t i = 0; i < r->n_ids; i++) prompt[i] = (char)r->ids[i];
         prompt[r->n_ids] = 0;
         *j = (job){.fn = fn, .ctx = ctx, .n_ids = r->n_ids, .n_logprobs = r->n_logprobs};
+        j->want_progress = r->want_progress;
         j->max_tokens = (size_t)e->ctx - r->n_ids;
         if (r->max_tokens && (size_t)r->max_tokens < j->max_tokens)
             j->max_tokens = (size_t)r->max_tokens;
