@@ -59,8 +59,8 @@ static cairn_status read_nums(json_val root, chat_ask *a, chat_fault *f)
     return CAIRN_OK;
 }
 
-static cairn_status want_int(json_val root, const char *name, int64_t lo, int64_t hi, int32_t *out,
-                             chat_fault *f)
+cairn_status chat_want_int(json_val root, const char *name, int64_t lo, int64_t hi, int32_t *out,
+                           chat_fault *f)
 {
     int64_t v = *out;
 
@@ -70,7 +70,7 @@ static cairn_status want_int(json_val root, const char *name, int64_t lo, int64_
     return CAIRN_OK;
 }
 
-static cairn_status want_bool(json_val root, const char *name, bool *out, chat_fault *f)
+cairn_status chat_want_bool(json_val root, const char *name, bool *out, chat_fault *f)
 {
     (void)snprintf(f->param, sizeof f->param, "%s", name);
     return json_want_bool(root, name, out, &f->dg);
@@ -85,15 +85,20 @@ static cairn_status read_ints(json_val root, chat_ask *a, chat_fault *f)
 {
     int32_t window = 20; /* what mlx-lm's field of this name defaults to */
 
-    TRY(want_int(root, "top_k", -1, INT32_MAX, &a->rq.sampling.top_k, f));
+    TRY(chat_want_int(root, "top_k", -1, INT32_MAX, &a->rq.sampling.top_k, f));
     if (a->rq.sampling.top_k < 0) a->rq.sampling.top_k = 0; /* -1: off, as others write it */
-    TRY(want_int(root, "repetition_context_size", 0, INT32_MAX, &window, f));
+    TRY(chat_want_int(root, "repetition_context_size", 0, INT32_MAX, &window, f));
     a->rq.sampling.repetition_window = window;
-    TRY(want_int(root, "thinking_budget_tokens", -1, INT32_MAX, &a->rq.think_budget, f));
-    TRY(want_int(root, "reasoning_budget_tokens", -1, INT32_MAX, &a->rq.think_budget, f));
-    TRY(want_int(root, "max_tokens", 1, INT32_MAX, &a->rq.max_tokens, f));
-    TRY(want_int(root, "max_completion_tokens", 1, INT32_MAX, &a->rq.max_tokens, f));
-    return want_int(root, "n", 1, CHAT_MAX_CHOICES, &a->n, f);
+    return CAIRN_OK;
+}
+
+static cairn_status read_limits(json_val root, chat_ask *a, chat_fault *f)
+{
+    TRY(chat_want_int(root, "thinking_budget_tokens", -1, INT32_MAX, &a->rq.think_budget, f));
+    TRY(chat_want_int(root, "reasoning_budget_tokens", -1, INT32_MAX, &a->rq.think_budget, f));
+    TRY(chat_want_int(root, "max_tokens", 1, INT32_MAX, &a->rq.max_tokens, f));
+    TRY(chat_want_int(root, "max_completion_tokens", 1, INT32_MAX, &a->rq.max_tokens, f));
+    return chat_want_int(root, "n", 1, CHAT_MAX_CHOICES, &a->n, f);
 }
 
 static cairn_status read_seed(json_val root, chat_ask *a, chat_fault *f)
@@ -114,61 +119,66 @@ static cairn_status read_seed(json_val root, chat_ask *a, chat_fault *f)
     return CAIRN_OK;
 }
 
+cairn_status chat_stream_read(json_val root, chat_ask *a, chat_fault *f)
+{
+    json_val so = json_get(root, "stream_options");
+
+    TRY(chat_want_bool(root, "stream", &a->stream, f));
+    if (!given(so)) return CAIRN_OK;
+    if (json_typeof(so) != JSON_OBJ || !a->stream)
+        return chat_fault_set(f, CAIRN_E_ARG, "stream_options",
+                              "`stream_options` must be an object, and needs `stream`");
+    return chat_want_bool(so, "include_usage", &a->include_usage, f);
+}
+
 static cairn_status read_flags(json_val root, chat_ask *a, chat_fault *f)
 {
     bool logprobs = false, prompt = true, skip_special = true, parallel = true;
-    json_val so = json_get(root, "stream_options");
 
-    TRY(want_bool(root, "stream", &a->stream, f));
-    if (given(so)) {
-        if (json_typeof(so) != JSON_OBJ || !a->stream)
-            return chat_fault_set(f, CAIRN_E_ARG, "stream_options",
-                                  "`stream_options` must be an object, and needs `stream`");
-        TRY(want_bool(so, "include_usage", &a->include_usage, f));
-    }
-    TRY(want_bool(root, "ignore_eos", &a->rq.ignore_eos, f));
-    TRY(want_bool(root, "add_generation_prompt", &prompt, f));
-    TRY(want_bool(root, "skip_special_tokens", &skip_special, f));
-    TRY(want_bool(root, "parallel_tool_calls", &parallel, f));
+    TRY(chat_stream_read(root, a, f));
+    TRY(chat_want_bool(root, "ignore_eos", &a->rq.ignore_eos, f));
+    TRY(chat_want_bool(root, "add_generation_prompt", &prompt, f));
+    TRY(chat_want_bool(root, "skip_special_tokens", &skip_special, f));
+    TRY(chat_want_bool(root, "parallel_tool_calls", &parallel, f));
     a->one_call = !parallel;
     a->no_generation_prompt = !prompt;
     a->rq.keep_special = !skip_special;
-    TRY(want_bool(root, "logprobs", &logprobs, f));
-    TRY(want_int(root, "top_logprobs", 0, CAIRN_MAX_LOGPROBS, &a->n_top, f));
+    TRY(chat_want_bool(root, "logprobs", &logprobs, f));
+    TRY(chat_want_int(root, "top_logprobs", 0, CAIRN_MAX_LOGPROBS, &a->n_top, f));
     if (a->n_top && !logprobs)
         return chat_fault_set(f, CAIRN_E_ARG, "top_logprobs", "`top_logprobs` needs `logprobs`");
     a->rq.n_logprobs = logprobs ? a->n_top : -1;
     return CAIRN_OK;
 }
 
-static cairn_status one_stop(json_val v, cairn_str *out, chat_fault *f)
+static cairn_status one_stop(json_val v, const char *name, cairn_str *out, chat_fault *f)
 {
     *out = json_str(v);
     if (json_typeof(v) == JSON_STR && out->len) return CAIRN_OK;
-    return chat_fault_set(f, CAIRN_E_ARG, "stop",
-                          "`stop` must be a string or an array of strings, none empty");
+    return chat_fault_set(f, CAIRN_E_ARG, name,
+                          "`%s` must be a string or an array of strings, none empty", name);
 }
 
-static cairn_status read_stop(json_val root, chat_ask *a, chat_fault *f)
+cairn_status chat_stop_read(json_val root, const char *name, chat_ask *a, chat_fault *f)
 {
-    json_val v = json_get(root, "stop"), item;
+    json_val v = json_get(root, name), item;
     json_iter it = json_each(v);
     cairn_str *list;
     size_t n = 0;
 
     if (!given(v)) return CAIRN_OK;
     list = arena_calloc(&a->mem, CAIRN_MAX_STOP, sizeof *list);
-    if (!list) return chat_fault_set(f, CAIRN_E_NOMEM, "stop", "no memory");
+    if (!list) return chat_fault_set(f, CAIRN_E_NOMEM, name, "no memory");
     a->rq.stop = list;
     if (json_typeof(v) != JSON_ARR) {
         a->rq.n_stop = 1;
-        return one_stop(v, &list[0], f);
+        return one_stop(v, name, &list[0], f);
     }
     while (json_next(&it, &item)) {
         if (n == CAIRN_MAX_STOP)
-            return chat_fault_set(f, CAIRN_E_ARG, "stop", "`stop` may hold at most %d strings",
+            return chat_fault_set(f, CAIRN_E_ARG, name, "`%s` may hold at most %d strings", name,
                                   CAIRN_MAX_STOP);
-        TRY(one_stop(item, &list[n++], f));
+        TRY(one_stop(item, name, &list[n++], f));
     }
     a->rq.n_stop = n;
     return CAIRN_OK;
@@ -216,11 +226,13 @@ static cairn_status read_bias(json_val root, chat_ask *a, chat_fault *f)
     return CAIRN_OK;
 }
 
-typedef struct refusal {
-    const char *name;
-    bool (*fine)(json_val v); /* values that ask for nothing; NULL: only null and false do */
-    const char *why;
-} refusal;
+cairn_status chat_sampling_read(json_val root, chat_ask *a, chat_fault *f)
+{
+    TRY(read_nums(root, a, f));
+    TRY(read_ints(root, a, f));
+    TRY(read_seed(root, a, f));
+    return read_bias(root, a, f);
+}
 
 static bool text_format(json_val v)
 {
@@ -255,7 +267,7 @@ static bool empty_list(json_val v)
 }
 
 #define NO_GRAMMAR "constrained output is not available"
-static const refusal refusals[] = {
+static const chat_refusal refusals[] = {
     {"response_format", text_format, NO_GRAMMAR},
     {"structured_outputs", NULL, NO_GRAMMAR},
     {"guided_json", NULL, NO_GRAMMAR},
@@ -283,10 +295,10 @@ static const refusal refusals[] = {
 };
 #undef NO_GRAMMAR
 
-static cairn_status refuse_impossible(json_val root, chat_fault *f)
+cairn_status chat_refuse(json_val root, const chat_refusal *list, size_t n, chat_fault *f)
 {
-    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
-        const refusal *r = &refusals[i];
+    for (size_t i = 0; i < n; i++) {
+        const chat_refusal *r = &list[i];
         json_val v = json_get(root, r->name);
 
         if (!given(v) || (json_typeof(v) == JSON_BOOL && !json_bool(v, true))) continue;
@@ -299,18 +311,11 @@ static cairn_status refuse_impossible(json_val root, chat_fault *f)
 
 static cairn_status read_root(chat_ask *a, json_val root, chat_fault *f)
 {
-    if (json_typeof(root) != JSON_OBJ)
-        return chat_fault_set(f, CAIRN_E_ARG, "", "the body must be a JSON object, found %s",
-                              json_type_name(json_typeof(root)));
-    (void)snprintf(f->param, sizeof f->param, "model");
-    TRY(json_want_str(root, "model", &a->model, &f->dg));
-    TRY(refuse_impossible(root, f));
-    TRY(read_nums(root, a, f));
-    TRY(read_ints(root, a, f));
-    TRY(read_seed(root, a, f));
+    TRY(chat_refuse(root, refusals, sizeof refusals / sizeof refusals[0], f));
+    TRY(chat_sampling_read(root, a, f));
+    TRY(read_limits(root, a, f));
     TRY(read_flags(root, a, f));
-    TRY(read_stop(root, a, f));
-    TRY(read_bias(root, a, f));
+    TRY(chat_stop_read(root, "stop", a, f));
     TRY(chat_messages_read(json_get(root, "messages"), &a->messages, f));
     TRY(chat_tools_read(root, &a->tools, f));
     return chat_kwargs_read(root, a, f);
@@ -346,11 +351,12 @@ static bool too_many_values(cairn_str body)
     return n > CHAT_MAX_VALUES;
 }
 
-cairn_status chat_ask_read(chat_ask *a, cairn_str body, chat_fault *f)
+cairn_status chat_ask_open(chat_ask *a, cairn_str body, chat_fault *f)
 {
     cairn_status st;
+    json_val root;
 
-    *a = (chat_ask){.n = 1};
+    *a = (chat_ask){.n = 1, .think = -1};
     *f = (chat_fault){0};
     arena_init(&a->mem, MEM_SERVE);
     buf_init(&a->messages, MEM_SERVE);
@@ -362,6 +368,17 @@ cairn_status chat_ask_read(chat_ask *a, cairn_str body, chat_fault *f)
                               CHAT_MAX_VALUES);
     st = json_parse_any(body, &a->doc, &f->dg);
     if (st != CAIRN_OK) return diag_prefix(&f->dg, st, "invalid JSON body");
+    root = json_root(a->doc);
+    if (json_typeof(root) != JSON_OBJ)
+        return chat_fault_set(f, CAIRN_E_ARG, "", "the body must be a JSON object, found %s",
+                              json_type_name(json_typeof(root)));
+    (void)snprintf(f->param, sizeof f->param, "model");
+    return json_want_str(root, "model", &a->model, &f->dg);
+}
+
+cairn_status chat_ask_read(chat_ask *a, cairn_str body, chat_fault *f)
+{
+    TRY(chat_ask_open(a, body, f));
     return read_root(a, json_root(a->doc), f);
 }
 
