@@ -28,6 +28,7 @@ typedef struct chat_ask {
     int32_t n;     /* choices */
     int32_t n_top; /* top_logprobs; rq.n_logprobs says whether any */
     bool stream, include_usage;
+    bool omit_thoughts; /* the client wants to know only that there were some */
 } chat_ask;
 
 enum {

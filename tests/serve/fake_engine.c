@@ -8,6 +8,7 @@
      @template-error the template refuses     @render=MS  rendering takes so long
      @says="JSON"    the answer, escaped      @ends="JSON" the prompt's end instead of "assistant: "
      @step=N         bytes of text to a token @cut=N      so many in the first token, the rest in one
+     @prompt         the answer is the prompt
    It checks what it is given as the real one promises to, and counts for cairn_engine_get_stats. */
 #include <poll.h>
 #include <stdio.h>
@@ -123,27 +124,43 @@ static void end_prompt(buf *out)
     buf_deinit(&end);
 }
 
+static void put_after(const char *before, json_val v, buf *out)
+{
+    if (json_typeof(v) != JSON_STR) return;
+    buf_puts(out, before);
+    buf_str(out, json_str(v));
+}
+
+static void render_message(json_val m, buf *out)
+{
+    const json_val calls = json_get(m, "tool_calls");
+    json_writer w;
+
+    buf_str(out, json_str(json_get(m, "role")));
+    put_after(" ", json_get(m, "tool_call_id"), out);
+    put_after(" ", json_get(m, "name"), out);
+    buf_puts(out, ": ");
+    buf_str(out, json_str(json_get(m, "content")));
+    if (json_typeof(calls) != JSON_NONE) {
+        w = json_write(out);
+        json_w_val(&w, calls);
+    }
+    put_after(" thought: ", json_get(m, "reasoning_content"), out);
+    buf_byte(out, '\n');
+}
+
 static cairn_status render(const cairn_render_opts *o, buf *out, cairn_diag *dg)
 {
     json_doc *doc = NULL;
-    json_val m, v;
+    json_val m;
     json_iter it;
-    json_writer w;
 
     TRY(json_parse(o->messages, &doc, dg));
     if (o->tools.len) buf_printf(out, "tools: %.*s\n", (int)o->tools.len, o->tools.ptr);
     if (o->kwargs.len) buf_printf(out, "kwargs: %.*s\n", (int)o->kwargs.len, o->kwargs.ptr);
     it = json_each(json_root(doc));
     while (json_next(&it, &m)) {
-        buf_str(out, json_str(json_get(m, "role")));
-        buf_puts(out, ": ");
-        buf_str(out, json_str(json_get(m, "content")));
-        v = json_get(m, "tool_calls");
-        if (json_typeof(v) != JSON_NONE) {
-            w = json_write(out);
-            json_w_val(&w, v);
-        }
-        buf_byte(out, '\n');
+        render_message(m, out);
     }
     json_free(doc);
     if (out->len && memmem(out->ptr, out->len, "@template-error", 15))
@@ -271,11 +288,11 @@ static void tell_sampling(const cairn_request *r, char *out, size_t size)
         snprintf(out, size,
                  "temperature=%g top_k=%d top_p=%g min_p=%g repetition=%g/%d presence=%g "
                  "frequency=%g seed=%llu choice=%u max_tokens=%d logprobs=%d ignore_eos=%d "
-                 "keep_special=%d",
+                 "keep_special=%d think_budget=%d",
                  (double)s->temperature, s->top_k, (double)s->top_p, (double)s->min_p,
                  (double)s->repetition_penalty, s->repetition_window, (double)s->presence_penalty,
                  (double)s->frequency_penalty, (unsigned long long)s->seed, r->choice,
-                 r->max_tokens, r->n_logprobs, r->ignore_eos, r->keep_special);
+                 r->max_tokens, r->n_logprobs, r->ignore_eos, r->keep_special, r->think_budget);
 
     for (size_t i = 0; i < s->n_bias; i++)
         n += snprintf(out + n, size - (size_t)n, " bias:%d=%g", s->bias[i].id,
@@ -290,7 +307,9 @@ static bool script(job *j, const cairn_request *r, const char *prompt)
     buf text;
 
     buf_init(&text, MEM_ENGINE);
-    if (strstr(prompt, "@echo")) {
+    if (strstr(prompt, "@prompt")) {
+        buf_puts(&text, prompt);
+    } else if (strstr(prompt, "@echo")) {
         tell_sampling(r, echo, sizeof echo);
         buf_puts(&text, echo);
     } else if (p) {

@@ -89,3 +89,33 @@ def test_no_growth():
         before = util.resident_kib(s.proc.pid)
         some()
         assert util.resident_kib(s.proc.pid) - before < n
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_each_allocation_of_a_message_fails(stream):
+    """The same of Anthropic's: an error of the server, an end without message_stop, or the whole answer."""
+    body = {"max_tokens": 999, "stream": stream, "stop_sequences": ["zz"], "system": "s",
+            "messages": [{"role": "user", "content": [{"type": "text", "text": "@reply=<think>hm</think>ab" + CALL}]}],
+            "tools": [{"name": "f", "input_schema": {"type": "object"}}]}
+    whole = streak = 0
+    with util.serving("--template", "<tool_call>{{enable_thinking}}") as s:
+        for n in range(N_FAILS):
+            if streak == ENOUGH:
+                break
+            with s.connect(timeout=5) as c:
+                s.proc.send_signal(signal.SIGUSR1)
+                time.sleep(0.002)
+                try:
+                    c.sendall(util.build("POST", "/v1/messages", body, {"Connection": "close"}))
+                except ConnectionError:
+                    continue
+                got = util.read_all(c)
+            assert got == b"" or got.startswith(b"HTTP/1.1 "), got
+            fine = got.startswith(b"HTTP/1.1 200") and b"message_stop" in got or b'"stop_reason":"tool_use"' in got
+            streak = streak + 1 if fine else 0
+            whole += fine
+            assert not got.startswith(b"HTTP/1.1 4"), got
+            if fine:
+                assert b"hm" in got and b'"x": 1' in got.replace(b'\\"', b'"')
+        s.wait_rows()
+        assert 0 < whole < n < N_FAILS - 1
