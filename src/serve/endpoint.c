@@ -51,13 +51,18 @@ static void make(job *j)
 }
 
 /* All choices or none: some of them would hold the queue only to be cancelled. */
-static cairn_status check_room(cairn_engine *e, int64_t n, const char **param, cairn_diag *dg)
+static cairn_status check_room(const prompt *p, const char **param, cairn_diag *dg)
 {
+    const int64_t n = (int64_t)p->ask.n * (int64_t)p->n_ids;
     cairn_engine_stats s;
     cairn_engine_stats_init(&s);
-    cairn_engine_get_stats(e, &s);
+    cairn_engine_get_stats(p->model->engine, &s);
     const int64_t most = (int64_t)s.max_seqs + s.max_queue, now = (int64_t)s.n_active + s.n_queued;
-    if (n > most) *param = "n";
+    if (n > most) *param = p->n_ids > 1 ? "prompt" : "n";
+    if (n > most && p->n_ids > 1)
+        return diag_set(dg, CAIRN_E_ARG,
+                        "`prompt` and `n` make %lld choices; expected at most %lld", (long long)n,
+                        (long long)most);
     if (n > most)
         return diag_set(dg, CAIRN_E_ARG, "`n` is %lld; expected at most %lld here", (long long)n,
                         (long long)most);
@@ -87,7 +92,7 @@ static void start(prompt_job *c)
     cairn_status st;
 
     a->rq.cache_space = auth_space(&c->s->auth, c->rq, space);
-    st = check_room(c->p.model->engine, (int64_t)a->n * (int64_t)c->p.n_ids, &param, &dg);
+    st = check_room(&c->p, &param, &dg);
     if (st == CAIRN_OK) st = answer_start(c->rq, &c->s->mail, &c->p, c->e->format, &dg);
     if (st != CAIRN_OK) reply_not_accepted(c, st, param, &dg);
 }

@@ -128,6 +128,15 @@ cairn_status input_read(input_list *in, json_val v, const char *name, int32_t n_
     return many ? read_list(&r, v) : read_single(&r, v);
 }
 
+cairn_status input_read_ids(input_list *in, json_val v, const char *name, int32_t n_vocab,
+                            chat_fault *f)
+{
+    const reading r = {in, name, n_vocab, 1, f};
+
+    *in = (input_list){0};
+    return read_single(&r, v);
+}
+
 void input_deinit(input_list *in)
 {
     for (size_t i = 0; in->lists && i < in->n; i++) cairn_ids_free(&in->lists[i]);

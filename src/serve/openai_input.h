@@ -17,6 +17,9 @@ enum { INPUT_NAME = 48 }; /* bytes of the name of an element */
    is wrong.  Always followed by input_deinit, also after a failure. */
 cairn_status input_read(input_list *in, json_val v, const char *name, int32_t n_vocab, size_t most,
                         chat_fault *f);
+/* v is one list of ids, not empty. */
+cairn_status input_read_ids(input_list *in, json_val v, const char *name, int32_t n_vocab,
+                            chat_fault *f);
 void input_deinit(input_list *in); /* zeroed is fine */
 /* name[i], or name where there is one alone. */
 void input_name(const input_list *in, const char *name, size_t i, char out[INPUT_NAME]);

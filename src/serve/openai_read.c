@@ -226,14 +226,6 @@ static cairn_status read_bias(json_val root, chat_ask *a, chat_fault *f)
     return CAIRN_OK;
 }
 
-cairn_status chat_sampling_read(json_val root, chat_ask *a, chat_fault *f)
-{
-    TRY(read_nums(root, a, f));
-    TRY(read_ints(root, a, f));
-    TRY(read_seed(root, a, f));
-    return read_bias(root, a, f);
-}
-
 static bool text_format(json_val v)
 {
     return str_is(json_str(json_get(v, "type")), "text");
@@ -267,7 +259,8 @@ static bool empty_list(json_val v)
 }
 
 #define NO_GRAMMAR "constrained output is not available"
-static const chat_refusal refusals[] = {
+/* Of whatever generates. */
+static const chat_refusal everywhere[] = {
     {"response_format", text_format, NO_GRAMMAR},
     {"structured_outputs", NULL, NO_GRAMMAR},
     {"guided_json", NULL, NO_GRAMMAR},
@@ -277,6 +270,14 @@ static const chat_refusal refusals[] = {
     {"grammar", NULL, NO_GRAMMAR},
     {"json_schema", NULL, NO_GRAMMAR},
     {"json_object", NULL, NO_GRAMMAR},
+    {"prompt_logprobs", NULL, "log-probabilities of the prompt are not available"},
+    {"store", NULL, "completions are not stored"},
+    {"adapter", NULL, "there are no adapters"},
+    {"hlg", NULL, "tone curves are not available"},
+    {"xtc_probability", no_xtc, "XTC sampling is not available"},
+};
+
+static const chat_refusal of_chats[] = {
     {"tool_choice", auto_or_none,
      "enforcing a call needs grammars, which are not there yet; use \"auto\" or \"none\""},
     {"functions", empty_list, "use `tools`"},
@@ -286,12 +287,7 @@ static const chat_refusal refusals[] = {
     {"web_search_options", NULL, "there is no web search"},
     {"best_of", zero_or_one, "use `n`"},
     {"echo", NULL, "the prompt cannot be echoed"},
-    {"prompt_logprobs", NULL, "log-probabilities of the prompt are not available"},
     {"continue_final_message", NULL, "the last message cannot be continued"},
-    {"store", NULL, "completions are not stored"},
-    {"adapter", NULL, "there are no adapters"},
-    {"hlg", NULL, "tone curves are not available"},
-    {"xtc_probability", no_xtc, "XTC sampling is not available"},
 };
 #undef NO_GRAMMAR
 
@@ -309,9 +305,18 @@ cairn_status chat_refuse(json_val root, const chat_refusal *list, size_t n, chat
     return CAIRN_OK;
 }
 
+cairn_status chat_sampling_read(json_val root, chat_ask *a, chat_fault *f)
+{
+    TRY(chat_refuse(root, everywhere, sizeof everywhere / sizeof everywhere[0], f));
+    TRY(read_nums(root, a, f));
+    TRY(read_ints(root, a, f));
+    TRY(read_seed(root, a, f));
+    return read_bias(root, a, f);
+}
+
 static cairn_status read_root(chat_ask *a, json_val root, chat_fault *f)
 {
-    TRY(chat_refuse(root, refusals, sizeof refusals / sizeof refusals[0], f));
+    TRY(chat_refuse(root, of_chats, sizeof of_chats / sizeof of_chats[0], f));
     TRY(chat_sampling_read(root, a, f));
     TRY(read_limits(root, a, f));
     TRY(read_flags(root, a, f));

@@ -28,6 +28,7 @@ typedef struct chat_ask {
     int32_t n;     /* choices */
     int32_t n_top; /* top_logprobs; rq.n_logprobs says whether any */
     bool stream, include_usage;
+    bool echo;          /* the answer begins with the prompt */
     bool omit_thoughts; /* the client wants to know only that there were some */
 } chat_ask;
 
@@ -42,7 +43,7 @@ void chat_ask_deinit(chat_ask *a);
 /* The parts that bodies of several APIs share, each of a->doc's root.  chat_ask_open comes first, and reads
    `model`. */
 cairn_status chat_ask_open(chat_ask *a, cairn_str body, chat_fault *fault);
-/* How tokens are drawn: temperature, top_k, seed, logit_bias, … */
+/* How tokens are drawn: temperature, top_k, seed, logit_bias, …; ways to constrain them are refused. */
 cairn_status chat_sampling_read(json_val root, chat_ask *a, chat_fault *f);
 cairn_status chat_stop_read(json_val root, const char *name, chat_ask *a, chat_fault *f);
 cairn_status chat_stream_read(json_val root, chat_ask *a, chat_fault *f); /* and stream_options */

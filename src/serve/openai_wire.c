@@ -257,6 +257,11 @@ void openai_write_chunk(json_writer *w, const openai_head *h, uint32_t index, bo
     json_w_end_obj(w);
 }
 
+double openai_logprob(float logprob)
+{
+    return logprob >= -9999.0F ? (double)logprob : -9999.0;
+}
+
 /* An open object: token, logprob, bytes.  A piece that is no UTF-8 shows U+FFFD; bytes are exact. */
 static void write_piece(json_writer *w, const struct cairn_text *text, int32_t id, float logprob)
 {
@@ -264,8 +269,7 @@ static void write_piece(json_writer *w, const struct cairn_text *text, int32_t i
 
     json_w_obj(w);
     json_w_kstr(w, "token", piece);
-    /* JSON has no infinity: a token that the sampler excluded. */
-    json_w_knum(w, "logprob", logprob >= -9999.0F ? (double)logprob : -9999.0);
+    json_w_knum(w, "logprob", openai_logprob(logprob));
     json_w_key(w, "bytes");
     json_w_arr(w);
     for (size_t i = 0; i < piece.len; i++) json_w_int(w, (uint8_t)piece.ptr[i]);

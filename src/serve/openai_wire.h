@@ -42,6 +42,8 @@ const char *openai_finish(cairn_finish f, bool called);         /* `called`: too
    empty one.  `logprob`: a JSON array's elements, or empty for null.  `finish`: NULL until the last. */
 void openai_write_chunk(json_writer *w, const openai_head *h, uint32_t index, bool role,
                         const reply_delta *d, cairn_str logprob, const char *finish);
+/* JSON has no infinity, which a token that the sampler excluded has: a large number instead. */
+double openai_logprob(float logprob);
 /* The element of logprobs.content for one token. */
 void openai_write_logprob(json_writer *w, const struct cairn_text *text, const gen_token *t,
                           int32_t n_top);

@@ -37,6 +37,12 @@ bool prompt_no_memory(prompt *p)
     return prompt_refuse(p, 503, NULL, "out_of_memory", "no memory for the request");
 }
 
+bool prompt_refuse_as(prompt *p, cairn_status st, const char *param, const char *message)
+{
+    if (st == CAIRN_E_NOMEM) return prompt_no_memory(p);
+    return prompt_refuse(p, openai_status(st), param, "invalid_value", "%s", message);
+}
+
 /* Messages begin with the file that holds the template, "PATH, line N: …" or "PATH: …": from its name
    on. */
 static const char *without_folders(const char *message)
@@ -230,16 +236,15 @@ static bool render(prompt *p, cairn_bytes *out)
     return no_prompt(p, st, &dg);
 }
 
-static bool fits(prompt *p, const char *at_least, size_t n_ids)
+bool prompt_fits(prompt *p, const char *param, const char *at_least, size_t n_ids)
 {
     const int32_t ctx = served_model_ctx(p->model);
 
     if (n_ids < (size_t)ctx) return true;
-    return prompt_refuse(
-        p, 400, "messages", "context_length_exceeded",
-        "the messages make %s%zu tokens, and the context holds %d positions, of which the "
-        "answer needs at least one",
-        at_least, n_ids, ctx);
+    return prompt_refuse(p, 400, param, "context_length_exceeded",
+                         "`%s` makes %s%zu tokens, and the context holds %d positions, of which "
+                         "the answer needs at least one",
+                         param, at_least, n_ids, ctx);
 }
 
 /* Whether answers outlive a crash of the server, their seeds with them. */
@@ -313,12 +318,13 @@ static bool encode_any(prompt *p, cairn_str text)
 
 static bool encode(prompt *p, cairn_str text)
 {
-    if (!fits(p, "at least ", cairn_text_least_ids(served_model_text(p->model), text)))
+    if (!prompt_fits(p, "messages", "at least ",
+                     cairn_text_least_ids(served_model_text(p->model), text)))
         return false;
     if (!encode_any(p, text)) return false;
     if (!p->ask.has_seed) p->ask.rq.sampling.seed = random_seed();
     p->ask.rq.any_seed = !p->ask.has_seed;
-    if (!fits(p, "", p->ids[0].len)) return false;
+    if (!prompt_fits(p, "messages", "", p->ids[0].len)) return false;
     find_marks(p);
     return make_readers(p, text);
 }
@@ -397,8 +403,11 @@ void prompt_deinit(prompt *p)
 {
     chat_ask_deinit(&p->ask);
     for (size_t i = 0; i < p->n_ids; i++) cairn_ids_free(&p->ids[i]);
+    for (size_t i = 0; p->echo && i < p->n_ids; i++) cairn_bytes_free(&p->echo[i]);
     mem_free(p->ids);
+    mem_free(p->echo);
     p->ids = NULL;
+    p->echo = NULL;
     p->n_ids = 0;
     readers_free(p->readers);
     p->readers = NULL;

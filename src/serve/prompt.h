@@ -21,6 +21,7 @@ typedef struct prompt { /* zeroed is fine to deinit */
     const served_model *model;
     cairn_ids *ids; /* [n_ids], each one prompt */
     size_t n_ids;
+    cairn_bytes *echo; /* [n_ids]: texts that the answers begin with; NULL: they begin with none */
     cairn_reply_opts reply; /* how it will be told, where thoughts have a budget: ask.rq.reply */
     char tail[128];         /* of the prompt: where the reply starts */
     /* Of what will be answered; ask.rq.keep_special is as they want it.  NULL: it is text alone. */
@@ -46,10 +47,13 @@ void prompt_deinit(prompt *p);
 /* For those who make other prompts.  Each sets the fault where it fails; prompt_refuse answers false. */
 bool prompt_refuse(prompt *p, int status, const char *param, const char *code, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
+bool prompt_refuse_as(prompt *p, cairn_status st, const char *param, const char *message);
 bool prompt_read(prompt *p, ask_read_fn *read, cairn_str body);
 bool prompt_find_model(prompt *p, const models *m, cairn_str name); /* any; it may only embed */
 bool prompt_find_engine(prompt *p, const models *m);                /* of ask.model */
 bool prompt_check_bias(prompt *p);
+/* Whether the prompt that is called `param` leaves room for an answer. */
+bool prompt_fits(prompt *p, const char *param, const char *at_least, size_t n_ids);
 bool prompt_no_memory(prompt *p);
 
 #endif

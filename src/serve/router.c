@@ -13,6 +13,7 @@
 #include "serve/anthropic_error.h"
 #include "serve/health.h"
 #include "serve/openai_chat.h"
+#include "serve/openai_completion.h"
 #include "serve/openai_embed.h"
 #include "serve/openai_models.h"
 #include "serve/openai_wire.h"
@@ -30,9 +31,9 @@ static const route routes[] = {
     {"GET", "/v1/models", openai_models_list, false},
     {"GET", "/v1/models/*", openai_models_one, false},
     {"POST", "/v1/chat/completions", openai_chat_serve, false},
+    {"POST", "/v1/completions", openai_completion_serve, false},
     {"POST", "/v1/embeddings", openai_embed_serve, false},
     {"POST", "/v1/messages", anthropic_messages_serve, false},
-    {"POST", "/v1/messages/count_tokens", anthropic_count_serve, false},
     {"POST", "/admin/cache/flush", admin_flush, false},
     {"POST", "/apply-template", openai_chat_render, false},
 };

@@ -197,6 +197,70 @@ cairn_status cairn_text_encode_prompt(const cairn_text *t, cairn_str text, cairn
     return ids ? CAIRN_OK : diag_set(dg, CAIRN_E_NOMEM, "ids");
 }
 
+cairn_status cairn_text_detokenize(const cairn_text *t, const int32_t *ids, size_t n,
+                                   bool keep_special, cairn_bytes *out, cairn_diag *dg)
+{
+    buf b;
+
+    (void)t, (void)keep_special, (void)dg;
+    buf_init(&b, MEM_TEXT);
+    for (size_t i = 0; i < n; i++) buf_byte(&b, (char)ids[i]);
+    return buf_take(&b, out);
+}
+
+cairn_status cairn_text_tokenize(const cairn_text *t, cairn_str s, uint32_t flags, cairn_ids *out,
+                                 cairn_diag *dg)
+{
+    cairn_ids ids = {0};
+
+    TRY(cairn_text_encode_prompt(t, s, &ids, dg));
+    /* BOS is a "^", and special tokens are "<x>", one id. */
+    *out = (cairn_ids){mem_alloc((ids.len + 1) * sizeof *ids.ptr, MEM_TEXT), 0};
+    if (out->ptr && flags & CAIRN_TOK_ADD_SPECIAL) out->ptr[out->len++] = '^';
+    for (size_t i = 0; out->ptr && i < ids.len; i++) {
+        const bool special = i + 2 < ids.len && memcmp(s.ptr + i, "<x>", 3) == 0;
+        out->ptr[out->len++] = special && flags & CAIRN_TOK_PARSE_SPECIAL ? 1 : ids.ptr[i];
+        if (special && flags & CAIRN_TOK_PARSE_SPECIAL) i += 2;
+    }
+    cairn_ids_free(&ids);
+    return out->ptr ? CAIRN_OK : diag_set(dg, CAIRN_E_NOMEM, "ids");
+}
+
+struct cairn_stream {
+    char held[4];
+    size_t n_held;
+};
+
+cairn_status cairn_stream_new(const cairn_text *t, bool keep_special, cairn_stream **out)
+{
+    (void)t, (void)keep_special;
+    *out = mem_calloc(1, sizeof **out, MEM_TEXT);
+    return *out ? CAIRN_OK : CAIRN_E_NOMEM;
+}
+
+/* Well-formed text: a character is whole when its first byte says so. */
+cairn_status cairn_stream_feed(cairn_stream *s, int32_t id, cairn_str *text)
+{
+    const uint8_t first = (uint8_t)(s->n_held ? s->held[0] : id);
+    const size_t n = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+
+    s->held[s->n_held++] = (char)id;
+    *text = (cairn_str){s->held, s->n_held == n ? n : 0};
+    if (s->n_held == n) s->n_held = 0;
+    return CAIRN_OK;
+}
+
+void cairn_stream_free(cairn_stream *s)
+{
+    mem_free(s);
+}
+
+int32_t cairn_text_vocab(const cairn_text *t)
+{
+    (void)t;
+    return VOCAB;
+}
+
 size_t cairn_text_marks(const cairn_text *t, const cairn_render_opts *o, const int32_t *ids,
                         size_t n, int32_t marks[2])
 {
@@ -284,15 +348,15 @@ const struct cairn_text *cairn_model_text(const cairn_model *m)
 static void tell_sampling(const cairn_request *r, char *out, size_t size)
 {
     const cairn_sampling *s = &r->sampling;
-    int n =
-        snprintf(out, size,
-                 "temperature=%g top_k=%d top_p=%g min_p=%g repetition=%g/%d presence=%g "
-                 "frequency=%g seed=%llu choice=%u max_tokens=%d logprobs=%d ignore_eos=%d "
-                 "keep_special=%d think_budget=%d",
-                 (double)s->temperature, s->top_k, (double)s->top_p, (double)s->min_p,
-                 (double)s->repetition_penalty, s->repetition_window, (double)s->presence_penalty,
-                 (double)s->frequency_penalty, (unsigned long long)s->seed, r->choice,
-                 r->max_tokens, r->n_logprobs, r->ignore_eos, r->keep_special, r->think_budget);
+    int n = snprintf(out, size,
+                     "temperature=%g top_k=%d top_p=%g min_p=%g repetition=%g/%d presence=%g "
+                     "frequency=%g seed=%llu choice=%u max_tokens=%d logprobs=%d ignore_eos=%d "
+                     "keep_special=%d think_budget=%d marks=%zu",
+                     (double)s->temperature, s->top_k, (double)s->top_p, (double)s->min_p,
+                     (double)s->repetition_penalty, s->repetition_window,
+                     (double)s->presence_penalty, (double)s->frequency_penalty,
+                     (unsigned long long)s->seed, r->choice, r->max_tokens, r->n_logprobs,
+                     r->ignore_eos, r->keep_special, r->think_budget, r->n_marks);
 
     for (size_t i = 0; i < s->n_bias; i++)
         n += snprintf(out + n, size - (size_t)n, " bias:%d=%g", s->bias[i].id,
@@ -570,7 +634,7 @@ cairn_status cairn_engine_submit(cairn_engine *e, const cairn_request *r, cairn_
         if (r->sampling.bias[i].id >= VOCAB)
             return diag_set(dg, CAIRN_E_ARG, "bias for id %d, the vocabulary has %d",
                             r->sampling.bias[i].id, VOCAB);
-    if (r->n_marks != 1 || (size_t)r->marks[0] != r->n_ids / 2)
+    if (r->n_marks > 1 || (r->n_marks && (size_t)r->marks[0] != r->n_ids / 2))
         return diag_set(dg, CAIRN_E_ARG, "%zu marks of a chat", r->n_marks);
     if (r->n_ids >= (size_t)e->ctx)
         return diag_set(dg, CAIRN_E_LIMIT, "%zu tokens in a context of %d", r->n_ids, e->ctx);
