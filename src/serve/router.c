@@ -12,11 +12,13 @@
 #include "serve/anthropic.h"
 #include "serve/anthropic_error.h"
 #include "serve/health.h"
+#include "serve/metrics.h"
 #include "serve/openai_chat.h"
 #include "serve/openai_completion.h"
 #include "serve/openai_embed.h"
 #include "serve/openai_models.h"
 #include "serve/openai_wire.h"
+#include "serve/tokens.h"
 
 typedef struct route {
     const char *method;
@@ -28,13 +30,17 @@ typedef struct route {
 static const route routes[] = {
     {"GET", "/health", health_serve, true},
     {"GET", "/stats", stats_serve, false},
+    {"GET", "/metrics", metrics_serve, false},
     {"GET", "/v1/models", openai_models_list, false},
     {"GET", "/v1/models/*", openai_models_one, false},
     {"POST", "/v1/chat/completions", openai_chat_serve, false},
     {"POST", "/v1/completions", openai_completion_serve, false},
     {"POST", "/v1/embeddings", openai_embed_serve, false},
     {"POST", "/v1/messages", anthropic_messages_serve, false},
+    {"POST", "/v1/messages/count_tokens", anthropic_count_serve, false},
     {"POST", "/admin/cache/flush", admin_flush, false},
+    {"POST", "/tokenize", tokens_encode, false},
+    {"POST", "/detokenize", tokens_decode, false},
     {"POST", "/apply-template", openai_chat_render, false},
 };
 enum { N_ROUTES = sizeof routes / sizeof routes[0] };
