@@ -3,7 +3,6 @@
 #include "serve/json_cut.h"
 
 #include "base/json.h"
-#include "base/str.h"
 
 /* The quote that ends the string which begins at `at`, or the end. */
 static size_t string_end(cairn_str s, size_t at)

@@ -3,10 +3,10 @@
 #include "serve/openai_completion.h"
 
 #include "base/diag.h"
-#include "base/str.h"
 #include "serve/endpoint.h"
 #include "serve/openai_completion_format.h"
 #include "serve/openai_input.h"
+#include "serve/prompt.h"
 #include "serve/random.h"
 
 enum { MOST_PROMPTS = CAIRN_MAX_SEQS + CAIRN_MAX_QUEUE }; /* each takes a place in the engine */

@@ -1,12 +1,13 @@
 /* A text to a model's tokens, and back.  On a worker, as both take time that grows with the body. */
 #include "serve/tokens.h"
 
-#include "base/diag.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "serve/endpoint.h"
 #include "serve/openai_chat_format.h"
 #include "serve/openai_input.h"
 #include "serve/openai_messages.h"
+#include "serve/prompt.h"
 
 static bool find_text(prompt *p, const models *m)
 {
