@@ -157,7 +157,8 @@ typedef struct cairn_event {
     int32_t n_done;      /* PROGRESS: prompt positions computed or taken from a cache */
     int32_t n_generated;
     double prefill_seconds, decode_seconds;
-    bool pinned; /* DONE: the rows stay, as the request wanted */
+    bool pinned;  /* DONE: the rows stay, as the request wanted */
+    int32_t stop; /* DONE: which of the request's stop strings ended it; -1: none did */
 } cairn_event;
 /* On the engine thread: must not block.  It may submit, cancel and read counters; closing the engine
    from here is forbidden, as close waits for this very thread. */

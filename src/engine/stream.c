@@ -33,7 +33,7 @@ static cairn_status add_stop(stream *s, cairn_str text, arena *a, cairn_diag *dg
 cairn_status stream_init(stream *s, const tok *t, bool keep_special, const cairn_str *stop,
                          size_t n_stop, size_t n_ids, arena *a, cairn_diag *dg)
 {
-    *s = (stream){0};
+    *s = (stream){.stopped_by = -1};
     buf_init(&s->text, MEM_ENGINE);
     if (n_stop > CAIRN_MAX_STOP)
         return diag_set(dg, CAIRN_E_ARG, "%zu stop strings; expected at most %d", n_stop,
@@ -55,15 +55,15 @@ void stream_deinit(stream *s)
     *s = (stream){0};
 }
 
-/* Advances every automaton by one byte; answers the length of the longest string now complete. */
+/* Advances every automaton by one byte; answers the longest string now complete, -1 if none is. */
 static int32_t advance(stream *s, char c)
 {
-    int32_t complete = 0;
+    int32_t complete = -1;
     for (int32_t i = 0; i < s->n_stop; i++) {
         stop_string *p = &s->stop[i];
         while (p->matched > 0 && p->text[p->matched] != c) p->matched = p->fail[p->matched - 1];
         if (p->text[p->matched] == c) p->matched++;
-        if (p->matched == p->len && p->len > complete) complete = p->len;
+        if (p->matched == p->len && (complete < 0 || p->len > s->stop[complete].len)) complete = i;
     }
     return complete;
 }
@@ -88,9 +88,10 @@ static cairn_status take(stream *s, cairn_str more, bool end, cairn_str *text)
     s->sent = s->text.len;
     for (size_t i = held; i < s->text.len && !s->stopped; i++) {
         const int32_t complete = advance(s, s->text.ptr[i]);
-        if (!complete) continue;
+        if (complete < 0) continue;
         s->stopped = true;
-        s->sent = i + 1 - (size_t)complete;
+        s->stopped_by = complete;
+        s->sent = i + 1 - (size_t)s->stop[complete].len;
         buf_cut(&s->text, s->sent);
     }
     if (!s->stopped && !end) s->sent -= longest_tail(s);

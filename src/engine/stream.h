@@ -22,6 +22,7 @@ typedef struct stream {
     buf text;    /* held bytes, then what came last */
     size_t sent; /* bytes of `text` that the last call gave out */
     bool stopped;
+    int32_t stopped_by; /* index of the stop string; -1 until then */
 } stream;
 
 /* Stop strings are copied into `a`.  E_ARG: an empty or too long one, or too many.  Up to `n_ids` ids

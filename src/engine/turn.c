@@ -20,7 +20,8 @@ static cairn_event event_of(const engine *e, const request *r, cairn_event_kind 
                       .n_prompt = r->n_prompt,
                       .n_cached = r->n_cached,
                       .n_done = min_i32(r->n_done, r->n_prompt),
-                      .n_generated = r->n_ids - r->n_prompt};
+                      .n_generated = r->n_ids - r->n_prompt,
+                      .stop = r->stream.stopped_by};
     if (r->start_ns) ev.prefill_seconds = (double)(first - r->start_ns) * 1e-9;
     if (r->first_ns) ev.decode_seconds = (double)(now - first) * 1e-9;
     return ev;

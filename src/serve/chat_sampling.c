@@ -179,6 +179,7 @@ cairn_status chat_sampling_read(json_val root, chat_ask *a, chat_fault *f)
 {
     cairn_sampling *s = &a->rq.sampling;
 
+    TRY(chat_constraints_refuse(root, f));
     s->repetition_window = 20; /* what mlx-lm's field of this name defaults to */
     for (size_t i = 0; i < sizeof nums / sizeof nums[0]; i++) TRY(read_num(root, &nums[i], s, f));
     for (size_t i = 0; i < sizeof ints / sizeof ints[0]; i++)

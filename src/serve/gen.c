@@ -20,19 +20,20 @@ enum {
 };
 
 struct gen {
-    gen *next_ready; /* guarded by mu, like the next seven */
+    gen *next_ready; /* guarded by mu, like what follows up to result */
     buf queue;       /* records of tokens: record, top, text */
     size_t replay;   /* the last record, if it is of replayed tokens, + 1; 0: it is not */
     bool in_ready, overflow, done;
+    bool began; /* n_cached is known */
+    int32_t n_cached;
     buf last_text;
     gen_result result;
     gen *prev, *next; /* I/O thread, like the rest */
     mailbox *m;
     cairn_engine *engine;
     cairn_request_id id;
-    uint32_t choice;
     gen_sink sink;
-    bool dropped;
+    bool dropped, told_began;
 };
 
 typedef struct record {
@@ -98,6 +99,7 @@ static void put_done(gen *g, const cairn_event *ev)
     g->result.n_prompt = ev->n_prompt;
     g->result.n_cached = ev->n_cached;
     g->result.n_generated = ev->n_generated;
+    g->result.stop = ev->stop;
     g->done = true;
 }
 
@@ -106,15 +108,23 @@ static void on_event(void *ctx, const cairn_event *ev)
 {
     gen *g = ctx;
     mailbox *m = g->m;
-    bool first = false;
+    bool first = false, fresh = true;
 
-    if (ev->kind == CAIRN_EV_PROGRESS) return;
     mutex_lock(&m->mu);
-    if (ev->kind == CAIRN_EV_TOKEN)
+    switch (ev->kind) {
+    case CAIRN_EV_PROGRESS: /* the first tells all that is wanted */
+        fresh = !g->began;
+        g->began = true;
+        g->n_cached = ev->n_cached;
+        break;
+    case CAIRN_EV_TOKEN:
         put_token(g, ev);
-    else
+        break;
+    case CAIRN_EV_DONE:
         put_done(g, ev);
-    if (!g->in_ready) {
+        break;
+    }
+    if (fresh && !g->in_ready) {
         first = !m->ready;
         g->in_ready = true;
         g->next_ready = m->ready;
@@ -147,16 +157,17 @@ cairn_status gen_start(mailbox *m, cairn_engine *e, const cairn_request *r, cons
 {
     cairn_status st;
     gen *g = mem_calloc(1, sizeof *g, MEM_SERVE);
+    cairn_request rq = *r;
 
     if (!g) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a request");
     g->m = m;
     g->engine = e;
     g->sink = *sink;
-    g->choice = r->choice;
+    rq.want_progress = sink->began != NULL;
     buf_init(&g->queue, MEM_SERVE);
     g->queue.max = QUEUE_BYTES;
     buf_init(&g->last_text, MEM_SERVE);
-    st = cairn_engine_submit(e, r, on_event, g, &g->id, dg);
+    st = cairn_engine_submit(e, &rq, on_event, g, &g->id, dg);
     if (st != CAIRN_OK) {
         gen_free(g);
         return st;
@@ -205,7 +216,7 @@ static void deliver_tokens(gen *g, const buf *queue)
         at += (size_t)r.n_top * sizeof *top;
         t.text = (cairn_str){queue->ptr + at, r.n_text};
         at += r.n_text;
-        g->sink.token(g->sink.ctx, g->choice, &t);
+        g->sink.token(g->sink.ctx, g->sink.choice, &t);
     }
 }
 
@@ -215,7 +226,8 @@ static gen *deliver(gen *g)
     gen_result result;
     gen *next;
     buf queue;
-    bool done, overflow;
+    bool done, overflow, began;
+    int32_t n_cached;
 
     mutex_lock(&g->m->mu);
     /* One critical section: were g free to be listed again before its news is taken, DONE could come
@@ -228,9 +240,14 @@ static gen *deliver(gen *g)
     g->replay = 0;
     done = g->done;
     overflow = g->overflow;
+    began = g->began;
+    n_cached = g->n_cached;
     result = g->result;
     mutex_unlock(&g->m->mu);
 
+    if (began && !g->told_began && !g->dropped && g->sink.began)
+        g->sink.began(g->sink.ctx, g->sink.choice, n_cached);
+    g->told_began = began;
     deliver_tokens(g, &queue);
     buf_deinit(&queue);
     if (overflow && !done) cairn_engine_cancel(g->engine, g->id);
@@ -242,7 +259,7 @@ static gen *deliver(gen *g)
         memcpy(result.message, "events were lost", sizeof "events were lost");
     }
     unlink_live(g);
-    if (!g->dropped) g->sink.done(g->sink.ctx, g->choice, &result);
+    if (!g->dropped) g->sink.done(g->sink.ctx, g->sink.choice, &result);
     gen_free(g);
     return next;
 }

@@ -23,13 +23,17 @@ typedef struct gen_result {
     cairn_status status;
     char message[200];
     int32_t n_prompt, n_cached, n_generated;
+    int32_t stop; /* as cairn_event has it */
 } gen_result;
 
-/* Called on the I/O thread, in order, done last and once.  Either may call gen_drop on any. */
+/* Called on the I/O thread, in order, done last and once.  Any may call gen_drop on any. */
 typedef struct gen_sink {
+    /* Once, before the first token: what a cache had of the prompt.  NULL: not wanted. */
+    void (*began)(void *ctx, uint32_t choice, int32_t n_cached);
     void (*token)(void *ctx, uint32_t choice, const gen_token *t);
     void (*done)(void *ctx, uint32_t choice, const gen_result *r);
     void *ctx;
+    uint32_t choice; /* given back */
 } gen_sink;
 
 /* One for a server.  `notify` is called on engine threads when mailbox_deliver has work. */

@@ -137,6 +137,11 @@ void http_stream(http_req *rq, const char *type, const char *beat, uint64_t beat
     replied(rq);
 }
 
+void http_stream_beat(http_req *rq, const char *beat)
+{
+    rq->conn->beat = beat;
+}
+
 /* Sent bytes make room, so that the buffer's size stays near what is unsent. */
 static void drop_sent(http_conn *c)
 {

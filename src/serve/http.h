@@ -74,6 +74,7 @@ void http_reply(http_req *rq, int status, const char *type, cairn_str body);
 /* A reply of unknown length.  The headers leave at once.  `beat` (static, may be NULL) is sent when
    nothing else was for `beat_ms`. */
 void http_stream(http_req *rq, const char *type, const char *beat, uint64_t beat_ms);
+void http_stream_beat(http_req *rq, const char *beat); /* another one from now on */
 /* Queues bytes.  A client that leaves more than a bounded backlog unread is cut: on_gone may be
    called from here, and rq be invalid afterwards: false. */
 bool http_stream_write(http_req *rq, cairn_str bytes);

@@ -1,159 +1,30 @@
-/* The endpoints of a chat: a body becomes a prompt on a worker (jobs.h, openai_prompt.h), a prompt an
-   answer (openai_answer.h).  This is the way between them, on the I/O thread.
-
-   A client that leaves while its prompt waits or is being made drops the job: a waiting one is freed at
-   once, a running one when its worker is through with it, as neither a template nor a tokenizer can be
-   stopped half-way. */
+/* OpenAI's chat completions, and the prompt that one would be given. */
 #include "serve/openai_chat.h"
 
-#include "base/diag.h"
-#include "serve/openai_answer.h"
-#include "serve/openai_prompt.h"
-#include "serve/openai_wire.h"
+#include "serve/endpoint.h"
+#include "serve/openai_chat_format.h"
 
-typedef struct chat_job {
-    job j;
-    cairn_server *s;
-    http_req *rq; /* I/O thread; good until the job is dropped */
-    buf body;     /* the worker's, like the prompt, until it is done */
-    prompt p;
-} chat_job;
-
-static void on_gone(void *user)
+static void make(prompt *p, const models *m, cairn_str body)
 {
-    chat_job *c = user;
-
-    jobs_drop(&c->s->jobs, &c->j);
+    prompt_make(p, m, chat_ask_read, body);
 }
 
-static void release(job *j)
+static void render(prompt *p, const models *m, cairn_str body)
 {
-    chat_job *c = (chat_job *)j;
-
-    buf_deinit(&c->body);
-    prompt_deinit(&c->p);
-    mem_free(c);
-}
-
-static void refuse(job *j)
-{
-    openai_error(((chat_job *)j)->rq, 503, NULL, "server_shutdown", "the server is shutting down");
-}
-
-/* Worker. */
-static void make(job *j)
-{
-    chat_job *c = (chat_job *)j;
-
-    prompt_make(&c->p, &c->s->models, buf_view(&c->body));
-    buf_deinit(&c->body);
-}
-
-/* Worker. */
-static void render(job *j)
-{
-    chat_job *c = (chat_job *)j;
-
-    prompt_render(&c->p, &c->s->models, buf_view(&c->body));
-    buf_deinit(&c->body);
-}
-
-/* The job is over: rq is no more its concern.  False: replied with the fault. */
-static bool made(chat_job *c)
-{
-    const prompt_fault *f = &c->p.fault;
-
-    http_on_gone(c->rq, NULL, NULL);
-    if (!f->status) return true;
-    openai_error(c->rq, f->status, f->param[0] ? f->param : NULL, f->code, "%s", f->message);
-    return false;
-}
-
-static void rendered(job *j)
-{
-    chat_job *c = (chat_job *)j;
-
-    if (made(c)) openai_reply(c->rq, &c->p.text);
-}
-
-/* All choices or none: some of them would hold the queue only to be cancelled. */
-static cairn_status check_room(cairn_engine *e, int64_t n, const char **param, cairn_diag *dg)
-{
-    cairn_engine_stats s;
-    cairn_engine_stats_init(&s);
-    cairn_engine_get_stats(e, &s);
-    const int64_t most = (int64_t)s.max_seqs + s.max_queue, now = (int64_t)s.n_active + s.n_queued;
-    if (n > most) *param = "n";
-    if (n > most)
-        return diag_set(dg, CAIRN_E_ARG, "`n` is %lld; expected at most %lld here", (long long)n,
-                        (long long)most);
-    if (n <= most - now) return CAIRN_OK;
-    return diag_set(dg, CAIRN_E_BUSY, "%lld requests are running or waiting, at most %lld may",
-                    (long long)now, (long long)most);
-}
-
-static void reply_not_accepted(http_req *rq, cairn_status st, const char *param,
-                               const cairn_diag *dg)
-{
-    const char *code = st == CAIRN_E_BUSY    ? "queue_full"
-                       : st == CAIRN_E_LIMIT ? "context_length_exceeded"
-                       : st == CAIRN_E_NOMEM ? "out_of_memory"
-                                             : NULL;
-
-    openai_error(rq, openai_status(st), param, code, "%s",
-                 dg->message[0] ? dg->message : cairn_status_text(st));
-}
-
-static void start(job *j)
-{
-    chat_job *c = (chat_job *)j;
-    chat_ask *a = &c->p.ask;
-    cairn_diag dg = {0};
-    const char *param = NULL;
-    uint8_t space[AUTH_DIGEST];
-    cairn_status st;
-
-    if (!made(c)) return;
-    a->rq.cache_space = auth_space(&c->s->auth, c->rq, space);
-    a->rq.ids = c->p.ids.ptr;
-    a->rq.n_ids = c->p.ids.len;
-    st = check_room(c->p.model->engine, a->n, &param, &dg);
-    if (st == CAIRN_OK) st = answer_start(c->rq, &c->s->mail, &c->p, &dg);
-    if (st != CAIRN_OK) reply_not_accepted(c->rq, st, param, &dg);
-}
-
-static void hand_over(cairn_server *s, http_req *rq, const job_kind *kind)
-{
-    chat_job *c = mem_calloc(1, sizeof *c, MEM_SERVE);
-
-    if (!c) {
-        openai_error(rq, 503, NULL, "out_of_memory", "no memory for the request");
-        return;
-    }
-    c->j.kind = kind;
-    c->s = s;
-    c->rq = rq;
-    http_take_body(rq, &c->body);
-    c->j.bytes = c->body.len;
-    http_on_gone(rq, on_gone, c);
-    if (jobs_put(&s->jobs, &c->j) == CAIRN_OK) return;
-    http_on_gone(rq, NULL, NULL);
-    release(&c->j);
-    http_set_header(rq, "Retry-After", "1");
-    openai_error(rq, 503, NULL, "prompts_full",
-                 "too many prompts, or too many bytes of them, are waiting to be made");
+    prompt_render(p, m, chat_ask_read, body);
 }
 
 void openai_chat_serve(cairn_server *s, http_req *rq)
 {
-    static const job_kind kind = {make, start, refuse, release};
+    static const endpoint chat = {.format = &openai_chat_format, .make = make};
 
-    hand_over(s, rq, &kind);
+    endpoint_serve(s, rq, &chat);
 }
 
 void openai_chat_render(cairn_server *s, http_req *rq)
 {
-    static const job_kind kind = {render, rendered, refuse, release};
+    static const endpoint template = {
+        .format = &openai_chat_format, .make = render, .just_text = true};
 
-    hand_over(s, rq, &kind);
+    endpoint_serve(s, rq, &template);
 }

@@ -11,10 +11,10 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "cairn/embed.h"
+#include "serve/openai_input.h"
 #include "serve/openai_wire.h"
 
 enum { MOST_DIMENSIONS = 1 << 20 };
-enum { INPUT_NAME = 32 }; /* bytes of input[i], for any i */
 
 typedef struct embed_job {
     job j;
@@ -25,17 +25,15 @@ typedef struct embed_job {
     cairn_embed_opts o;
     bool base64;
     int32_t n_vocab;
-    size_t n;
-    cairn_str *texts;         /* [n], or NULL: `lists` */
-    cairn_ids *lists;         /* [n] */
-    char (*name)[INPUT_NAME]; /* [n], of several: input[0], … */
-    const char **names;       /* [n] */
+    input_list in;
+    char (*name)[INPUT_NAME]; /* [in.n]: input, or input[0], … */
+    const char **names;       /* [in.n] */
     int64_t n_tokens;
     buf reply;
     json_writer w;
     int status; /* 200, or of the error */
     const char *param, *code;
-    char at[INPUT_NAME]; /* param, where it is one of several texts */
+    char at[sizeof((chat_fault *)0)->param]; /* param, where it is one of several texts */
     char message[600];
 } embed_job;
 
@@ -114,107 +112,17 @@ static bool no_memory(embed_job *e)
     return refuse_with(e, 503, NULL, "out_of_memory", "no memory for the request");
 }
 
-static bool bad_input(embed_job *e)
-{
-    return refuse_with(e, 400, "input", "invalid_value",
-                       "`input` must be a text, a list of tokens, or a list of 1 to %d of either",
-                       CAIRN_MAX_EMBED_TEXTS);
-}
-
-static bool bad_element(embed_job *e, size_t i, const char *expected)
-{
-    (void)snprintf(e->at, sizeof e->at, "input[%zu]", i);
-    return refuse_with(e, 400, e->at, "invalid_value", "`%s` must be %s", e->at, expected);
-}
-
-/* Element i of the list called `name`. */
-static bool bad_token(embed_job *e, const char *name, size_t i, json_val v)
-{
-    char found[32];
-    if (json_typeof(v) == JSON_INT)
-        (void)snprintf(found, sizeof found, "%lld", (long long)json_int(v, 0));
-    else
-        (void)snprintf(found, sizeof found, "%s", json_type_name(json_typeof(v)));
-    (void)snprintf(e->at, sizeof e->at, "%s[%zu]", name, i);
-    return refuse_with(e, 400, e->at, "invalid_value",
-                       "`%s` must be a token id from 0 to %d, found %s", e->at, (int)e->n_vocab - 1,
-                       found);
-}
-
-/* Of a list that is not empty. */
-static bool read_tokens(embed_job *e, json_val list, const char *name, cairn_ids *out)
-{
-    json_iter it = json_each(list);
-    json_val v;
-    out->ptr = mem_calloc(json_size(list), sizeof *out->ptr, MEM_SERVE);
-    if (!out->ptr) return no_memory(e);
-    while (json_next(&it, &v)) {
-        const int64_t id = json_int(v, -1);
-        if (id < 0 || id >= e->n_vocab) return bad_token(e, name, out->len, v);
-        out->ptr[out->len++] = (int32_t)id;
-    }
-    return true;
-}
-
 /* Each text by its place, for messages. */
 static bool name_all(embed_job *e)
 {
-    e->name = mem_calloc(e->n, sizeof *e->name, MEM_SERVE);
-    e->names = mem_calloc(e->n, sizeof *e->names, MEM_SERVE);
+    e->name = mem_calloc(e->in.n, sizeof *e->name, MEM_SERVE);
+    e->names = mem_calloc(e->in.n, sizeof *e->names, MEM_SERVE);
     if (!e->name || !e->names) return no_memory(e);
-    for (size_t i = 0; i < e->n; i++) {
-        (void)snprintf(e->name[i], sizeof e->name[i], "input[%zu]", i);
+    for (size_t i = 0; i < e->in.n; i++) {
+        input_name(&e->in, "input", i, e->name[i]);
         e->names[i] = e->name[i];
     }
     e->o.names = e->names;
-    return true;
-}
-
-/* `list` holds texts, or lists of tokens. */
-static bool read_list(embed_job *e, json_val list)
-{
-    json_iter it = json_each(list);
-    json_val v;
-    const json_type first = json_typeof(json_at(list, 0));
-    const bool texts = first == JSON_STR;
-    const size_t n = json_size(list);
-    if (n == 0 || n > CAIRN_MAX_EMBED_TEXTS) return bad_input(e);
-    if (!texts && first != JSON_ARR)
-        return bad_element(e, 0, "a text, a token id or a list of token ids");
-    if (texts)
-        e->texts = mem_calloc(n, sizeof *e->texts, MEM_SERVE);
-    else
-        e->lists = mem_calloc(n, sizeof *e->lists, MEM_SERVE);
-    if (texts ? !e->texts : !e->lists) return no_memory(e);
-    e->n = n; /* of those that are read, and of the zeros behind them: release takes all */
-    if (!name_all(e)) return false;
-    for (size_t i = 0; json_next(&it, &v); i++) {
-        if (texts && json_typeof(v) != JSON_STR)
-            return bad_element(e, i, "a text, as the first is");
-        if (!texts && json_size(v) == 0) return bad_element(e, i, "a list of token ids, not empty");
-        if (!texts && json_typeof(v) != JSON_ARR) return bad_element(e, i, "a list of token ids");
-        if (texts)
-            e->texts[i] = json_str(v);
-        else if (!read_tokens(e, v, e->names[i], &e->lists[i]))
-            return false;
-    }
-    return true;
-}
-
-/* One text, or the tokens of one. */
-static bool read_single(embed_job *e, json_val v)
-{
-    static const char *const one[] = {"input"};
-    if (json_typeof(v) != JSON_STR && json_typeof(v) != JSON_ARR) return bad_input(e);
-    if (json_typeof(v) == JSON_STR)
-        e->texts = mem_calloc(1, sizeof *e->texts, MEM_SERVE);
-    else
-        e->lists = mem_calloc(1, sizeof *e->lists, MEM_SERVE);
-    if (!e->texts && !e->lists) return no_memory(e);
-    e->n = 1;
-    e->o.names = one;
-    if (e->lists) return read_tokens(e, v, one[0], &e->lists[0]);
-    e->texts[0] = json_str(v);
     return true;
 }
 
@@ -222,7 +130,7 @@ static bool read_single(embed_job *e, json_val v)
 static bool check_prompt(embed_job *e)
 {
     const char *asked = e->o.prompt.len ? "prompt" : e->o.prompt_name.len ? "prompt_name" : NULL;
-    if (!e->lists || !asked) return true;
+    if (!e->in.lists || !asked) return true;
     return refuse_with(e, 400, asked, "invalid_value",
                        "`%s` goes before texts, and `input` holds token ids; expected texts, or no "
                        "`%s`",
@@ -231,8 +139,14 @@ static bool check_prompt(embed_job *e)
 
 static bool read_input(embed_job *e, json_val v)
 {
-    const bool many = json_typeof(v) == JSON_ARR && json_typeof(json_at(v, 0)) != JSON_INT;
-    return (many ? read_list(e, v) : read_single(e, v)) && check_prompt(e);
+    chat_fault f = {0};
+    const cairn_status st = input_read(&e->in, v, "input", e->n_vocab, CAIRN_MAX_EMBED_TEXTS, &f);
+    if (st == CAIRN_E_NOMEM) return no_memory(e);
+    if (st != CAIRN_OK) {
+        (void)snprintf(e->at, sizeof e->at, "%s", f.param);
+        return refuse_with(e, 400, e->at, "invalid_value", "%s", f.dg.message);
+    }
+    return name_all(e) && check_prompt(e);
 }
 
 /* Four characters for each three bytes. */
@@ -300,7 +214,7 @@ static bool try_options(embed_job *e)
 /* The text that the message begins with. */
 static const char *at_fault(const embed_job *e, const cairn_diag *dg)
 {
-    for (size_t i = 0; e->names && i < e->n; i++) {
+    for (size_t i = 0; e->names && i < e->in.n; i++) {
         const size_t n = strlen(e->names[i]);
         if (strncmp(dg->message, e->names[i], n) == 0 && dg->message[n] == ':') return e->names[i];
     }
@@ -318,9 +232,10 @@ static void embed(embed_job *e)
     json_w_kstr(&e->w, "model", str_of(e->model->id));
     json_w_key(&e->w, "data");
     json_w_arr(&e->w);
-    const cairn_status st = e->texts
-                                ? cairn_embed(m, e->texts, e->n, &e->o, put_vector, e, &dg)
-                                : cairn_embed_ids(m, e->lists, e->n, &e->o, put_vector, e, &dg);
+    const input_list *in = &e->in;
+    const cairn_status st = in->texts
+                                ? cairn_embed(m, in->texts, in->n, &e->o, put_vector, e, &dg)
+                                : cairn_embed_ids(m, in->lists, in->n, &e->o, put_vector, e, &dg);
     json_w_end_arr(&e->w);
     json_w_key(&e->w, "usage");
     json_w_obj(&e->w);
@@ -372,9 +287,7 @@ static void refuse(job *j)
 static void release(job *j)
 {
     embed_job *e = (embed_job *)j;
-    for (size_t i = 0; e->lists && i < e->n; i++) cairn_ids_free(&e->lists[i]);
-    mem_free(e->lists);
-    mem_free(e->texts);
+    input_deinit(&e->in);
     mem_free(e->names);
     mem_free(e->name);
     buf_deinit(&e->body);

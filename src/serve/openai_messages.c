@@ -4,7 +4,7 @@
 
    Template variables may not set what the body's own fields say, nor what would replace the template:
    vLLM refuses the latter, and a Python call the former.  Which of them a wish to think or not becomes
-   depends on the template: openai_prompt.c. */
+   depends on the template: prompt.c. */
 #include "serve/openai_messages.h"
 
 #include <stdio.h>
@@ -15,21 +15,14 @@
 
 typedef cairn_status normalise_fn(cairn_str json, cairn_bytes *out, cairn_diag *dg);
 
-static cairn_status normalise(json_val v, normalise_fn *fn, const char *param, buf *out,
-                              chat_fault *f)
+static cairn_status normalise_text(const buf *as_sent, normalise_fn *fn, const char *param,
+                                   buf *out, chat_fault *f)
 {
     cairn_bytes normal = {0};
-    json_writer w;
-    buf as_sent;
-    cairn_status st;
+    cairn_status st = buf_status(as_sent);
 
     (void)snprintf(f->param, sizeof f->param, "%s", param);
-    buf_init(&as_sent, MEM_SERVE);
-    w = json_write(&as_sent);
-    json_w_val(&w, v);
-    st = buf_status(&as_sent);
-    if (st == CAIRN_OK) st = fn(buf_view(&as_sent), &normal, &f->dg);
-    buf_deinit(&as_sent);
+    if (st == CAIRN_OK) st = fn(buf_view(as_sent), &normal, &f->dg);
     if (st == CAIRN_OK) {
         buf_put(out, normal.ptr, normal.len);
         st = buf_status(out);
@@ -37,6 +30,26 @@ static cairn_status normalise(json_val v, normalise_fn *fn, const char *param, b
     cairn_bytes_free(&normal);
     if (st != CAIRN_E_NOMEM) return st;
     return chat_fault_set(f, st, param, "no memory for `%s`", param);
+}
+
+static cairn_status normalise(json_val v, normalise_fn *fn, const char *param, buf *out,
+                              chat_fault *f)
+{
+    json_writer w;
+    buf as_sent;
+    cairn_status st;
+
+    buf_init(&as_sent, MEM_SERVE);
+    w = json_write(&as_sent);
+    json_w_val(&w, v);
+    st = normalise_text(&as_sent, fn, param, out, f);
+    buf_deinit(&as_sent);
+    return st;
+}
+
+cairn_status chat_tools_normalise(const buf *tools, buf *out, chat_fault *f)
+{
+    return normalise_text(tools, cairn_normalise_tools, "tools", out, f);
 }
 
 static cairn_status check_size(size_t n, const char *param, chat_fault *f)
@@ -100,7 +113,7 @@ static found found_of(json_val v)
     return s;
 }
 
-static cairn_status want(chat_fault *f, const char *param, const char *what, json_val v)
+cairn_status chat_want(chat_fault *f, const char *param, const char *what, json_val v)
 {
     return chat_fault_set(f, CAIRN_E_ARG, param, "`%s` must be %s, found %s", param, what,
                           found_of(v).text);
@@ -138,10 +151,10 @@ static cairn_status check_content(json_val m, size_t i, chat_fault *f)
     if (t == JSON_STR) return check_size(json_str(v).len, param, f);
     if (assistant && t <= JSON_NULL && says_nothing(m)) return CAIRN_OK;
     if (t == JSON_ARR) return check_parts(v, param, f);
-    return want(f, param,
-                assistant ? "a string or an array of parts where there are no `tool_calls`"
-                          : "a string or an array of parts",
-                v);
+    return chat_want(f, param,
+                     assistant ? "a string or an array of parts where there are no `tool_calls`"
+                               : "a string or an array of parts",
+                     v);
 }
 
 enum { PARAM_MOST = 96 }; /* bytes of messages[i].tool_calls[j].function.arguments */
@@ -156,7 +169,7 @@ static cairn_status check_string(json_val v, const char *where, const char *key,
     if (json_typeof(s) <= JSON_NULL) return CAIRN_OK;
     if (json_typeof(s) == JSON_STR && (!only || str_is(json_str(s), only))) return CAIRN_OK;
     (void)snprintf(param, sizeof param, "%s.%s", where, key);
-    return want(f, param, only ? only : "a string", s);
+    return chat_want(f, param, only ? only : "a string", s);
 }
 
 /* What is called: an object with a name, and arguments unless there are none. */
@@ -166,12 +179,12 @@ static cairn_status check_called(json_val v, const char *where, chat_fault *f)
     const json_type t = json_typeof(args);
     char param[PARAM_MOST];
 
-    if (json_typeof(v) != JSON_OBJ) return want(f, where, "an object", v);
+    if (json_typeof(v) != JSON_OBJ) return chat_want(f, where, "an object", v);
     (void)snprintf(param, sizeof param, "%s.name", where);
-    if (json_str(name).len == 0) return want(f, param, "a name", name);
+    if (json_str(name).len == 0) return chat_want(f, param, "a name", name);
     (void)snprintf(param, sizeof param, "%s.arguments", where);
     if (t > JSON_NULL && t != JSON_STR && t != JSON_OBJ)
-        return want(f, param, "a string or an object", args);
+        return chat_want(f, param, "a string or an object", args);
     return CAIRN_OK;
 }
 
@@ -184,10 +197,10 @@ static cairn_status check_calls(json_val m, size_t i, chat_fault *f)
 
     (void)snprintf(param, sizeof param, "messages[%zu].tool_calls", i);
     if (json_typeof(calls) > JSON_NULL && json_typeof(calls) != JSON_ARR)
-        return want(f, param, "an array", calls);
+        return chat_want(f, param, "an array", calls);
     for (size_t j = 0; json_next(&it, &call); j++) {
         (void)snprintf(param, sizeof param, "messages[%zu].tool_calls[%zu]", i, j);
-        if (json_typeof(call) != JSON_OBJ) return want(f, param, "an object", call);
+        if (json_typeof(call) != JSON_OBJ) return chat_want(f, param, "an object", call);
         TRY(check_string(call, param, "id", NULL, f));
         TRY(check_string(call, param, "type", "function", f));
         (void)snprintf(param, sizeof param, "messages[%zu].tool_calls[%zu].function", i, j);
@@ -203,11 +216,11 @@ static cairn_status check_message(json_val m, size_t i, chat_fault *f)
     char param[64];
 
     (void)snprintf(param, sizeof param, "messages[%zu]", i);
-    if (json_typeof(m) != JSON_OBJ) return want(f, param, "an object", m);
+    if (json_typeof(m) != JSON_OBJ) return chat_want(f, param, "an object", m);
     TRY(check_string(m, param, "tool_call_id", NULL, f));
     (void)snprintf(param, sizeof param, "messages[%zu].role", i);
     if (!role_known(json_str(role)))
-        return want(f, param, "system, developer, user, assistant, tool or function", role);
+        return chat_want(f, param, "system, developer, user, assistant, tool or function", role);
     TRY(check_calls(m, i, f));
     return check_content(m, i, f);
 }
@@ -231,18 +244,18 @@ static cairn_status check_tool(json_val tool, size_t i, chat_fault *f)
     char param[64];
 
     (void)snprintf(param, sizeof param, "tools[%zu]", i);
-    if (json_typeof(tool) != JSON_OBJ) return want(f, param, "an object", tool);
+    if (json_typeof(tool) != JSON_OBJ) return chat_want(f, param, "an object", tool);
     (void)snprintf(param, sizeof param, "tools[%zu].type", i);
     if (!str_is(json_str(type), "function"))
         return chat_fault_set(f, CAIRN_E_UNSUPPORTED, param, "`%s` must be function, found %s",
                               param, found_of(type).text);
     (void)snprintf(param, sizeof param, "tools[%zu].function", i);
-    if (json_typeof(function) != JSON_OBJ) return want(f, param, "an object", function);
+    if (json_typeof(function) != JSON_OBJ) return chat_want(f, param, "an object", function);
     (void)snprintf(param, sizeof param, "tools[%zu].function.name", i);
-    if (json_str(name).len == 0) return want(f, param, "a name", name);
+    if (json_str(name).len == 0) return chat_want(f, param, "a name", name);
     (void)snprintf(param, sizeof param, "tools[%zu].function.parameters", i);
     if (json_typeof(args) > JSON_NULL && json_typeof(args) != JSON_OBJ)
-        return want(f, param, "an object", args);
+        return chat_want(f, param, "an object", args);
     return CAIRN_OK;
 }
 
@@ -252,7 +265,7 @@ cairn_status chat_tools_read(json_val root, buf *out, chat_fault *f)
     json_iter it = json_each(tools);
 
     if (json_typeof(tools) <= JSON_NULL) return CAIRN_OK;
-    if (json_typeof(tools) != JSON_ARR) return want(f, "tools", "an array", tools);
+    if (json_typeof(tools) != JSON_ARR) return chat_want(f, "tools", "an array", tools);
     for (size_t i = 0; json_next(&it, &tool); i++) TRY(check_tool(tool, i, f));
     if (json_size(tools) == 0 || str_is(json_str(json_get(root, "tool_choice")), "none"))
         return CAIRN_OK;

@@ -13,6 +13,10 @@ cairn_status chat_messages_read(json_val messages, buf *out, chat_fault *f);
 cairn_status chat_messages_fill(cairn_str messages, buf *out);
 /* `tools` of the body, checked, unless tool_choice is "none"; nothing if there are none. */
 cairn_status chat_tools_read(json_val root, buf *out, chat_fault *f);
+/* Tools in this form, as JSON. */
+cairn_status chat_tools_normalise(const buf *tools, buf *out, chat_fault *f);
+/* Sets the fault "`param` must be WHAT, found …". */
+cairn_status chat_want(chat_fault *f, const char *param, const char *what, json_val v);
 /* `chat_template_kwargs` and `reasoning_effort` → a->kwargs, effort and think. */
 cairn_status chat_kwargs_read(json_val root, chat_ask *a, chat_fault *f);
 

@@ -25,8 +25,8 @@ cairn_status chat_fault_set(chat_fault *f, cairn_status st, const char *param, c
     return diag_set(&f->dg, st, "%s", message);
 }
 
-static cairn_status want_int(json_val root, const char *name, int64_t lo, int64_t hi, int32_t *out,
-                             chat_fault *f)
+cairn_status chat_want_int(json_val root, const char *name, int64_t lo, int64_t hi, int32_t *out,
+                           chat_fault *f)
 {
     int64_t v = *out;
 
@@ -36,7 +36,7 @@ static cairn_status want_int(json_val root, const char *name, int64_t lo, int64_
     return CAIRN_OK;
 }
 
-static cairn_status want_bool(json_val root, const char *name, bool *out, chat_fault *f)
+cairn_status chat_want_bool(json_val root, const char *name, bool *out, chat_fault *f)
 {
     (void)snprintf(f->param, sizeof f->param, "%s", name);
     return json_want_bool(root, name, out, &f->dg);
@@ -47,80 +47,79 @@ static bool given(json_val v)
     return json_typeof(v) != JSON_NONE && json_typeof(v) != JSON_NULL;
 }
 
-static cairn_status read_ints(json_val root, chat_ask *a, chat_fault *f)
+static cairn_status read_limits(json_val root, chat_ask *a, chat_fault *f)
 {
-    TRY(want_int(root, "thinking_budget_tokens", -1, INT32_MAX, &a->rq.think_budget, f));
-    TRY(want_int(root, "reasoning_budget_tokens", -1, INT32_MAX, &a->rq.think_budget, f));
-    TRY(want_int(root, "max_tokens", 1, INT32_MAX, &a->rq.max_tokens, f));
-    TRY(want_int(root, "max_completion_tokens", 1, INT32_MAX, &a->rq.max_tokens, f));
-    return want_int(root, "n", 1, CHAT_MAX_CHOICES, &a->n, f);
+    TRY(chat_want_int(root, "thinking_budget_tokens", -1, INT32_MAX, &a->rq.think_budget, f));
+    TRY(chat_want_int(root, "reasoning_budget_tokens", -1, INT32_MAX, &a->rq.think_budget, f));
+    TRY(chat_want_int(root, "max_tokens", 1, INT32_MAX, &a->rq.max_tokens, f));
+    TRY(chat_want_int(root, "max_completion_tokens", 1, INT32_MAX, &a->rq.max_tokens, f));
+    return chat_want_int(root, "n", 1, CHAT_MAX_CHOICES, &a->n, f);
+}
+
+cairn_status chat_stream_read(json_val root, chat_ask *a, chat_fault *f)
+{
+    json_val so = json_get(root, "stream_options");
+
+    TRY(chat_want_bool(root, "stream", &a->stream, f));
+    if (!given(so)) return CAIRN_OK;
+    if (json_typeof(so) != JSON_OBJ || !a->stream)
+        return chat_fault_set(f, CAIRN_E_ARG, "stream_options",
+                              "`stream_options` must be an object, and needs `stream`");
+    return chat_want_bool(so, "include_usage", &a->include_usage, f);
 }
 
 static cairn_status read_flags(json_val root, chat_ask *a, chat_fault *f)
 {
     bool logprobs = false, prompt = true, skip_special = true, parallel = true;
-    json_val so = json_get(root, "stream_options");
 
-    TRY(want_bool(root, "stream", &a->stream, f));
-    if (given(so)) {
-        if (json_typeof(so) != JSON_OBJ || !a->stream)
-            return chat_fault_set(f, CAIRN_E_ARG, "stream_options",
-                                  "`stream_options` must be an object, and needs `stream`");
-        TRY(want_bool(so, "include_usage", &a->include_usage, f));
-    }
-    TRY(want_bool(root, "ignore_eos", &a->rq.ignore_eos, f));
-    TRY(want_bool(root, "add_generation_prompt", &prompt, f));
-    TRY(want_bool(root, "skip_special_tokens", &skip_special, f));
-    TRY(want_bool(root, "parallel_tool_calls", &parallel, f));
+    TRY(chat_stream_read(root, a, f));
+    TRY(chat_want_bool(root, "ignore_eos", &a->rq.ignore_eos, f));
+    TRY(chat_want_bool(root, "add_generation_prompt", &prompt, f));
+    TRY(chat_want_bool(root, "skip_special_tokens", &skip_special, f));
+    TRY(chat_want_bool(root, "parallel_tool_calls", &parallel, f));
     a->one_call = !parallel;
     a->no_generation_prompt = !prompt;
     a->rq.keep_special = !skip_special;
-    TRY(want_bool(root, "logprobs", &logprobs, f));
-    TRY(want_int(root, "top_logprobs", 0, CAIRN_MAX_LOGPROBS, &a->n_top, f));
+    TRY(chat_want_bool(root, "logprobs", &logprobs, f));
+    TRY(chat_want_int(root, "top_logprobs", 0, CAIRN_MAX_LOGPROBS, &a->n_top, f));
     if (a->n_top && !logprobs)
         return chat_fault_set(f, CAIRN_E_ARG, "top_logprobs", "`top_logprobs` needs `logprobs`");
     a->rq.n_logprobs = logprobs ? a->n_top : -1;
     return CAIRN_OK;
 }
 
-static cairn_status one_stop(json_val v, cairn_str *out, chat_fault *f)
+static cairn_status one_stop(json_val v, const char *name, cairn_str *out, chat_fault *f)
 {
     *out = json_str(v);
     if (json_typeof(v) == JSON_STR && out->len) return CAIRN_OK;
-    return chat_fault_set(f, CAIRN_E_ARG, "stop",
-                          "`stop` must be a string or an array of strings, none empty");
+    return chat_fault_set(f, CAIRN_E_ARG, name,
+                          "`%s` must be a string or an array of strings, none empty", name);
 }
 
-static cairn_status read_stop(json_val root, chat_ask *a, chat_fault *f)
+cairn_status chat_stop_read(json_val root, const char *name, chat_ask *a, chat_fault *f)
 {
-    json_val v = json_get(root, "stop"), item;
+    json_val v = json_get(root, name), item;
     json_iter it = json_each(v);
     cairn_str *list;
     size_t n = 0;
 
     if (!given(v)) return CAIRN_OK;
     list = arena_calloc(&a->mem, CAIRN_MAX_STOP, sizeof *list);
-    if (!list) return chat_fault_set(f, CAIRN_E_NOMEM, "stop", "no memory");
+    if (!list) return chat_fault_set(f, CAIRN_E_NOMEM, name, "no memory");
     a->rq.stop = list;
     if (json_typeof(v) != JSON_ARR) {
         a->rq.n_stop = 1;
-        return one_stop(v, &list[0], f);
+        return one_stop(v, name, &list[0], f);
     }
     while (json_next(&it, &item)) {
         if (n == CAIRN_MAX_STOP)
-            return chat_fault_set(f, CAIRN_E_ARG, "stop", "`stop` may hold at most %d strings",
+            return chat_fault_set(f, CAIRN_E_ARG, name, "`%s` may hold at most %d strings", name,
                                   CAIRN_MAX_STOP);
-        TRY(one_stop(item, &list[n++], f));
+        TRY(one_stop(item, name, &list[n++], f));
     }
     a->rq.n_stop = n;
     return CAIRN_OK;
 }
-
-typedef struct refusal {
-    const char *name;
-    bool (*fine)(json_val v); /* values that ask for nothing; NULL: only null and false do */
-    const char *why;
-} refusal;
 
 static bool text_format(json_val v)
 {
@@ -160,7 +159,8 @@ static bool empty_list(json_val v)
 }
 
 #define NO_GRAMMAR "constrained output is not available"
-static const refusal refusals[] = {
+/* Of whatever generates. */
+static const chat_refusal everywhere[] = {
     {"response_format", text_format, NO_GRAMMAR},
     {"structured_outputs", NULL, NO_GRAMMAR},
     {"guided_json", NULL, NO_GRAMMAR},
@@ -170,17 +170,7 @@ static const refusal refusals[] = {
     {"grammar", NULL, NO_GRAMMAR},
     {"json_schema", NULL, NO_GRAMMAR},
     {"json_object", NULL, NO_GRAMMAR},
-    {"tool_choice", auto_or_none,
-     "enforcing a call needs grammars, which are not there yet; use \"auto\" or \"none\""},
-    {"functions", empty_list, "use `tools`"},
-    {"function_call", auto_or_none, "use `tools`"},
-    {"modalities", text_only, "only text is generated"},
-    {"audio", NULL, "only text is generated"},
-    {"web_search_options", NULL, "there is no web search"},
-    {"best_of", zero_or_one, "use `n`"},
-    {"echo", NULL, "the prompt cannot be echoed"},
     {"prompt_logprobs", NULL, "log-probabilities of the prompt are not available"},
-    {"continue_final_message", NULL, "the last message cannot be continued"},
     {"store", NULL, "completions are not stored"},
     {"adapter", NULL, "there are no adapters"},
     {"hlg", NULL, "tone curves are not available"},
@@ -190,12 +180,25 @@ static const refusal refusals[] = {
     {"min_keep", zero_or_one, "cuts leave one token or more"},
     {"samplers", empty_list, "the order of the samplers is fixed"},
 };
+
+static const chat_refusal of_chats[] = {
+    {"tool_choice", auto_or_none,
+     "enforcing a call needs grammars, which are not there yet; use \"auto\" or \"none\""},
+    {"functions", empty_list, "use `tools`"},
+    {"function_call", auto_or_none, "use `tools`"},
+    {"modalities", text_only, "only text is generated"},
+    {"audio", NULL, "only text is generated"},
+    {"web_search_options", NULL, "there is no web search"},
+    {"best_of", zero_or_one, "use `n`"},
+    {"echo", NULL, "the prompt cannot be echoed"},
+    {"continue_final_message", NULL, "the last message cannot be continued"},
+};
 #undef NO_GRAMMAR
 
-static cairn_status refuse_impossible(json_val root, chat_fault *f)
+cairn_status chat_refuse(json_val root, const chat_refusal *list, size_t n, chat_fault *f)
 {
-    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
-        const refusal *r = &refusals[i];
+    for (size_t i = 0; i < n; i++) {
+        const chat_refusal *r = &list[i];
         json_val v = json_get(root, r->name);
 
         if (!given(v) || (json_typeof(v) == JSON_BOOL && !json_bool(v, true))) continue;
@@ -206,18 +209,18 @@ static cairn_status refuse_impossible(json_val root, chat_fault *f)
     return CAIRN_OK;
 }
 
+cairn_status chat_constraints_refuse(json_val root, chat_fault *f)
+{
+    return chat_refuse(root, everywhere, sizeof everywhere / sizeof everywhere[0], f);
+}
+
 static cairn_status read_root(chat_ask *a, json_val root, chat_fault *f)
 {
-    if (json_typeof(root) != JSON_OBJ)
-        return chat_fault_set(f, CAIRN_E_ARG, "", "the body must be a JSON object, found %s",
-                              json_type_name(json_typeof(root)));
-    (void)snprintf(f->param, sizeof f->param, "model");
-    TRY(json_want_str(root, "model", &a->model, &f->dg));
-    TRY(refuse_impossible(root, f));
+    TRY(chat_refuse(root, of_chats, sizeof of_chats / sizeof of_chats[0], f));
     TRY(chat_sampling_read(root, a, f));
-    TRY(read_ints(root, a, f));
+    TRY(read_limits(root, a, f));
     TRY(read_flags(root, a, f));
-    TRY(read_stop(root, a, f));
+    TRY(chat_stop_read(root, "stop", a, f));
     TRY(chat_messages_read(json_get(root, "messages"), &a->messages, f));
     TRY(chat_tools_read(root, &a->tools, f));
     return chat_kwargs_read(root, a, f);
@@ -253,11 +256,12 @@ static bool too_many_values(cairn_str body)
     return n > CHAT_MAX_VALUES;
 }
 
-cairn_status chat_ask_read(chat_ask *a, cairn_str body, chat_fault *f)
+cairn_status chat_ask_open(chat_ask *a, cairn_str body, chat_fault *f)
 {
     cairn_status st;
+    json_val root;
 
-    *a = (chat_ask){.n = 1};
+    *a = (chat_ask){.n = 1, .think = -1};
     *f = (chat_fault){0};
     arena_init(&a->mem, MEM_SERVE);
     buf_init(&a->messages, MEM_SERVE);
@@ -269,6 +273,17 @@ cairn_status chat_ask_read(chat_ask *a, cairn_str body, chat_fault *f)
                               CHAT_MAX_VALUES);
     st = json_parse_any(body, &a->doc, &f->dg);
     if (st != CAIRN_OK) return diag_prefix(&f->dg, st, "invalid JSON body");
+    root = json_root(a->doc);
+    if (json_typeof(root) != JSON_OBJ)
+        return chat_fault_set(f, CAIRN_E_ARG, "", "the body must be a JSON object, found %s",
+                              json_type_name(json_typeof(root)));
+    (void)snprintf(f->param, sizeof f->param, "model");
+    return json_want_str(root, "model", &a->model, &f->dg);
+}
+
+cairn_status chat_ask_read(chat_ask *a, cairn_str body, chat_fault *f)
+{
+    TRY(chat_ask_open(a, body, f));
     return read_root(a, json_root(a->doc), f);
 }
 

@@ -28,6 +28,8 @@ typedef struct chat_ask {
     int32_t n;     /* choices */
     int32_t n_top; /* top_logprobs; rq.n_logprobs says whether any */
     bool stream, include_usage;
+    bool echo;          /* the answer begins with the prompt */
+    bool omit_thoughts; /* the client wants to know only that there were some */
 } chat_ask;
 
 enum {
@@ -38,6 +40,26 @@ enum {
 /* Always followed by chat_ask_deinit, also after a failure. */
 cairn_status chat_ask_read(chat_ask *a, cairn_str body, chat_fault *fault);
 void chat_ask_deinit(chat_ask *a);
+/* The parts that bodies of several APIs share, each of a->doc's root.  chat_ask_open comes first, and reads
+   `model`. */
+cairn_status chat_ask_open(chat_ask *a, cairn_str body, chat_fault *fault);
+/* Refuses what would constrain or change any generation and is not done here; chat_sampling_read asks. */
+cairn_status chat_constraints_refuse(json_val root, chat_fault *f);
+cairn_status chat_stop_read(json_val root, const char *name, chat_ask *a, chat_fault *f);
+cairn_status chat_stream_read(json_val root, chat_ask *a, chat_fault *f); /* and stream_options */
+
+/* A field that asks for something not done here. */
+typedef struct chat_refusal {
+    const char *name;
+    bool (*fine)(json_val v); /* values that ask for nothing; NULL: only null and false do */
+    const char *why;
+} chat_refusal;
+cairn_status chat_refuse(json_val root, const chat_refusal *list, size_t n, chat_fault *f);
+
+/* json_want_*, with the name as the fault's param. */
+cairn_status chat_want_int(json_val root, const char *name, int64_t lo, int64_t hi, int32_t *out,
+                           chat_fault *f);
+cairn_status chat_want_bool(json_val root, const char *name, bool *out, chat_fault *f);
 /* Sets the fault and returns st. */
 cairn_status chat_fault_set(chat_fault *f, cairn_status st, const char *param, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));

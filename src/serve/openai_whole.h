@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "serve/openai_reader.h"
+#include "serve/reply_reader.h"
 
 typedef struct whole {
     buf content, thought;

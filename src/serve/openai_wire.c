@@ -4,11 +4,11 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/random.h>
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "serve/random.h"
+#include "serve/sse.h"
 
 typedef struct error_type {
     int status;
@@ -38,7 +38,7 @@ static void put_or_null(json_writer *w, const char *key, const char *value)
         json_w_null(w);
 }
 
-void openai_write_error(json_writer *w, int status, const char *param, const char *code,
+static void write_error(json_writer *w, int status, const char *param, const char *code,
                         cairn_str message)
 {
     json_w_obj(w);
@@ -65,11 +65,46 @@ void openai_error(http_req *rq, int status, const char *param, const char *code,
     va_end(ap);
     buf_init(&b, MEM_SERVE);
     w = json_write(&b);
-    openai_write_error(&w, status, param, code, str_of(message));
+    write_error(&w, status, param, code, str_of(message));
     if (status == 429) http_set_header(rq, "Retry-After", "1");
     http_reply(rq, status, "application/json",
                buf_status(&b) == CAIRN_OK ? buf_view(&b) : STR_LIT("{}"));
     buf_deinit(&b);
+}
+
+void openai_refuse(http_req *rq, int status, const char *param, const char *code,
+                   const char *message)
+{
+    openai_error(rq, status, param, code, "%s", message);
+}
+
+void openai_put_fail(int status, const char *code, cairn_str message, buf *frames)
+{
+    json_writer w = sse_open(frames, NULL);
+
+    write_error(&w, status, NULL, code, message);
+    sse_close(frames);
+}
+
+void openai_put_done(buf *frames)
+{
+    (void)sse_open(frames, NULL);
+    buf_puts(frames, "[DONE]");
+    sse_close(frames);
+}
+
+void openai_put_usage_chunk(const openai_head *h, const char *object, const answer_usage *u,
+                            buf *frames)
+{
+    json_writer w = sse_open(frames, NULL);
+
+    openai_write_head(&w, h, object);
+    json_w_key(&w, "choices");
+    json_w_arr(&w);
+    json_w_end_arr(&w);
+    openai_write_usage(&w, u);
+    json_w_end_obj(&w);
+    sse_close(frames);
 }
 
 int openai_status(cairn_status st)
@@ -105,19 +140,9 @@ void openai_reply(http_req *rq, const buf *body)
         http_reply(rq, 200, "application/json", buf_view(body));
 }
 
-void openai_head_init(openai_head *h, const char *model)
+void openai_head_init(openai_head *h, const char *prefix, const char *model)
 {
-    uint8_t r[16] = {0};
-    size_t n;
-
-    /* Names need not be secret: without entropy (never seen on Linux) they are only less unique. */
-    if (getrandom(r, sizeof r, 0) != (ssize_t)sizeof r) {
-        uint64_t t = clock_ns();
-        memcpy(r, &t, sizeof t);
-    }
-    n = (size_t)snprintf(h->id, sizeof h->id, "chatcmpl-");
-    for (size_t i = 0; i < sizeof r; i++)
-        n += (size_t)snprintf(h->id + n, sizeof h->id - n, "%02x", r[i]);
+    random_name(h->id, sizeof h->id, prefix, 32);
     h->created = clock_unix_s();
     h->model = model;
 }
@@ -135,7 +160,7 @@ void openai_write_head(json_writer *w, const openai_head *h, const char *object)
     json_w_kstr(w, "system_fingerprint", str_of(print));
 }
 
-void openai_write_usage(json_writer *w, const openai_usage *u)
+void openai_write_usage(json_writer *w, const answer_usage *u)
 {
     json_w_key(w, "usage");
     json_w_obj(w);
@@ -232,6 +257,11 @@ void openai_write_chunk(json_writer *w, const openai_head *h, uint32_t index, bo
     json_w_end_obj(w);
 }
 
+double openai_logprob(float logprob)
+{
+    return logprob >= -9999.0F ? (double)logprob : -9999.0;
+}
+
 /* An open object: token, logprob, bytes.  A piece that is no UTF-8 shows U+FFFD; bytes are exact. */
 static void write_piece(json_writer *w, const struct cairn_text *text, int32_t id, float logprob)
 {
@@ -239,8 +269,7 @@ static void write_piece(json_writer *w, const struct cairn_text *text, int32_t i
 
     json_w_obj(w);
     json_w_kstr(w, "token", piece);
-    /* JSON has no infinity: a token that the sampler excluded. */
-    json_w_knum(w, "logprob", logprob >= -9999.0F ? (double)logprob : -9999.0);
+    json_w_knum(w, "logprob", openai_logprob(logprob));
     json_w_key(w, "bytes");
     json_w_arr(w);
     for (size_t i = 0; i < piece.len; i++) json_w_int(w, (uint8_t)piece.ptr[i]);

@@ -4,24 +4,22 @@
 
 #include "base/json.h"
 #include "cairn/engine.h"
-#include "serve/gen.h"
-#include "serve/http.h"
-#include "serve/openai_reader.h"
+#include "serve/served_answer.h"
 
 /* An error reply.  `param` (the field at fault) and `code` may be NULL. */
 void openai_error(http_req *rq, int status, const char *param, const char *code, const char *fmt,
                   ...) __attribute__((format(printf, 5, 6)));
+/* The same with a message that is none of ours to format. */
+void openai_refuse(http_req *rq, int status, const char *param, const char *code,
+                   const char *message);
 /* The HTTP status, and so the error's type, for a failure of the engine or the template. */
 int openai_status(cairn_status st);
 /* 200 with `body`, or 503 if building it ran out of memory. */
 void openai_reply(http_req *rq, const buf *body);
-/* {"error": …} alone, for a stream that has begun. */
-void openai_write_error(json_writer *w, int status, const char *param, const char *code,
-                        cairn_str message);
 
-typedef struct openai_usage {
-    int32_t n_prompt, n_cached, n_generated;
-} openai_usage;
+/* Frames of streams: an error, the usage, and the end. */
+void openai_put_fail(int status, const char *code, cairn_str message, buf *frames);
+void openai_put_done(buf *frames);
 
 /* What every chunk of an answer repeats. */
 typedef struct openai_head {
@@ -31,16 +29,21 @@ typedef struct openai_head {
     bool usage_null; /* chunks say "usage": null, as the last one will have it */
 } openai_head;
 
-void openai_head_init(openai_head *h, const char *model);
+void openai_put_usage_chunk(const openai_head *h, const char *object, const answer_usage *u,
+                            buf *frames);
+/* `prefix`: of the id. */
+void openai_head_init(openai_head *h, const char *prefix, const char *model);
 /* Opens the object: id, object, created, model, system_fingerprint. */
 void openai_write_head(json_writer *w, const openai_head *h, const char *object);
-void openai_write_usage(json_writer *w, const openai_usage *u); /* "usage": {…} */
+void openai_write_usage(json_writer *w, const answer_usage *u); /* "usage": {…} */
 const char *openai_finish(cairn_finish f, bool called);         /* `called`: tool calls were read */
 
 /* One chunk of choice `index`.  `role`: the first of its choice, without a delta.  `d`: NULL for an
    empty one.  `logprob`: a JSON array's elements, or empty for null.  `finish`: NULL until the last. */
 void openai_write_chunk(json_writer *w, const openai_head *h, uint32_t index, bool role,
                         const reply_delta *d, cairn_str logprob, const char *finish);
+/* JSON has no infinity, which a token that the sampler excluded has: a large number instead. */
+double openai_logprob(float logprob);
 /* The element of logprobs.content for one token. */
 void openai_write_logprob(json_writer *w, const struct cairn_text *text, const gen_token *t,
                           int32_t n_top);

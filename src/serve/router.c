@@ -3,15 +3,22 @@
    able to read a local server's answers. */
 #include "serve/router.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/str.h"
 #include "serve/admin.h"
+#include "serve/anthropic.h"
+#include "serve/anthropic_error.h"
 #include "serve/health.h"
+#include "serve/metrics.h"
 #include "serve/openai_chat.h"
+#include "serve/openai_completion.h"
 #include "serve/openai_embed.h"
 #include "serve/openai_models.h"
 #include "serve/openai_wire.h"
+#include "serve/tokens.h"
 
 typedef struct route {
     const char *method;
@@ -23,11 +30,17 @@ typedef struct route {
 static const route routes[] = {
     {"GET", "/health", health_serve, true},
     {"GET", "/stats", stats_serve, false},
+    {"GET", "/metrics", metrics_serve, false},
     {"GET", "/v1/models", openai_models_list, false},
     {"GET", "/v1/models/*", openai_models_one, false},
     {"POST", "/v1/chat/completions", openai_chat_serve, false},
+    {"POST", "/v1/completions", openai_completion_serve, false},
     {"POST", "/v1/embeddings", openai_embed_serve, false},
+    {"POST", "/v1/messages", anthropic_messages_serve, false},
+    {"POST", "/v1/messages/count_tokens", anthropic_count_serve, false},
     {"POST", "/admin/cache/flush", admin_flush, false},
+    {"POST", "/tokenize", tokens_encode, false},
+    {"POST", "/detokenize", tokens_decode, false},
     {"POST", "/apply-template", openai_chat_render, false},
 };
 enum { N_ROUTES = sizeof routes / sizeof routes[0] };
@@ -58,6 +71,24 @@ static const route *find(const http_req *rq, const route **other)
     return NULL;
 }
 
+static void refuse(http_req *rq, int status, const char *code, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+/* An error in the shape of the API that the path is of. */
+static void refuse(http_req *rq, int status, const char *code, const char *fmt, ...)
+{
+    static const char anthropic[] = "/v1/messages";
+    char message[600];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(message, sizeof message, fmt, ap);
+    va_end(ap);
+    if (strncmp(http_path(rq), anthropic, sizeof anthropic - 1) == 0)
+        anthropic_refuse(rq, status, NULL, code, message);
+    else
+        openai_refuse(rq, status, NULL, code, message);
+}
+
 static const char *allowed(const route *r)
 {
     return strcmp(r->method, "GET") == 0 ? "GET, HEAD, OPTIONS" : "POST, OPTIONS";
@@ -74,13 +105,13 @@ void router_head(void *server, http_req *rq)
         if (strcmp(http_method(rq), "OPTIONS") == 0)
             http_reply(rq, 204, "text/plain", STR_LIT(""));
         else
-            openai_error(rq, 405, NULL, "method_not_allowed", "%s takes %s, not %s", http_path(rq),
-                         other->method, http_method(rq));
+            refuse(rq, 405, "method_not_allowed", "%s takes %s, not %s", http_path(rq),
+                   other->method, http_method(rq));
     } else if (!r) {
-        openai_error(rq, 404, NULL, "not_found", "not found");
+        refuse(rq, 404, "not_found", "not found");
     } else if (!r->open && !auth_ok(&s->auth, rq)) {
         http_set_header(rq, "WWW-Authenticate", "Bearer");
-        openai_error(rq, 401, NULL, "invalid_api_key", "missing or wrong API key");
+        refuse(rq, 401, "invalid_api_key", "missing or wrong API key");
     }
 }
 
@@ -99,15 +130,15 @@ void router_refuse(void *server, http_req *rq, int status, const char *why)
     const cairn_server *s = server;
 
     if (status == 413) {
-        openai_error(rq, 413, NULL, "request_too_large",
-                     "the body is over the limit of this server, %llu bytes",
-                     (unsigned long long)http_max_body(s->http));
+        refuse(rq, 413, "request_too_large",
+               "the body is over the limit of this server, %llu bytes",
+               (unsigned long long)http_max_body(s->http));
     } else if (status == 503) {
         http_set_header(rq, "Retry-After", "1");
-        openai_error(rq, status, NULL, "server_busy",
-                     http_draining(s->http) ? "the server is shutting down"
-                                            : "too many connections or bytes at once");
+        refuse(rq, status, "server_busy",
+               http_draining(s->http) ? "the server is shutting down"
+                                      : "too many connections or bytes at once");
     } else {
-        openai_error(rq, status, NULL, status == 408 ? "request_timeout" : "bad_http", "%s", why);
+        refuse(rq, status, status == 408 ? "request_timeout" : "bad_http", "%s", why);
     }
 }

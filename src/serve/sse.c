@@ -2,8 +2,6 @@
    bounded, and who does not read is cut. */
 #include "serve/sse.h"
 
-#include "base/str.h"
-
 enum { BEAT_MS = 10000 }; /* agents give up after 20 s without a byte */
 
 void sse_start(http_req *rq)
@@ -13,19 +11,20 @@ void sse_start(http_req *rq)
     http_stream(rq, "text/event-stream; charset=utf-8", ": waiting\n\n", BEAT_MS);
 }
 
-bool sse_data(http_req *rq, cairn_str json)
+json_writer sse_open(buf *b, const char *event)
 {
-    buf b;
-    bool ok;
+    if (event) {
+        buf_puts(b, "event: ");
+        buf_puts(b, event);
+        buf_byte(b, '\n');
+    }
+    buf_puts(b, "data: ");
+    return json_write(b);
+}
 
-    buf_init(&b, MEM_SERVE);
-    buf_puts(&b, "data: ");
-    buf_str(&b, json);
-    buf_puts(&b, "\n\n");
-    /* A frame that memory does not suffice for is never sent in part. */
-    ok = buf_status(&b) == CAIRN_OK && http_stream_write(rq, buf_view(&b));
-    buf_deinit(&b);
-    return ok;
+void sse_close(buf *b)
+{
+    buf_puts(b, "\n\n");
 }
 
 void sse_end(http_req *rq)

@@ -2,11 +2,13 @@
 #ifndef SERVE_SSE_H
 #define SERVE_SSE_H
 
+#include "base/json.h"
 #include "serve/http.h"
 
 void sse_start(http_req *rq);
-/* One event whose data is one line of JSON; false as http_stream_write. */
-bool sse_data(http_req *rq, cairn_str json);
+/* One event into b, whose data is what is written before sse_close: one line of JSON.  `event`: its name, or NULL. */
+json_writer sse_open(buf *b, const char *event);
+void sse_close(buf *b);
 void sse_end(http_req *rq);
 
 #endif

@@ -8,6 +8,7 @@
      @template-error the template refuses     @render=MS  rendering takes so long
      @says="JSON"    the answer, escaped      @ends="JSON" the prompt's end instead of "assistant: "
      @step=N         bytes of text to a token @cut=N      so many in the first token, the rest in one
+     @prompt         the answer is the prompt
    It checks what it is given as the real one promises to, and counts for cairn_engine_get_stats. */
 #include <poll.h>
 #include <stdio.h>
@@ -35,8 +36,8 @@ typedef struct job {
     size_t n_out, n_tokens, n_released, stop_at; /* n_out: bytes */
     size_t max_tokens, fail_after, step, cut;
     uint64_t pace_ns, prefill_ns, due_ns;
-    int32_t n_logprobs, n_cached;
-    bool active, cancelled, stopped;
+    int32_t n_logprobs, n_cached, stop;
+    bool want_progress, active, cancelled, stopped;
 } job;
 
 struct cairn_engine {
@@ -123,27 +124,43 @@ static void end_prompt(buf *out)
     buf_deinit(&end);
 }
 
+static void put_after(const char *before, json_val v, buf *out)
+{
+    if (json_typeof(v) != JSON_STR) return;
+    buf_puts(out, before);
+    buf_str(out, json_str(v));
+}
+
+static void render_message(json_val m, buf *out)
+{
+    const json_val calls = json_get(m, "tool_calls");
+    json_writer w;
+
+    buf_str(out, json_str(json_get(m, "role")));
+    put_after(" ", json_get(m, "tool_call_id"), out);
+    put_after(" ", json_get(m, "name"), out);
+    buf_puts(out, ": ");
+    buf_str(out, json_str(json_get(m, "content")));
+    if (json_typeof(calls) != JSON_NONE) {
+        w = json_write(out);
+        json_w_val(&w, calls);
+    }
+    put_after(" thought: ", json_get(m, "reasoning_content"), out);
+    buf_byte(out, '\n');
+}
+
 static cairn_status render(const cairn_render_opts *o, buf *out, cairn_diag *dg)
 {
     json_doc *doc = NULL;
-    json_val m, v;
+    json_val m;
     json_iter it;
-    json_writer w;
 
     TRY(json_parse(o->messages, &doc, dg));
     if (o->tools.len) buf_printf(out, "tools: %.*s\n", (int)o->tools.len, o->tools.ptr);
     if (o->kwargs.len) buf_printf(out, "kwargs: %.*s\n", (int)o->kwargs.len, o->kwargs.ptr);
     it = json_each(json_root(doc));
     while (json_next(&it, &m)) {
-        buf_str(out, json_str(json_get(m, "role")));
-        buf_puts(out, ": ");
-        buf_str(out, json_str(json_get(m, "content")));
-        v = json_get(m, "tool_calls");
-        if (json_typeof(v) != JSON_NONE) {
-            w = json_write(out);
-            json_w_val(&w, v);
-        }
-        buf_byte(out, '\n');
+        render_message(m, out);
     }
     json_free(doc);
     if (out->len && memmem(out->ptr, out->len, "@template-error", 15))
@@ -178,6 +195,70 @@ cairn_status cairn_text_encode_prompt(const cairn_text *t, cairn_str text, cairn
     for (size_t i = 0; ids && i < text.len; i++) ids[i] = (uint8_t)text.ptr[i];
     *out = (cairn_ids){ids, ids ? text.len : 0};
     return ids ? CAIRN_OK : diag_set(dg, CAIRN_E_NOMEM, "ids");
+}
+
+cairn_status cairn_text_detokenize(const cairn_text *t, const int32_t *ids, size_t n,
+                                   bool keep_special, cairn_bytes *out, cairn_diag *dg)
+{
+    buf b;
+
+    (void)t, (void)keep_special, (void)dg;
+    buf_init(&b, MEM_TEXT);
+    for (size_t i = 0; i < n; i++) buf_byte(&b, (char)ids[i]);
+    return buf_take(&b, out);
+}
+
+cairn_status cairn_text_tokenize(const cairn_text *t, cairn_str s, uint32_t flags, cairn_ids *out,
+                                 cairn_diag *dg)
+{
+    cairn_ids ids = {0};
+
+    TRY(cairn_text_encode_prompt(t, s, &ids, dg));
+    /* BOS is a "^", and special tokens are "<x>", one id. */
+    *out = (cairn_ids){mem_alloc((ids.len + 1) * sizeof *ids.ptr, MEM_TEXT), 0};
+    if (out->ptr && flags & CAIRN_TOK_ADD_SPECIAL) out->ptr[out->len++] = '^';
+    for (size_t i = 0; out->ptr && i < ids.len; i++) {
+        const bool special = i + 2 < ids.len && memcmp(s.ptr + i, "<x>", 3) == 0;
+        out->ptr[out->len++] = special && flags & CAIRN_TOK_PARSE_SPECIAL ? 1 : ids.ptr[i];
+        if (special && flags & CAIRN_TOK_PARSE_SPECIAL) i += 2;
+    }
+    cairn_ids_free(&ids);
+    return out->ptr ? CAIRN_OK : diag_set(dg, CAIRN_E_NOMEM, "ids");
+}
+
+struct cairn_stream {
+    char held[4];
+    size_t n_held;
+};
+
+cairn_status cairn_stream_new(const cairn_text *t, bool keep_special, cairn_stream **out)
+{
+    (void)t, (void)keep_special;
+    *out = mem_calloc(1, sizeof **out, MEM_TEXT);
+    return *out ? CAIRN_OK : CAIRN_E_NOMEM;
+}
+
+/* Well-formed text: a character is whole when its first byte says so. */
+cairn_status cairn_stream_feed(cairn_stream *s, int32_t id, cairn_str *text)
+{
+    const uint8_t first = (uint8_t)(s->n_held ? s->held[0] : id);
+    const size_t n = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+
+    s->held[s->n_held++] = (char)id;
+    *text = (cairn_str){s->held, s->n_held == n ? n : 0};
+    if (s->n_held == n) s->n_held = 0;
+    return CAIRN_OK;
+}
+
+void cairn_stream_free(cairn_stream *s)
+{
+    mem_free(s);
+}
+
+int32_t cairn_text_vocab(const cairn_text *t)
+{
+    (void)t;
+    return VOCAB;
 }
 
 size_t cairn_text_marks(const cairn_text *t, const cairn_render_opts *o, const int32_t *ids,
@@ -281,15 +362,15 @@ static int tell_more(const cairn_sampling *s, char *out, size_t size)
 static void tell_sampling(const cairn_request *r, char *out, size_t size)
 {
     const cairn_sampling *s = &r->sampling;
-    int n =
-        snprintf(out, size,
-                 "temperature=%g top_k=%d top_p=%g min_p=%g repetition=%g/%d presence=%g "
-                 "frequency=%g seed=%llu choice=%u max_tokens=%d logprobs=%d ignore_eos=%d "
-                 "keep_special=%d",
-                 (double)s->temperature, s->top_k, (double)s->top_p, (double)s->min_p,
-                 (double)s->repetition_penalty, s->repetition_window, (double)s->presence_penalty,
-                 (double)s->frequency_penalty, (unsigned long long)s->seed, r->choice,
-                 r->max_tokens, r->n_logprobs, r->ignore_eos, r->keep_special);
+    int n = snprintf(out, size,
+                     "temperature=%g top_k=%d top_p=%g min_p=%g repetition=%g/%d presence=%g "
+                     "frequency=%g seed=%llu choice=%u max_tokens=%d logprobs=%d ignore_eos=%d "
+                     "keep_special=%d think_budget=%d marks=%zu",
+                     (double)s->temperature, s->top_k, (double)s->top_p, (double)s->min_p,
+                     (double)s->repetition_penalty, s->repetition_window,
+                     (double)s->presence_penalty, (double)s->frequency_penalty,
+                     (unsigned long long)s->seed, r->choice, r->max_tokens, r->n_logprobs,
+                     r->ignore_eos, r->keep_special, r->think_budget, r->n_marks);
 
     n += tell_more(s, out + n, size - (size_t)n);
     for (size_t i = 0; i < s->n_bias; i++)
@@ -305,7 +386,9 @@ static bool script(job *j, const cairn_request *r, const char *prompt)
     buf text;
 
     buf_init(&text, MEM_ENGINE);
-    if (strstr(prompt, "@echo")) {
+    if (strstr(prompt, "@prompt")) {
+        buf_puts(&text, prompt);
+    } else if (strstr(prompt, "@echo")) {
         tell_sampling(r, echo, sizeof echo);
         buf_puts(&text, echo);
     } else if (p) {
@@ -330,10 +413,13 @@ static bool script(job *j, const cairn_request *r, const char *prompt)
     j->fail_after = number(prompt, "@fail=", SIZE_MAX);
     j->n_cached = (int32_t)number(prompt, "@cached=", 0);
     j->stop_at = SIZE_MAX;
+    j->stop = -1;
     for (size_t i = 0; i < r->n_stop; i++) {
         const char *s = memmem(j->reply, want, r->stop[i].ptr, r->stop[i].len);
         size_t at = s ? (size_t)(s - j->reply) : SIZE_MAX;
-        if (at < j->stop_at) j->stop_at = at;
+        if (at >= j->stop_at) continue;
+        j->stop_at = at;
+        j->stop = (int32_t)i;
     }
     if (j->stop_at < j->n_reply) j->n_reply = j->stop_at + 1; /* ends at the stop's first byte */
     return true;
@@ -357,6 +443,19 @@ static size_t token_bytes(const job *j)
     const size_t n = j->cut == 0 ? j->step : j->n_tokens == 0 ? j->cut : left;
 
     return n < left ? n : left;
+}
+
+/* Engine thread, without the lock: the prefill is done. */
+static void emit_progress(job *j)
+{
+    const cairn_event ev = {.kind = CAIRN_EV_PROGRESS,
+                            .request = j->id,
+                            .n_prompt = (int32_t)j->n_ids,
+                            .n_cached = j->n_cached,
+                            .n_done = (int32_t)j->n_ids};
+
+    j->want_progress = false;
+    j->fn(j->ctx, &ev);
 }
 
 /* Engine thread, without the lock. */
@@ -397,6 +496,7 @@ static void emit_done(job *j)
         ev.message = "the test double was told to fail";
     }
     if (j->cancelled) ev.finish = CAIRN_FINISH_CANCELLED;
+    ev.stop = ev.finish == CAIRN_FINISH_STOP ? j->stop : -1;
     j->fn(j->ctx, &ev);
 }
 
@@ -449,6 +549,7 @@ static void turn(cairn_engine *e)
         if (due || j->cancelled) {
             over = job_over(j);
             mutex_unlock(&e->mu);
+            if (due && j->want_progress) emit_progress(j);
             if (!over) emit_token(j);
             mutex_lock(&e->mu);
             j->due_ns += j->pace_ns;
@@ -525,6 +626,7 @@ static job *job_new(const cairn_engine *e, const cairn_request *r, cairn_event_f
         for (size_t i = 0; i < r->n_ids; i++) prompt[i] = (char)r->ids[i];
         prompt[r->n_ids] = 0;
         *j = (job){.fn = fn, .ctx = ctx, .n_ids = r->n_ids, .n_logprobs = r->n_logprobs};
+        j->want_progress = r->want_progress;
         j->max_tokens = (size_t)e->ctx - r->n_ids;
         if (r->max_tokens && (size_t)r->max_tokens < j->max_tokens)
             j->max_tokens = (size_t)r->max_tokens;
@@ -546,7 +648,7 @@ cairn_status cairn_engine_submit(cairn_engine *e, const cairn_request *r, cairn_
         if (r->sampling.bias[i].id >= VOCAB)
             return diag_set(dg, CAIRN_E_ARG, "bias for id %d, the vocabulary has %d",
                             r->sampling.bias[i].id, VOCAB);
-    if (r->n_marks != 1 || (size_t)r->marks[0] != r->n_ids / 2)
+    if (r->n_marks > 1 || (r->n_marks && (size_t)r->marks[0] != r->n_ids / 2))
         return diag_set(dg, CAIRN_E_ARG, "%zu marks of a chat", r->n_marks);
     if (r->n_ids >= (size_t)e->ctx)
         return diag_set(dg, CAIRN_E_LIMIT, "%zu tokens in a context of %d", r->n_ids, e->ctx);

@@ -59,10 +59,11 @@ def test_each_allocation_fails(stream):
                 assert said(util.parse(got)[2], stream) == [SAID] * 2
             elif got.startswith(b"HTTP/1.1 4"):
                 raise AssertionError("blamed on the client: %r" % got)
-        with s.connect() as c:  # for the failure that is still to come
-            c.sendall(util.build("POST", "/v1/chat/completions", util.ask("@n=200", stream=True),
-                                 {"Connection": "close"}))
-            util.read_all(c)
+        for _ in range(8):  # for the failure that is still to come
+            with s.connect() as c:
+                c.sendall(util.build("POST", "/v1/chat/completions", util.ask("@n=200", stream=True),
+                                     {"Connection": "close"}))
+                util.read_all(c)
         s.wait_rows()
         print("%d allocations failed in turn" % n)
         assert 0 < whole < n < N_FAILS - 1
@@ -88,3 +89,42 @@ def test_no_growth():
         before = util.resident_kib(s.proc.pid)
         some()
         assert util.resident_kib(s.proc.pid) - before < n
+
+
+def said_in_blocks(body, stream):
+    if not stream:
+        thought, text, call = json.loads(body)["content"]
+        return thought["thinking"], text["text"], '{"x": %d}' % call["input"]["x"]
+    frames = [json.loads(f.split("\ndata: ")[1]) for f in body.decode().split("\n\n") if "\ndata: " in f]
+    deltas = [f["delta"] for f in frames if f["type"] == "content_block_delta"]
+    return tuple("".join(d.get(k, "") for d in deltas) for k in ("thinking", "text", "partial_json"))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_each_allocation_of_a_message_fails(stream):
+    """The same of Anthropic's: an error of the server, an end without message_stop, or the whole answer."""
+    body = {"max_tokens": 999, "stream": stream, "stop_sequences": ["zz"], "system": "s",
+            "messages": [{"role": "user", "content": [{"type": "text", "text": "@reply=<think>hm</think>ab" + CALL}]}],
+            "tools": [{"name": "f", "input_schema": {"type": "object"}}]}
+    whole = streak = 0
+    with util.serving("--template", "<tool_call>{{enable_thinking}}") as s:
+        for n in range(N_FAILS):
+            if streak == ENOUGH:
+                break
+            with s.connect(timeout=5) as c:
+                s.proc.send_signal(signal.SIGUSR1)
+                time.sleep(0.002)
+                try:
+                    c.sendall(util.build("POST", "/v1/messages", body, {"Connection": "close"}))
+                except ConnectionError:
+                    continue
+                got = util.read_all(c)
+            assert got == b"" or got.startswith(b"HTTP/1.1 "), got
+            fine = got.startswith(b"HTTP/1.1 200") and b"message_stop" in got or b'"stop_reason":"tool_use"' in got
+            streak = streak + 1 if fine else 0
+            whole += fine
+            assert not got.startswith(b"HTTP/1.1 4"), got
+            if fine:
+                assert said_in_blocks(util.parse(got)[2], stream) == SAID
+        s.wait_rows()
+        assert 0 < whole < n < N_FAILS - 1

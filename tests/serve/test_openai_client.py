@@ -123,7 +123,7 @@ def test_sampling_reaches_engine(client):
     t = r.choices[0].message.content
     for want in ("temperature=0.25 ", "top_k=40 ", "top_p=0.5 ", "min_p=0.125 ",
                  "repetition=1.5/64 ", "presence=-1.5 ", "frequency=0.5 ", "seed=77 ",
-                 "ignore_eos=1", "bias:65=-100", "bias:66=2.5"):
+                 "ignore_eos=1", "marks=1", "bias:65=-100", "bias:66=2.5"):
         assert want in t + " "
 
 

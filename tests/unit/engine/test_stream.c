@@ -104,6 +104,10 @@ static void random_texts(void **state)
         assert_int_equal(s.stopped, stopped);
         assert_int_equal(n_sent, want);
         assert_memory_equal(sent, text, want);
+        if (stopped)
+            assert_memory_equal(text + want, stop[s.stopped_by].ptr, stop[s.stopped_by].len);
+        else
+            assert_int_equal(s.stopped_by, -1);
         stream_deinit(&s);
         arena_deinit(&a);
     }

@@ -43,7 +43,19 @@ typedef struct seen {
     int n_done;
     gen_result result;
     gen *to_drop; /* at the first token */
+    int n_began;
+    int32_t n_cached;
 } seen;
+
+static void on_began(void *ctx, uint32_t choice, int32_t n_cached)
+{
+    seen *s = ctx;
+
+    assert_int_equal(choice, 3);
+    assert_int_equal(s->n_tokens, 0);
+    s->n_began++;
+    s->n_cached = n_cached;
+}
 
 static void on_token(void *ctx, uint32_t choice, const gen_token *t)
 {
@@ -85,6 +97,13 @@ static void emit(const cairn_engine *e, int32_t id, cairn_str text, int32_t n_to
     e->fn(e->ctx, &ev);
 }
 
+static void progress(const cairn_engine *e, int32_t n_cached)
+{
+    const cairn_event ev = {.kind = CAIRN_EV_PROGRESS, .n_cached = n_cached};
+
+    e->fn(e->ctx, &ev);
+}
+
 static void end(const cairn_engine *e, cairn_finish finish)
 {
     cairn_event ev = {.kind = CAIRN_EV_DONE, .finish = finish, .text = STR_LIT("tail")};
@@ -94,8 +113,9 @@ static void end(const cairn_engine *e, cairn_finish finish)
 
 static gen *begin(mailbox *m, cairn_engine *e, seen *s)
 {
-    const gen_sink sink = {on_token, on_done, s};
-    const cairn_request r = {.choice = 3};
+    const gen_sink sink = {
+        .began = on_began, .token = on_token, .done = on_done, .ctx = s, .choice = 3};
+    const cairn_request r = {0};
     gen *g = NULL;
 
     assert_ok(gen_start(m, e, &r, &sink, &g, NULL));
@@ -113,11 +133,17 @@ static void test_order(void **state)
     mailbox_init(&m, on_notify, NULL);
     begin(&m, &e, &s);
     atomic_put(&n_wakes, 0);
+    progress(&e, 7);
+    progress(&e, 7);
     for (int32_t i = 0; i < 100; i++) emit(&e, i, STR_LIT("abc"), i % 21);
     assert_int_equal(atomic_get(&n_wakes), 1); /* one wake-up for all of them */
     mailbox_deliver(&m);
     assert_int_equal(s.n_tokens, 100);
     assert_int_equal(s.n_bytes, 300);
+    progress(&e, 8); /* only the first is told, and only it wakes */
+    assert_int_equal(atomic_get(&n_wakes), 1);
+    assert_int_equal(s.n_began, 1);
+    assert_int_equal(s.n_cached, 7);
     emit(&e, 100, (cairn_str){0}, 0);
     end(&e, CAIRN_FINISH_LENGTH);
     assert_int_equal(m.n_live, 1);
@@ -206,7 +232,7 @@ static void test_replayed(void **state)
 
 static void test_refused(void **state)
 {
-    const gen_sink sink = {on_token, on_done, NULL};
+    const gen_sink sink = {.token = on_token, .done = on_done};
     const cairn_request r = {0};
     const uint64_t before = mem_used_all();
     cairn_engine e = {.refuse = CAIRN_E_BUSY};

@@ -3,14 +3,12 @@
    so it runs on a worker (jobs.h) and touches nothing but its arguments; the models are immutable.
 
    What a client is told names no path of this machine; the log does. */
-#include "serve/openai_prompt.h"
+#include "serve/prompt.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
-#include "base/clock.h"
 #include "base/diag.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -18,11 +16,10 @@
 #include "base/str.h"
 #include "serve/openai_messages.h"
 #include "serve/openai_wire.h"
+#include "serve/random.h"
 #include "serve/volatile.h"
 
-static bool fault(prompt *p, int status, const char *param, const char *code, const char *fmt, ...)
-    __attribute__((format(printf, 5, 6)));
-static bool fault(prompt *p, int status, const char *param, const char *code, const char *fmt, ...)
+bool prompt_refuse(prompt *p, int status, const char *param, const char *code, const char *fmt, ...)
 {
     va_list ap;
 
@@ -33,6 +30,17 @@ static bool fault(prompt *p, int status, const char *param, const char *code, co
     (void)vsnprintf(p->fault.message, sizeof p->fault.message, fmt, ap);
     va_end(ap);
     return false;
+}
+
+bool prompt_no_memory(prompt *p)
+{
+    return prompt_refuse(p, 503, NULL, "out_of_memory", "no memory for the request");
+}
+
+bool prompt_refuse_as(prompt *p, cairn_status st, const char *param, const char *message)
+{
+    if (st == CAIRN_E_NOMEM) return prompt_no_memory(p);
+    return prompt_refuse(p, openai_status(st), param, "invalid_value", "%s", message);
 }
 
 /* Messages begin with the file that holds the template, "PATH, line N: …" or "PATH: …": from its name
@@ -51,44 +59,53 @@ static bool no_prompt(prompt *p, cairn_status st, const cairn_diag *dg)
 {
     log_event(LOG_INFO, "prompt_build_failed", "model=%s message=\"%s\"", p->model->id,
               dg->message);
-    return fault(p, st == CAIRN_E_NOMEM ? 503 : 400, "messages", "prompt_build_failed",
-                 "prompt build failed: %s", without_folders(dg->message));
+    return prompt_refuse(p, st == CAIRN_E_NOMEM ? 503 : 400, "messages", "prompt_build_failed",
+                         "prompt build failed: %s", without_folders(dg->message));
 }
 
-static bool read_body(prompt *p, cairn_str body)
+bool prompt_read(prompt *p, ask_read_fn *read, cairn_str body)
 {
     chat_fault f;
-    const cairn_status st = chat_ask_read(&p->ask, body, &f);
+    const cairn_status st = read(&p->ask, body, &f);
 
     if (st == CAIRN_OK) return true;
-    return fault(p, openai_status(st), f.param,
-                 st == CAIRN_E_UNSUPPORTED           ? "unsupported_parameter"
-                 : f.param[0] && st == CAIRN_E_LIMIT ? "context_length_exceeded"
-                 : f.param[0]                        ? "invalid_value"
-                                                     : "invalid_json",
-                 "%s", f.dg.message);
+    return prompt_refuse(p, openai_status(st), f.param,
+                         st == CAIRN_E_UNSUPPORTED           ? "unsupported_parameter"
+                         : f.param[0] && st == CAIRN_E_LIMIT ? "context_length_exceeded"
+                         : f.param[0]                        ? "invalid_value"
+                                                             : "invalid_json",
+                         "%s", f.dg.message);
 }
 
-static bool find_model(prompt *p, const models *m)
+bool prompt_find_model(prompt *p, const models *m, cairn_str name)
 {
-    const cairn_str name = p->ask.model;
+    p->model = models_find(m, name);
+    if (p->model) return true;
+    if (name.len)
+        return prompt_refuse(p, 404, "model", "model_not_found", "the model `%.*s` does not exist",
+                             STR_ARG(name));
+    return prompt_refuse(p, 400, "model", "invalid_value", "`model` is needed: there are several");
+}
+
+bool prompt_find_engine(prompt *p, const models *m)
+{
+    if (!prompt_find_model(p, m, p->ask.model)) return false;
+    return p->model->engine || prompt_refuse(p, 400, "model", "invalid_value",
+                                             "the model `%s` only embeds", p->model->id);
+}
+
+static bool find_chat(prompt *p, const models *m)
+{
     cairn_diag dg = {0};
 
-    p->model = models_find(m, name);
-    if (!p->model && name.len)
-        return fault(p, 404, "model", "model_not_found", "the model `%.*s` does not exist",
-                     STR_ARG(name));
-    if (!p->model)
-        return fault(p, 400, "model", "invalid_value", "`model` is needed: there are several");
-    if (!p->model->engine)
-        return fault(p, 400, "model", "invalid_value", "the model `%s` only embeds", p->model->id);
+    if (!prompt_find_engine(p, m)) return false;
     if (cairn_text_check_template(served_model_text(p->model), &dg) == CAIRN_OK) return true;
-    return fault(p, 400, "messages", "no_chat_template", "the model `%s` cannot chat: %s",
-                 p->model->id, without_folders(dg.message));
+    return prompt_refuse(p, 400, "messages", "no_chat_template", "the model `%s` cannot chat: %s",
+                         p->model->id, without_folders(dg.message));
 }
 
 /* Of the model's vocabulary, which the body's reader does not know. */
-static bool check_bias(prompt *p)
+bool prompt_check_bias(prompt *p)
 {
     const cairn_sampling *s = &p->ask.rq.sampling;
     cairn_model_info info;
@@ -97,9 +114,9 @@ static bool check_bias(prompt *p)
     cairn_model_get_info(cairn_engine_model(p->model->engine), &info);
     for (size_t i = 0; i < s->n_bias; i++)
         if (s->bias[i].id >= info.vocab)
-            return fault(p, 400, "logit_bias", "invalid_value",
-                         "`logit_bias` takes token ids from 0 to %d, found %d", info.vocab - 1,
-                         s->bias[i].id);
+            return prompt_refuse(p, 400, "logit_bias", "invalid_value",
+                                 "`logit_bias` takes token ids from 0 to %d, found %d",
+                                 info.vocab - 1, s->bias[i].id);
     return true;
 }
 
@@ -160,7 +177,7 @@ static bool make_kwargs(prompt *p)
         st = buf_status(&p->kwargs);
     }
     cairn_bytes_free(&text);
-    return st == CAIRN_OK || fault(p, 503, NULL, "out_of_memory", "no memory for the request");
+    return st == CAIRN_OK || prompt_no_memory(p);
 }
 
 static cairn_render_opts render_opts(const prompt *p, cairn_str messages)
@@ -189,9 +206,10 @@ static bool too_long(prompt *p, const cairn_diag *dg)
     const size_t sent = p->ask.messages.len + p->ask.tools.len;
 
     if (dg->status != CAIRN_E_LIMIT || sent <= CAIRN_MAX_PROMPT_BYTES) return false;
-    (void)fault(p, 400, "messages", "context_length_exceeded",
-                "the messages and tools are %zu bytes of JSON, and a prompt has at most %d: %s",
-                sent, CAIRN_MAX_PROMPT_BYTES, without_folders(dg->message));
+    (void)prompt_refuse(
+        p, 400, "messages", "context_length_exceeded",
+        "the messages and tools are %zu bytes of JSON, and a prompt has at most %d: %s", sent,
+        CAIRN_MAX_PROMPT_BYTES, without_folders(dg->message));
     return true;
 }
 
@@ -218,23 +236,15 @@ static bool render(prompt *p, cairn_bytes *out)
     return no_prompt(p, st, &dg);
 }
 
-static bool fits(prompt *p, const char *at_least, size_t n_ids)
+bool prompt_fits(prompt *p, const char *param, const char *at_least, size_t n_ids)
 {
     const int32_t ctx = served_model_ctx(p->model);
 
     if (n_ids < (size_t)ctx) return true;
-    return fault(p, 400, "messages", "context_length_exceeded",
-                 "the messages make %s%zu tokens, and the context holds %d positions, of which the "
-                 "answer needs at least one",
-                 at_least, n_ids, ctx);
-}
-
-static uint64_t random_seed(void)
-{
-    uint64_t seed;
-
-    if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed) seed = clock_ns();
-    return seed;
+    return prompt_refuse(p, 400, param, "context_length_exceeded",
+                         "`%s` makes %s%zu tokens, and the context holds %d positions, of which "
+                         "the answer needs at least one",
+                         param, at_least, n_ids, ctx);
 }
 
 /* Whether answers outlive a crash of the server, their seeds with them. */
@@ -268,8 +278,9 @@ static bool make_readers(prompt *p, cairn_str text)
     o.id_seed = hash64(text.ptr, text.len, a->has_seed || !may_resume(p) ? a->rq.sampling.seed : 0);
     st = readers_new(&o, (uint32_t)a->n, a->one_call, &p->readers, &dg);
     if (st != CAIRN_OK)
-        return fault(p, openai_status(st), "tools",
-                     st == CAIRN_E_NOMEM ? "out_of_memory" : "invalid_value", "%s", dg.message);
+        return prompt_refuse(p, openai_status(st), "tools",
+                             st == CAIRN_E_NOMEM ? "out_of_memory" : "invalid_value", "%s",
+                             dg.message);
     if (readers_keep_special(p->readers)) a->rq.keep_special = true;
     if (a->rq.think_budget >= 0) {
         const size_t n = text.len < sizeof p->tail ? text.len : sizeof p->tail;
@@ -288,24 +299,47 @@ static void find_marks(prompt *p)
     if (!cairn_engine_wants_marks(p->model->engine)) return;
     p->ask.rq.marks = p->marks;
     p->ask.rq.n_marks =
-        cairn_text_marks(served_model_text(p->model), &o, p->ids.ptr, p->ids.len, p->marks);
+        cairn_text_marks(served_model_text(p->model), &o, p->ids[0].ptr, p->ids[0].len, p->marks);
+}
+
+static bool encode_any(prompt *p, cairn_str text)
+{
+    cairn_diag dg = {0};
+    cairn_status st;
+
+    p->ids = mem_calloc(1, sizeof *p->ids, MEM_SERVE);
+    if (!p->ids) return prompt_no_memory(p);
+    p->n_ids = 1;
+    st = cairn_text_encode_prompt(served_model_text(p->model), text, &p->ids[0], &dg);
+    if (st == CAIRN_OK && p->ids[0].len == 0)
+        st = diag_set(&dg, CAIRN_E_ARG, "the prompt is empty");
+    return st == CAIRN_OK || no_prompt(p, st, &dg);
 }
 
 static bool encode(prompt *p, cairn_str text)
 {
-    const struct cairn_text *t = served_model_text(p->model);
-    cairn_diag dg = {0};
-    cairn_status st;
-
-    if (!fits(p, "at least ", cairn_text_least_ids(t, text))) return false;
-    st = cairn_text_encode_prompt(t, text, &p->ids, &dg);
-    if (st == CAIRN_OK && p->ids.len == 0) st = diag_set(&dg, CAIRN_E_ARG, "the prompt is empty");
-    if (st != CAIRN_OK) return no_prompt(p, st, &dg);
+    if (!prompt_fits(p, "messages", "at least ",
+                     cairn_text_least_ids(served_model_text(p->model), text)))
+        return false;
+    if (!encode_any(p, text)) return false;
     if (!p->ask.has_seed) p->ask.rq.sampling.seed = random_seed();
     p->ask.rq.any_seed = !p->ask.has_seed;
-    if (!fits(p, "", p->ids.len)) return false;
+    if (!prompt_fits(p, "messages", "", p->ids[0].len)) return false;
     find_marks(p);
     return make_readers(p, text);
+}
+
+static bool count(prompt *p, cairn_str text)
+{
+    json_writer w;
+
+    if (!encode_any(p, text)) return false;
+    buf_init(&p->text, MEM_SERVE);
+    w = json_write(&p->text);
+    json_w_obj(&w);
+    json_w_kuint(&w, "input_tokens", p->ids[0].len);
+    json_w_end_obj(&w);
+    return true; /* memory is checked where it is sent */
 }
 
 static bool write_text(prompt *p, cairn_str text)
@@ -318,7 +352,7 @@ static bool write_text(prompt *p, cairn_str text)
     json_w_kstr(&w, "prompt", text);
     json_w_end_obj(&w);
     return buf_status(&p->text) == CAIRN_OK ||
-           fault(p, 503, NULL, "out_of_memory", "no memory for the answer");
+           prompt_refuse(p, 503, NULL, "out_of_memory", "no memory for the answer");
 }
 
 static bool strip_volatile(prompt *p, const models *m)
@@ -334,36 +368,47 @@ static bool strip_volatile(prompt *p, const models *m)
         return true;
     }
     buf_deinit(&stripped);
-    return st == CAIRN_OK || fault(p, 503, NULL, "out_of_memory", "no memory for the request");
+    return st == CAIRN_OK || prompt_no_memory(p);
 }
 
-static void make(prompt *p, const models *m, cairn_str body,
+static void make(prompt *p, const models *m, ask_read_fn *read, cairn_str body,
                  bool (*finish)(prompt *p, cairn_str text))
 {
     cairn_bytes text = {0};
 
     *p = (prompt){0};
-    if (read_body(p, body) && strip_volatile(p, m) && find_model(p, m) && check_bias(p) &&
-        make_kwargs(p) && render(p, &text))
+    if (prompt_read(p, read, body) && strip_volatile(p, m) && find_chat(p, m) &&
+        prompt_check_bias(p) && make_kwargs(p) && render(p, &text))
         (void)finish(p, (cairn_str){text.ptr, text.len});
     cairn_bytes_free(&text);
     if (p->fault.status) prompt_deinit(p); /* here, as freeing much takes long too */
 }
 
-void prompt_make(prompt *p, const models *m, cairn_str body)
+void prompt_make(prompt *p, const models *m, ask_read_fn *read, cairn_str body)
 {
-    make(p, m, body, encode);
+    make(p, m, read, body, encode);
 }
 
-void prompt_render(prompt *p, const models *m, cairn_str body)
+void prompt_render(prompt *p, const models *m, ask_read_fn *read, cairn_str body)
 {
-    make(p, m, body, write_text);
+    make(p, m, read, body, write_text);
+}
+
+void prompt_count(prompt *p, const models *m, ask_read_fn *read, cairn_str body)
+{
+    make(p, m, read, body, count);
 }
 
 void prompt_deinit(prompt *p)
 {
     chat_ask_deinit(&p->ask);
-    cairn_ids_free(&p->ids);
+    for (size_t i = 0; i < p->n_ids; i++) cairn_ids_free(&p->ids[i]);
+    for (size_t i = 0; p->echo && i < p->n_ids; i++) cairn_bytes_free(&p->echo[i]);
+    mem_free(p->ids);
+    mem_free(p->echo);
+    p->ids = NULL;
+    p->echo = NULL;
+    p->n_ids = 0;
     readers_free(p->readers);
     p->readers = NULL;
     buf_deinit(&p->kwargs);

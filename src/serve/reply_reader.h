@@ -1,6 +1,6 @@
 /* What a generation writes, told apart while it comes (cairn/reply.h): thoughts, content, calls. */
-#ifndef SERVE_OPENAI_READER_H
-#define SERVE_OPENAI_READER_H
+#ifndef SERVE_REPLY_READER_H
+#define SERVE_REPLY_READER_H
 
 #include "cairn/reply.h"
 

@@ -2,7 +2,7 @@
    its arguments are; one that breaks can then not be taken back from a stream, so what was written
    follows as content, which is all that a whole answer has of it.  Invariant: content, thoughts and
    finished calls are the same whether the deltas are sent or collected. */
-#include "serve/openai_reader.h"
+#include "serve/reply_reader.h"
 
 #include "base/buf.h"
 #include "base/diag.h"

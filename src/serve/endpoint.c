@@ -1,0 +1,149 @@
+/* A body becomes a prompt on a worker (jobs.h, prompt.h), a prompt an answer (served_answer.h).  This is the way
+   between them, on the I/O thread, for every API.
+
+   A client that leaves while its prompt waits or is being made drops the job: a waiting one is freed at
+   once, a running one when its worker is through with it, as neither a template nor a tokenizer can be
+   stopped half-way. */
+#include "serve/endpoint.h"
+
+#include "base/diag.h"
+#include "serve/openai_wire.h"
+
+typedef struct prompt_job {
+    job j;
+    const endpoint *e;
+    cairn_server *s;
+    http_req *rq; /* I/O thread; good until the job is dropped */
+    buf body;     /* the worker's, like the prompt, until it is done */
+    prompt p;
+} prompt_job;
+
+static void on_gone(void *user)
+{
+    prompt_job *c = user;
+
+    jobs_drop(&c->s->jobs, &c->j);
+}
+
+static void release(job *j)
+{
+    prompt_job *c = (prompt_job *)j;
+
+    buf_deinit(&c->body);
+    prompt_deinit(&c->p);
+    mem_free(c);
+}
+
+static void refuse(job *j)
+{
+    const prompt_job *c = (prompt_job *)j;
+
+    c->e->format->refuse(c->rq, 503, NULL, "server_shutdown", "the server is shutting down");
+}
+
+/* Worker. */
+static void make(job *j)
+{
+    prompt_job *c = (prompt_job *)j;
+
+    c->e->make(&c->p, &c->s->models, buf_view(&c->body));
+    buf_deinit(&c->body);
+}
+
+/* All choices or none: some of them would hold the queue only to be cancelled. */
+static cairn_status check_room(const prompt *p, const char **param, cairn_diag *dg)
+{
+    const int64_t n = (int64_t)p->ask.n * (int64_t)p->n_ids;
+    cairn_engine_stats s;
+    cairn_engine_stats_init(&s);
+    cairn_engine_get_stats(p->model->engine, &s);
+    const int64_t most = (int64_t)s.max_seqs + s.max_queue, now = (int64_t)s.n_active + s.n_queued;
+    if (n > most) *param = p->n_ids > 1 ? "prompt" : "n";
+    if (n > most && p->n_ids > 1)
+        return diag_set(dg, CAIRN_E_ARG,
+                        "`prompt` and `n` make %lld choices; expected at most %lld", (long long)n,
+                        (long long)most);
+    if (n > most)
+        return diag_set(dg, CAIRN_E_ARG, "`n` is %lld; expected at most %lld here", (long long)n,
+                        (long long)most);
+    if (n <= most - now) return CAIRN_OK;
+    return diag_set(dg, CAIRN_E_BUSY, "%lld requests are running or waiting, at most %lld may",
+                    (long long)now, (long long)most);
+}
+
+static void reply_not_accepted(const prompt_job *c, cairn_status st, const char *param,
+                               const cairn_diag *dg)
+{
+    const char *code = st == CAIRN_E_BUSY    ? "queue_full"
+                       : st == CAIRN_E_LIMIT ? "context_length_exceeded"
+                       : st == CAIRN_E_NOMEM ? "out_of_memory"
+                                             : NULL;
+
+    c->e->format->refuse(c->rq, openai_status(st), param, code,
+                         dg->message[0] ? dg->message : cairn_status_text(st));
+}
+
+static void start(prompt_job *c)
+{
+    chat_ask *a = &c->p.ask;
+    cairn_diag dg = {0};
+    const char *param = NULL;
+    uint8_t space[AUTH_DIGEST];
+    cairn_status st;
+
+    a->rq.cache_space = auth_space(&c->s->auth, c->rq, space);
+    st = check_room(&c->p, &param, &dg);
+    if (st == CAIRN_OK) st = answer_start(c->rq, &c->s->mail, &c->p, c->e->format, &dg);
+    if (st != CAIRN_OK) reply_not_accepted(c, st, param, &dg);
+}
+
+static void reply_text(const prompt_job *c)
+{
+    const answer_format *f = c->e->format;
+
+    if (buf_status(&c->p.text) != CAIRN_OK) {
+        f->refuse(c->rq, 503, NULL, "out_of_memory", "no memory for the answer");
+        return;
+    }
+    if (f->headers) f->headers(c->rq);
+    http_reply(c->rq, 200, "application/json", buf_view(&c->p.text));
+}
+
+/* The job is over: rq is no more its concern. */
+static void made(job *j)
+{
+    prompt_job *c = (prompt_job *)j;
+    const prompt_fault *f = &c->p.fault;
+
+    http_on_gone(c->rq, NULL, NULL);
+    if (f->status)
+        c->e->format->refuse(c->rq, f->status, f->param[0] ? f->param : NULL, f->code, f->message);
+    else if (c->e->just_text)
+        reply_text(c);
+    else
+        start(c);
+}
+
+void endpoint_serve(cairn_server *s, http_req *rq, const endpoint *e)
+{
+    static const job_kind kind = {make, made, refuse, release};
+    prompt_job *c = mem_calloc(1, sizeof *c, MEM_SERVE);
+
+    if (!c) {
+        e->format->refuse(rq, 503, NULL, "out_of_memory", "no memory for the request");
+        return;
+    }
+    c->j.kind = &kind;
+    c->e = e;
+    c->s = s;
+    c->rq = rq;
+    http_take_body(rq, &c->body);
+    c->j.bytes = c->body.len;
+    http_on_gone(rq, on_gone, c);
+    if (jobs_put(&s->jobs, &c->j) == CAIRN_OK) return;
+    http_on_gone(rq, NULL, NULL);
+    release(&c->j);
+    http_set_header(rq, "Retry-After", "1");
+    e->format->refuse(rq, 503, NULL, "prompts_full",
+                      "too many prompts, or too many bytes of them, are waiting to be made");
+}

@@ -1,0 +1,185 @@
+/* Writes a chat completion: chunks, or one object.  A choice's log-probabilities ride on the first chunk
+   after their token; a token that releases nothing yet has a chunk for them alone. */
+#include "serve/openai_chat_format.h"
+
+#include "base/str.h"
+#include "serve/openai_whole.h"
+#include "serve/openai_wire.h"
+#include "serve/sse.h"
+
+typedef struct chat_choice {
+    whole said;   /* whole answers only */
+    buf logprobs; /* JSON: of the token at hand in a stream, else of all */
+    const char *finish;
+} chat_choice;
+
+typedef struct chat_out {
+    openai_head head;
+    const struct cairn_text *text;
+    bool include_usage, logprobs;
+    int32_t n_top;
+    uint32_t n;
+    chat_choice choice[];
+} chat_out;
+
+static void *chat_open(const prompt *p)
+{
+    const chat_ask *a = &p->ask;
+    chat_out *o = mem_calloc(1, sizeof *o + (size_t)a->n * sizeof o->choice[0], MEM_SERVE);
+
+    if (!o) return NULL;
+    o->text = served_model_text(p->model);
+    o->include_usage = a->include_usage;
+    o->logprobs = a->rq.n_logprobs >= 0;
+    o->n_top = a->n_top;
+    o->n = (uint32_t)a->n;
+    for (uint32_t i = 0; i < o->n; i++) {
+        whole_init(&o->choice[i].said);
+        buf_init(&o->choice[i].logprobs, MEM_SERVE);
+    }
+    openai_head_init(&o->head, "chatcmpl-", p->model->id);
+    o->head.usage_null = a->include_usage;
+    return o;
+}
+
+static void chat_close(void *out)
+{
+    chat_out *o = out;
+
+    for (uint32_t i = 0; i < o->n; i++) {
+        whole_deinit(&o->choice[i].said);
+        buf_deinit(&o->choice[i].logprobs);
+    }
+    mem_free(o);
+}
+
+static cairn_status chat_status(const void *out)
+{
+    const chat_out *o = out;
+    cairn_status st = CAIRN_OK;
+
+    for (uint32_t i = 0; i < o->n && st == CAIRN_OK; i++) {
+        st = whole_status(&o->choice[i].said);
+        if (st == CAIRN_OK) st = buf_status(&o->choice[i].logprobs);
+    }
+    return st;
+}
+
+static void put_chunk(chat_out *o, uint32_t i, bool role, const reply_delta *d, const char *finish,
+                      buf *frames)
+{
+    json_writer w = sse_open(frames, NULL);
+    const cairn_str none = {0};
+
+    openai_write_chunk(&w, &o->head, i, role, d, role ? none : buf_view(&o->choice[i].logprobs),
+                       finish);
+    sse_close(frames);
+    if (!role) buf_cut(&o->choice[i].logprobs, 0);
+}
+
+static void chat_begin(void *out, uint32_t i, buf *frames)
+{
+    if (frames) put_chunk(out, i, true, NULL, NULL, frames);
+}
+
+static void chat_token(void *out, uint32_t i, const gen_token *t)
+{
+    chat_out *o = out;
+    buf *b = &o->choice[i].logprobs;
+    json_writer w = json_write(b);
+
+    if (!o->logprobs) return;
+    if (b->len) buf_byte(b, ',');
+    openai_write_logprob(&w, o->text, t, o->n_top);
+}
+
+/* Held text says nothing yet, but a log-probability is owed for each token. */
+static void chat_told(void *out, uint32_t i, buf *frames)
+{
+    static const reply_delta nothing = {.kind = DELTA_CONTENT, .text = {"", 0}};
+    chat_out *o = out;
+
+    if (frames && o->choice[i].logprobs.len) put_chunk(o, i, false, &nothing, NULL, frames);
+}
+
+static void chat_delta(void *out, uint32_t i, const reply_delta *d, buf *frames)
+{
+    chat_out *o = out;
+
+    if (!frames)
+        whole_add(&o->choice[i].said, d);
+    else if (d->kind != DELTA_CALL_END)
+        put_chunk(o, i, false, d, NULL, frames);
+}
+
+static void chat_end(void *out, uint32_t i, const answer_end *e, buf *frames)
+{
+    chat_out *o = out;
+
+    o->choice[i].finish = openai_finish(e->finish, e->called);
+    if (!frames) return;
+    buf_cut(&o->choice[i].logprobs, 0); /* of a token behind the end */
+    put_chunk(o, i, false, NULL, o->choice[i].finish, frames);
+}
+
+static void chat_finish(void *out, const answer_usage *u, buf *frames)
+{
+    const chat_out *o = out;
+
+    if (o->include_usage) openai_put_usage_chunk(&o->head, "chat.completion.chunk", u, frames);
+    openai_put_done(frames);
+}
+
+static void write_choice(json_writer *w, const chat_out *o, uint32_t i)
+{
+    const chat_choice *ch = &o->choice[i];
+
+    json_w_obj(w);
+    json_w_kint(w, "index", i);
+    json_w_key(w, "message");
+    whole_write(&ch->said, w);
+    json_w_key(w, "logprobs");
+    if (o->logprobs) {
+        json_w_obj(w);
+        json_w_key(w, "content");
+        json_w_arr(w);
+        if (ch->logprobs.len) json_w_raw(w, buf_view(&ch->logprobs));
+        json_w_end_arr(w);
+        json_w_key(w, "refusal");
+        json_w_null(w);
+        json_w_end_obj(w);
+    } else {
+        json_w_null(w);
+    }
+    json_w_kstr(w, "finish_reason", str_of(ch->finish));
+    json_w_end_obj(w);
+}
+
+static void chat_whole(void *out, const answer_usage *u, buf *body)
+{
+    const chat_out *o = out;
+    json_writer w = json_write(body);
+
+    openai_write_head(&w, &o->head, "chat.completion");
+    json_w_key(&w, "choices");
+    json_w_arr(&w);
+    for (uint32_t i = 0; i < o->n; i++) write_choice(&w, o, i);
+    json_w_end_arr(&w);
+    openai_write_usage(&w, u);
+    json_w_end_obj(&w);
+}
+
+const answer_format openai_chat_format = {
+    .refuse = openai_refuse,
+    .open = chat_open,
+    .close = chat_close,
+    .begin = chat_begin,
+    .token = chat_token,
+    .told = chat_told,
+    .delta = chat_delta,
+    .end = chat_end,
+    .finish = chat_finish,
+    .whole = chat_whole,
+    .status = chat_status,
+    .fail = openai_put_fail,
+};

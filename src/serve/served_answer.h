@@ -1,0 +1,53 @@
+/* The answer to a request, from its generations to the client, in the format of an API. */
+#ifndef SERVE_SERVED_ANSWER_H
+#define SERVE_SERVED_ANSWER_H
+
+#include "serve/gen.h"
+#include "serve/http.h"
+#include "serve/prompt.h"
+
+typedef struct answer_usage { /* of all choices; each prompt counts once */
+    int32_t n_prompt, n_cached, n_generated;
+} answer_usage;
+
+typedef struct answer_end { /* of one choice */
+    cairn_finish finish;
+    bool called;  /* a whole call was read */
+    int32_t stop; /* which stop string ended it; -1: none */
+    int32_t n_generated;
+} answer_end;
+
+/* How an API writes an answer.  `out` is its state of one; a function is called for a stream with its
+   frames, to which it appends whole ones, and for a whole answer with NULL: it collects.  I/O thread. */
+typedef struct answer_format {
+    /* An error reply, before anything else was said. */
+    void (*refuse)(http_req *rq, int status, const char *param, const char *code,
+                   const char *message);
+    void (*headers)(http_req *rq);  /* of a reply that is none; may be NULL */
+    const char *beat;               /* a stream's while nothing else is sent, once it has begun */
+    void *(*open)(const prompt *p); /* NULL: no memory */
+    void (*close)(void *out);
+    /* Streams only, once, before the first choice begins: the prompt's part of the usage is known.
+       NULL: not wanted, and nothing waits for it. */
+    void (*known)(void *out, const answer_usage *u, buf *frames);
+    void (*begin)(void *out, uint32_t choice, buf *frames); /* before all else of a choice */
+    /* A token, before what it releases is told, and after; `frames` is of the latter.  May be NULL. */
+    void (*token)(void *out, uint32_t choice, const gen_token *t);
+    void (*told)(void *out, uint32_t choice, buf *frames);
+    void (*delta)(void *out, uint32_t choice, const reply_delta *d, buf *frames);
+    void (*end)(void *out, uint32_t choice, const answer_end *e, buf *frames);
+    void (*finish)(void *out, const answer_usage *u, buf *frames); /* streams: the last frames */
+    void (*whole)(void *out, const answer_usage *u, buf *body);
+    cairn_status (*status)(const void *out); /* E_NOMEM: something is missing */
+    void (*fail)(int status, const char *code, cairn_str message, buf *frames); /* ends a stream */
+} answer_format;
+
+typedef struct answer answer;
+
+/* Submits a generation for each choice of each prompt (p->ask.rq is complete but for ids and `choice`); on
+   success the answer sees to rq from here on, has taken p's readers, and frees itself.  On failure nothing
+   runs, and rq is the caller's. */
+cairn_status answer_start(http_req *rq, mailbox *mail, prompt *p, const answer_format *f,
+                          cairn_diag *dg);
+
+#endif

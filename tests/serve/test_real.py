@@ -1,0 +1,117 @@
+"""The other APIs over the real engine and a tiny checkpoint: what the test double cannot show."""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+import util
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../cli"))
+from tiny import CAIRN, make, put  # noqa: E402
+
+anthropic = pytest.importorskip("anthropic")
+openai = pytest.importorskip("openai")
+
+TEMPLATE = "{% for m in messages %}{{ m.role }} {{ m.content }} {% endfor %}w9"
+PROMPT = " ".join("w%d" % (i % 50) for i in range(40))
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory):
+    model = make(tmp_path_factory.mktemp("real") / "tiny")
+    put(model, "tokenizer_config.json", {"chat_template": TEMPLATE})
+    p = subprocess.Popen([CAIRN, "serve", model, "--port", "0", "-t", "1"], stdout=subprocess.PIPE, text=True)
+    yield re.search(r"http://\S+", p.stdout.readline()).group(0)
+    p.send_signal(signal.SIGTERM)
+    assert p.wait(20 * util.SLOW) == 0
+
+
+@pytest.fixture(scope="module")
+def claude(url):
+    with anthropic.Anthropic(base_url=url, api_key="none", max_retries=0, timeout=30) as c:
+        yield c
+
+
+@pytest.fixture(scope="module")
+def client(url):
+    with openai.OpenAI(base_url=url + "/v1", api_key="none", max_retries=0, timeout=30) as c:
+        yield c
+
+
+def ask(text=PROMPT, **fields):
+    return dict({"model": "tiny", "max_tokens": 12, "messages": [{"role": "user", "content": text}],
+                 "extra_body": {"temperature": 0}}, **fields)
+
+
+def test_message(claude):
+    """Whole and streamed are one; the second time a cache has the prompt, and the sums stay."""
+    whole = claude.messages.create(**ask())
+    with claude.messages.stream(**ask()) as s:
+        events = list(s)
+        streamed = s.get_final_message()
+    assert whole.content[0].text == streamed.content[0].text != ""
+    assert whole.usage.output_tokens == streamed.usage.output_tokens
+    count = claude.messages.count_tokens(model="tiny", messages=ask()["messages"]).input_tokens
+    for u in whole.usage, streamed.usage:
+        assert u.input_tokens + u.cache_read_input_tokens == count
+    start = next(e for e in events if e.type == "message_start").message.usage
+    assert start.cache_read_input_tokens == streamed.usage.cache_read_input_tokens > 0
+    assert start.input_tokens == streamed.usage.input_tokens
+
+
+def test_stop_reasons(claude):
+    text = claude.messages.create(**ask()).content[0].text
+    word = text.split()[2]
+    r = claude.messages.create(**ask(stop_sequences=["nothing", word]))
+    assert (r.stop_reason, r.stop_sequence) == ("stop_sequence", word)
+    assert r.content[0].text == text[:text.index(word)]
+    assert claude.messages.create(**ask(max_tokens=3)).stop_reason == "max_tokens"
+    r = claude.messages.create(**ask(max_tokens=5000))
+    assert r.stop_reason in ("model_context_window_exceeded", "end_turn")
+    total = r.usage.input_tokens + r.usage.cache_read_input_tokens + r.usage.output_tokens
+    assert (r.stop_reason == "end_turn") == (total < 128)
+
+
+def complete(client, prompt, **fields):
+    r = client.completions.create(model="tiny", prompt=prompt, temperature=0, max_tokens=8, **fields)
+    return r.choices if len(r.choices) > 1 else r.choices[0]
+
+
+def test_completion(client):
+    """A text, its tokens, and both among others give the same."""
+    ids = [2 + i % 50 for i in range(40)]
+    alone = complete(client, PROMPT)
+    assert alone.text and complete(client, ids).text == alone.text
+    assert [c.text for c in complete(client, [PROMPT, "w1 w2", PROMPT])][::2] == [alone.text] * 2
+    assert [c.text for c in complete(client, [[5, 6], ids])][1] == alone.text
+    assert complete(client, PROMPT, echo=True).text == PROMPT + alone.text
+    drawn = client.completions.create(model="tiny", prompt=["w1", PROMPT], n=2, seed=3, max_tokens=8).choices
+    again = client.completions.create(model="tiny", prompt=PROMPT, n=2, seed=3, max_tokens=8).choices
+    assert [c.text for c in drawn][2:] == [c.text for c in again]
+
+
+def test_completion_logprobs(client):
+    c = complete(client, PROMPT, logprobs=3)
+    lp = c.logprobs
+    assert len(lp.tokens) == len(lp.token_logprobs) == len(lp.top_logprobs) == len(lp.text_offset)
+    assert lp.text_offset[0] == 0 and lp.text_offset == sorted(lp.text_offset)
+    for token, logprob, top, at, end in zip(lp.tokens, lp.token_logprobs, lp.top_logprobs, lp.text_offset,
+                                            lp.text_offset[1:] + [len(c.text)]):
+        assert c.text[at:end].strip() == token and top[token] == logprob == max(top.values()) and len(top) == 3
+    chunks = client.completions.create(model="tiny", prompt=PROMPT, temperature=0, max_tokens=8, logprobs=3, stream=True)
+    assert [o for k in chunks for o in k.choices[0].logprobs.text_offset] == lp.text_offset
+
+
+def post(url, path, body):
+    with urllib.request.urlopen(urllib.request.Request(url + path, json.dumps(body).encode())) as r:
+        return json.loads(r.read())
+
+
+def test_tokens(url):
+    ids = post(url, "/tokenize", {"content": "w3 w4"})["tokens"]
+    assert ids == [5, 6]
+    assert post(url, "/detokenize", {"tokens": ids})["content"].split() == ["w3", "w4"]
