@@ -6,6 +6,7 @@
 
 #include "base/diag.h"
 #include "base/num.h"
+#include "engine/cohort.h"
 #include "sample/sample.h"
 
 /* row: from; column: to */
@@ -54,6 +55,9 @@ static cairn_status check(const cairn_request *q, const request_env *env, cairn_
     if (q->sampling.n_bias > CAIRN_MAX_BIAS)
         return diag_set(dg, CAIRN_E_ARG, "%zu logit biases; expected at most %d",
                         q->sampling.n_bias, CAIRN_MAX_BIAS);
+    if (q->priority < -CAIRN_MAX_PRIORITY || q->priority > CAIRN_MAX_PRIORITY)
+        return diag_set(dg, CAIRN_E_ARG, "priority is %d; expected %d to %d", q->priority,
+                        -CAIRN_MAX_PRIORITY, CAIRN_MAX_PRIORITY);
     if (q->n_marks > CAIRN_MAX_MARKS)
         return diag_set(dg, CAIRN_E_ARG, "%zu marks; expected at most %d", q->n_marks,
                         CAIRN_MAX_MARKS);
@@ -91,6 +95,8 @@ static cairn_status copy(request *r, const cairn_request *q, const request_env *
                        : q->pin             ? "pin"
                                             : NULL;
     if (!r->no_checkpoint) r->key = resume_key(q, r);
+    if (cohort_prepare(r) != CAIRN_OK)
+        return diag_set(dg, CAIRN_E_NOMEM, "no memory for a prompt of %d tokens", r->n_prompt);
     if (n_bias) memcpy(bias, q->sampling.bias, n_bias * sizeof *bias);
     r->how.bias = bias;
     const size_t n_new = (size_t)(r->max_ids - r->n_prompt);
@@ -115,6 +121,9 @@ cairn_status request_new(const cairn_request *q, const request_env *env, cairn_e
                    .ignore_eos = q->ignore_eos,
                    .want_progress = q->want_progress,
                    .pin = q->pin,
+                   .priority = q->priority,
+                   .urgency = q->priority,
+                   .deadline_ms = q->deadline_ms,
                    .i_out = -1};
     r->max_ids = r->n_prompt + (q->max_tokens ? min_i32(q->max_tokens, room) : room);
     arena_init(&r->a, MEM_ENGINE);
