@@ -11,6 +11,8 @@
 #: make test-tsan      those of threads under the thread sanitizer
 #: make test-crash     writers of the disk cache, and servers, killed CRASH_ROUNDS times, at any moment
 #: make test-programs  random programs on every layout and codec of the cache: PROGRAMS_SEED, PROGRAMS_COUNT
+#: make test-crash     writers of the disk cache killed CRASH_ROUNDS times, at any moment
+#: make test-sim       the scheduler with SIM_REQUESTS random requests on a simulated clock
 #: make fuzz           each fuzz target for FUZZ_SECONDS; fuzz-long: 20 minutes each
 #: make check-all      clang-tidy, include-what-you-use and cppcheck over the whole tree
 #: make check-text     templates and tokenizers beside the references, at length
@@ -128,6 +130,7 @@ say = $(if $(filter 0,$(V)),@printf '  %-4s %s\n' '$(1)' '$@';)
 
 # --- targets ---
 .PHONY: all help install uninstall print-libs examples run kern-bench lab kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash test-programs fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
+.PHONY: all help install uninstall print-libs examples run kern-bench lab kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash test-sim fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 all: $(B)/libcairn.a $(B)/cairn.pc $(B)/cairn
@@ -167,6 +170,8 @@ $(B)/flags: FORCE
 .SECONDEXPANSION:
 $(B)/tests/%: $(B)/tests/%.o $$(call help_of,tests/%.c) $(B)/internal.a
 	$(call say,LINK)$(LINK) -o $@ $^ $(LIBS) $(LIBS_TEST)
+
+$(patsubst %.c,$(B)/%,$(wildcard tests/sim/test_*.c)): $(B)/tests/unit/engine/sim_model.o $(B)/tests/unit/engine/watch.o
 
 # How to link libcairn.a, for pkg-config; the library is static, so all that it needs is in Libs.
 # Two arguments: the folder above include/, the library's.
@@ -285,6 +290,11 @@ PROGRAMS_COUNT ?= 10
 PROGRAMS_OF ?=
 test-programs: $(B)/tests/golden/test_cache_programs
 	$< $(PROGRAMS_SEED) $(PROGRAMS_COUNT) '$(PROGRAMS_OF)'
+
+# The scheduler at length; `make test` tries 10,000 requests.
+SIM_REQUESTS ?= 100000
+test-sim: $(B)/tests/sim/test_sched
+	$< $(SIM_REQUESTS)
 
 # Each target replays tests/fuzz/corpus/NAME, then makes inputs of its own for a while: always the same ones,
 # but in fuzz-long.

@@ -18,21 +18,19 @@ enum {
 };
 #define AIM 0.85 /* of the bound, so that nearly every step keeps it, not one of two */
 
-static int32_t log2_up(int32_t n, int32_t most)
-{
-    int32_t k = 0;
-    while (k < most && (INT64_C(1) << k) < n) k++;
-    return k;
-}
-
+/* Each its own up to 16, then eight to an octave: what is left of difference is within an eighth. */
 static int32_t count_of(int32_t n_decode)
 {
-    return log2_up(n_decode, PACE_COUNTS - 1);
+    int32_t k = 0;
+    while (n_decode >> k > 16) k++;
+    return k == 0 ? n_decode - 1 : 16 + (k - 1) * 8 + (n_decode >> k) - 8;
 }
 
 static int32_t depth_of(int32_t pos)
 {
-    return log2_up(pos / SHALLOW + 1, PACE_DEPTHS - 1);
+    int32_t k = 0;
+    while (k < PACE_DEPTHS - 1 && pos / SHALLOW >> k > 0) k++;
+    return k;
 }
 
 static int32_t decoding(const sched_item *item, int32_t n)
@@ -99,7 +97,7 @@ static void follow(uint64_t *old, uint64_t now)
 
 void pace_took(pace *p, const sched_item *item, int32_t n, uint64_t ns)
 {
-    const int32_t n_decode = decoding(item, n), count = count_of(n_decode);
+    const int32_t n_decode = decoding(item, n);
     uint64_t expected = 0, rows = 0;
     for (int32_t i = 0; i < n; i++) {
         if (item[i].decoding) continue;
@@ -108,11 +106,12 @@ void pace_took(pace *p, const sched_item *item, int32_t n, uint64_t ns)
     }
     if (rows == 0) {
         p->n_mixed = 0;
-        follow(&p->decode_ns[count], ns);
+        follow(&p->decode_ns[count_of(n_decode)], ns);
         return;
     }
     if (n_decode > 0) p->n_mixed++;
-    const uint64_t base = n_decode > 0 ? p->decode_ns[count] : 0, rest = ns > base ? ns - base : 0;
+    const uint64_t base = n_decode > 0 ? p->decode_ns[count_of(n_decode)] : 0;
+    const uint64_t rest = ns > base ? ns - base : 0;
     /* What was expected of each, by the same factor more or less. */
     for (int32_t i = 0; i < n; i++) {
         if (item[i].decoding || item[i].rows == 0) continue;

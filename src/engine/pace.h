@@ -6,8 +6,8 @@
 #include "engine/sched.h"
 
 enum {
-    PACE_COUNTS = 9, /* decoding rows 1, 2, 3-4, … 129-256 */
-    PACE_DEPTHS = 12 /* positions below 1024, below 2048, … */
+    PACE_COUNTS = 49, /* decoding rows 1, 2, … 16, 17, 18-19, … 256 */
+    PACE_DEPTHS = 12  /* positions below 1024, below 2048, … */
 };
 
 /* Zeroed is fine, but for the bound.  Engine thread. */
