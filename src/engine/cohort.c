@@ -51,7 +51,7 @@ static bool same_rows(const request *r, const request *by, const cohort_env *env
 
 int32_t cohort_shared(const request *r, const request *by, const cohort_env *env)
 {
-    if (!same_rows(r, by, env)) return 0;
+    if (!env->keeps || !same_rows(r, by, env)) return 0;
     const int32_t most = min_i32(agree(r, by), r->n_prompt - 1); /* the last row is its own */
     if (!env->mark_every) return most / BLOCK * BLOCK;
     int32_t best = most / env->mark_every * env->mark_every;

@@ -6,6 +6,7 @@
 
 /* What the engine knows of prefixes. */
 typedef struct cohort_env {
+    bool keeps;         /* prefixes, at all */
     cache_ns common;    /* what every space reads */
     int32_t mark_every; /* recurrent caches: prefixes end at marks; 0: anywhere */
     int32_t switch_len; /* stepper_switch_len */

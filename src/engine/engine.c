@@ -79,6 +79,7 @@ static cairn_status make_stepper(engine *e, const cairn_engine_opts *o, cairn_di
     TRY(stepper_add_cache(e->stepper, fit.ctx_len, room, dg));
     if (!cache_keeps(stepper_cache(e->stepper))) e->prefix_bytes = 0;
     if (cache_needs_marks(stepper_cache(e->stepper))) e->mark_every = MARK_EVERY;
+    e->cohort.keeps = cache_keeps(stepper_cache(e->stepper));
     e->cohort.mark_every = e->mark_every;
     e->cohort.switch_len = stepper_switch_len(e->stepper);
     return CAIRN_OK;

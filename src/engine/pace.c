@@ -10,7 +10,7 @@
 
 enum {
     SLOWNESS = 8,  /* a new figure counts for an eighth: a few odd steps move little */
-    MOST_JUMP = 4, /* and for no more than so many times the old: the machine was taken away */
+    QUICKNESS = 2, /* a lower one of a step without prompts for half: there are few of those */
     RENEW = 32,    /* mixed steps in a row: 1 % of the time goes to measuring */
     SHALLOW = 1024,
     STEP_NS = 500000000, /* of a step that nobody waits for: arrivals and cancels do */
@@ -84,15 +84,13 @@ uint64_t pace_prompt_ns(const pace *p, int32_t n)
     return (uint64_t)n * cost(p, 0, n / 2);
 }
 
-static void follow(uint64_t *old, uint64_t now)
+/* Steps are late for many reasons and early for none, so a higher figure moves little, however high. */
+static uint64_t follow(uint64_t old, uint64_t now, uint64_t down)
 {
-    if (!*old) {
-        *old = now ? now : 1;
-        return;
-    }
-    if (now > *old * MOST_JUMP) now = *old * MOST_JUMP;
-    *old = (*old * (SLOWNESS - 1) + now) / SLOWNESS;
-    if (!*old) *old = 1;
+    if (!old) return now ? now : 1;
+    const uint64_t next =
+        now > old ? old + (now - old < old ? now - old : old) / SLOWNESS : old - (old - now) / down;
+    return next ? next : 1;
 }
 
 void pace_took(pace *p, const sched_item *item, int32_t n, uint64_t ns)
@@ -106,7 +104,8 @@ void pace_took(pace *p, const sched_item *item, int32_t n, uint64_t ns)
     }
     if (rows == 0) {
         p->n_mixed = 0;
-        follow(&p->decode_ns[count_of(n_decode)], ns);
+        uint64_t *own = &p->decode_ns[count_of(n_decode)];
+        *own = follow(*own, ns, QUICKNESS);
         return;
     }
     if (n_decode > 0) p->n_mixed++;
@@ -117,6 +116,7 @@ void pace_took(pace *p, const sched_item *item, int32_t n, uint64_t ns)
         if (item[i].decoding || item[i].rows == 0) continue;
         const double mine = expected ? (double)item[i].row_ns * (double)rest / (double)expected
                                      : (double)rest / (double)rows;
-        follow(&p->row_ns[n_decode > 0][depth_of(item[i].pos)], (uint64_t)mine);
+        uint64_t *own = &p->row_ns[n_decode > 0][depth_of(item[i].pos)];
+        *own = follow(*own, (uint64_t)mine, SLOWNESS);
     }
 }
