@@ -53,6 +53,7 @@ typedef struct cairn_engine_opts {
     /* While prompts are computed, a request that waits for its next token waits at most about so many times as
        long as without them, by measured speed: more than 1, at most 1000; 0: 3. */
     float max_gap;
+    uint32_t deadline_ms; /* of requests that have none of their own; 0: none */
 } cairn_engine_opts;
 
 typedef struct cairn_sampling {
@@ -110,7 +111,8 @@ typedef struct cairn_request {
     /* -CAIRN_MAX_PRIORITY to CAIRN_MAX_PRIORITY; a lower one goes first: each step up waits like a request
        that came ten seconds later, and its prompt shares steps like one twice as long. */
     int32_t priority;
-    /* From submit on; then it ends with E_CANCELLED, wherever it is.  0: none. */
+    /* From submit on; then it ends with E_CANCELLED, wherever it is.  0: the engine's;
+       UINT32_MAX is none, nearly. */
     uint32_t deadline_ms;
 } cairn_request;
 

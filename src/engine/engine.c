@@ -40,6 +40,7 @@ static cairn_status read_opts(engine *e, const cairn_engine_opts *o, cairn_diag 
     TRY(in_range("max_queue", e->max_queue, 1, CAIRN_MAX_QUEUE, dg));
     e->max_step_rows = o->max_step_rows ? o->max_step_rows : max_i32(STEP_ROWS, e->max_seqs);
     TRY(in_range("max_step_rows", e->max_step_rows, e->max_seqs, MAX_ROWS, dg));
+    e->deadline_ms = o->deadline_ms;
     e->pace.bound = o->max_gap != 0 ? (double)o->max_gap : DEFAULT_GAP;
     if (!(e->pace.bound > 1 && e->pace.bound <= MAX_GAP))
         return diag_set(dg, CAIRN_E_ARG, "max_gap is %g; expected more than 1, at most %d",
@@ -210,6 +211,7 @@ cairn_status engine_submit(engine *e, const cairn_request *q, cairn_event_fn fn,
                            cairn_request_id *out, cairn_diag *dg)
 {
     const request_env env = {e->tok, e->m->shape.vocab, e->ctx_len, &e->origin, e->ckpt != NULL};
+    const request_env env = {e->tok, e->m->shape.vocab, e->ctx_len, &e->origin, e->deadline_ms};
     request *r = NULL;
     TRY(promise_slot(e, dg));
     const cairn_status st = request_new(q, &env, fn, ctx, &r, dg);

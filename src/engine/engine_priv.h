@@ -27,7 +27,8 @@ struct engine {
     const tok *tok;
     engine_hooks hooks;
     int32_t max_seqs, max_queue, max_step_rows, ctx_len;
-    int32_t mark_every; /* positions; 0: the cache needs no marks */
+    int32_t mark_every;   /* positions; 0: the cache needs no marks */
+    uint32_t deadline_ms; /* of requests that have none */
     uint64_t weights_bytes, scratch_bytes, prefix_bytes;
     store_origin origin; /* of all prefixes, their space apart */
     char coded[304];     /* origin.scheme: compute mode and what caches hold */

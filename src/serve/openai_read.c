@@ -1,6 +1,6 @@
 /* Reads the body of POST /v1/chat/completions.  The fields are tables: numbers with their range and
    place, and those that ask for something not done here, which are refused by name rather than
-   ignored.  Fields in no table (user, metadata, service_tier, …) are ignored, as OpenAI's clients
+   ignored.  Fields in no table (user, metadata, …) are ignored, as OpenAI's clients
    expect of a server that does not know them.  Nothing here knows HTTP or a model. */
 #include "serve/openai_read.h"
 
@@ -23,6 +23,8 @@ cairn_status chat_fault_set(chat_fault *f, cairn_status st, const char *param, c
     (void)snprintf(f->param, sizeof f->param, "%s", param);
     return diag_set(&f->dg, st, "%s", message);
 }
+
+enum { TIER_STEPS = 2 }; /* of priority: 20 s in the queue, a quarter of a prompt's length */
 
 typedef struct num_field {
     const char *name;
@@ -94,6 +96,16 @@ static cairn_status read_ints(json_val root, chat_ask *a, chat_fault *f)
     TRY(want_int(root, "max_tokens", 1, INT32_MAX, &a->rq.max_tokens, f));
     TRY(want_int(root, "max_completion_tokens", 1, INT32_MAX, &a->rq.max_tokens, f));
     return want_int(root, "n", 1, CHAT_MAX_CHOICES, &a->n, f);
+}
+
+/* OpenAI's word, then vLLM's number. */
+static cairn_status read_priority(json_val root, chat_ask *a, chat_fault *f)
+{
+    const cairn_str tier = json_str(json_get(root, "service_tier"));
+
+    if (str_is(tier, "priority")) a->rq.priority = -TIER_STEPS;
+    if (str_is(tier, "flex")) a->rq.priority = TIER_STEPS;
+    return want_int(root, "priority", -CAIRN_MAX_PRIORITY, CAIRN_MAX_PRIORITY, &a->rq.priority, f);
 }
 
 static cairn_status read_seed(json_val root, chat_ask *a, chat_fault *f)
@@ -307,6 +319,7 @@ static cairn_status read_root(chat_ask *a, json_val root, chat_fault *f)
     TRY(refuse_impossible(root, f));
     TRY(read_nums(root, a, f));
     TRY(read_ints(root, a, f));
+    TRY(read_priority(root, a, f));
     TRY(read_seed(root, a, f));
     TRY(read_flags(root, a, f));
     TRY(read_stop(root, a, f));

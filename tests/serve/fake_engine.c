@@ -4,6 +4,7 @@
      @reply=TEXT     to the end of the line; else a greeting
      @n=N            the answer repeated to N tokens        @pace=MS     between tokens
      @prefill=MS     before the first                       @fail=N      an engine error after N tokens
+     @late           that error is a deadline's
      @cached=N       reported as n_cached                   @echo        the answer tells the sampling
      @template-error the template refuses     @render=MS  rendering takes so long
      @says="JSON"    the answer, escaped      @ends="JSON" the prompt's end instead of "assistant: "
@@ -36,7 +37,7 @@ typedef struct job {
     size_t max_tokens, fail_after, step, cut;
     uint64_t pace_ns, prefill_ns, due_ns;
     int32_t n_logprobs, n_cached;
-    bool active, cancelled, stopped;
+    bool active, cancelled, stopped, late;
 } job;
 
 struct cairn_engine {
@@ -271,11 +272,11 @@ static void tell_sampling(const cairn_request *r, char *out, size_t size)
         snprintf(out, size,
                  "temperature=%g top_k=%d top_p=%g min_p=%g repetition=%g/%d presence=%g "
                  "frequency=%g seed=%llu choice=%u max_tokens=%d logprobs=%d ignore_eos=%d "
-                 "keep_special=%d",
+                 "keep_special=%d priority=%d",
                  (double)s->temperature, s->top_k, (double)s->top_p, (double)s->min_p,
                  (double)s->repetition_penalty, s->repetition_window, (double)s->presence_penalty,
                  (double)s->frequency_penalty, (unsigned long long)s->seed, r->choice,
-                 r->max_tokens, r->n_logprobs, r->ignore_eos, r->keep_special);
+                 r->max_tokens, r->n_logprobs, r->ignore_eos, r->keep_special, r->priority);
 
     for (size_t i = 0; i < s->n_bias; i++)
         n += snprintf(out + n, size - (size_t)n, " bias:%d=%g", s->bias[i].id,
@@ -312,6 +313,7 @@ static bool script(job *j, const cairn_request *r, const char *prompt)
     j->cut = number(prompt, "@cut=", 0);
     j->pace_ns = number(prompt, "@pace=", 0) * 1000000;
     j->prefill_ns = number(prompt, "@prefill=", 0) * 1000000;
+    j->late = after_last(prompt, "@late") != NULL;
     j->fail_after = number(prompt, "@fail=", SIZE_MAX);
     j->n_cached = (int32_t)number(prompt, "@cached=", 0);
     j->stop_at = SIZE_MAX;
@@ -379,7 +381,7 @@ static void emit_done(job *j)
     ev.finish = j->n_out >= j->n_reply ? CAIRN_FINISH_STOP : CAIRN_FINISH_LENGTH;
     if (j->n_tokens >= j->fail_after) {
         ev.finish = CAIRN_FINISH_ERROR;
-        ev.status = CAIRN_E_INTERNAL;
+        ev.status = j->late ? CAIRN_E_CANCELLED : CAIRN_E_INTERNAL;
         ev.message = "the test double was told to fail";
     }
     if (j->cancelled) ev.finish = CAIRN_FINISH_CANCELLED;
