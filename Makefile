@@ -13,6 +13,7 @@
 #: make test-programs  random programs on every layout and codec of the cache: PROGRAMS_SEED, PROGRAMS_COUNT
 #: make test-crash     writers of the disk cache killed CRASH_ROUNDS times, at any moment
 #: make test-sim       the scheduler with SIM_REQUESTS random requests on a simulated clock
+#: make test-company   many requests at once have the bits of each alone: COMPANY_SECONDS, COMPANY_MODELS="…"
 #: make fuzz           each fuzz target for FUZZ_SECONDS; fuzz-long: 20 minutes each
 #: make check-all      clang-tidy, include-what-you-use and cppcheck over the whole tree
 #: make check-text     templates and tokenizers beside the references, at length
@@ -131,6 +132,7 @@ say = $(if $(filter 0,$(V)),@printf '  %-4s %s\n' '$(1)' '$@';)
 # --- targets ---
 .PHONY: all help install uninstall print-libs examples run kern-bench lab kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash test-programs fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
 .PHONY: all help install uninstall print-libs examples run kern-bench lab kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash test-sim fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
+.PHONY: all help install uninstall print-libs examples run kern-bench lab kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash test-sim test-company fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 all: $(B)/libcairn.a $(B)/cairn.pc $(B)/cairn
@@ -171,7 +173,8 @@ $(B)/flags: FORCE
 $(B)/tests/%: $(B)/tests/%.o $$(call help_of,tests/%.c) $(B)/internal.a
 	$(call say,LINK)$(LINK) -o $@ $^ $(LIBS) $(LIBS_TEST)
 
-$(patsubst %.c,$(B)/%,$(wildcard tests/sim/test_*.c)): $(B)/tests/unit/engine/sim_model.o $(B)/tests/unit/engine/watch.o
+$(B)/tests/sim/test_sched: $(B)/tests/unit/engine/sim_model.o $(B)/tests/unit/engine/watch.o
+$(B)/bench/bench_engine: $(B)/tests/unit/engine/sim_model.o
 
 # How to link libcairn.a, for pkg-config; the library is static, so all that it needs is in Libs.
 # Two arguments: the folder above include/, the library's.
@@ -295,6 +298,14 @@ test-programs: $(B)/tests/golden/test_cache_programs
 SIM_REQUESTS ?= 100000
 test-sim: $(B)/tests/sim/test_sched
 	$< $(SIM_REQUESTS)
+
+# Requests in company beside the same alone, COMPANY_SECONDS a model and build; `make test` tries tiny models.
+COMPANY_SECONDS ?= 300
+COMPANY_MODELS ?= $(shell tools/get-models smollm2)
+test-company: $(B)/tests/sim/test_company
+	$(MAKE_MORE) B=$(B)-tsan SAN=thread $(B)-tsan/tests/sim/test_company
+	$< $(COMPANY_SECONDS) $(COMPANY_MODELS)
+	$(B)-tsan/tests/sim/test_company $(COMPANY_SECONDS) $(COMPANY_MODELS)
 
 # Each target replays tests/fuzz/corpus/NAME, then makes inputs of its own for a while: always the same ones,
 # but in fuzz-long.
