@@ -1,7 +1,6 @@
 /* The order in which requests are admitted.  Each has a place from the start: when it came, later by its
    priority and by the time that its prompt takes.  So short ones pass long ones, and high ones low ones, but
    only those that came not too long before them: everybody's turn comes. */
-#include "base/num.h"
 #include "engine/engine_priv.h"
 
 /* A step of priority: the patience of somebody at a screen. */
