@@ -11,7 +11,6 @@
 #: make test-tsan      those of threads under the thread sanitizer
 #: make test-crash     writers of the disk cache, and servers, killed CRASH_ROUNDS times, at any moment
 #: make test-programs  random programs on every layout and codec of the cache: PROGRAMS_SEED, PROGRAMS_COUNT
-#: make test-crash     writers of the disk cache killed CRASH_ROUNDS times, at any moment
 #: make test-sim       the scheduler with SIM_REQUESTS random requests on a simulated clock
 #: make test-company   many requests at once have the bits of each alone: COMPANY_SECONDS, COMPANY_MODELS="…"
 #: make fuzz           each fuzz target for FUZZ_SECONDS; fuzz-long: 20 minutes each
@@ -130,9 +129,7 @@ V ?= 0
 say = $(if $(filter 0,$(V)),@printf '  %-4s %s\n' '$(1)' '$@';)
 
 # --- targets ---
-.PHONY: all help install uninstall print-libs examples run kern-bench lab kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash test-programs fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
-.PHONY: all help install uninstall print-libs examples run kern-bench lab kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash test-sim fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
-.PHONY: all help install uninstall print-libs examples run kern-bench lab kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash test-sim test-company fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
+.PHONY: all help install uninstall print-libs examples run kern-bench lab kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash test-programs test-sim test-company fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 all: $(B)/libcairn.a $(B)/cairn.pc $(B)/cairn

@@ -25,8 +25,7 @@ enum {
 
 typedef struct serve_flags {
     const char *host, *key_file, *kv;
-    int64_t port, ctx, parallel, threads, queue, drain_s, checkpoint;
-    int64_t port, ctx, parallel, threads, queue, drain_s, timeout_s;
+    int64_t port, ctx, parallel, threads, queue, drain_s, checkpoint, timeout_s;
     double max_gap;
     uint64_t memory, prompt_cache, ssd_max;
     const char *ssd;

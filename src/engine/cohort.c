@@ -61,7 +61,7 @@ int32_t cohort_shared(const request *r, const request *by, const cohort_env *env
 
 static bool at_work(const request *r, int32_t until)
 {
-    return r->state == REQ_PREFILL && r->n_done < until;
+    return (r->state == REQ_PREFILL || r->state == REQ_RESTORE) && r->n_done < until;
 }
 
 /* As far as r follows, its leader goes at r's pace. */

@@ -163,7 +163,6 @@ cairn_status engine_open(const model *m, const tok *t, const cairn_engine_opts *
     TRY_GOTO(make_stepper(e, o, dg), out);
     TRY_GOTO(behind_open(e, o->disk_dir, o->disk_limit, dg), out);
     TRY_GOTO(resume_open(e, o, dg), out);
-    e->common = request_space(&e->origin, (cairn_str){"", 0});
     e->cohort.common = e->common = request_space(&e->origin, (cairn_str){"", 0});
     TRY_GOTO(make_tables(e, dg), out);
     stats_show(e);
@@ -210,8 +209,8 @@ static cairn_status promise_slot(engine *e, cairn_diag *dg)
 cairn_status engine_submit(engine *e, const cairn_request *q, cairn_event_fn fn, void *ctx,
                            cairn_request_id *out, cairn_diag *dg)
 {
-    const request_env env = {e->tok, e->m->shape.vocab, e->ctx_len, &e->origin, e->ckpt != NULL};
-    const request_env env = {e->tok, e->m->shape.vocab, e->ctx_len, &e->origin, e->deadline_ms};
+    const request_env env = {e->tok,     e->m->shape.vocab, e->ctx_len,
+                             &e->origin, e->ckpt != NULL,   e->deadline_ms};
     request *r = NULL;
     TRY(promise_slot(e, dg));
     const cairn_status st = request_new(q, &env, fn, ctx, &r, dg);

@@ -58,8 +58,7 @@ struct engine {
     /* engine thread */
     stepper *stepper;
     sampler *sampler;
-    ckpt *ckpt;     /* NULL: no checkpoints */
-    request **mine; /* [capacity] in order of arrival: the active ones, then the queued */
+    ckpt *ckpt; /* NULL: no checkpoints */
     request **
         mine; /* [capacity] the active ones in order of admission, then the queued in that of arrival */
     int32_t n_mine, n_active;

@@ -70,7 +70,7 @@ typedef struct request_env {
     int32_t vocab, ctx_len;
     const store_origin *origin; /* of its prefixes, their space apart */
     bool checkpoints;
-    uint32_t deadline_ms;       /* where it has none */
+    uint32_t deadline_ms; /* where it has none */
 } request_env;
 
 /* As cairn_engine_submit says of arguments; everything is copied. */

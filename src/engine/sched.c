@@ -51,7 +51,7 @@ void sched_plan(sched_item *item, int32_t n, sched_room room)
         assert(item[i].pending >= item[i].decoding);
         item[i].rows = item[i].decoding ? 1 : 0;
         room.max_rows -= item[i].rows;
-        if (!item[i].decoding && !oldest) oldest = &item[i];
+        if (!item[i].decoding && item[i].pending > 0 && !oldest) oldest = &item[i];
     }
     assert(room.max_rows >= 0);
     if (!oldest || room.max_rows == 0) return;

@@ -248,12 +248,6 @@ static void tell_again(engine *e, int32_t i)
     }
 }
 
-/* In order of arrival; the first that finds no room waits, and everyone behind it. */
-static void admit(engine *e)
-{
-    while (e->n_active < e->max_seqs && e->n_active < e->n_mine) {
-        request *r = e->mine[e->n_active];
-        resume_begin(e, r);
 /* In the order of queue.c; the first that finds no room waits, and everyone behind it. */
 static void admit(engine *e)
 {
@@ -261,6 +255,7 @@ static void admit(engine *e)
         const int32_t i = queue_next(e);
         if (i < 0) return;
         request *r = e->mine[i];
+        resume_begin(e, r);
         const cairn_status st = open_seq(e, r);
         if (st == CAIRN_E_BUSY) return; /* until another one ends, or what was read for it */
         if (st != CAIRN_OK) {
@@ -268,8 +263,8 @@ static void admit(engine *e)
             continue;
         }
         r->start_ns = engine_now(e);
-        tell_again(e, e->n_active++);
         queue_admit(e, i);
+        tell_again(e, e->n_active - 1);
     }
 }
 
@@ -419,7 +414,6 @@ bool engine_take_turn(engine *e)
         run_step(e);
         advance(e);
         resume_push(e);
-        e->busy_ns += engine_now(e) - t0;
         const uint64_t took = engine_now(e) - t0;
         pace_took(&e->pace, e->item, n, took);
         e->busy_ns += took;
