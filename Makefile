@@ -11,6 +11,8 @@
 #: make test-tsan      those of threads under the thread sanitizer
 #: make test-crash     writers of the disk cache, and servers, killed CRASH_ROUNDS times, at any moment
 #: make test-programs  random programs on every layout and codec of the cache: PROGRAMS_SEED, PROGRAMS_COUNT
+#: make test-sim       the scheduler with SIM_REQUESTS random requests on a simulated clock
+#: make test-company   many requests at once have the bits of each alone: COMPANY_SECONDS, COMPANY_MODELS="…"
 #: make fuzz           each fuzz target for FUZZ_SECONDS; fuzz-long: 20 minutes each
 #: make check-all      clang-tidy, include-what-you-use and cppcheck over the whole tree
 #: make check-text     templates and tokenizers beside the references, at length
@@ -129,7 +131,7 @@ V ?= 0
 say = $(if $(filter 0,$(V)),@printf '  %-4s %s\n' '$(1)' '$@';)
 
 # --- targets ---
-.PHONY: all help install uninstall print-libs examples run kern-bench lab kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash test-programs fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
+.PHONY: all help install uninstall print-libs examples run kern-bench lab kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash test-programs test-sim test-company fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 all: $(B)/libcairn.a $(B)/cairn.pc $(B)/cairn
@@ -169,6 +171,9 @@ $(B)/flags: FORCE
 .SECONDEXPANSION:
 $(B)/tests/%: $(B)/tests/%.o $$(call help_of,tests/%.c) $(B)/internal.a
 	$(call say,LINK)$(LINK) -o $@ $^ $(LIBS) $(LIBS_TEST)
+
+$(B)/tests/sim/test_sched: $(B)/tests/unit/engine/sim_model.o $(B)/tests/unit/engine/watch.o
+$(B)/bench/bench_engine: $(B)/tests/unit/engine/sim_model.o
 
 # How to link libcairn.a, for pkg-config; the library is static, so all that it needs is in Libs.
 # Two arguments: the folder above include/, the library's.
@@ -287,6 +292,19 @@ PROGRAMS_COUNT ?= 10
 PROGRAMS_OF ?=
 test-programs: $(B)/tests/golden/test_cache_programs
 	$< $(PROGRAMS_SEED) $(PROGRAMS_COUNT) '$(PROGRAMS_OF)'
+
+# The scheduler at length; `make test` tries 10,000 requests.
+SIM_REQUESTS ?= 100000
+test-sim: $(B)/tests/sim/test_sched
+	$< $(SIM_REQUESTS)
+
+# Requests in company beside the same alone, COMPANY_SECONDS a model and build; `make test` tries tiny models.
+COMPANY_SECONDS ?= 300
+COMPANY_MODELS ?= $(shell tools/get-models smollm2)
+test-company: $(B)/tests/sim/test_company
+	$(MAKE_MORE) B=$(B)-tsan SAN=thread $(B)-tsan/tests/sim/test_company
+	$< $(COMPANY_SECONDS) $(COMPANY_MODELS)
+	$(B)-tsan/tests/sim/test_company $(COMPANY_SECONDS) $(COMPANY_MODELS)
 
 # Each target replays tests/fuzz/corpus/NAME, then makes inputs of its own for a while: always the same ones,
 # but in fuzz-long.

@@ -26,7 +26,8 @@ enum {
     CAIRN_MAX_DRY_ALLOWED = 10000, /* tokens of one repeat: a page or more */
     CAIRN_MAX_LOGPROBS = 20,       /* alternatives of a token, sorted at each */
     CAIRN_MAX_MARKS = 8,           /* each may cost a copy of a recurrent state */
-    CAIRN_MAX_PINS = 16            /* system prompts of a server */
+    CAIRN_MAX_PINS = 16,           /* system prompts of a server */
+    CAIRN_MAX_PRIORITY = 8         /* either way: each step weighs twice; more would mean never */
 };
 #define CAIRN_NO_PREFIX UINT64_MAX
 
@@ -52,6 +53,10 @@ typedef struct cairn_engine_opts {
        same request, asked again, tells it again and goes on, to the same bits (docs/cache.md).  0: never.  E_ARG
        without disk_dir. */
     int32_t checkpoint_every;
+    /* While prompts are computed, a request that waits for its next token waits at most about so many times as
+       long as without them, by measured speed: more than 1, at most 1000; 0: 3. */
+    float max_gap;
+    uint32_t deadline_ms; /* of requests that have none of their own; 0: none */
 } cairn_engine_opts;
 
 /* docs/sampling.md says what each does, in which order and after whom. */
@@ -121,6 +126,12 @@ typedef struct cairn_request {
     size_t n_marks;
     /* sampling.seed was drawn for this request alone: where it goes on from a checkpoint, that one's seed is used. */
     bool any_seed;
+    /* -CAIRN_MAX_PRIORITY to CAIRN_MAX_PRIORITY; a lower one goes first: each step up waits like a request
+       that came ten seconds later, and its prompt shares steps like one twice as long. */
+    int32_t priority;
+    /* From submit on; then it ends with E_CANCELLED, wherever it is.  0: the engine's;
+       UINT32_MAX is none, nearly. */
+    uint32_t deadline_ms;
 } cairn_request;
 
 typedef enum cairn_event_kind { CAIRN_EV_PROGRESS, CAIRN_EV_TOKEN, CAIRN_EV_DONE } cairn_event_kind;

@@ -25,7 +25,8 @@ enum {
 
 typedef struct serve_flags {
     const char *host, *key_file, *kv;
-    int64_t port, ctx, parallel, threads, queue, drain_s, checkpoint;
+    int64_t port, ctx, parallel, threads, queue, drain_s, checkpoint, timeout_s;
+    double max_gap;
     uint64_t memory, prompt_cache, ssd_max;
     const char *ssd;
     const char *warm_file[MAX_WARM];
@@ -132,6 +133,8 @@ static cairn_status open_one(const char *word, const serve_flags *f, served *s, 
     eo.max_seqs = (int32_t)f->parallel;
     eo.max_queue = (int32_t)f->queue;
     eo.kv_codec = f->kv;
+    eo.max_gap = (float)f->max_gap;
+    eo.deadline_ms = (uint32_t)f->timeout_s * 1000;
     eo.prefix_limit = f->prompt_cache ? f->prompt_cache : CAIRN_NO_PREFIX;
     if (f->prompt_cache == BY_DEFAULT) eo.prefix_limit = 0;
     eo.disk_dir = s->ssd.len ? s->ssd.ptr : NULL;
@@ -263,6 +266,12 @@ int cmd_serve(const command *c, int argc, char **argv)
          CAIRN_MAX_SEQS, NULL},
         {"--queue", NULL, FLAG_INT, &f.queue, "N: requests waiting beyond those (64)", 1,
          CAIRN_MAX_QUEUE, NULL},
+        {"--max-gap", NULL, FLAG_NUM, &f.max_gap,
+         "X: while others' prompts are computed, a stream's tokens come at most about X times "
+         "slower (3)",
+         1.01, 1000, NULL},
+        {"--timeout", NULL, FLAG_INT, &f.timeout_s,
+         "S: seconds for a request, waiting included, 0: any (0)", 0, 86400, NULL},
         {"--drain", NULL, FLAG_INT, &f.drain_s,
          "S: seconds for running requests after SIGTERM, SIGINT or SIGHUP (20)", 0, 86400, NULL},
         {"--verbose", "-v", FLAG_BOOL, &f.verbose,

@@ -40,6 +40,7 @@ static cairn_status compute(cairn_engine *e, const cairn_ids *ids, cairn_diag *d
     r.n_ids = ids->len;
     r.max_tokens = 1;
     r.pin = true;
+    r.deadline_ms = UINT32_MAX; /* nobody waits for it */
     mutex_init(&w.mu);
     cond_init(&w.over);
     cairn_status st = cairn_engine_submit(e, &r, on_event, &w, &id, dg);

@@ -15,6 +15,8 @@ enum {
     DEFAULT_SEQS = 4,   /* a person's few clients; each takes the cache of a whole context */
     DEFAULT_QUEUE = 64, /* at 4 at a time, the last one waits for 16 answers */
     MAX_ROWS = 4096,    /* a step is not interrupted */
+    DEFAULT_GAP = 3,    /* a stream stays readable, and prompts get two thirds of the time */
+    MAX_GAP = 1000,     /* that is no bound any more */
     MARK_EVERY =
         1024 /* what a prompt that parts from another between marks computes again, at most */
 };
@@ -38,6 +40,11 @@ static cairn_status read_opts(engine *e, const cairn_engine_opts *o, cairn_diag 
     TRY(in_range("max_queue", e->max_queue, 1, CAIRN_MAX_QUEUE, dg));
     e->max_step_rows = o->max_step_rows ? o->max_step_rows : max_i32(STEP_ROWS, e->max_seqs);
     TRY(in_range("max_step_rows", e->max_step_rows, e->max_seqs, MAX_ROWS, dg));
+    e->deadline_ms = o->deadline_ms;
+    e->pace.bound = o->max_gap != 0 ? (double)o->max_gap : DEFAULT_GAP;
+    if (!(e->pace.bound > 1 && e->pace.bound <= MAX_GAP))
+        return diag_set(dg, CAIRN_E_ARG, "max_gap is %g; expected more than 1, at most %d",
+                        e->pace.bound, MAX_GAP);
     return in_range("ctx_len", o->ctx_len, 0, guard_model_ctx(e->m), dg);
 }
 
@@ -73,6 +80,9 @@ static cairn_status make_stepper(engine *e, const cairn_engine_opts *o, cairn_di
     TRY(stepper_add_cache(e->stepper, fit.ctx_len, room, dg));
     if (!cache_keeps(stepper_cache(e->stepper))) e->prefix_bytes = 0;
     if (cache_needs_marks(stepper_cache(e->stepper))) e->mark_every = MARK_EVERY;
+    e->cohort.keeps = cache_keeps(stepper_cache(e->stepper));
+    e->cohort.mark_every = e->mark_every;
+    e->cohort.switch_len = stepper_switch_len(e->stepper);
     return CAIRN_OK;
 }
 
@@ -153,7 +163,7 @@ cairn_status engine_open(const model *m, const tok *t, const cairn_engine_opts *
     TRY_GOTO(make_stepper(e, o, dg), out);
     TRY_GOTO(behind_open(e, o->disk_dir, o->disk_limit, dg), out);
     TRY_GOTO(resume_open(e, o, dg), out);
-    e->common = request_space(&e->origin, (cairn_str){"", 0});
+    e->cohort.common = e->common = request_space(&e->origin, (cairn_str){"", 0});
     TRY_GOTO(make_tables(e, dg), out);
     stats_show(e);
     if (!e->hooks.manual) {
@@ -199,7 +209,8 @@ static cairn_status promise_slot(engine *e, cairn_diag *dg)
 cairn_status engine_submit(engine *e, const cairn_request *q, cairn_event_fn fn, void *ctx,
                            cairn_request_id *out, cairn_diag *dg)
 {
-    const request_env env = {e->tok, e->m->shape.vocab, e->ctx_len, &e->origin, e->ckpt != NULL};
+    const request_env env = {e->tok,     e->m->shape.vocab, e->ctx_len,
+                             &e->origin, e->ckpt != NULL,   e->deadline_ms};
     request *r = NULL;
     TRY(promise_slot(e, dg));
     const cairn_status st = request_new(q, &env, fn, ctx, &r, dg);
@@ -208,6 +219,7 @@ cairn_status engine_submit(engine *e, const cairn_request *q, cairn_event_fn fn,
     if (st == CAIRN_OK) {
         r->id = ++e->last_id;
         *out = r->id; /* before the first event can name it */
+        r->born_ns = engine_now(e);
         e->live[e->n_live++] = r;
         e->inbox[e->n_inbox++] = r;
         cond_signal(&e->news);

@@ -6,7 +6,9 @@
 #include "cache/ckpt.h"
 #include "cache/scheme.h"
 #include "cache/store.h"
+#include "engine/cohort.h"
 #include "engine/engine.h"
+#include "engine/pace.h"
 #include "engine/request.h"
 #include "engine/sched.h"
 #include "engine/step.h"
@@ -25,7 +27,8 @@ struct engine {
     const tok *tok;
     engine_hooks hooks;
     int32_t max_seqs, max_queue, max_step_rows, ctx_len;
-    int32_t mark_every; /* positions; 0: the cache needs no marks */
+    int32_t mark_every;   /* positions; 0: the cache needs no marks */
+    uint32_t deadline_ms; /* of requests that have none */
     uint64_t weights_bytes, scratch_bytes, prefix_bytes;
     store_origin origin; /* of all prefixes, their space apart */
     char coded[304];     /* origin.scheme: compute mode and what caches hold */
@@ -55,10 +58,13 @@ struct engine {
     /* engine thread */
     stepper *stepper;
     sampler *sampler;
-    ckpt *ckpt;     /* NULL: no checkpoints */
-    request **mine; /* [capacity] in order of arrival: the active ones, then the queued */
+    ckpt *ckpt; /* NULL: no checkpoints */
+    request **
+        mine; /* [capacity] the active ones in order of admission, then the queued in that of arrival */
     int32_t n_mine, n_active;
     sched_item *item; /* [max_seqs] */
+    cohort_env cohort;
+    pace pace;
     uint64_t idle_ns; /* since when; 0: it is not */
     cairn_engine_stats stats;
     uint64_t busy_ns;
@@ -76,6 +82,12 @@ uint64_t engine_now(const engine *e);
 /* turn.c; engine thread */
 bool engine_take_turn(engine *e);
 void turn_end_all(engine *e); /* every request ends CANCELLED */
+
+/* queue.c; engine thread */
+void queue_enter(const engine *e, request *r); /* once: its place */
+int32_t queue_next(engine *e); /* who is to be admitted, as an index of mine; -1: nobody now */
+void queue_admit(engine *e, int32_t i);             /* mine[i] is the youngest of the active ones */
+bool queue_late(const request *r, uint64_t now_ns); /* its deadline is over */
 
 /* behind.c; engine thread */
 cairn_status behind_open(engine *e, const char *dir, uint64_t limit, cairn_diag *dg);

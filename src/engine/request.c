@@ -6,6 +6,7 @@
 
 #include "base/diag.h"
 #include "base/num.h"
+#include "engine/cohort.h"
 
 /* row: from; column: to */
 static const bool moves[REQ_STATE_COUNT][REQ_STATE_COUNT] = {
@@ -50,6 +51,9 @@ static cairn_status check(const cairn_request *q, const request_env *env, cairn_
     if (q->n_logprobs < -1 || q->n_logprobs > CAIRN_MAX_LOGPROBS)
         return diag_set(dg, CAIRN_E_ARG, "n_logprobs is %d; expected -1 to %d", q->n_logprobs,
                         CAIRN_MAX_LOGPROBS);
+    if (q->priority < -CAIRN_MAX_PRIORITY || q->priority > CAIRN_MAX_PRIORITY)
+        return diag_set(dg, CAIRN_E_ARG, "priority is %d; expected %d to %d", q->priority,
+                        -CAIRN_MAX_PRIORITY, CAIRN_MAX_PRIORITY);
     if (q->n_marks > CAIRN_MAX_MARKS)
         return diag_set(dg, CAIRN_E_ARG, "%zu marks; expected at most %d", q->n_marks,
                         CAIRN_MAX_MARKS);
@@ -103,6 +107,8 @@ static cairn_status copy(request *r, const cairn_request *q, const request_env *
                        : q->pin             ? "pin"
                                             : NULL;
     if (!r->no_checkpoint) r->key = resume_key(q, r);
+    if (cohort_prepare(r) != CAIRN_OK)
+        return diag_set(dg, CAIRN_E_NOMEM, "no memory for a prompt of %d tokens", r->n_prompt);
     const size_t n_new = (size_t)(r->max_ids - r->n_prompt);
     TRY(stream_init(&r->stream, env->tok, q->keep_special, q->stop, q->n_stop, n_new, &r->a, dg));
     return think_init(&r->think, env->tok, env->vocab, q->think_budget, q->reply, n_new, dg);
@@ -125,6 +131,9 @@ cairn_status request_new(const cairn_request *q, const request_env *env, cairn_e
                    .ignore_eos = q->ignore_eos,
                    .want_progress = q->want_progress,
                    .pin = q->pin,
+                   .priority = q->priority,
+                   .urgency = q->priority,
+                   .deadline_ms = q->deadline_ms ? q->deadline_ms : env->deadline_ms,
                    .i_out = -1};
     r->max_ids = r->n_prompt + (q->max_tokens ? min_i32(q->max_tokens, room) : room);
     arena_init(&r->a, MEM_ENGINE);

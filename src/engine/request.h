@@ -28,7 +28,7 @@ typedef struct request {
     void *ctx;
     cairn_sampling how;
     uint32_t choice;
-    int32_t n_prompt, n_logprobs;
+    int32_t n_prompt, n_logprobs, priority;
     int32_t max_ids; /* prompt and answer: its budget and the context */
     bool ignore_eos, want_progress, pin;
     bool any_seed;
@@ -36,6 +36,9 @@ typedef struct request {
     hash128 key;                       /* of its checkpoint */
     cache_ns ns;                       /* of its cache space */
     int32_t mark[CAIRN_MAX_MARKS + 1]; /* rising, ends with a number past the prompt */
+    uint64_t *chain;                   /* [n_prompt / 64] cohort_prepare */
+    uint32_t deadline_ms;              /* 0: none */
+    uint64_t born_ns;                  /* submit */
     /* guarded by the engine's mu */
     bool cancel, whole; /* whole: its answer is complete, for who cancelled it */
     /* engine thread */
@@ -50,11 +53,17 @@ typedef struct request {
     stream stream;
     think think;
     sample_state drawn;          /* what sampling remembers */
+    uint64_t due_ns;             /* its place in the queue: the smallest is admitted first */
     uint64_t start_ns, first_ns; /* admission; first token */
     bool asked;                  /* for a checkpoint */
     ckpt_attempt *attempt;       /* NULL: none */
     int32_t n_saved;             /* tokens of its answer that are in a checkpoint */
     bool rows_due;               /* of what was saved; to disk */
+    struct request *leader;      /* that computes a prefix of its own; NULL: none (cohort.c) */
+    int32_t led_from, led_to;    /* positions known by then, and after it */
+    int32_t n_waits;
+    int32_t urgency;           /* the priority, or that of who waits for it */
+    int32_t rush_to, rush_len; /* up to here somebody of such a prompt waits for it */
 } request;
 
 /* What a request is checked against. */
@@ -63,6 +72,7 @@ typedef struct request_env {
     int32_t vocab, ctx_len;
     const store_origin *origin; /* of its prefixes, their space apart */
     bool checkpoints;
+    uint32_t deadline_ms; /* where it has none */
 } request_env;
 
 /* As cairn_engine_submit says of arguments; everything is copied. */

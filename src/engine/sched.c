@@ -1,43 +1,64 @@
 /* Continuous batching as a pure function: needs in, rows out.
 
-   No item starves: decoding ones always run; of the prefilling ones the oldest always gets a row, and
-   admission is in order of arrival. */
+   No item starves: decoding ones always run; of the prefilling ones the oldest always gets its share, so
+   it is done some day, and then the next is the oldest.  Short prompts pass long ones meanwhile: rows
+   dealt out evenly would finish all of them late, and many short chunks read caches more often. */
 #include "engine/sched.h"
 
 #include <assert.h>
 
 #include "base/num.h"
 
-/* Fills items to an even level: whoever needs no more than an even share is done, and the others
-   share again what it left. */
-static void share(sched_item *item, int32_t n, int32_t left)
+/* Rows of this item that the room has time for. */
+static int32_t payable(const sched_item *t, const sched_room *room)
 {
-    for (;;) {
-        int32_t n_open = 0;
-        for (int32_t i = 0; i < n; i++)
-            n_open += !item[i].decoding && item[i].pending > item[i].rows;
-        if (n_open == 0 || left == 0) return;
-        const int32_t each = max_i32(1, left / n_open);
-        for (int32_t i = 0; i < n && left > 0; i++) {
-            sched_item *t = &item[i];
-            if (t->decoding) continue;
-            const int32_t more = min_i32(min_i32(each, left), t->pending - t->rows);
-            t->rows += more;
-            left -= more;
-        }
-    }
+    const uint64_t paid = t->row_ns ? room->ns / t->row_ns : UINT64_MAX;
+    if (paid >= (uint64_t)room->max_rows) return room->max_rows;
+    return min_i32(max_i32((int32_t)paid, room->least), room->max_rows);
 }
 
-void sched_plan(sched_item *item, int32_t n, int32_t max_rows)
+static void give(sched_item *t, int32_t rows, sched_room *room)
 {
-    assert(n <= max_rows);
-    int32_t n_decode = 0;
+    rows = min_i32(min_i32(rows, t->pending - t->rows), payable(t, room));
+    const uint64_t spent = (uint64_t)rows * t->row_ns;
+    t->rows += rows;
+    room->max_rows -= rows;
+    room->ns -= spent < room->ns ? spent : room->ns;
+    room->least = max_i32(0, room->least - rows);
+}
+
+/* A length, twice as long for each step of priority. */
+static int64_t weight(const sched_item *t)
+{
+    return (int64_t)t->left << (t->priority + CAIRN_MAX_PRIORITY);
+}
+
+static sched_item *lightest(sched_item *item, int32_t n)
+{
+    sched_item *best = NULL;
+    for (int32_t i = 0; i < n; i++) {
+        sched_item *t = &item[i];
+        if (t->decoding || t->rows == t->pending) continue;
+        if (!best || weight(t) < weight(best)) best = t;
+    }
+    return best;
+}
+
+void sched_plan(sched_item *item, int32_t n, sched_room room)
+{
+    sched_item *oldest = NULL;
     for (int32_t i = 0; i < n; i++) {
         assert(item[i].pending >= item[i].decoding);
         item[i].rows = item[i].decoding ? 1 : 0;
-        n_decode += item[i].decoding;
+        room.max_rows -= item[i].rows;
+        if (!item[i].decoding && item[i].pending > 0 && !oldest) oldest = &item[i];
     }
-    int32_t left = max_rows - n_decode;
-    if (n_decode > 0) left = min_i32(left, SCHED_SHARED_ROWS);
-    share(item, n, left);
+    assert(room.max_rows >= 0);
+    if (!oldest || room.max_rows == 0) return;
+    give(oldest, max_i32(1, payable(oldest, &room) / SCHED_OLDEST), &room);
+    for (sched_item *t = lightest(item, n); t && room.max_rows > 0; t = lightest(item, n)) {
+        const int32_t before = t->rows;
+        give(t, t->pending, &room);
+        if (t->rows == before) return; /* no time is left */
+    }
 }

@@ -5,19 +5,33 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Prefill rows of a step that also decodes: a running request waits for no more than these.  Matrix
-   products reach their full rate from about 64 rows on, so a longer chunk would gain nothing. */
-enum { SCHED_SHARED_ROWS = 128 };
+#include "cairn/engine.h"
+
+enum {
+    SCHED_OLDEST = 4, /* one row in so many is the oldest prompt's, whatever else waits */
+    SCHED_LEAST = 1   /* row, however little time there is: nothing stands still */
+};
 
 typedef struct sched_item {
-    int32_t pending; /* rows known and not computed; 0: it waits for other things */
-    bool decoding;   /* then pending is 1 */
-    int32_t rows;    /* out: rows of the next step */
+    int32_t
+        pending;  /* rows known and not computed that may run now; 0: it waits for other things */
+    int32_t left; /* until its first token, as far as its turn is concerned */
+    int32_t pos;  /* where they begin */
+    int32_t priority; /* a lower one goes first; at most CAIRN_MAX_PRIORITY either way */
+    bool decoding;    /* then pending is 1 */
+    uint64_t row_ns;  /* what a row of it costs; 0: unknown, and then it is free */
+    int32_t rows;     /* out: rows of the next step */
 } sched_item;
 
-/* Items stand in order of admission, at most max_rows of them.  Every decoding item gets its row;
-   what is left is shared among the prefilling ones as evenly as their needs allow, the odd rows to
-   the oldest. */
-void sched_plan(sched_item *item, int32_t n, int32_t max_rows);
+typedef struct sched_room {
+    int32_t max_rows; /* of the step; those that decode at least */
+    uint64_t ns;      /* for rows of prompts */
+    int32_t least;    /* rows of prompts that run whatever they cost */
+} sched_room;
+
+/* Items stand in order of admission.  Every decoding item gets its row.  Of what
+   is left a share is the oldest prompt's; with the rest that is finished which is finished soonest; each step
+   of priority counts as twice the length. */
+void sched_plan(sched_item *item, int32_t n, sched_room room);
 
 #endif

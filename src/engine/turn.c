@@ -1,6 +1,6 @@
 /* One turn of the owner thread: receive, admit, plan, run, sample, emit.
 
-   Invariants: `mine` holds active requests first, then queued ones, both in order of arrival; each
+   Invariants: `mine` holds active requests first, in order of admission, then queued ones; each
    accepted request leaves through `finish`, which sends its one DONE event with no lock held.  From
    admission to DONE a turn allocates nothing. */
 #include <assert.h>
@@ -79,6 +79,7 @@ static void finish(engine *e, int32_t i, cairn_finish how, cairn_str text, const
         cache_close(stepper_cache(e->stepper), r->seq);
         e->n_active--;
     }
+    cohort_release(r, e->mine, e->n_mine);
     request_move(r, REQ_DONE);
     e->n_mine--;
     for (int32_t k = i; k < e->n_mine; k++) e->mine[k] = e->mine[k + 1];
@@ -119,6 +120,22 @@ static void finish_whole(engine *e, int32_t i, cairn_finish how)
     finish(e, i, r->stream.stopped ? CAIRN_FINISH_STOP : how, text, NULL);
 }
 
+static void finish_late(engine *e, int32_t i)
+{
+    const request *r = e->mine[i];
+    cairn_diag dg = {0};
+    if (r->state == REQ_QUEUED)
+        (void)diag_set(&dg, CAIRN_E_CANCELLED, "the deadline of %u ms passed in the queue",
+                       r->deadline_ms);
+    else
+        (void)diag_set(&dg, CAIRN_E_CANCELLED,
+                       "the deadline of %u ms passed after %d of %d prompt tokens and %d of the "
+                       "answer",
+                       r->deadline_ms, min_i32(r->n_done, r->n_prompt), r->n_prompt,
+                       r->n_ids - r->n_prompt);
+    finish(e, i, CAIRN_FINISH_ERROR, no_text, &dg);
+}
+
 static void unpin(engine *e, cairn_request_id id)
 {
     for (int32_t i = 0; i < e->n_pins; i++) {
@@ -134,7 +151,10 @@ static void unpin(engine *e, cairn_request_id id)
 static void receive(engine *e)
 {
     mutex_lock(&e->mu);
-    for (int32_t i = 0; i < e->n_inbox; i++) e->mine[e->n_mine++] = e->inbox[i];
+    for (int32_t i = 0; i < e->n_inbox; i++) {
+        queue_enter(e, e->inbox[i]);
+        e->mine[e->n_mine++] = e->inbox[i];
+    }
     e->stats.n_requests += (uint64_t)e->n_inbox;
     e->n_inbox = 0;
     e->arrived = e->cancels = false;
@@ -148,9 +168,12 @@ static void receive(engine *e)
     e->n_unpin = 0;
     mutex_unlock(&e->mu);
     for (int32_t i = 0; i < n_unpin; i++) unpin(e, old[i]);
+    const uint64_t now = engine_now(e);
     for (int32_t i = 0; i < e->n_mine;) {
         if (e->mine[i]->cancelled)
             finish(e, i, CAIRN_FINISH_CANCELLED, no_text, NULL);
+        else if (queue_late(e->mine[i], now))
+            finish_late(e, i);
         else
             i++;
     }
@@ -226,20 +249,23 @@ static void tell_again(engine *e, int32_t i)
     }
 }
 
-/* In order of arrival; the first that finds no room waits, and everyone behind it. */
+/* In the order of queue.c; the first that finds no room waits, and everyone behind it. */
 static void admit(engine *e)
 {
-    while (e->n_active < e->max_seqs && e->n_active < e->n_mine) {
-        request *r = e->mine[e->n_active];
+    while (e->n_active < e->max_seqs) {
+        const int32_t i = queue_next(e);
+        if (i < 0) return;
+        request *r = e->mine[i];
         resume_begin(e, r);
         const cairn_status st = open_seq(e, r);
         if (st == CAIRN_E_BUSY) return; /* until another one ends, or what was read for it */
         if (st != CAIRN_OK) {
-            finish_error(e, e->n_active, st, "the request can never fit into the cache");
+            finish_error(e, i, st, "the request can never fit into the cache");
             continue;
         }
         r->start_ns = engine_now(e);
-        tell_again(e, e->n_active++);
+        queue_admit(e, i);
+        tell_again(e, e->n_active - 1);
     }
 }
 
@@ -282,9 +308,14 @@ static void run_step(engine *e)
         const request *r = e->mine[i];
         int32_t pending = r->state == REQ_RESTORE ? 0 : r->n_ids - r->n_done;
         if (e->mark_every) pending = min_i32(pending, next_mark(e, r) - r->n_done);
-        e->item[i] = (sched_item){pending, r->state == REQ_DECODE, 0};
+        e->item[i] = (sched_item){.pending = pending,
+                                  .left = cohort_left(r),
+                                  .pos = r->n_done,
+                                  .priority = r->urgency,
+                                  .decoding = r->state == REQ_DECODE};
     }
-    sched_plan(e->item, e->n_active, e->max_step_rows);
+    const sched_room room = pace_room(&e->pace, e->item, e->n_active, e->max_step_rows);
+    sched_plan(e->item, e->n_active, room);
     stepper_begin(e->stepper);
     for (int32_t i = 0; i < e->n_active; i++) {
         request *r = e->mine[i];
@@ -386,10 +417,13 @@ bool engine_take_turn(engine *e)
     if (runs) {
         tell_backend(e, true);
         const uint64_t t0 = engine_now(e);
+        const int32_t n = e->n_active;
         run_step(e);
         advance(e);
         resume_push(e);
-        e->busy_ns += engine_now(e) - t0;
+        const uint64_t took = engine_now(e) - t0;
+        pace_took(&e->pace, e->item, n, took);
+        e->busy_ns += took;
     }
     const bool more = e->n_mine > 0;
     e->waits = !runs || !more;

@@ -25,8 +25,9 @@ typedef struct http_app {
     void (*serve)(void *ctx, http_req *rq);
     /* Replies to what the limits or the protocol forbid; `why` may be NULL. */
     void (*refuse)(void *ctx, http_req *rq, int status, const char *why);
-    void (*woken)(void *ctx);                 /* after http_wake; calls may coalesce */
-    void (*tick)(void *ctx, uint64_t now_ms); /* every HTTP_TICK_MS */
+    void (*woken)(void *ctx); /* after http_wake; calls may coalesce */
+    void (*tick)(void *ctx,
+                 uint64_t now_ms); /* every HTTP_TICK_MS while anything is open, and after a wake */
 } http_app;
 
 enum {

@@ -240,12 +240,16 @@ static void tick(http_server *h, uint64_t now)
     listen_set(h, !h->draining);
     h->app.tick(h->app.ctx, now);
     h->next_tick_ms = now + HTTP_TICK_MS;
+    h->calm = true;
 }
 
+/* -1, for ever: without connections there is no deadline.  What a wake brings is seen by the next tick, so
+   there is one more after anything that came. */
 static int wait_ms(const http_server *h)
 {
     uint64_t now = http_now_ms();
 
+    if (h->calm && !h->conns && h->listening && !h->draining) return -1;
     return h->next_tick_ms > now ? (int)(h->next_tick_ms - now) : 0;
 }
 
@@ -259,6 +263,7 @@ cairn_status http_run(http_server *h, cairn_diag *dg)
 
         if (n < 0 && errno != EINTR)
             return diag_set(dg, CAIRN_E_IO, "epoll_wait: %s", strerrordesc_np(errno));
+        if (n > 0) h->calm = false;
         for (int i = 0; i < n; i++) {
             void *p = ev[i].data.ptr;
 

@@ -83,6 +83,7 @@ struct http_server { /* I/O thread, but for wake */
     int32_t port;
     bool listening; /* the listener is in the epoll set */
     bool draining, quit;
+    bool calm; /* nothing came since the last tick */
     http_conn *conns;
     http_conn *dirty; /* have something to send, or a request to end */
     bool has_gone;    /* some connection is to be freed */

@@ -56,6 +56,7 @@ cairn_status completion_ask_read(chat_ask *a, cairn_str body, chat_fault *f)
     const json_val root = json_root(a->doc);
     TRY(chat_refuse(root, refusals, sizeof refusals / sizeof refusals[0], f));
     TRY(chat_sampling_read(root, a, f));
+    TRY(chat_priority_read(root, a, f));
     TRY(chat_want_int(root, "max_tokens", 1, INT32_MAX, &a->rq.max_tokens, f));
     TRY(chat_want_int(root, "n", 1, CHAT_MAX_CHOICES, &a->n, f));
     TRY(read_best_of(root, a, f));

@@ -1,6 +1,6 @@
 /* Reads the body of POST /v1/chat/completions; how tokens are drawn is chat_sampling.c's.  Fields that
    ask for something not done here are a table, refused by name rather than ignored.  Fields that nobody
-   reads (user, metadata, service_tier, …) are ignored, as OpenAI's clients expect of a server that does
+   reads (user, metadata, …) are ignored, as OpenAI's clients expect of a server that does
    not know them.  Nothing here knows HTTP or a model. */
 #include "serve/openai_read.h"
 
@@ -24,6 +24,8 @@ cairn_status chat_fault_set(chat_fault *f, cairn_status st, const char *param, c
     (void)snprintf(f->param, sizeof f->param, "%s", param);
     return diag_set(&f->dg, st, "%s", message);
 }
+
+enum { TIER_STEPS = 2 }; /* of priority: 20 s in the queue, a quarter of a prompt's length */
 
 cairn_status chat_want_int(json_val root, const char *name, int64_t lo, int64_t hi, int32_t *out,
                            chat_fault *f)
@@ -54,6 +56,17 @@ static cairn_status read_limits(json_val root, chat_ask *a, chat_fault *f)
     TRY(chat_want_int(root, "max_tokens", 1, INT32_MAX, &a->rq.max_tokens, f));
     TRY(chat_want_int(root, "max_completion_tokens", 1, INT32_MAX, &a->rq.max_tokens, f));
     return chat_want_int(root, "n", 1, CHAT_MAX_CHOICES, &a->n, f);
+}
+
+/* OpenAI's word, then vLLM's number. */
+cairn_status chat_priority_read(json_val root, chat_ask *a, chat_fault *f)
+{
+    const cairn_str tier = json_str(json_get(root, "service_tier"));
+
+    if (str_is(tier, "priority")) a->rq.priority = -TIER_STEPS;
+    if (str_is(tier, "flex")) a->rq.priority = TIER_STEPS;
+    return chat_want_int(root, "priority", -CAIRN_MAX_PRIORITY, CAIRN_MAX_PRIORITY, &a->rq.priority,
+                         f);
 }
 
 cairn_status chat_stream_read(json_val root, chat_ask *a, chat_fault *f)
@@ -219,6 +232,7 @@ static cairn_status read_root(chat_ask *a, json_val root, chat_fault *f)
     TRY(chat_refuse(root, of_chats, sizeof of_chats / sizeof of_chats[0], f));
     TRY(chat_sampling_read(root, a, f));
     TRY(read_limits(root, a, f));
+    TRY(chat_priority_read(root, a, f));
     TRY(read_flags(root, a, f));
     TRY(chat_stop_read(root, "stop", a, f));
     TRY(chat_messages_read(json_get(root, "messages"), &a->messages, f));

@@ -45,6 +45,7 @@ void chat_ask_deinit(chat_ask *a);
 cairn_status chat_ask_open(chat_ask *a, cairn_str body, chat_fault *fault);
 /* Refuses what would constrain or change any generation and is not done here; chat_sampling_read asks. */
 cairn_status chat_constraints_refuse(json_val root, chat_fault *f);
+cairn_status chat_priority_read(json_val root, chat_ask *a, chat_fault *f); /* and service_tier */
 cairn_status chat_stop_read(json_val root, const char *name, chat_ask *a, chat_fault *f);
 cairn_status chat_stream_read(json_val root, chat_ask *a, chat_fault *f); /* and stream_options */
 

@@ -187,8 +187,9 @@ static void finish(answer *c)
 static void fail(answer *c, const gen_result *r)
 {
     const bool shut = r->finish == CAIRN_FINISH_CANCELLED;
-    const int status = shut ? 503 : 500;
-    const char *code = shut ? "server_shutdown" : "generation_failed";
+    const bool late = r->status == CAIRN_E_CANCELLED;
+    const int status = shut || late ? 503 : 500;
+    const char *code = shut ? "server_shutdown" : late ? "deadline_exceeded" : "generation_failed";
     const char *why = shut ? "the server is shutting down"
                            : (r->message[0] ? r->message : cairn_status_text(r->status));
 

@@ -4,6 +4,7 @@
      @reply=TEXT     to the end of the line; else a greeting
      @n=N            the answer repeated to N tokens        @pace=MS     between tokens
      @prefill=MS     before the first                       @fail=N      an engine error after N tokens
+     @late           that error is a deadline's
      @cached=N       reported as n_cached                   @echo        the answer tells the sampling
      @template-error the template refuses     @render=MS  rendering takes so long
      @says="JSON"    the answer, escaped      @ends="JSON" the prompt's end instead of "assistant: "
@@ -37,7 +38,7 @@ typedef struct job {
     size_t max_tokens, fail_after, step, cut;
     uint64_t pace_ns, prefill_ns, due_ns;
     int32_t n_logprobs, n_cached, stop;
-    bool want_progress, active, cancelled, stopped;
+    bool want_progress, active, cancelled, stopped, late;
 } job;
 
 struct cairn_engine {
@@ -365,12 +366,12 @@ static void tell_sampling(const cairn_request *r, char *out, size_t size)
     int n = snprintf(out, size,
                      "temperature=%g top_k=%d top_p=%g min_p=%g repetition=%g/%d presence=%g "
                      "frequency=%g seed=%llu choice=%u max_tokens=%d logprobs=%d ignore_eos=%d "
-                     "keep_special=%d think_budget=%d marks=%zu",
+                     "keep_special=%d think_budget=%d marks=%zu priority=%d",
                      (double)s->temperature, s->top_k, (double)s->top_p, (double)s->min_p,
                      (double)s->repetition_penalty, s->repetition_window,
                      (double)s->presence_penalty, (double)s->frequency_penalty,
                      (unsigned long long)s->seed, r->choice, r->max_tokens, r->n_logprobs,
-                     r->ignore_eos, r->keep_special, r->think_budget, r->n_marks);
+                     r->ignore_eos, r->keep_special, r->think_budget, r->n_marks, r->priority);
 
     n += tell_more(s, out + n, size - (size_t)n);
     for (size_t i = 0; i < s->n_bias; i++)
@@ -410,6 +411,7 @@ static bool script(job *j, const cairn_request *r, const char *prompt)
     j->cut = number(prompt, "@cut=", 0);
     j->pace_ns = number(prompt, "@pace=", 0) * 1000000;
     j->prefill_ns = number(prompt, "@prefill=", 0) * 1000000;
+    j->late = after_last(prompt, "@late") != NULL;
     j->fail_after = number(prompt, "@fail=", SIZE_MAX);
     j->n_cached = (int32_t)number(prompt, "@cached=", 0);
     j->stop_at = SIZE_MAX;
@@ -492,7 +494,7 @@ static void emit_done(job *j)
     ev.finish = j->n_out >= j->n_reply ? CAIRN_FINISH_STOP : CAIRN_FINISH_LENGTH;
     if (j->n_tokens >= j->fail_after) {
         ev.finish = CAIRN_FINISH_ERROR;
-        ev.status = CAIRN_E_INTERNAL;
+        ev.status = j->late ? CAIRN_E_CANCELLED : CAIRN_E_INTERNAL;
         ev.message = "the test double was told to fail";
     }
     if (j->cancelled) ev.finish = CAIRN_FINISH_CANCELLED;

@@ -39,7 +39,7 @@ BAD = [
     ("messages[1].function_call", calls(function_call=1)),
     ("messages[1].function_call.name", calls(function_call={"arguments": "{}"})),
     ("temperature", 2.5), ("temperature", -1), ("temperature", "hot"), ("top_p", 1.5),
-    ("top_k", 1.5), ("top_k", -2), ("min_p", 2), ("n", 0), ("n", 129), ("n", "2"),
+    ("priority", 9), ("priority", "high"), ("top_k", 1.5), ("top_k", -2), ("min_p", 2), ("n", 0), ("n", 129), ("n", "2"),
     ("max_tokens", 0), ("max_tokens", "9"), ("max_completion_tokens", -1), ("seed", "x"),
     ("seed", 1.5), ("stop", [""]), ("stop", ["a"] * 17), ("stop", 3), ("stop", ""),
     ("presence_penalty", 3), ("frequency_penalty", -3), ("repetition_penalty", 0),

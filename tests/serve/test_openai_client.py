@@ -169,6 +169,17 @@ def test_engine_error(client):
                                                 stream=True):
             seen += c.choices[0].delta.content or ""
     assert seen == "Hel"
+    with pytest.raises(openai.InternalServerError) as e:
+        client.chat.completions.create(model="fake-model", messages=say("@late @fail=3"))
+    assert e.value.status_code == 503 and e.value.code == "deadline_exceeded"
+
+
+@pytest.mark.parametrize("given, want", [({}, 0), ({"priority": -8}, -8), ({"service_tier": "flex"}, 2),
+                                         ({"service_tier": "priority"}, -2), ({"service_tier": "auto"}, 0),
+                                         ({"service_tier": "flex", "priority": 1}, 1)])
+def test_priority(client, given, want):
+    r = client.chat.completions.create(model="fake-model", messages=say("@echo"), extra_body=given)
+    assert f"priority={want}" in r.choices[0].message.content.split()
 
 
 def test_keys():

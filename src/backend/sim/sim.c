@@ -180,7 +180,7 @@ static void sim_run(exec *x, const step *s)
         }
     }
     for (int32_t i = 0; x->op_ns && i < x->pl->p->n_op; i++) x->op_ns[i] += 1000;
-    x->d->now_ns += 1000000 + (uint64_t)s->n_rows * 100000;
+    x->d->now_ns += SIM_STEP_NS + (uint64_t)s->n_rows * SIM_ROW_NS;
 }
 
 static const char *sim_isa(const dev *d)

@@ -16,7 +16,8 @@ typedef enum sim_flaw {
 } sim_flaw;
 
 void sim_set(dev *d, uint64_t seed, sim_flaw flaw);
-uint64_t sim_now_ns(const dev *d); /* 1 ms a step and 0.1 ms a row */
+enum { SIM_STEP_NS = 1000000, SIM_ROW_NS = 100000 };
+uint64_t sim_now_ns(const dev *d); /* a step's and its rows' */
 bool sim_is_busy(const dev *d);    /* the last hint */
 int32_t sim_threads_limit(const dev *d);
 

@@ -1,7 +1,8 @@
 /* The model of sim_model.h. */
 #include "sim_model.h"
 
-#include "test.h"
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/rng.h"
 #include "engine/step.h"
@@ -25,6 +26,12 @@ void sim_model_layers(sim_model *s, sim_layers kind)
                                      [SIM_RECURRENT] = {1, recurrent}};
     s->m.cache = spec[kind];
     s->m.shape.n_layer = spec[kind].n_layer;
+}
+
+/* A benchmark uses this file too, without cmocka. */
+static void must(cairn_status st)
+{
+    if (st != CAIRN_OK) abort();
 }
 
 static val forward(fwd *f, const model *m)
@@ -66,7 +73,7 @@ void sim_model_open(sim_model *s, uint64_t seed, sim_flaw flaw)
                  .size = 4000,
                  .matmul = true},
         .rope = {.n_freq = 2, .inv_freq = freq, .inv_freq_long = freq, .mscale = 1}};
-    assert_ok(backend_sim.open(&o, &s->m.dev, NULL));
+    must(backend_sim.open(&o, &s->m.dev, NULL));
     sim_set(s->m.dev, seed, flaw);
     mutex_init(&s->running);
     s->m.running = &s->running;
@@ -89,11 +96,11 @@ void sim_greedy(sim_model *s, const int32_t *ids, int32_t n, int32_t *out, int32
     const stepper_opts o = {.max_rows = SIM_CTX, .max_out = 1, .max_seqs = 1, .ctx_len = SIM_CTX};
     stepper *st = NULL;
     seq_id q;
-    assert_ok(stepper_new(&s->m, &o, &st, NULL));
-    assert_ok(stepper_add_cache(st, SIM_CTX, (stepper_room){0}, NULL));
+    must(stepper_new(&s->m, &o, &st, NULL));
+    must(stepper_add_cache(st, SIM_CTX, (stepper_room){0}, NULL));
     memcpy(all, ids, (size_t)n * sizeof *ids);
     for (int32_t k = 0; k < n_out; k++) { /* whole, every time: no cache is trusted */
-        assert_ok(cache_open(stepper_cache(st), SIM_CTX, &q));
+        must(cache_open(stepper_cache(st), SIM_CTX, &q));
         stepper_begin(st);
         (void)stepper_add(st, q, all, n + k, 1, n + k);
         stepper_run(st);

@@ -1,33 +1,81 @@
-/* The plan of a step: properties over random needs, and a few cases by hand. */
+/* The plan of a step: a few cases by hand, and what holds of random needs. */
 #include "test.h"
 
-#include "base/num.h"
 #include "base/rng.h"
 #include "engine/sched.h"
+
+static const sched_room wide = {512, UINT64_MAX, SCHED_LEAST};
+
+static sched_item prompt(int32_t pending, uint64_t row_ns)
+{
+    return (sched_item){.pending = pending, .left = pending, .row_ns = row_ns};
+}
+static const sched_item decoder = {.pending = 1, .left = 1, .decoding = true};
 
 static void by_hand(void **state)
 {
     (void)state;
-    sched_item a[] = {{1000, false, 0}};
-    sched_plan(a, 1, 512);
+    sched_item a[] = {prompt(1000, 7)};
+    sched_plan(a, 1, wide);
     assert_int_equal(a[0].rows, 512); /* alone: the whole step */
 
-    sched_item b[] = {{1, true, 0}, {1000, false, 0}};
-    sched_plan(b, 2, 512);
+    sched_item b[] = {decoder, prompt(1000, 10)};
+    sched_plan(b, 2, (sched_room){512, 405, SCHED_LEAST});
     assert_int_equal(b[0].rows, 1);
-    assert_int_equal(b[1].rows, SCHED_SHARED_ROWS);
+    assert_int_equal(b[1].rows, 40); /* what there is time for */
+    sched_plan(b, 2, (sched_room){512, 3, SCHED_LEAST});
+    assert_int_equal(b[1].rows, 1); /* nothing stands still */
+    sched_plan(b, 2, (sched_room){512, 3, 64});
+    assert_int_equal(b[1].rows, 64); /* nobody waits, and less would be slow */
+    sched_plan(b, 2, (sched_room){1, 1000, SCHED_LEAST});
+    sched_plan(b, 2, (sched_room){2, 1000, SCHED_LEAST});
+    assert_int_equal(b[1].rows, 1);
 
-    sched_item c[] = {{1000, false, 0}, {10, false, 0}, {1000, false, 0}};
-    sched_plan(c, 3, 101);
-    assert_int_equal(c[0].rows, 46); /* an odd row goes to the oldest */
-    assert_int_equal(c[1].rows, 10);
-    assert_int_equal(c[2].rows, 45);
+    sched_item c[] = {prompt(1000, 0), prompt(10, 0), prompt(900, 0)};
+    sched_plan(c, 3, (sched_room){100, UINT64_MAX, SCHED_LEAST});
+    assert_int_equal(c[0].rows, 25); /* the oldest one's share */
+    assert_int_equal(c[1].rows, 10); /* the shortest is done */
+    assert_int_equal(c[2].rows, 65); /* the next shortest has what is left */
 
-    sched_item d[] = {{9, false, 0}, {9, false, 0}, {1, true, 0}};
-    sched_plan(d, 3, 3);
-    assert_int_equal(d[0].rows, 1);
-    assert_int_equal(d[1].rows, 1);
+    c[0].priority = -1; /* 500 to 900 */
+    sched_plan(c, 3, (sched_room){100, UINT64_MAX, SCHED_LEAST});
+    assert_int_equal(c[0].rows, 90);
+    assert_int_equal(c[2].rows, 0);
+
+    sched_item d[] = {prompt(9, 0), prompt(9, 0), decoder};
+    sched_plan(d, 3, (sched_room){3, UINT64_MAX, SCHED_LEAST});
+    assert_int_equal(d[0].rows, 2); /* alike: in order of admission */
+    assert_int_equal(d[1].rows, 0);
     assert_int_equal(d[2].rows, 1);
+}
+
+/* What must hold of any plan. */
+static void check(const sched_item *t, int32_t n, sched_room room)
+{
+    int32_t sum = 0, paid = 0, open = 0;
+    uint64_t ns = 0, dearest = 0;
+    bool oldest = true;
+    for (int32_t i = 0; i < n; i++) {
+        assert_in_range(t[i].rows, 0, t[i].pending);
+        sum += t[i].rows;
+        if (t[i].decoding) {
+            assert_int_equal(t[i].rows, 1);
+            continue;
+        }
+        if (t[i].row_ns) paid += t[i].rows;
+        ns += t[i].row_ns * (uint64_t)t[i].rows;
+        if (t[i].row_ns > dearest) dearest = t[i].row_ns;
+        open += t[i].rows < t[i].pending;
+    }
+    assert_true(sum <= room.max_rows);
+    assert_true(ns <= room.ns || paid <= room.least);
+    /* rows are left over only where another would break a bound */
+    if (open) assert_true(sum == room.max_rows || ns + dearest > room.ns);
+    for (int32_t i = 0; i < n && sum > n; i++)
+        if (!t[i].decoding && oldest) {
+            assert_true(t[i].rows > 0);
+            oldest = false;
+        }
 }
 
 static void properties(void **state)
@@ -36,25 +84,17 @@ static void properties(void **state)
     for (uint64_t seed = 0; seed < 3000; seed++) {
         sched_item t[20];
         const int32_t n = 1 + (int32_t)(rng_u64(seed, 0, 0) % 20);
-        const int32_t max_rows = n + (int32_t)(rng_u64(seed, 1, 0) % 300);
-        int32_t sum = 0, n_decode = 0, need = 0, least = INT32_MAX;
+        const sched_room room = {n + (int32_t)(rng_u64(seed, 1, 0) % 300),
+                                 rng_u64(seed, 1, 1) % 20000,
+                                 (int32_t)(rng_u64(seed, 1, 2) % 3 ? SCHED_LEAST : 64)};
         for (int32_t i = 0; i < n; i++) {
             const uint64_t r = rng_u64(seed, 2, (uint64_t)i);
-            t[i] = (sched_item){r % 3 ? 1 + (int32_t)(r % 200) : 1, r % 3 == 0, -1};
-            n_decode += t[i].decoding;
-            if (!t[i].decoding) need += t[i].pending;
+            t[i] = r % 3 ? prompt(1 + (int32_t)(r % 200), (r >> 9) % 100) : decoder;
+            t[i].priority = (int32_t)((r >> 20) % 17) - 8;
+            t[i].rows = -1;
         }
-        sched_plan(t, n, max_rows);
-        for (int32_t i = 0; i < n; i++) {
-            assert_in_range(t[i].rows, 0, t[i].pending);
-            if (t[i].decoding) assert_int_equal(t[i].rows, 1);
-            sum += t[i].rows;
-            if (t[i].rows < t[i].pending) least = min_i32(least, t[i].rows);
-        }
-        const int32_t room = n_decode ? min_i32(max_rows, n_decode + SCHED_SHARED_ROWS) : max_rows;
-        assert_int_equal(sum, min_i32(room, n_decode + need)); /* no row is wasted */
-        for (int32_t i = 0; i < n; i++) /* nobody has more than one row over an unsatisfied one */
-            if (!t[i].decoding && least != INT32_MAX) assert_true(t[i].rows <= least + 1);
+        sched_plan(t, n, room);
+        check(t, n, room);
     }
 }
 

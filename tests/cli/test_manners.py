@@ -1,0 +1,87 @@
+"""How a server behaves on a machine that others use: idle it sleeps, stopped and continued it goes on, late
+requests end."""
+import glob
+import json
+import signal
+import time
+import urllib.request
+
+import pytest
+from test_serve import model, start, stop  # noqa: F401
+
+IDLE_S = 4
+WAKES = 2 * IDLE_S  # of all threads together; a poll of 10 ms would be 400
+
+
+def ask(url, text, **fields):
+    body = dict({"messages": [{"role": "user", "content": text}], "temperature": 0, "ignore_eos": True}, **fields)
+    with urllib.request.urlopen(urllib.request.Request(url + "/v1/chat/completions", json.dumps(body).encode()),
+                                timeout=120) as r:
+        return r.read()
+
+
+def wakes(pid):
+    n = 0
+    for path in glob.glob(f"/proc/{pid}/task/*/status"):
+        with open(path, encoding="ascii") as f:
+            n += sum(int(line.split()[1]) for line in f if line.startswith("voluntary_ctxt_switches"))
+    return n
+
+
+@pytest.mark.parametrize("disk", [False, True])
+def test_idle_server_sleeps(model, tmp_path, disk):  # noqa: F811
+    p, url = start(model, *(["--ssd-cache", tmp_path] if disk else []))
+    try:
+        ask(url, "hello " * 20, max_tokens=5)
+        seen = []
+        for _ in range(5):  # a write behind, or a slow machine, may still be at work at first
+            before = wakes(p.pid)
+            time.sleep(IDLE_S)
+            seen.append(wakes(p.pid) - before)
+            if seen[-1] <= WAKES:
+                return
+        pytest.fail(f"woke {seen} times in {IDLE_S} s each")
+    finally:
+        stop(p)
+
+
+def test_stopped_and_continued(model):  # noqa: F811
+    p, url = start(model)
+    try:
+        want = json.loads(ask(url, "hello", max_tokens=60))["choices"]
+        body = {"messages": [{"role": "user", "content": "hello"}], "temperature": 0, "ignore_eos": True,
+                "max_tokens": 60, "stream": True}
+        rq = urllib.request.Request(url + "/v1/chat/completions", json.dumps(body).encode())
+        got = ""
+        with urllib.request.urlopen(rq, timeout=120) as r:
+            for n, line in enumerate(r):
+                if n == 6:
+                    p.send_signal(signal.SIGSTOP)
+                    time.sleep(1)
+                    p.send_signal(signal.SIGCONT)
+                if line.startswith(b"data: {"):
+                    for c in json.loads(line[6:])["choices"]:
+                        got += c["delta"].get("content") or ""
+        assert got == want[0]["message"]["content"]
+    finally:
+        p.send_signal(signal.SIGCONT)
+        stop(p)
+
+
+def test_timeout(model):  # noqa: F811
+    """The server is stopped for longer than an answer may take."""
+    p, url = start(model, "--timeout", 1, "--parallel", 1)
+    try:
+        body = {"messages": [{"role": "user", "content": "hello"}], "ignore_eos": True, "n": 60, "stream": True}
+        rq = urllib.request.Request(url + "/v1/chat/completions", json.dumps(body).encode())
+        with urllib.request.urlopen(rq, timeout=120) as r:
+            r.readline()
+            p.send_signal(signal.SIGSTOP)
+            time.sleep(1.5)
+            p.send_signal(signal.SIGCONT)
+            last = [line for line in r if line.startswith(b"data: ")][-1]
+        assert json.loads(last[6:])["error"]["code"] == "deadline_exceeded"
+        assert ask(url, "hello", max_tokens=1)
+    finally:
+        p.send_signal(signal.SIGCONT)
+        stop(p)

@@ -1,0 +1,113 @@
+/* Measured speed: the estimates find the costs of a machine that is made up here, through noise, and the
+   rows that they allow keep the bound. */
+#include "test.h"
+
+#include "base/rng.h"
+#include "engine/pace.h"
+
+/* A decode step of n rows; a prompt's row, dearer with its depth, and dearer in few. */
+typedef struct machine {
+    double step, decode, row, depth, few;
+} machine;
+
+static uint64_t took(const machine *m, const sched_item *t, int32_t n, double noise)
+{
+    double ns = m->step, rows = 0;
+    for (int32_t i = 0; i < n; i++) {
+        if (t[i].decoding) ns += m->decode;
+        if (t[i].decoding) continue;
+        rows += t[i].rows;
+        ns += t[i].rows * (m->row + m->depth * t[i].pos);
+    }
+    if (rows > 0) ns += m->few;
+    return (uint64_t)(ns * noise);
+}
+
+static int32_t fill(sched_item *t, int32_t n_decode, int32_t pos)
+{
+    for (int32_t i = 0; i < n_decode; i++)
+        t[i] = (sched_item){.pending = 1, .left = 1, .decoding = true};
+    t[n_decode] = (sched_item){.pending = 9000, .left = 9000, .pos = pos};
+    return n_decode + 1;
+}
+
+/* A prompt of 9000 rows beside n_decode streams; answers its steps, of which *late were over the bound. */
+static int prompt(pace *p, const machine *m, int32_t n_decode, int *late)
+{
+    sched_item t[20];
+    int steps = 0;
+    *late = 0;
+    for (int32_t pos = 0; pos < 9000; steps++) {
+        const int32_t n = fill(t, n_decode, pos);
+        sched_plan(t, n, pace_room(p, t, n, 512));
+        const double u = rng_unit(7, (uint64_t)steps, 0);
+        const double noise = u > 0.98 ? 8 : 0.95 + 0.1 * rng_unit(7, (uint64_t)steps, 1);
+        const uint64_t ns = took(m, t, n, noise);
+        const double base = m->step + n_decode * m->decode;
+        *late += noise < 2 && (double)ns > p->bound * base && t[n_decode].rows > 1;
+        pace_took(p, t, n, ns);
+        pos += t[n_decode].rows;
+        assert_true(steps < 20000);
+    }
+    return steps;
+}
+
+static void keeps_the_bound(void **state)
+{
+    (void)state;
+    static const machine m[] = {{1e7, 1e6, 8e5, 50, 0},
+                                {1e7, 1e5, 1e6, 2000, 0},
+                                {1e7, 1e6, 8e5, 0, 5e6},
+                                {2e4, 1e3, 3e3, 0.1, 0},
+                                {10, 0, 1, 0, 0}}; /* a clock too coarse for it */
+    for (size_t k = 0; k < sizeof m / sizeof *m; k++)
+        for (int32_t n_decode = 1; n_decode <= 16; n_decode *= 4) {
+            pace p = {.bound = 3};
+            int late;
+            const int steps = prompt(&p, &m[k], n_decode, &late);
+            assert_true(late <= 2 + steps / 50);
+            /* and uses most of it: the rows of a bound, at their mean depth, at least half */
+            const double base = m[k].step + n_decode * m[k].decode;
+            const double row = m[k].row + m[k].depth * 4500;
+            assert_true(steps <= 100 + 2 * 9000 * row / (2 * base - m[k].few));
+        }
+}
+
+/* The first figures are off by much: they are forgotten. */
+static void forgets(void **state)
+{
+    (void)state;
+    const machine slow = {1e8, 1e7, 8e6, 50, 0}, fast = {1e7, 1e6, 8e5, 50, 0};
+    pace p = {.bound = 3}, q = {.bound = 3};
+    int late;
+    (void)prompt(&p, &slow, 4, &late);
+    (void)prompt(&p, &fast, 4, &late);
+    const int again = prompt(&p, &fast, 4, &late), fresh = prompt(&q, &fast, 4, &late);
+    assert_in_range(again, fresh * 8 / 10, fresh * 12 / 10);
+}
+
+/* Nobody waits: whole steps on a fast machine, half a second on a slow one, and 64 rows on any. */
+static void alone(void **state)
+{
+    (void)state;
+    static const double row[] = {1e4, 5e6, 1e8};
+    static const int32_t rows[] = {512, 100, 64};
+    for (int k = 0; k < 3; k++) {
+        pace p = {.bound = 3};
+        int late;
+        sched_item t[1];
+        (void)prompt(&p, &(machine){0, 0, row[k], 0, 0}, 0, &late);
+        const int32_t n = fill(t, 0, 0);
+        sched_plan(t, n, pace_room(&p, t, n, 512));
+        assert_in_range(t[0].rows, rows[k] * 9 / 10, rows[k] * 11 / 10);
+        const double ns = (double)pace_prompt_ns(&p, 1000) / (1000 * row[k]);
+        assert_true(ns > 0.8 && ns < 1.3);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(keeps_the_bound), cmocka_unit_test(forgets),
+                                       cmocka_unit_test(alone)};
+    return cmocka_run_group_tests_name("pace", tests, NULL, NULL);
+}
