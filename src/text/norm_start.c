@@ -1,7 +1,7 @@
-/* Owns the question whether a normalised text still begins where the text did, which a Metaspace asks that
-   prepends to the first word only.  `tokenizers` keeps for each character which one of the text it came from,
-   and a replacement stands where the last character was that it replaces; here just the head is kept: what
-   has come from the text's first character. */
+/* Owns the question how much of a normalised text stands where the text's first character did, which a Metaspace
+   asks that prepends to the first word only: `tokenizers` keeps for each character which one of the text it
+   came from, and takes every word for the first that begins with what came from the first character.  A
+   replacement stands where the last character was that it replaces.  Here just the head is kept. */
 #include "text/tok_priv.h"
 #include "text/uchar.h"
 
@@ -46,6 +46,15 @@ static cairn_status pass(passage *p, const norm_step *step, cairn_diag *dg)
     return norm_run(step, 1, p->s, in_x ? &p->y : &p->x, in_x ? &p->x : &p->y, &p->s, dg);
 }
 
+/* The text's end is not the head's. */
+static cairn_status pass_head(passage *p, const norm_step *step, cairn_diag *dg)
+{
+    norm_step s = *step;
+
+    if (s.kind == NORM_STRIP) s.right = false;
+    return pass(p, &s, dg);
+}
+
 static void passage_begin(passage *p, cairn_str s)
 {
     p->s = s;
@@ -59,27 +68,45 @@ static void passage_end(passage *p)
     buf_deinit(&p->y);
 }
 
-cairn_status norm_keeps_start(const norm_step *step, size_t n, cairn_str s, bool *keeps,
-                              cairn_diag *dg)
+/* The head is the first character of the whole text. */
+static cairn_status take_head(passage *head, const passage *all)
+{
+    uint32_t cp;
+
+    buf_clear(&head->x);
+    if (all->s.len) buf_str(&head->x, str_sub(all->s, 0, uc_next(all->s.ptr, &cp)));
+    head->s = buf_view(&head->x);
+    return buf_status(&head->x);
+}
+
+/* A charsmap that drops the first characters loses count of them, and the next one stands in their place. */
+static bool moves_up(const norm_step *s, const passage *head)
+{
+    return s->kind == NORM_PRECOMPILED && head->s.len == 0;
+}
+
+cairn_status norm_head(const norm_step *step, size_t n, cairn_str s, size_t *n_head, cairn_diag *dg)
 {
     passage head, all;
     cairn_status st = CAIRN_OK;
-    size_t several = 0, took;
-    uint32_t cp;
+    size_t whole = 0, took; /* the whole text is asked for before this step */
 
     for (size_t i = 0; i < n; i++)
-        if (takes_several(&step[i])) several = i + 1;
-    passage_begin(&head, str_sub(s, 0, uc_next(s.ptr, &cp)));
+        if (takes_several(&step[i]) || step[i].kind == NORM_PRECOMPILED) whole = i + 1;
+    passage_begin(&head, s);
     passage_begin(&all, s);
+    TRY_GOTO(take_head(&head, &all), out);
     for (size_t i = 0; i < n && head.s.len; i++) {
         if (takes_several(&step[i])) {
             TRY_GOTO(taken(&step[i], all.s, &took, dg), out);
             if (took > head.s.len) head.s.len = 0;
         }
-        TRY_GOTO(pass(&head, &step[i], dg), out);
-        if (i + 1 < several) TRY_GOTO(pass(&all, &step[i], dg), out);
+        TRY_GOTO(pass_head(&head, &step[i], dg), out);
+        const bool moved = moves_up(&step[i], &head);
+        if (i + 1 < whole || moved) TRY_GOTO(pass(&all, &step[i], dg), out);
+        if (moved) TRY_GOTO(take_head(&head, &all), out);
     }
-    *keeps = head.s.len > 0;
+    *n_head = head.s.len;
 out:
     passage_end(&head);
     passage_end(&all);

@@ -306,39 +306,48 @@ static void put_char(buf *out, uint32_t cp)
     buf_put(out, c, (size_t)n);
 }
 
-/* One word rewritten into `out`. */
-static void rewrite_word(const pre_step *p, cairn_str s, bool first, buf *out)
+/* What a step puts before a word; `first`: the word begins with what came from the text's first character. */
+static void put_before(const pre_step *p, cairn_str s, bool first, buf *out)
 {
     if (p->kind == PRE_PREFIX) {
         if (p->lit.len)
             buf_str(out, p->lit);
         else if (s.ptr[0] != ' ')
             buf_byte(out, ' ');
-        buf_str(out, s);
-    } else if (p->kind == PRE_BYTES) {
-        for (size_t i = 0; i < s.len; i++) put_char(out, bytelevel_char((uint8_t)s.ptr[i]));
-    } else {
-        bool add = p->scheme == PRE_ALWAYS || (p->scheme == PRE_FIRST && first);
+    } else if (p->kind == PRE_METASPACE) {
+        const bool add = p->scheme == PRE_ALWAYS || (p->scheme == PRE_FIRST && first);
         if (add && s.ptr[0] != ' ' && !str_starts(s, p->lit)) buf_str(out, p->lit);
-        for (size_t i = 0; i < s.len; i++) {
-            if (s.ptr[i] == ' ')
-                buf_str(out, p->lit);
-            else
-                buf_byte(out, s.ptr[i]);
-        }
     }
 }
 
-static void rewrite(const pre_step *p, cairn_str text, bool first, const buf *in, buf *words,
-                    buf *out)
+static void put_rewritten(const pre_step *p, char c, buf *out)
+{
+    if (p->kind == PRE_BYTES)
+        put_char(out, bytelevel_char((uint8_t)c));
+    else if (p->kind == PRE_METASPACE && c == ' ')
+        buf_str(out, p->lit);
+    else
+        buf_byte(out, c);
+}
+
+/* The words of `in` rewritten into `out`; answers where the head of the text, its first `head` bytes, now ends. */
+static size_t rewrite(const pre_step *p, cairn_str text, size_t head, const buf *in, buf *words,
+                      buf *out)
 {
     const span *w = (const span *)(const void *)in->ptr;
+    size_t head_end = 0;
 
     for (size_t i = 0; i < in->len / sizeof *w; i++) {
-        size_t from = out->len;
-        rewrite_word(p, str_sub(text, w[i].off, w[i].len), first && w[i].off == 0, out);
+        const cairn_str s = str_sub(text, w[i].off, w[i].len);
+        const size_t from = out->len;
+        put_before(p, s, w[i].off < head, out);
+        for (size_t k = 0; k < s.len; k++) {
+            put_rewritten(p, s.ptr[k], out);
+            if (w[i].off + k < head) head_end = out->len;
+        }
         put_span(words, (span){(uint32_t)from, (uint32_t)(out->len - from)});
     }
+    return head_end;
 }
 
 static void swap_bufs(buf *a, buf *b)
@@ -361,7 +370,7 @@ bool pre_asks_first(const pre_step *step, size_t n)
     return false;
 }
 
-cairn_status pretok_run(const pre_step *step, size_t n, cairn_str s, bool first, work *w,
+cairn_status pretok_run(const pre_step *step, size_t n, cairn_str s, size_t head, work *w,
                         cairn_str *text, cairn_diag *dg)
 {
     buf_clear(&w->span_x);
@@ -373,7 +382,7 @@ cairn_status pretok_run(const pre_step *step, size_t n, cairn_str s, bool first,
         if (rewrites(&step[i])) {
             buf_clear(&w->span_y);
             buf_clear(&w->text_y);
-            rewrite(&step[i], *text, first, &w->span_x, &w->span_y, &w->text_y);
+            head = rewrite(&step[i], *text, head, &w->span_x, &w->span_y, &w->text_y);
             TRY(buf_status(&w->span_y));
             TRY(buf_status(&w->text_y));
             if (w->text_y.len > UINT32_MAX) return diag_set(dg, CAIRN_E_LIMIT, "text too long");

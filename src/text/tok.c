@@ -209,7 +209,7 @@ static cairn_status encode_span(call *c, const scanner *scan, cairn_str s, size_
 }
 
 /* Text without added tokens. */
-static cairn_status encode_plain(call *c, cairn_str s, bool first)
+static cairn_status encode_plain(call *c, cairn_str s, size_t head)
 {
     const tok *t = c->t;
     size_t n = t->n_pre;
@@ -218,7 +218,7 @@ static cairn_status encode_plain(call *c, cairn_str s, bool first)
     if (n == 0) return word_ids(t, t->word, s, s.len, c->w, c->ids, c->dg);
     const scanner *scan = pre_is_scan(&t->pre[n - 1]) ? t->pre[n - 1].scan : NULL;
     if (scan && n == 1) return encode_span(c, scan, s, s.len);
-    TRY(pretok_run(t->pre, scan ? n - 1 : n, s, first, c->w, &text, c->dg));
+    TRY(pretok_run(t->pre, scan ? n - 1 : n, s, head, c->w, &text, c->dg));
     const span *w = (const span *)(const void *)c->w->span_x.ptr;
     n = c->w->span_x.len / sizeof *w;
     for (size_t i = 0; i < n && !has_enough(c); i++) {
@@ -235,6 +235,7 @@ static cairn_status encode_text(call *c, cairn_str s, bool first, bool after_add
 {
     const tok *t = c->t;
     const bool parse = c->flags & TOK_PARSE_SPECIAL;
+    size_t head = 0;
 
     if (t->space_after_special && after_added) {
         buf_clear(&c->w->text_y);
@@ -243,11 +244,11 @@ static cairn_status encode_text(call *c, cairn_str s, bool first, bool after_add
         s = buf_view(&c->w->text_y);
         TRY(buf_status(&c->w->text_y));
     }
-    if (first && t->n_norm && s.len && pre_asks_first(t->pre, t->n_pre))
-        TRY(norm_keeps_start(t->norm, t->n_norm, s, &first, c->dg));
+    if (first && s.len && pre_asks_first(t->pre, t->n_pre))
+        TRY(norm_head(t->norm, t->n_norm, s, &head, c->dg));
     TRY(norm_run(t->norm, t->n_norm, s, &c->w->norm_x, &c->w->norm_y, &s, c->dg));
     if (s.len == 0) return CAIRN_OK;
-    if (t->late.n == 0) return encode_plain(c, s, first);
+    if (t->late.n == 0) return encode_plain(c, s, head);
     buf_clear(&c->w->late);
     TRY(added_cut(&t->late, t->added, s, parse, &c->w->late));
     const piece *p = (const piece *)(const void *)c->w->late.ptr;
@@ -256,7 +257,8 @@ static cairn_status encode_text(call *c, cairn_str s, bool first, bool after_add
         if (p[i].id >= 0)
             ids_put(c->ids, p[i].id);
         else
-            TRY(encode_plain(c, str_sub(s, p[i].at.off, p[i].at.len), first && p[i].at.off == 0));
+            TRY(encode_plain(c, str_sub(s, p[i].at.off, p[i].at.len),
+                             head > p[i].at.off ? head - p[i].at.off : 0));
     }
     return CAIRN_OK;
 }

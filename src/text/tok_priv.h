@@ -119,9 +119,9 @@ void norm_precompiled(const norm_step *step, cairn_str s, buf *out, bool *same);
 cairn_status norm_run(const norm_step *step, size_t n, cairn_str s, buf *x, buf *y, cairn_str *out,
                       cairn_diag *dg);
 
-/* norm_start.c.  Does the result begin with what came from the start of s, which is not empty? */
-cairn_status norm_keeps_start(const norm_step *step, size_t n, cairn_str s, bool *keeps,
-                              cairn_diag *dg);
+/* norm_start.c.  How many bytes of the result came from the first character of s, which is not empty, or
+   were put before it. */
+cairn_status norm_head(const norm_step *step, size_t n, cairn_str s, size_t *head, cairn_diag *dg);
 
 /* regex.c: Oniguruma with limits. */
 
@@ -259,8 +259,9 @@ static inline bool pre_is_scan(const pre_step *s)
 void pre_join(pre_step *step, size_t *n);
 /* Does a step do otherwise at the start of the whole text? */
 bool pre_asks_first(const pre_step *step, size_t n);
-/* Splits s into words: spans (in w->span_x) of *text. `first`: s begins the whole text. */
-cairn_status pretok_run(const pre_step *step, size_t n, cairn_str s, bool first, work *w,
+/* Splits s into words: spans (in w->span_x) of *text. `head`: bytes of s that came from the first character of
+   the whole text. */
+cairn_status pretok_run(const pre_step *step, size_t n, cairn_str s, size_t head, work *w,
                         cairn_str *text, cairn_diag *dg);
 
 /* Models. */

@@ -103,3 +103,26 @@ def test_schemes_of_a_metaspace(part, space, scheme, tmp_path):
         assert reason(path) == ""
     except Exception:
         assert part + ".prepend_scheme: found" in reason(path)
+
+
+FIRST = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": False}
+CHARS = {c: i for i, c in enumerate("\u2581abcx .,\u00e9\u0120\u00ef\u00bb\u00bf\u00e2\u0122\u00a8")}
+
+
+@pytest.mark.parametrize("normalizer,pre", [
+    (None, []), (None, [dict(BYTES, use_regex=False), {"type": "Punctuation", "behavior": "MergedWithPrevious"}]),
+    ({"type": "Prepend", "prepend": "\u00e9"}, [{"type": "Split", "pattern": {"Regex": "[abc]+"}, "behavior": "Removed", "invert": True}]),
+    ({"type": "Prepend", "prepend": "x."}, [{"type": "Punctuation", "behavior": "Isolated"}]),
+    ({"type": "Strip", "strip_left": False, "strip_right": True}, []),
+    ({"type": "Strip", "strip_left": True, "strip_right": True}, []),
+    ({"type": "Replace", "pattern": {"String": "a"}, "content": ""}, [])],
+    ids=["plain", "bytes", "prepend", "prepend two", "strip right", "strip", "replace"])
+def test_first_word(normalizer, pre, tmp_path):
+    """Each word is the first that begins where the text's first character did, as the package keeps count."""
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(dict(BASE, normalizer=normalizer, pre_tokenizer={"type": "Sequence", "pretokenizers": [*pre, FIRST]},
+                                    model={"type": "BPE", "vocab": CHARS, "merges": []})))
+    reference = Tokenizer.from_str(path.read_text())
+    for text in ("a", "abc", "\u00e9a", ".a", "a.b", "..a", "\ufeffa", "\u2028 a", " a", "xa", "aab", "ab ", "\u2581a"):
+        r = subprocess.run([CAIRN, "tokenize", tmp_path, "-p", text], capture_output=True, text=True, check=True)
+        assert json.loads(r.stdout) == reference.encode(text).ids, text
