@@ -156,7 +156,7 @@ def test_normalised(server):
     calls = json.loads(got[2][len("assistant: "):])
     assert calls[0]["function"] == {"name": "f", "arguments": {"x": [1, 2]}}
     assert calls[1]["function"] == odd["function"]
-    assert got[3:] == ["tool: 3", "user: ", "assistant: "]
+    assert got[3:] == ["tool c1: 3", "user: ", "assistant: "]
 
 
 def test_text_is_exact(server):
