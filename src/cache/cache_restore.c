@@ -109,8 +109,10 @@ static void look_inside(search *s, const store_key before[STATE_BLOCKS], int32_t
         for (int32_t n = KV_BLOCK - 1; n > 0 && !s->r->entry[i].state_id; n--) {
             const store_key key =
                 store_block_key(before[i % STATE_BLOCKS], s->r->ids + i * KV_BLOCK, n);
-            if (store_find(s->c->disk->store, s->r->ask.ns, key, &found, 1) && get_info(s, found))
-                note_state(s, i);
+            if (!store_find(s->c->disk->store, s->r->ask.ns, key, &found, 1) || !get_info(s, found))
+                continue;
+            note_state(s, i);
+            if (!s->r->entry[i].id) note_block(s, i); /* memory alone has the whole block */
         }
         if (s->r->entry[i].state_id) return;
     }
@@ -139,21 +141,23 @@ static void look_everywhere(search *s)
         }
 }
 
-static bool has_block(const search *s, int32_t i, int32_t g)
+/* Of memory's blocks only whole ones are taken. */
+static bool has_block(const search *s, int32_t n, int32_t i, int32_t g)
 {
     const int32_t node = s->c->disk->ram[i];
-    if (node != NO_NODE && tree_block(s->c, node, g) != NO_BLOCK) return true;
+    if (i < n / KV_BLOCK && node != NO_NODE && tree_block(s->c, node, g) != NO_BLOCK) return true;
     return s->r->entry[i].id && (s->r->entry[i].groups >> g & 1);
 }
 
-static bool has_windows(const search *s, int32_t n)
+/* Whether all is there that a sequence of n positions needs and paths may lack. */
+static bool can_end(const search *s, int32_t n)
 {
     for (int32_t g = 0; g < s->c->n_group; g++) {
         const block_range r = block_needed(&s->c->group[g], n);
         for (int32_t i = r.first; s->c->group[g].window && i < r.end; i++)
-            if (!has_block(s, i, g)) return false;
+            if (!has_block(s, n, i, g)) return false;
     }
-    return true;
+    return n % KV_BLOCK == 0 || s->r->entry[n / KV_BLOCK].id;
 }
 
 /* The last position before `below` at which an entry of the path has a state. */
@@ -170,7 +174,7 @@ static int32_t best_end(const search *s, int32_t known)
 {
     const bool states = s->c->state_bytes > 0;
     int32_t n = states ? state_before(s, s->end + 1) : s->end;
-    while (n > known && !has_windows(s, n))
+    while (n > known && !can_end(s, n))
         n = states ? state_before(s, n) : (n - 1) / KV_BLOCK * KV_BLOCK;
     return n > known ? n : 0;
 }

@@ -323,7 +323,8 @@ void ckpt_flush(ckpt *c, uint32_t wait_ms, ckpt_flushed *out)
     }
     for (const ckpt_attempt *a = c->all; a; a = a->next) {
         const bool pending = a->queued || a->writing;
-        out->cleanups += a->barrier != 0;
+        out->cleanups += a->barrier != 0 && a->dirty;
+        out->pending += a->barrier != 0 && !a->dirty;
         if (a->stale) continue;
         out->pending += pending;
         out->failed += !pending && a->failed;

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/diag.h"
 #include "engine/engine_priv.h"
 #include "engine/fingerprint.h"
@@ -85,14 +86,17 @@ void behind_flush(engine *e)
     if (!f) return;
     store_flushed done = {0};
     ckpt_flushed saved = {0};
+    const uint64_t end = clock_ns() + (uint64_t)wait_ms * 1000000;
     resume_save_all(e);
-    cache_flush(stepper_cache(e->stepper), wait_ms, &done);
+    if (e->ckpt) ckpt_flush(e->ckpt, wait_ms, &saved); /* small files, written in any case */
+    const uint64_t now = clock_ns();
+    cache_flush(stepper_cache(e->stepper), now < end ? (uint32_t)((end - now) / 1000000) : 0,
+                &done);
     f->pending = done.pending;
     f->durable = done.durable;
     f->dropped = done.dropped;
     f->failed = done.failed;
     f->longest = done.longest;
-    if (e->ckpt) ckpt_flush(e->ckpt, wait_ms, &saved);
     f->checkpoints = saved.durable;
     f->checkpoints_pending = saved.pending;
     f->checkpoints_failed = saved.failed;

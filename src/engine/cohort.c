@@ -67,10 +67,16 @@ static bool at_work(const request *r, int32_t until)
 /* As far as r follows, its leader goes at r's pace. */
 static void hurry(request *leader, const request *r)
 {
-    leader->urgency = min_i32(leader->urgency, r->urgency);
-    if (leader->n_done < leader->rush_to && leader->rush_len <= r->n_prompt) return;
+    const bool rushes = leader->n_done < leader->rush_to;
+    leader->rush_priority = rushes ? min_i32(leader->rush_priority, r->priority) : r->priority;
+    if (rushes && leader->rush_len <= r->n_prompt) return;
     leader->rush_to = r->led_to;
     leader->rush_len = r->n_prompt;
+}
+
+int32_t cohort_urgency(const request *r)
+{
+    return r->n_done < r->rush_to ? min_i32(r->rush_priority, r->priority) : r->priority;
 }
 
 int32_t cohort_left(const request *r)
@@ -81,7 +87,7 @@ int32_t cohort_left(const request *r)
 
 bool cohort_waits(request *r, request *const *active, int32_t n, const cohort_env *env)
 {
-    if (r->leader && at_work(r->leader, r->led_to)) return true;
+    if (r->leader && same_rows(r, r->leader, env) && at_work(r->leader, r->led_to)) return true;
     if (r->leader) r->led_from = r->led_to; /* so much is known now */
     r->leader = NULL;
     for (int32_t i = 0; i < n && r->n_waits < MAX_WAITS; i++) {

@@ -19,6 +19,8 @@ int32_t cohort_shared(const request *r, const request *by, const cohort_env *env
 /* Whether r, not yet admitted, had better wait: one of the n active ones is on its way through a prefix of
    r's. */
 bool cohort_waits(request *r, request *const *active, int32_t n, const cohort_env *env);
+/* The priority of r, or of the most urgent that waits for it now. */
+int32_t cohort_urgency(const request *r);
 /* Rows until the first token of r, or of the shortest that waits for it now. */
 int32_t cohort_left(const request *r);
 /* `r` computes no more: of the n others nobody waits for it. */

@@ -132,7 +132,6 @@ cairn_status request_new(const cairn_request *q, const request_env *env, cairn_e
                    .want_progress = q->want_progress,
                    .pin = q->pin,
                    .priority = q->priority,
-                   .urgency = q->priority,
                    .deadline_ms = q->deadline_ms ? q->deadline_ms : env->deadline_ms,
                    .i_out = -1};
     r->max_ids = r->n_prompt + (q->max_tokens ? min_i32(q->max_tokens, room) : room);

@@ -20,7 +20,7 @@ static cairn_event event_of(const engine *e, const request *r, cairn_event_kind 
                       .n_prompt = r->n_prompt,
                       .n_cached = r->n_cached,
                       .n_done = min_i32(r->n_done, r->n_prompt),
-                      .n_generated = r->n_ids - r->n_prompt,
+                      .n_generated = r->counted ? r->n_ids - r->n_prompt : 0,
                       .stop = r->stream.stopped_by};
     if (r->start_ns) ev.prefill_seconds = (double)(first - r->start_ns) * 1e-9;
     if (r->first_ns) ev.decode_seconds = (double)(now - first) * 1e-9;
@@ -75,7 +75,8 @@ static void finish(engine *e, int32_t i, cairn_finish how, cairn_str text, const
     ev.message = why ? why->message : "";
     resume_end(e, r, how);
     if (r->state != REQ_QUEUED) {
-        if (how != CAIRN_FINISH_ERROR && r->state != REQ_RESTORE) leave_all(e, r, &ev);
+        const bool whole = how != CAIRN_FINISH_ERROR || ev.status == CAIRN_E_CANCELLED; /* late */
+        if (whole && r->state != REQ_RESTORE) leave_all(e, r, &ev);
         cache_close(stepper_cache(e->stepper), r->seq);
         e->n_active--;
     }
@@ -235,8 +236,9 @@ static bool add_token(engine *e, int32_t i, const sample_out *s, bool again)
     return true;
 }
 
-/* What an earlier attempt had drawn is told as it was then, all at once: some microseconds a token. */
-static void tell_again(engine *e, int32_t i)
+/* What an earlier attempt had drawn is told as it was then, all at once: some microseconds a token.  True: mine[i]
+   is gone. */
+static bool tell_again(engine *e, int32_t i)
 {
     request *r = e->mine[i];
     const int32_t n_known = r->n_ids;
@@ -245,8 +247,9 @@ static void tell_again(engine *e, int32_t i)
     while (r->n_ids < n_known) {
         const sample_out s = {.id = r->ids[r->n_ids]};
         (void)think_next(&r->think); /* which decides what closes a thought when it is asked */
-        if (add_token(e, i, &s, true)) return;
+        if (add_token(e, i, &s, true)) return true;
     }
+    return false;
 }
 
 /* In the order of queue.c; the first that finds no room waits, and everyone behind it. */
@@ -265,16 +268,26 @@ static void admit(engine *e)
         }
         r->start_ns = engine_now(e);
         queue_admit(e, i);
-        tell_again(e, e->n_active - 1);
     }
 }
 
-/* Once: a restart may find more. */
-static void count_cached(engine *e, request *r)
+static void tell_progress(const engine *e, request *r)
 {
+    if (!r->want_progress || r->first_ns) return;
+    const cairn_event ev = event_of(e, r, CAIRN_EV_PROGRESS);
+    r->fn(r->ctx, &ev);
+}
+
+/* Once: a restart may find more.  True: mine[i] is gone. */
+static bool begin(engine *e, int32_t i)
+{
+    request *r = e->mine[i];
     r->counted = true;
     r->n_cached = min_i32(r->n_done, r->n_prompt);
     e->stats.cached_tokens += (uint64_t)r->n_cached;
+    if (r->n_ids == r->n_prompt) return false;
+    tell_progress(e, r);
+    return tell_again(e, i);
 }
 
 /* Whose known rows are all there goes on to the others.  False: there is nobody who could run. */
@@ -282,14 +295,15 @@ static bool start(engine *e)
 {
     const cache *c = stepper_cache(e->stepper);
     bool any = false;
-    for (int32_t i = 0; i < e->n_active; i++) {
+    for (int32_t i = 0; i < e->n_active;) {
         request *r = e->mine[i];
         if (r->state == REQ_RESTORE && cache_ready(c, r->seq)) {
             r->n_done = cache_len(c, r->seq);
             request_move(r, REQ_PREFILL);
-            if (!r->counted) count_cached(e, r);
+            if (!r->counted && begin(e, i)) continue;
         }
         any |= r->state != REQ_RESTORE;
+        i++;
     }
     return any;
 }
@@ -311,7 +325,7 @@ static void run_step(engine *e)
         e->item[i] = (sched_item){.pending = pending,
                                   .left = cohort_left(r),
                                   .pos = r->n_done,
-                                  .priority = r->urgency,
+                                  .priority = cohort_urgency(r),
                                   .decoding = r->state == REQ_DECODE};
     }
     const sched_room room = pace_room(&e->pace, e->item, e->n_active, e->max_step_rows);
@@ -390,10 +404,7 @@ static void advance(engine *e)
         if (rows > 0) leave_prefix(e, r);
         if (rows > 0 && r->state == REQ_PREFILL) {
             e->stats.prompt_tokens += (uint64_t)rows;
-            if (r->want_progress && !r->first_ns) {
-                const cairn_event ev = event_of(e, r, CAIRN_EV_PROGRESS);
-                r->fn(r->ctx, &ev);
-            }
+            tell_progress(e, r);
         }
         if (r->i_out >= 0 && take_token(e, i)) continue;
         i++;
@@ -420,10 +431,9 @@ bool engine_take_turn(engine *e)
         const int32_t n = e->n_active;
         run_step(e);
         advance(e);
+        pace_took(&e->pace, e->item, n, engine_now(e) - t0);
         resume_push(e);
-        const uint64_t took = engine_now(e) - t0;
-        pace_took(&e->pace, e->item, n, took);
-        e->busy_ns += took;
+        e->busy_ns += engine_now(e) - t0;
     }
     const bool more = e->n_mine > 0;
     e->waits = !runs || !more;

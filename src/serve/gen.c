@@ -100,6 +100,7 @@ static void put_done(gen *g, const cairn_event *ev)
     g->result.n_cached = ev->n_cached;
     g->result.n_generated = ev->n_generated;
     g->result.stop = ev->stop;
+    if (buf_status(&g->last_text) != CAIRN_OK) g->overflow = true;
     g->done = true;
 }
 

@@ -83,7 +83,8 @@ static void refuse(http_req *rq, int status, const char *code, const char *fmt, 
     va_start(ap, fmt);
     (void)vsnprintf(message, sizeof message, fmt, ap);
     va_end(ap);
-    if (strncmp(http_path(rq), anthropic, sizeof anthropic - 1) == 0)
+    const char *rest = http_path(rq) + sizeof anthropic - 1;
+    if (strncmp(http_path(rq), anthropic, sizeof anthropic - 1) == 0 && (!*rest || *rest == '/'))
         anthropic_refuse(rq, status, NULL, code, message);
     else
         openai_refuse(rq, status, NULL, code, message);

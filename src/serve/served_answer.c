@@ -234,8 +234,8 @@ static void add_usage(answer *c, uint32_t i, const gen_result *r)
 
 static bool failed(const answer *c, uint32_t i, const gen_result *r)
 {
-    if (r->finish == CAIRN_FINISH_CANCELLED) return !ended(c, i);
-    return r->finish == CAIRN_FINISH_ERROR;
+    if (ended(c, i)) return false; /* by its reader, before the engine heard of it */
+    return r->finish == CAIRN_FINISH_CANCELLED || r->finish == CAIRN_FINISH_ERROR;
 }
 
 static void end_choice(answer *c, uint32_t i, const gen_result *r)

@@ -255,7 +255,7 @@ static void lands_late(void **state)
         if (newer == 2) b = expect(c, &q, 0); /* the same request once more: its file must stay */
         if (newer == 2) ckpt_save(c, b, ids, 12, NULL);
         ckpt_flush(c, 0, &f);
-        assert_true(f.cleanups == 1);
+        assert_true(f.pending >= 1 && f.cleanups == 0); /* not tried yet */
         set_gate(&g, false);
         assert_int_equal(flush(c).cleanups, 0);
         assert_int_equal(file_exists(file_of(1)), newer == 2);
