@@ -28,7 +28,7 @@ typedef struct saved_node {
 /* A run on its way. */
 typedef struct stage {
     bool busy;
-    uint8_t *bytes;  /* of blocks, then of states */
+    uint8_t *bytes;  /* of states, then of blocks */
     int32_t n_saved; /* nodes that it holds */
     saved_node saved[STORE_MAX_BLOCKS + STAGE_STATES];
 } stage;

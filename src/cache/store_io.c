@@ -201,10 +201,11 @@ void store_touch_file(int fd, int64_t stamp_ns)
     (void)futimens(fd, (struct timespec[2]){t, t});
 }
 
+static const char *const above[] = {"..", "../.."};
+
 /* A folder that was just made must survive a crash as its files do. */
 static void sync_above(int folder)
 {
-    static const char *const above[] = {"..", "../.."};
     for (int i = 0; i < 2; i++) {
         const int fd = openat(folder, above[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0) continue;
@@ -220,9 +221,12 @@ static const char *distrust(int folder)
     struct stat st;
     if (fstat(folder, &st) != 0 || st.st_uid != geteuid()) return "it is another user's";
     if (st.st_mode & (S_IWGRP | S_IWOTH)) return "others may write in it";
-    if (fstatat(folder, "..", &st, 0) != 0) return "the folder above it cannot be looked at";
-    const bool open_to_all = st.st_mode & (S_IWGRP | S_IWOTH) && !(st.st_mode & S_ISVTX);
-    return open_to_all ? "others may write in the folder above it" : NULL;
+    for (int i = 0; i < 2; i++) { /* the user's folder is the second one above checkpoints */
+        if (fstatat(folder, above[i], &st, 0) != 0) return "a folder above it cannot be looked at";
+        if (st.st_mode & (S_IWGRP | S_IWOTH) && !(st.st_mode & S_ISVTX))
+            return "others may write in the folder above it";
+    }
+    return NULL;
 }
 
 int store_open_folder(const char *path, int *out, const char **why)

@@ -289,6 +289,8 @@ int cmd_serve(const command *c, int argc, char **argv)
         return cli_usage(c, "serve: two models are called %s; expected a name for each", twice);
     if (f.checkpoint && !f.ssd)
         return cli_usage(c, "serve: --generation-checkpoint without --ssd-cache; expected both");
+    if (f.ssd_max && !f.ssd)
+        return cli_usage(c, "serve: --ssd-cache-max without --ssd-cache; expected both");
 
     cairn_diag dg = {0};
     cairn_status st;

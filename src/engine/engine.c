@@ -209,8 +209,9 @@ static cairn_status promise_slot(engine *e, cairn_diag *dg)
 cairn_status engine_submit(engine *e, const cairn_request *q, cairn_event_fn fn, void *ctx,
                            cairn_request_id *out, cairn_diag *dg)
 {
-    const request_env env = {e->tok,     e->m->shape.vocab, e->ctx_len,
-                             &e->origin, e->ckpt != NULL,   e->deadline_ms};
+    const request_env env = {
+        e->tok,        e->m->shape.vocab, e->ctx_len, &e->origin, e->ckpt ? &e->text_files : NULL,
+        e->deadline_ms};
     request *r = NULL;
     TRY(promise_slot(e, dg));
     const cairn_status st = request_new(q, &env, fn, ctx, &r, dg);

@@ -1,4 +1,5 @@
-/* The engine's inside, shared by engine.c (doors and thread), turn.c (one turn) and stats.c. */
+/* The engine's inside: engine.c (doors and thread), turn.c (one turn), queue.c (who is admitted), behind.c (the
+   disk tier), resume.c (checkpoints) and stats.c. */
 #ifndef ENGINE_ENGINE_PRIV_H
 #define ENGINE_ENGINE_PRIV_H
 
@@ -58,7 +59,8 @@ struct engine {
     /* engine thread */
     stepper *stepper;
     sampler *sampler;
-    ckpt *ckpt; /* NULL: no checkpoints */
+    ckpt *ckpt;         /* NULL: no checkpoints */
+    hash128 text_files; /* of the model, where there are */
     request **
         mine; /* [capacity] the active ones in order of admission, then the queued in that of arrival */
     int32_t n_mine, n_active;

@@ -29,19 +29,36 @@ static bool seen_before(const source *s, size_t i)
     return false;
 }
 
-static cairn_status add_config(const char *folder, buf *sums, cairn_diag *dg)
+/* Of those of the model's folder that are there, each with its place in the list. */
+static cairn_status add_files(const model *m, const char *const *name, size_t n, buf *sums,
+                              cairn_diag *dg)
 {
     buf path;
+    cairn_status st = CAIRN_OK;
     buf_init(&path, MEM_ENGINE);
-    const char *at = path_join(&path, folder, "config.json");
-    cairn_status st = buf_status(&path);
-    if (st == CAIRN_OK && file_exists(at)) st = add_file(at, sums, dg);
+    for (size_t i = 0; i < n && file_is_dir(m->src->path) && st == CAIRN_OK; i++) {
+        buf_clear(&path);
+        const char *at = path_join(&path, m->src->path, name[i]);
+        st = buf_status(&path);
+        if (st != CAIRN_OK || !file_exists(at)) continue;
+        buf_put(sums, &i, sizeof i);
+        st = add_file(at, sums, dg);
+    }
     buf_deinit(&path);
     return st;
 }
 
+static cairn_status sum_of(const buf *sums, hash128 *out, cairn_diag *dg)
+{
+    const cairn_status st = buf_status(sums);
+    if (st != CAIRN_OK) return diag_set(dg, st, "no memory for the model's fingerprint");
+    *out = hash128_of(sums->ptr, sums->len);
+    return CAIRN_OK;
+}
+
 cairn_status fingerprint_of(const model *m, hash128 *out, cairn_diag *dg)
 {
+    static const char *const config = "config.json";
     cairn_status st = CAIRN_OK;
     const source *s = m->src;
     buf sums;
@@ -49,13 +66,30 @@ cairn_status fingerprint_of(const model *m, hash128 *out, cairn_diag *dg)
     for (size_t i = 0; i < s->n_tensor; i++)
         if (s->tensor[i].file && !seen_before(s, i))
             TRY_GOTO(add_file(s->tensor[i].file, &sums, dg), out);
-    if (file_is_dir(s->path)) TRY_GOTO(add_config(s->path, &sums, dg), out);
-    st = buf_status(&sums);
-    if (st != CAIRN_OK)
-        (void)diag_set(dg, st, "no memory for the model's fingerprint");
-    else
-        *out = hash128_of(sums.ptr, sums.len);
+    TRY_GOTO(add_files(m, &config, 1, &sums, dg), out);
+    st = sum_of(&sums, out, dg);
 out:
+    buf_deinit(&sums);
+    return st;
+}
+
+cairn_status fingerprint_of_text(const model *m, hash128 *out, cairn_diag *dg)
+{
+    static const char *const names[] = {"tokenizer.json",
+                                        "tokenizer.model",
+                                        "tokenizer_config.json",
+                                        "vocab.json",
+                                        "merges.txt",
+                                        "vocab.txt",
+                                        "tiktoken.model",
+                                        "tekken.json",
+                                        "added_tokens.json",
+                                        "special_tokens_map.json",
+                                        "generation_config.json"};
+    buf sums;
+    buf_init(&sums, MEM_ENGINE);
+    cairn_status st = add_files(m, names, sizeof names / sizeof names[0], &sums, dg);
+    if (st == CAIRN_OK) st = sum_of(&sums, out, dg);
     buf_deinit(&sums);
     return st;
 }

@@ -102,11 +102,11 @@ static cairn_status copy(request *r, const cairn_request *q, const request_env *
         r->mark[i] = i < q->n_marks ? q->marks[i] : INT32_MAX;
     r->ns = request_space(env->origin, q->cache_space);
     r->any_seed = q->any_seed;
-    r->no_checkpoint = !env->checkpoints    ? "off"
+    r->no_checkpoint = !env->text_files     ? "off"
                        : q->n_logprobs >= 0 ? "logprobs"
                        : q->pin             ? "pin"
                                             : NULL;
-    if (!r->no_checkpoint) r->key = resume_key(q, r);
+    if (!r->no_checkpoint) r->key = resume_key(q, r, *env->text_files);
     if (cohort_prepare(r) != CAIRN_OK)
         return diag_set(dg, CAIRN_E_NOMEM, "no memory for a prompt of %d tokens", r->n_prompt);
     const size_t n_new = (size_t)(r->max_ids - r->n_prompt);

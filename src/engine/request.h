@@ -71,7 +71,8 @@ typedef struct request_env {
     const tok *tok; /* may be NULL */
     int32_t vocab, ctx_len;
     const store_origin *origin; /* of its prefixes, their space apart */
-    bool checkpoints;
+    const hash128
+        *text_files;      /* their hash, where answers go on from checkpoints; NULL: they do not */
     uint32_t deadline_ms; /* where it has none */
 } request_env;
 
@@ -83,7 +84,7 @@ void request_free(request *r);
 cache_ns request_space(const store_origin *o, cairn_str name); /* of requests that share prefixes */
 
 /* resume_key.c: of all that decides what r, made of q, answers. */
-hash128 resume_key(const cairn_request *q, const request *r);
+hash128 resume_key(const cairn_request *q, const request *r, hash128 text_files);
 
 bool request_may(request_state from, request_state to);
 void request_move(request *r, request_state to); /* asserts that it may */

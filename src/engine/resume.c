@@ -7,6 +7,7 @@
 #include "base/diag.h"
 #include "base/log.h"
 #include "engine/engine_priv.h"
+#include "engine/fingerprint.h"
 #include "tensor/numerics.h"
 
 enum { SAMPLER_VERSION = 1 }; /* of what sample_state holds */
@@ -28,6 +29,7 @@ cairn_status resume_open(engine *e, const cairn_engine_opts *o, cairn_diag *dg)
                    .vocab = e->m->shape.vocab};
     memcpy(c.fingerprint, e->origin.fingerprint, sizeof c.fingerprint);
     e->checkpoint_every = o->checkpoint_every;
+    TRY(fingerprint_of_text(e->m, &e->text_files, dg));
     return ckpt_open(&c, &e->ckpt, dg);
 }
 

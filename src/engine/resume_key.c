@@ -8,7 +8,7 @@
 #include "text/reply.h"
 
 enum {
-    KEY_VERSION = 2,   /* of what is below */
+    KEY_VERSION = 3,   /* of what is below */
     AUTOREGRESSIVE = 1 /* the one way there is to make an answer */
 };
 _Static_assert(sizeof(cairn_sampling) == 120, "a new field of it belongs to the key");
@@ -19,7 +19,7 @@ enum { IGNORE_EOS = 1, KEEP_SPECIAL = 2, SEED_GIVEN = 4, MARKS_SPECIAL = 8, ANY_
 
 typedef struct key_parts { /* without padding: all of it is hashed */
     hash128 space;         /* the cache's: model, scheme, numerics version, namespace */
-    hash128 ids, bias, stops, breakers, family, template_text, hint, tools, prompt;
+    hash128 text_files, ids, bias, stops, breakers, family, template_text, hint, tools, prompt;
     uint64_t seed, n_ids, n_bias, n_stop, n_breakers;
     float temperature, top_p, min_p, repetition, presence, frequency;
     float typical_p, xtc_probability, xtc_threshold, tau, eta, dry_multiplier, dry_base;
@@ -27,7 +27,7 @@ typedef struct key_parts { /* without padding: all of it is hashed */
     int32_t max_new, think_budget;
     uint32_t choice, flags, version, method;
 } key_parts;
-_Static_assert(sizeof(key_parts) == 10 * 16 + 5 * 8 + 26 * 4, "no padding");
+_Static_assert(sizeof(key_parts) == 11 * 16 + 5 * 8 + 26 * 4, "no padding");
 
 static hash128 hash_str(cairn_str s)
 {
@@ -84,9 +84,10 @@ static void add_reply(key_parts *k, const struct cairn_reply_opts *o)
     k->flags |= (o->marks_special ? MARKS_SPECIAL : 0u) | (o->any_tool ? ANY_TOOL : 0u);
 }
 
-hash128 resume_key(const cairn_request *q, const request *r)
+hash128 resume_key(const cairn_request *q, const request *r, hash128 text_files)
 {
     key_parts k = {.space = r->ns,
+                   .text_files = text_files,
                    .ids = hash128_of(q->ids, q->n_ids * sizeof *q->ids),
                    .stops = hash_strs(q->stop, q->n_stop),
                    .seed = q->any_seed ? 0 : q->sampling.seed,

@@ -2,7 +2,7 @@
 
    Invariants: `mine` holds active requests first, in order of admission, then queued ones; each
    accepted request leaves through `finish`, which sends its one DONE event with no lock held.  From
-   admission to DONE a turn allocates nothing. */
+   admission to DONE a turn allocates nothing, but for what is written to disk. */
 #include <assert.h>
 #include <string.h>
 

@@ -72,6 +72,7 @@ bool prompt_read(prompt *p, ask_read_fn *read, cairn_str body)
     return prompt_refuse(p, openai_status(st), f.param,
                          st == CAIRN_E_UNSUPPORTED           ? "unsupported_parameter"
                          : f.param[0] && st == CAIRN_E_LIMIT ? "context_length_exceeded"
+                         : st == CAIRN_E_LIMIT               ? "request_too_large"
                          : f.param[0]                        ? "invalid_value"
                                                              : "invalid_json",
                          "%s", f.dg.message);

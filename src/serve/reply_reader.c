@@ -1,4 +1,4 @@
-/* From the events of a reply to what OpenAI's protocol knows.  A call that begins is told at once, as
+/* From the events of a reply to what the protocols know: thoughts, content, calls.  A call that begins is told at once, as
    its arguments are; one that breaks can then not be taken back from a stream, so what was written
    follows as content, which is all that a whole answer has of it.  Invariant: content, thoughts and
    finished calls are the same whether the deltas are sent or collected. */

@@ -160,5 +160,6 @@ def test_client_that_comes_back(model, tmp_path):
 def test_flags(model, tmp_path):
     refused(run("serve", model, "--generation-checkpoint", 16),
             "--generation-checkpoint without --ssd-cache; expected both", code=2)
+    refused(run("serve", model, "--ssd-cache-max", "1G"), "--ssd-cache-max without --ssd-cache; expected both", code=2)
     refused(run("serve", model, "--ssd-cache", tmp_path, "--generation-checkpoint", 16, "--prompt-cache", 0),
             "prefixes on disk but none in memory")
