@@ -71,10 +71,11 @@ def saved(folder):
     return [name for _, _, names in os.walk(folder) for name in names if name.endswith(".cairnck")]
 
 
-def wait_for_files(url, n):
-    """Of checkpoints, and of rows."""
-    while (s := stats(url))["checkpoint_files"] < n or s["disk_entries"] < 1:
-        time.sleep(0.005)
+def flush(url):
+    """Running answers and all rows are on disk then; the answers wait meanwhile."""
+    request = urllib.request.Request(url + "/admin/cache/flush", b"", method="POST")
+    with urllib.request.urlopen(request, timeout=100) as r:
+        return json.load(r)["models"][0]
 
 
 def uninterrupted(model, **more):
@@ -95,7 +96,7 @@ def test_goes_on(model, tmp_path, more):
     for _ in range(2):  # it dies twice
         with ask(url, **more) as r:
             text, _ = read(r, most=60)
-            wait_for_files(url, more.get("n", 1))
+            flush(url)
         kill(p)
         assert all(want[i].startswith(text[i]) for i in text) and text != want
         p, url = start(model, *flags)
@@ -110,8 +111,7 @@ def test_goes_on(model, tmp_path, more):
     s = idle_stats(url)
     assert s["resumed_rows"] == more.get("n", 1) and s["replayed_tokens"] >= EVERY, s
     assert s["generated_tokens"] + s["replayed_tokens"] == usage["completion_tokens"]
-    flush = urllib.request.Request(url + "/admin/cache/flush", b"", method="POST")
-    done = json.load(urllib.request.urlopen(flush, timeout=60))["models"][0]
+    done = flush(url)
     assert done["checkpoints_pending"] == done["checkpoints_failed"] == done["cleanups_failed"] == 0, done
     assert not saved(tmp_path)  # it is complete
     assert stop(p) == 0
@@ -123,7 +123,7 @@ def test_seed_of_nobody(model, tmp_path):
     p, url = start(model, *flags)
     with ask(url, **SAMPLED) as r:
         told, _ = read(r, most=100)
-        wait_for_files(url, 1)
+        flush(url)
     kill(p)
     p, url = start(model, *flags)
     with ask(url, **SAMPLED) as r:
@@ -145,7 +145,7 @@ def test_client_that_comes_back(model, tmp_path):
         with ask(url, **more) as r:
             told, _ = read(r, most=40)
             if resumed:
-                wait_for_files(url, 1)
+                flush(url)
         while stats(url)["active_rows"]:
             pass
         with ask(url, **more) as r:

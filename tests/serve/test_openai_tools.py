@@ -105,6 +105,6 @@ def test_loop(family):
     lines = [x for x in prompt.split("\n") if x.startswith("assistant: I look.")]
     assert len(lines) == 2
     for line in lines:  # arguments are objects again, as templates want them
-        calls = json.loads(line[len("assistant: I look."):])
+        calls = json.JSONDecoder().raw_decode(line[len("assistant: I look."):])[0]  # thoughts follow
         assert [c["function"]["arguments"] for c in calls] == CALLS[:n]
         assert {c["id"] for c in calls} < seen

@@ -119,7 +119,7 @@ static void die_after(const cairn_request *r, int32_t n, wish how)
         }
         if (how == FLUSHED) engine_flush(e, FLUSH_MS, &f);
         for (int i = 0; how != FLUSHED && !has(e, how) && i < FLUSH_MS && e->n_active > 0; i++)
-            (void)usleep(1000);
+            (void)usleep(10000); /* an answer that ends too soon would leave nothing */
         _exit(w.n >= n && f.checkpoints_pending + f.checkpoints_failed + f.pending == 0 ? 0 : 1);
     }
     int code;
