@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -309,4 +310,31 @@ cairn_status path_cache_dir(buf *b, cairn_diag *dg)
     }
     if (buf_status(b) != CAIRN_OK) return diag_set(dg, buf_status(b), "no memory for a path");
     return make_dirs(b->ptr, dg);
+}
+
+static FTS *walk(const char *path)
+{
+    char *roots[2] = {(char *)(uintptr_t)path, NULL}; /* not written to */
+    return fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+}
+
+uint64_t path_tree_size(const char *path)
+{
+    uint64_t sum = 0;
+    FTS *f = walk(path);
+    for (FTSENT *e = f ? fts_read(f) : NULL; e; e = fts_read(f))
+        if (e->fts_info == FTS_F) sum += (uint64_t)e->fts_statp->st_size;
+    if (f) (void)fts_close(f);
+    return sum;
+}
+
+void path_remove_tree(const char *path)
+{
+    FTS *f = walk(path);
+    for (FTSENT *e = f ? fts_read(f) : NULL; e; e = fts_read(f))
+        if (e->fts_info == FTS_DP)
+            (void)rmdir(e->fts_accpath);
+        else if (e->fts_info != FTS_D)
+            (void)unlink(e->fts_accpath);
+    if (f) (void)fts_close(f);
 }

@@ -33,6 +33,9 @@ bool file_is_dir(const char *path);
 void file_sync_folder(const char *path);
 /* Creates an absolute folder with all above it, mode 0700; fine if it is there. */
 cairn_status path_make_dirs(const char *path, cairn_diag *dg);
+/* Bytes of all files below; links are not followed. */
+uint64_t path_tree_size(const char *path);
+void path_remove_tree(const char *path); /* with all below, as far as it goes */
 /* "dir/name" into b, NUL-terminated. */
 const char *path_join(buf *b, const char *dir, const char *name);
 /* $XDG_CACHE_HOME/cairn or ~/.cache/cairn, created (mode 0700). */

@@ -6,23 +6,29 @@
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/diag.h"
+#include "base/file.h"
 #include "base/half.h"
 #include "base/num.h"
 #include "base/rng.h"
+#include "base/thread.h"
+#include "cache/store.h"
 #include "cairn/model.h"
 #include "engine/embed.h"
 #include "engine/step.h"
 #include "tensor/backend.h"
+#include "tensor/numerics.h"
 
 enum {
     REFERENCE_BYTES = 512 << 20, /* longer prompts are compared at their last positions */
     MAX_STRANGERS = 3,
     STRANGER_LEN = 203, /* odd: ends in the middle of blocks and tiles */
-    SHORT_PROMPT = 512
+    SHORT_PROMPT = 512,
+    FLUSH_MS = 120000 /* some MB to any disk */
 };
 
 typedef struct variant {
@@ -203,8 +209,65 @@ static void walk_rest(check *c, const variant *v, stepper *s, seq_id q, int32_t 
     }
 }
 
-/* One sequence ends after n rows; another begins with them. */
-static cairn_status take_up(check *c, const variant *v, stepper *s, int32_t n, cairn_diag *dg)
+/* A folder for prefixes, gone afterwards. */
+typedef struct files {
+    char dir[64];
+    mutex mu;
+    cond news;
+    bool arrived; /* guarded by mu */
+} files;
+
+static void on_arrived(void *ctx)
+{
+    files *f = ctx;
+    mutex_lock(&f->mu);
+    f->arrived = true;
+    cond_signal(&f->news);
+    mutex_unlock(&f->mu);
+}
+
+static cairn_status files_begin(files *f, cairn_diag *dg)
+{
+    *f = (files){.dir = "/tmp/cairn-numerics-XXXXXX"};
+    mutex_init(&f->mu);
+    cond_init(&f->news);
+    if (mkdtemp(f->dir)) return CAIRN_OK;
+    f->dir[0] = '\0';
+    return diag_set(dg, CAIRN_E_IO, "cannot make a folder in /tmp; expected one for cache files");
+}
+
+static void files_end(files *f)
+{
+    if (f->dir[0]) path_remove_tree(f->dir);
+    cond_deinit(&f->news);
+    mutex_deinit(&f->mu);
+}
+
+/* What is known goes to files and is forgotten. */
+static cairn_status spill(cache *h, cairn_diag *dg)
+{
+    store_flushed f = {0};
+    cache_flush(h, FLUSH_MS, &f);
+    cache_forget(h);
+    if (f.durable && f.pending + f.dropped + f.failed == 0) return CAIRN_OK;
+    return diag_set(dg, CAIRN_E_IO, "%u runs of the cache were written, %u were not; expected all",
+                    f.durable, f.pending + f.dropped + f.failed);
+}
+
+static void await_rows(files *f, cache *h, seq_id q)
+{
+    while (!cache_ready(h, q)) {
+        mutex_lock(&f->mu);
+        while (!f->arrived) cond_wait(&f->news, &f->mu);
+        f->arrived = false;
+        mutex_unlock(&f->mu);
+        cache_arrive(h);
+    }
+}
+
+/* One sequence ends after n rows; another begins with them, from files if there are any. */
+static cairn_status take_up(check *c, const variant *v, stepper *s, int32_t n, files *f,
+                            cairn_diag *dg)
 {
     const cache_ask ask = {.ids = c->ids, .n_ids = c->n, .n_pos = c->n};
     cache *h = stepper_cache(s);
@@ -216,13 +279,32 @@ static cairn_status take_up(check *c, const variant *v, stepper *s, int32_t n, c
     stepper_run(s);
     cache_mark(h, q, c->ids, CACHE_TURN);
     cache_close(h, q);
+    if (f) TRY(spill(h, dg));
     TRY(cache_open_on(h, &ask, &q));
+    if (f) await_rows(f, h, q);
     const int32_t taken = cache_len(h, q);
     if (taken == n) walk_rest(c, v, s, q, taken);
     cache_close(h, q);
     if (taken == n) return CAIRN_OK;
     return diag_set(dg, CAIRN_E_INTERNAL, "%d of %d rows were taken from the cache; expected all",
                     taken, n);
+}
+
+/* Half of the prompt comes from a file: it must hold what memory did. */
+static cairn_status try_files(check *c, stepper *s, files *f, cairn_diag *dg)
+{
+    const variant v = {"from files, chunks of 64", min_i32(64, c->n), 0, 0, false, 0};
+    const cairn_numerics_report before = *c->report;
+    const cache_disk_opts o = {.dir = f->dir,
+                               .numerics = NUMERICS_VERSION,
+                               .scheme = "check-numerics",
+                               .arrived = on_arrived,
+                               .ctx = f};
+    if (c->n < 2) return CAIRN_OK;
+    TRY(cache_add_disk(stepper_cache(s), &o, dg));
+    TRY(take_up(c, &v, s, c->n / 2, f, dg));
+    say_result(c, &v, &before);
+    return CAIRN_OK;
 }
 
 /* Prefixes that end somewhere inside, right before the last row, and, as it costs a pass each, where that
@@ -241,15 +323,19 @@ static cairn_status try_prefixes(check *c, cairn_diag *dg)
                             .ctx_len = c->n,
                             .codec = stepper_codec(c->m)};
     const uint64_t room = 2 * cache_bytes(&c->m->cache, &o.codec, o.max_rows, c->n);
+    files f;
+    TRY_GOTO(files_begin(&f, dg), out);
     TRY_GOTO(stepper_new(c->m, &o, &s, dg), out);
     TRY_GOTO(stepper_add_cache(s, c->n, (stepper_room){0, room, room}, dg), out);
     stepper_busy(s, true);
     for (size_t i = 0; i < n_ends; i++)
-        if (ends[i] > 0 && ends[i] < c->n) TRY_GOTO(take_up(c, &v, s, ends[i], dg), out);
+        if (ends[i] > 0 && ends[i] < c->n) TRY_GOTO(take_up(c, &v, s, ends[i], NULL, dg), out);
     say_result(c, &v, &before);
+    TRY_GOTO(try_files(c, s, &f, dg), out);
 out:
     if (s) stepper_busy(s, false);
-    stepper_free(s);
+    stepper_free(s); /* with threads that call back */
+    files_end(&f);
     return st;
 }
 

@@ -153,7 +153,7 @@ static void drop(repo_gc *g, const char *what, const char *name, uint64_t size)
 {
     const char *path = path_of(g, what, name);
     if (g->st != CAIRN_OK) return;
-    if (g->o->yes) hub_tree_remove(path);
+    if (g->o->yes) path_remove_tree(path);
     if (g->o->yes && file_exists(path)) {
         say(g, "failed", what, name, size);
         g->r->n_failed++;
@@ -169,7 +169,7 @@ static void judge_snapshot(repo_gc *g, const char *commit)
     lacking l;
     const char *path = path_of(g, "snapshots", commit);
     if (!has_key(&g->kept, commit) && (g->o->force || !lacks(g, path, &l))) {
-        drop(g, "snapshots", commit, hub_tree_size(path));
+        drop(g, "snapshots", commit, path_tree_size(path));
         return;
     }
     if (!has_key(&g->kept, commit))

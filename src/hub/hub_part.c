@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <fts.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -173,33 +172,6 @@ const char *hub_next_name(DIR *d)
     /* glibc's is safe as long as nobody else reads from d */
     const struct dirent *e = d ? readdir(d) : NULL; /* NOLINT(concurrency-mt-unsafe) */
     return e ? e->d_name : NULL;
-}
-
-static FTS *walk(const char *path)
-{
-    char *roots[2] = {(char *)(uintptr_t)path, NULL}; /* not written to */
-    return fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-}
-
-uint64_t hub_tree_size(const char *path)
-{
-    uint64_t sum = 0;
-    FTS *f = walk(path);
-    for (FTSENT *e = f ? fts_read(f) : NULL; e; e = fts_read(f))
-        if (e->fts_info == FTS_F) sum += (uint64_t)e->fts_statp->st_size;
-    if (f) (void)fts_close(f);
-    return sum;
-}
-
-void hub_tree_remove(const char *path)
-{
-    FTS *f = walk(path);
-    for (FTSENT *e = f ? fts_read(f) : NULL; e; e = fts_read(f))
-        if (e->fts_info == FTS_DP)
-            (void)rmdir(e->fts_accpath);
-        else if (e->fts_info != FTS_D)
-            (void)unlink(e->fts_accpath);
-    if (f) (void)fts_close(f);
 }
 
 cairn_status hub_room(const char *folder, uint64_t need, cairn_diag *dg)

