@@ -185,7 +185,8 @@ static void shared_blocks(void **state)
 {
     const int32_t levels = rig_levels();
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_case(&cases[i], levels);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (!left_out()) check_case(&cases[i], levels);
 }
 
 int main(void)

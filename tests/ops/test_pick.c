@@ -86,7 +86,7 @@ static void picks_the_best(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const pick_case *c = &cases[i];
-        if (test_part() > 1 && i % 2 == 0) continue;
+        if (test_part() > 1 && i % 4 != 1) continue;
         seq_case s = {.name = c->name,
                       .o = {.kind = OP_PICK, .in = {0, 1, 2}, .out = {3, -1, -1}},
                       .cols = {c->n_head * c->dim, c->dim, c->n_head, c->k},
