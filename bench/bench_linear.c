@@ -1,5 +1,5 @@
 /* Speed of the kernels of LINEAR against the limits of the machine, measured in the same run.
-     build/bench/bench_linear [threads [level, -: the machine's [repeats [format]]]]
+     build/bench/bench_linear [threads [level, -: CAIRN_ISA or the machine's [repeats [format]]]]
    Decode: one vector times 256 MB of tiles, share of what reading the same memory takes.  Prefill: 96
    vectors times 4 MB of tiles, share of the level's best int8 multiply-add loop on registers.  Each
    figure is the median of interleaved repeats, limits beside every point. */
@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/half.h"
+#include "base/machine.h"
 #include "base/rng.h"
 #include "base/workers.h"
 
@@ -163,8 +164,8 @@ int main(int argc, char **argv)
     bench b = {.threads = argc > 1 ? atoi(argv[1]) : 1};
     isa_level level = isa_detect();
     int repeats = argc > 3 ? atoi(argv[3]) : 9;
-    if (argc > 2 && strcmp(argv[2], "-") != 0 && !(isa_parse(argv[2], &level) && isa_runs(level)))
-        return 2;
+    const char *asked = argc > 2 && strcmp(argv[2], "-") != 0 ? argv[2] : machine_isa();
+    if (asked && !(isa_parse(asked, &level) && isa_runs(level))) return 2;
     if (repeats > MAX_REPEAT) repeats = MAX_REPEAT;
     kern_init(&table, level);
     b.k = table.lin;
