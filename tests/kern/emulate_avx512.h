@@ -18,6 +18,8 @@ typedef union emu512 {
     __m256 ps[2];
 } emu512;
 
+#define DOTS_INTRINSICS /* in the kernels' dots_avx512vnni.h */
+
 #define EMU    static inline __attribute__((unused))
 #define FOR(n) for (int i = 0; i < (n); i++)
 

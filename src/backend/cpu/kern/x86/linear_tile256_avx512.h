@@ -82,14 +82,19 @@ INLINE void unpack_k6(const uint8_t *p, __m512i *w)
     w[3] = or_and8(high_nibbles(b), _mm512_srli_epi16(c, 2), 0x30);
 }
 
-/* y += dx · (d · whole − dmin · Σ minimum · Σ q), the latter where there are minima. */
+/* y += dx · (d · whole − dmin · m), the latter where there are minima. */
+INLINE void add_whole(const int bits, __m512i whole, __m512i m, __m512 d, __m512 dmin, float dx,
+                      float *y)
+{
+    __m512 t = _mm512_mul_ps(d, _mm512_cvtepi32_ps(whole));
+    if (has_min(bits)) t = _mm512_fnmadd_ps(dmin, _mm512_cvtepi32_ps(m), t);
+    _mm512_store_ps(y, _mm512_fmadd_ps(t, _mm512_set1_ps(dx), _mm512_load_ps(y)));
+}
+/* Likewise, m = Σ minimum · Σ q. */
 INLINE void add_block(const int bits, __m512i whole, const __m512i *pair, __m512 d, __m512 dmin,
                       const a8_256 *a, float *y)
 {
-    __m512 t = _mm512_mul_ps(d, _mm512_cvtepi32_ps(whole));
-    if (has_min(bits)) {
-        const __m512i m = bits == 2 ? pair_dot(pair, a->s16, 8) : pair_dot(pair, a->s32, 4);
-        t = _mm512_fnmadd_ps(dmin, _mm512_cvtepi32_ps(m), t);
-    }
-    _mm512_store_ps(y, _mm512_fmadd_ps(t, _mm512_set1_ps(a->d), _mm512_load_ps(y)));
+    __m512i m = whole;
+    if (has_min(bits)) m = bits == 2 ? pair_dot(pair, a->s16, 8) : pair_dot(pair, a->s32, 4);
+    add_whole(bits, whole, m, d, dmin, a->d, y);
 }

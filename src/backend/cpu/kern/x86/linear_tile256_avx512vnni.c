@@ -122,7 +122,8 @@ INLINE void unpack_group(const int bits, const uint8_t *d16, const uint8_t *p, c
     scales_k45(p + TILE_LINE, sc, pair);
     for (int i = 0; i < 8; i++) {
         _mm512_store_si512(u->sc[g][i], sc[i]);
-        _mm512_store_si512(u->pair[g][i], pair[i]);
+        /* scales · centre: at most 63·16 */
+        _mm512_store_si512(u->pair[g][i], i < 4 ? pair[i] : shl16(pair[i], bits == 4 ? 3 : 4));
     }
     _mm512_store_ps(u->dmin + 16 * g, halves(d16 + 32));
 #pragma GCC unroll 4
@@ -303,11 +304,7 @@ INLINE void fine_dots(const uint8_t (*w)[64], const int first, const int last, c
 #pragma GCC unroll 8
     for (int k = first; k < last; k++) {
         const __m512i w0 = load(w[k]), w1 = load(w[N_LINE + k]);
-        for (int t = 0; t < n; t++) {
-            const __m512i q = word(a[t].q + 4 * k);
-            s0[t] = _mm512_dpbusd_epi32(s0[t], w0, q);
-            s1[t] = _mm512_dpbusd_epi32(s1[t], w1, q);
-        }
+        dot_lines2(w0, w1, a->q + 4 * k, sizeof *a, n, s0, s1);
     }
 }
 

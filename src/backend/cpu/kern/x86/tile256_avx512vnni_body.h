@@ -12,6 +12,7 @@
 
      direct_group(…)  16 rows of one block times n vectors
      unpack_group(…)  16 rows of one block into the panel */
+#include "backend/cpu/kern/x86/dots_avx512vnni.h"
 #include "backend/cpu/kern/x86/words_avx512.h"
 
 enum { DIRECT_VEC = 4, PANEL_VEC = 6, N_LINE = 64 };
@@ -25,9 +26,8 @@ enum { DIRECT_VEC = 4, PANEL_VEC = 6, N_LINE = 64 };
 struct panel256 {
     uint8_t w[2][N_LINE][64];
     uint8_t sc[2][16][64]; /* scales as 32-bit numbers with a high half of 0; IQ4_XS: signed */
-    uint8_t
-        pair[2][8]
-            [64]; /* what meets sums of q: Q4_K, Q5_K 4 of minima, 4 of scales; Q2_K 8 of minima */
+    /* what meets sums of q: Q4_K, Q5_K 4 of minima, 4 of centre · scales; Q2_K 8 of minima */
+    uint8_t pair[2][8][64];
     float d[TILE_ROWS], dmin[TILE_ROWS];
 };
 _Static_assert(sizeof(panel256) <= TILE_PANEL, "panel");
@@ -56,16 +56,16 @@ INLINE __m512i start(const int bits, const a8_256 *a, int s)
     case 3:
         return _mm512_srai_epi32(word(&a->n16[s / 4]), 2);
     case 4:
-        return word(&a->n32[s / 8]);
+        return own_word(&a->n32[s / 8]);
     case 5:
     case GRID_IQ3_S:
     case GRID_IQ1_S:
     case GRID_IQ1_M:
     case GRID_TQ:
-        return word(&a->n16[s / 4]);
+        return own_word(&a->n16[s / 4]);
     case 6:
     case GRID_IQ3_XXS:
-        return word(&a->n8[s / 2]);
+        return own_word(&a->n8[s / 2]);
     case GRID_IQ2_XXS:
     case GRID_IQ2_S:
         return _mm512_slli_epi32(word(&a->n16[s / 4]), 2);
@@ -75,12 +75,12 @@ INLINE __m512i start(const int bits, const a8_256 *a, int s)
         return _mm512_setzero_si512();
     }
 }
-/* sum + scale · dot */
-INLINE __m512i add_scaled(const int bits, __m512i sum, __m512i scale, __m512i dot)
+/* sum + scale · x */
+INLINE __m512i add_scaled(const int bits, __m512i sum, __m512i scale, __m512i x)
 {
     if (bits == BITS_IQ4 || bits == GRID_IQ2_XXS || bits == GRID_IQ2_S)
-        return _mm512_add_epi32(sum, _mm512_mullo_epi32(scale, dot));
-    return _mm512_dpwssd_epi32(sum, scale, dot);
+        return _mm512_add_epi32(sum, _mm512_mullo_epi32(scale, x));
+    return pairs(sum, scale, x);
 }
 
 /* p: the lines of the group, d16: its d, and its dmin 32 bytes further. */
@@ -109,39 +109,54 @@ INLINE void unpack_panel(const int bits, const uint8_t *tile, panel256 *u)
         unpack_group(bits, head_lines(bits) ? tile + 32 * g : p, p, g, u);
 }
 
+/* Group g's sums of n vectors, whole, into what is at out. */
+INLINE void panel_sums(const int bits, const panel256 *u, const int g, __m512i *i, const a8_256 *a,
+                       const int n, float **out)
+{
+    const __m512 d = _mm512_load_ps(u->d + 16 * g), dmin = _mm512_load_ps(u->dmin + 16 * g);
+    __m512i m[PANEL_VEC];
+    for (int t = 0; t < n; t++) m[t] = _mm512_setzero_si512();
+    for (int k = 0; k < (bits == 2 ? 8 : 4) && has_min(bits); k++) {
+        const __m512i min = load(u->pair[g][k]), scale = load(u->pair[g][(4 + k) % 8]);
+        for (int t = 0; t < n; t++) {
+            m[t] = pairs_word(m[t], min, (bits == 2 ? a[t].s16 : a[t].s32) + 2 * k);
+            if (bits != 2) i[t] = pairs_word(i[t], scale, a[t].s32 + 2 * k);
+        }
+    }
+    for (int t = 0; t < n; t++) add_whole(bits, i[t], m[t], d, dmin, a[t].d, out[t] + 16 * g);
+}
+
 /* Both groups of the panel times vectors v … v+n-1. */
 INLINE void panel_vecs(const int bits, const panel256 *u, const a8_256 *a, const int n, int32_t v,
                        int32_t shift, float *y)
 {
     const int lines = dot_lines(bits);
     __m512i i0[PANEL_VEC], i1[PANEL_VEC];
-    for (int t = 0; t < n; t++) i0[t] = i1[t] = _mm512_setzero_si512();
-    for (int s = 0; s < N_LINE; s += lines) {
-        const __m512i c0 = load(u->sc[0][s / scale_lines(bits)]);
-        const __m512i c1 = load(u->sc[1][s / scale_lines(bits)]);
-        __m512i s0[PANEL_VEC], s1[PANEL_VEC];
-        for (int t = 0; t < n; t++) s0[t] = s1[t] = start(bits, &a[t], s);
-#pragma GCC unroll 8
-        for (int k = 0; k < lines; k++) {
-            const __m512i w0 = load(u->w[0][s + k]), w1 = load(u->w[1][s + k]);
+    float *out[PANEL_VEC];
+    for (int t = 0; t < n; t++) {
+        i0[t] = i1[t] = _mm512_setzero_si512();
+        out[t] = y + ((v + t) >> shift) * TILE_ROWS;
+    }
+    for (int j = 0; j < N_LINE / scale_lines(bits); j++) {
+        const __m512i c0 = load(u->sc[0][j]), c1 = load(u->sc[1][j]);
+#pragma GCC unroll 4
+        for (int s = j * scale_lines(bits), end = s + scale_lines(bits); s < end; s += lines) {
+            __m512i s0[PANEL_VEC], s1[PANEL_VEC];
             for (int t = 0; t < n; t++) {
-                const __m512i q = word(a[t].q + 4 * (s + k));
-                s0[t] = _mm512_dpbusd_epi32(s0[t], w0, q);
-                s1[t] = _mm512_dpbusd_epi32(s1[t], w1, q);
+                s0[t] = start(bits, &a[t], s);
+                s1[t] = start(bits, &a[t], s);
+            }
+#pragma GCC unroll 8
+            for (int k = s; k < s + lines; k++)
+                dot_lines2(load(u->w[0][k]), load(u->w[1][k]), a->q + 4 * k, sizeof *a, n, s0, s1);
+            for (int t = 0; t < n; t++) {
+                i0[t] = add_scaled(bits, i0[t], c0, s0[t]);
+                i1[t] = add_scaled(bits, i1[t], c1, s1[t]);
             }
         }
-        for (int t = 0; t < n; t++) {
-            i0[t] = add_scaled(bits, i0[t], c0, s0[t]);
-            i1[t] = add_scaled(bits, i1[t], c1, s1[t]);
-        }
     }
-    for (int t = 0; t < n; t++) {
-        float *out = y + ((v + t) >> shift) * TILE_ROWS;
-        for (int g = 0; g < 2; g++)
-            accumulate(bits, g ? i1[t] : i0[t], (const __m512i *)(const void *)u->pair[g],
-                       _mm512_load_ps(u->d + 16 * g), _mm512_load_ps(u->dmin + 16 * g), &a[t],
-                       out + 16 * g);
-    }
+    panel_sums(bits, u, 0, i0, a, n, out);
+    panel_sums(bits, u, 1, i1, a, n, out);
 }
 
 /* The block after `tile` comes in beside the products, a part for each step of vectors. */

@@ -1,0 +1,85 @@
+/* The instructions of panels at AVX-512 VNNI: two lines of weights times a word of each of n vectors.
+
+   Written as assembler for two reasons.  gcc 12 does not let vpdpbusd and vpdpwssd broadcast their memory
+   operand, and it copies accumulators about.  Neither costs the multipliers anything, but instructions: a core
+   whose other thread is busy starts three a cycle of its own, and then these are the limit, not the dots.
+   Where two of three vectors' words are memory operands, dots, loads and instructions are balanced.
+
+   DOTS_INTRINSICS (the emulation of the tests): without assembler. */
+#ifndef DOTS_AVX512VNNI_H
+#define DOTS_AVX512VNNI_H
+
+#include "backend/cpu/kern/x86/words_avx512.h"
+
+#ifdef DOTS_INTRINSICS
+INLINE __m512i own_word(const void *p)
+{
+    return word(p);
+}
+INLINE __m512i dot(__m512i sum, __m512i w, __m512i q)
+{
+    return _mm512_dpbusd_epi32(sum, w, q);
+}
+INLINE __m512i dot_word(__m512i sum, __m512i w, const void *q)
+{
+    return _mm512_dpbusd_epi32(sum, w, word(q));
+}
+INLINE __m512i pairs(__m512i sum, __m512i a, __m512i b)
+{
+    return _mm512_dpwssd_epi32(sum, a, b);
+}
+INLINE __m512i pairs_word(__m512i sum, __m512i a, const void *b)
+{
+    return _mm512_dpwssd_epi32(sum, a, word(b));
+}
+#else
+/* volatile keeps them in the order written, in which they need the fewest registers. */
+typedef int32_t __attribute__((may_alias)) memory_word;
+#define MEMORY_WORD(p) "m"(*(const memory_word *)(p))
+
+/* A word in every lane of a register of its own: where an accumulator starts. */
+INLINE __m512i own_word(const void *p)
+{
+    __m512i v;
+    __asm__ volatile("vpbroadcastd %1, %0" : "=v"(v) : MEMORY_WORD(p));
+    return v;
+}
+INLINE __m512i dot(__m512i sum, __m512i w, __m512i q)
+{
+    __asm__ volatile("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(w), "v"(q));
+    return sum;
+}
+INLINE __m512i dot_word(__m512i sum, __m512i w, const void *q)
+{
+    __asm__ volatile("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(w), MEMORY_WORD(q));
+    return sum;
+}
+INLINE __m512i pairs(__m512i sum, __m512i a, __m512i b)
+{
+    __asm__ volatile("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+    return sum;
+}
+INLINE __m512i pairs_word(__m512i sum, __m512i a, const void *b)
+{
+    __asm__ volatile("vpdpwssd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(a), MEMORY_WORD(b));
+    return sum;
+}
+#endif
+
+/* Lines w0 and w1 times the word at q of n vectors `size` bytes apart. */
+INLINE void dot_lines2(__m512i w0, __m512i w1, const int8_t *q, const size_t size, const int n,
+                       __m512i *s0, __m512i *s1)
+{
+    for (int t = 0; t < n; t++, q += size) {
+        if (t % 3) {
+            s0[t] = dot_word(s0[t], w0, q);
+            s1[t] = dot_word(s1[t], w1, q);
+        } else {
+            const __m512i x = word(q);
+            s0[t] = dot(s0[t], w0, x);
+            s1[t] = dot(s1[t], w1, x);
+        }
+    }
+}
+
+#endif
