@@ -9,6 +9,7 @@
    the peak. */
 #include <immintrin.h>
 
+#include "backend/cpu/kern/x86/dots_avx512vnni.h"
 #include "backend/cpu/kern/x86/linear_x86.h"
 #include "backend/cpu/kern/x86/words_avx512.h"
 
@@ -36,11 +37,11 @@ INLINE __m512i start(form f, const a8_32 *a)
 {
     switch (f.centre) {
     case 8:
-        return word(&a->n8);
+        return own_word(&a->n8);
     case 16:
-        return word(&a->n16);
+        return own_word(&a->n16);
     case 128:
-        return word(&a->n128);
+        return own_word(&a->n128);
     default:
         return _mm512_setzero_si512();
     }
@@ -186,16 +187,13 @@ INLINE void panel_vecs(form f, const panel32 *u, int32_t n_block, const uint8_t 
     for (int32_t b = 0; b < n_block; b++, u++) {
         const a8_32 *a = vectors(act, stride, b) + v;
         __m512i s0[PANEL_VEC], s1[PANEL_VEC];
-        for (int t = 0; t < n; t++) s0[t] = s1[t] = start(f, &a[t]);
-#pragma GCC unroll 8
-        for (int s = 0; s < 8; s++) {
-            const __m512i w0 = load(u->w[0][s]), w1 = load(u->w[1][s]);
-            for (int t = 0; t < n; t++) {
-                const __m512i q = word(a[t].q + 4 * s);
-                s0[t] = _mm512_dpbusd_epi32(s0[t], w0, q);
-                s1[t] = _mm512_dpbusd_epi32(s1[t], w1, q);
-            }
+        for (int t = 0; t < n; t++) {
+            s0[t] = start(f, &a[t]);
+            s1[t] = start(f, &a[t]);
         }
+#pragma GCC unroll 8
+        for (int s = 0; s < 8; s++)
+            dot_lines2(load(u->w[0][s]), load(u->w[1][s]), a->q + 4 * s, sizeof *a, n, s0, s1);
         for (int t = 0; t < n; t++) {
             const int i = t >> shift;
             f0[i] = add_block(f, f0[i], s0[t], _mm512_load_ps(u->d), _mm512_load_ps(u->m), &a[t]);
