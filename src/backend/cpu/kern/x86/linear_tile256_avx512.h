@@ -1,6 +1,6 @@
 /* Tiles of 256 weights a block in AVX-512: lines into unsigned weights, scales into numbers, a block's exact
    sums into y.  What the levels above AVX-512 share; each file includes it once after
-   linear_tile256_form.h and words_avx512.h. */
+   linear_tile256_form.h and dots_avx512vnni.h. */
 INLINE __m512 halves(const uint8_t *p)
 {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
@@ -29,7 +29,7 @@ INLINE void signed_scales(__m512i v, __m512i *sc)
 INLINE __m512i pair_dot(const __m512i *pair, const int16_t *sums, const int n)
 {
     __m512i s = _mm512_setzero_si512();
-    for (int i = 0; i < n; i++) s = _mm512_dpwssd_epi32(s, pair[i], word(sums + 2 * i));
+    for (int i = 0; i < n; i++) s = pairs_word(s, pair[i], sums + 2 * i);
     return s;
 }
 
