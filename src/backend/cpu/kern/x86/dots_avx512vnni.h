@@ -2,7 +2,7 @@
 
    Written as assembler for two reasons.  gcc 12 does not let vpdpbusd and vpdpwssd broadcast their memory
    operand, and it copies accumulators about.  Neither costs the multipliers anything, but instructions: a core
-   whose other thread is busy starts three a cycle of its own, and then these are the limit, not the dots.
+   whose other thread is busy starts half as many, and then these are the limit, not the dots (docs/kernels.md).
    Where two of three vectors' words are memory operands, dots, loads and instructions are balanced.
 
    DOTS_INTRINSICS (the emulation of the tests): without assembler. */
