@@ -11,60 +11,48 @@
 
 #include "backend/cpu/kern/x86/words_avx512.h"
 
+/* name: sum + a · b;  name_word: likewise, b the word at p in every lane. */
 #ifdef DOTS_INTRINSICS
+#define INSTRUCTION(name, op, intrinsic)                                                           \
+    INLINE __m512i name(__m512i sum, __m512i a, __m512i b)                                         \
+    {                                                                                              \
+        return intrinsic(sum, a, b);                                                               \
+    }                                                                                              \
+    INLINE __m512i name##_word(__m512i sum, __m512i a, const void *p)                              \
+    {                                                                                              \
+        return intrinsic(sum, a, word(p));                                                         \
+    }
 INLINE __m512i own_word(const void *p)
 {
     return word(p);
 }
-INLINE __m512i dot(__m512i sum, __m512i w, __m512i q)
-{
-    return _mm512_dpbusd_epi32(sum, w, q);
-}
-INLINE __m512i dot_word(__m512i sum, __m512i w, const void *q)
-{
-    return _mm512_dpbusd_epi32(sum, w, word(q));
-}
-INLINE __m512i pairs(__m512i sum, __m512i a, __m512i b)
-{
-    return _mm512_dpwssd_epi32(sum, a, b);
-}
-INLINE __m512i pairs_word(__m512i sum, __m512i a, const void *b)
-{
-    return _mm512_dpwssd_epi32(sum, a, word(b));
-}
 #else
-/* volatile keeps them in the order written, in which they need the fewest registers. */
 typedef int32_t __attribute__((may_alias)) memory_word;
-#define MEMORY_WORD(p) "m"(*(const memory_word *)(p))
-
+/* volatile keeps them in the order written, in which they need the fewest registers. */
+#define INSTRUCTION(name, op, intrinsic)                                                           \
+    INLINE __m512i name(__m512i sum, __m512i a, __m512i b)                                         \
+    {                                                                                              \
+        __asm__ volatile(op " %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));                           \
+        return sum;                                                                                \
+    }                                                                                              \
+    INLINE __m512i name##_word(__m512i sum, __m512i a, const void *p)                              \
+    {                                                                                              \
+        __asm__ volatile(op " %2%{1to16%}, %1, %0"                                                 \
+                         : "+v"(sum)                                                               \
+                         : "v"(a), "m"(*(const memory_word *)p));                                  \
+        return sum;                                                                                \
+    }
 /* A word in every lane of a register of its own: where an accumulator starts. */
 INLINE __m512i own_word(const void *p)
 {
     __m512i v;
-    __asm__ volatile("vpbroadcastd %1, %0" : "=v"(v) : MEMORY_WORD(p));
+    __asm__ volatile("vpbroadcastd %1, %0" : "=v"(v) : "m"(*(const memory_word *)p));
     return v;
 }
-INLINE __m512i dot(__m512i sum, __m512i w, __m512i q)
-{
-    __asm__ volatile("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(w), "v"(q));
-    return sum;
-}
-INLINE __m512i dot_word(__m512i sum, __m512i w, const void *q)
-{
-    __asm__ volatile("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(w), MEMORY_WORD(q));
-    return sum;
-}
-INLINE __m512i pairs(__m512i sum, __m512i a, __m512i b)
-{
-    __asm__ volatile("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
-    return sum;
-}
-INLINE __m512i pairs_word(__m512i sum, __m512i a, const void *b)
-{
-    __asm__ volatile("vpdpwssd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(a), MEMORY_WORD(b));
-    return sum;
-}
 #endif
+INSTRUCTION(dot, "vpdpbusd", _mm512_dpbusd_epi32)
+INSTRUCTION(pairs, "vpdpwssd", _mm512_dpwssd_epi32)
+#undef INSTRUCTION
 
 /* Lines w0 and w1 times the word at q of n vectors `size` bytes apart. */
 INLINE void dot_lines2(__m512i w0, __m512i w1, const int8_t *q, const size_t size, const int n,
