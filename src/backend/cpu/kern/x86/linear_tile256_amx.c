@@ -10,7 +10,6 @@
 
    Measured on 96 vectors, cycles of a core for 256 weights, 16 rows and 16 vectors: Q4_K 481, Q6_K 436; by
    vpdpbusd 853 and 899.  Steps of 32 vectors, which load the panel half as often, took 587 and 480. */
-#include "backend/cpu/kern/x86/dots_avx512vnni.h"
 #include "backend/cpu/kern/x86/linear_x86.h"
 #include "backend/cpu/kern/x86/tiles_amx.h"
 #include "backend/cpu/kern/x86/words_avx512.h"

@@ -1,6 +1,8 @@
 /* Tiles of 256 weights a block in AVX-512: lines into unsigned weights, scales into numbers, a block's exact
    sums into y.  What the levels above AVX-512 share; each file includes it once after
-   linear_tile256_form.h and dots_avx512vnni.h. */
+   linear_tile256_form.h and words_avx512.h. */
+#include "backend/cpu/kern/x86/dots_avx512vnni.h"
+
 INLINE __m512 halves(const uint8_t *p)
 {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
