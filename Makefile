@@ -268,17 +268,19 @@ test:
 	$(MAKE_MORE) test-build
 	@tools/run-tests $(run_py) $(test_bin)
 kern-tests: $(patsubst %.c,$(B)/%,$(filter tests/kern/% tests/ops/%,$(test_main) $(test_side)))
-# Real models take too long here; the tiny ones of tests/golden run the same code.
+# Real models take too long here, as do thousands of texts beside the references: the tiny models of tests/golden and
+# the programs and fuzz targets of text run the same code.
 test-asan:
-	$(MAKE_MORE) B=$(B)-asan SAN=address,undefined PY_TESTS='$(filter-out tests/real/,$(wildcard tests/*/))' test
+	$(MAKE_MORE) B=$(B)-asan SAN=address,undefined PY_TESTS='$(filter-out tests/real/ tests/text/,$(wildcard tests/*/))' test
 # Threads live in these folders.
 tsan_tests := $(filter tests/unit/engine/% tests/unit/serve/% tests/sim/% \
                        $(filter-out %_crash.c,$(filter tests/unit/cache/test_store%,$(test_main))) \
                        tests/unit/base/test_workers.c tests/unit/base/test_thread.c,$(test_main))
+tsan_serve := admin anthropic_client disconnect drain http memory openai_client real
 test-tsan:
 	$(MAKE_MORE) B=$(B)-tsan SAN=thread TESTS='$(tsan_tests)' test
 	$(MAKE_MORE) B=$(B)-tsan SAN=thread test-side
-	@tools/run-tests --bin $(B)-tsan/cairn --pytest tests/serve
+	@tools/run-tests --bin $(B)-tsan/cairn $(patsubst %,--pytest tests/serve/test_%.py,$(tsan_serve))
 
 # `make test` does it 25 times with writers, 5 with servers.
 CRASH_ROUNDS ?= 500

@@ -3,6 +3,7 @@
    reader_take a sequence's blocks are the reader's to write: they go back to their pools only after that. */
 #include "base/alloc.h"
 #include "base/diag.h"
+#include "cache/cache.h"
 #include "cache/cache_disk.h"
 
 static void append(disk *d, restore *r)

@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "cache/cache.h"
 #include "cache/cache_disk.h"
+#include "cairn/status.h"
+#include "tensor/kvview.h"
 
 enum {
     MAX_TRIES =

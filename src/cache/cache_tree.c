@@ -12,7 +12,6 @@
 #include "base/alloc.h"
 #include "base/diag.h"
 #include "base/hash.h"
-#include "base/num.h"
 #include "cache/cache_priv.h"
 
 static int32_t thing_snap(const tree *t)

@@ -2,7 +2,6 @@
    writers left.  Owns no handle past a call. */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -10,7 +9,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/diag.h"
 #include "base/file.h"
 #include "base/num.h"

@@ -1,11 +1,11 @@
 /* --warm-prefix: a conversation's beginning becomes a prompt, computed once and pinned. */
 #include "cli/warm.h"
 
+#include "base/alloc.h"
 #include "base/diag.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/thread.h"
-#include "cairn/text.h"
 
 enum { MAX_FILE = 64 << 20 }; /* more than any context takes: bytes of text, several a token */
 

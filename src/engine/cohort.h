@@ -2,6 +2,7 @@
 #ifndef ENGINE_COHORT_H
 #define ENGINE_COHORT_H
 
+#include "cairn/status.h"
 #include "engine/request.h"
 
 /* What the engine knows of prefixes. */

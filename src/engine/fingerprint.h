@@ -3,6 +3,7 @@
 #define ENGINE_FINGERPRINT_H
 
 #include "base/hash.h"
+#include "cairn/status.h"
 #include "model/model.h"
 
 /* Reads all files of weights, and config.json beside them: some seconds for large ones. */

@@ -21,7 +21,9 @@
 #include "engine/embed.h"
 #include "engine/step.h"
 #include "tensor/backend.h"
+#include "tensor/kvview.h"
 #include "tensor/numerics.h"
+#include "tensor/source.h"
 
 enum {
     REFERENCE_BYTES = 512 << 20, /* longer prompts are compared at their last positions */
