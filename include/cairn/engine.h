@@ -221,8 +221,8 @@ typedef struct cairn_flush { /* runs of up to 1,024 positions, since the flush b
     uint32_t pending;        /* not written in time */
     uint32_t durable, dropped, failed;
     int32_t longest; /* tokens of the longest prefix that is durable from its beginning */
-    /* Requests whose checkpoint, made for this flush, is on disk; is not yet; could not be written; and files of
-       completed ones that could not be removed. */
+    /* Requests whose checkpoint, made for this flush, is on disk; is not yet, or a completed one's file is not
+       removed yet; could not be written; and files of completed ones that could not be removed. */
     uint32_t checkpoints, checkpoints_pending, checkpoints_failed, cleanups_failed;
 } cairn_flush;
 CAIRN_API void cairn_flush_init(cairn_flush *f);

@@ -144,12 +144,18 @@ static void look_everywhere(search *s)
         }
 }
 
+/* Whether the file of block i has what n positions need of it. */
+static bool covers(const disk_block *e, int32_t i, int32_t n)
+{
+    return e->id && e->first * KV_BLOCK + e->n_tok >= min_i32(n, (i + 1) * KV_BLOCK);
+}
+
 /* Of memory's blocks only whole ones are taken. */
 static bool has_block(const search *s, int32_t n, int32_t i, int32_t g)
 {
     const int32_t node = s->c->disk->ram[i];
     if (i < n / KV_BLOCK && node != NO_NODE && tree_block(s->c, node, g) != NO_BLOCK) return true;
-    return s->r->entry[i].id && (s->r->entry[i].groups >> g & 1);
+    return covers(&s->r->entry[i], i, n) && (s->r->entry[i].groups >> g & 1);
 }
 
 /* Whether all is there that a sequence of n positions needs and paths may lack. */
@@ -160,7 +166,7 @@ static bool can_end(const search *s, int32_t n)
         for (int32_t i = r.first; s->c->group[g].window && i < r.end; i++)
             if (!has_block(s, n, i, g)) return false;
     }
-    return n % KV_BLOCK == 0 || s->r->entry[n / KV_BLOCK].id;
+    return n % KV_BLOCK == 0 || covers(&s->r->entry[n / KV_BLOCK], n / KV_BLOCK, n);
 }
 
 /* The last position before `below` at which an entry of the path has a state. */
@@ -272,7 +278,7 @@ static void leave(cache *c, restore *r, int32_t n)
     for (int32_t i = q->node; c->tree.node[i].n > 0; i = c->tree.node[i].parent) {
         prefix_node *v = &c->tree.node[i];
         const bool full = v->lo + v->n == KV_BLOCK && v->snap == NO_SNAP;
-        if (full && r->entry[v->i_block].id) v->saved = SAVED;
+        if (full && covers(&r->entry[v->i_block], v->i_block, INT32_MAX)) v->saved = SAVED;
     }
     tree_touch(&c->tree, q->node);
 }

@@ -321,6 +321,8 @@ void ckpt_flush(ckpt *c, uint32_t wait_ms, ckpt_flushed *out)
         if (now_ns >= end_ns) break;
         (void)cond_wait_ms(&c->done, &c->mu, (uint32_t)((end_ns - now_ns) / 1000000 + 1));
     }
+    out->failed = c->n_lost;
+    c->n_lost = 0;
     for (const ckpt_attempt *a = c->all; a; a = a->next) {
         const bool pending = a->queued || a->writing;
         out->cleanups += a->barrier != 0 && a->dirty;

@@ -72,8 +72,9 @@ void ckpt_save(ckpt *c, ckpt_attempt *a, const int32_t *ids, int32_t n_new,
 void ckpt_end(ckpt *c, ckpt_attempt *a, bool completed);
 
 typedef struct ckpt_flushed {
-    uint32_t durable, pending, failed; /* attempts by their last save */
-    uint32_t cleanups; /* files of completed attempts that could not be removed yet */
+    uint32_t durable, pending,
+        failed;        /* attempts by their last save; pending: and files to be removed */
+    uint32_t cleanups; /* files of completed attempts that could not be removed */
 } ckpt_flushed;
 /* Waits until all that was saved is on disk, or could not be put there, for wait_ms at most. */
 void ckpt_flush(ckpt *c, uint32_t wait_ms, ckpt_flushed *out);

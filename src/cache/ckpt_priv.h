@@ -81,6 +81,7 @@ struct ckpt {
     mutex mu;
     cond work, done; /* of mu: for the writer; for a flush */
     /* guarded by mu */
+    uint32_t n_lost; /* last saves of attempts that ended, since a flush said so */
     int folder;      /* -1: not open */
     const char *why; /* it could not be opened, in better words than the system's; NULL */
     ckpt_attempt *all, *first, *last;

@@ -125,6 +125,7 @@ static void write_first(ckpt *c)
     } else {
         a->failed = c->reopen = true;
         c->stats.n_failed++;
+        c->n_lost += a->let_go; /* nobody will try again */
         warn(c, e);
     }
     a->writing = false;

@@ -67,16 +67,17 @@ static bool at_work(const request *r, int32_t until)
 /* As far as r follows, its leader goes at r's pace. */
 static void hurry(request *leader, const request *r)
 {
-    const bool rushes = leader->n_done < leader->rush_to;
-    leader->rush_priority = rushes ? min_i32(leader->rush_priority, r->priority) : r->priority;
-    if (rushes && leader->rush_len <= r->n_prompt) return;
+    const bool urgent = leader->n_done < leader->urgent_to;
+    leader->urgency = urgent ? min_i32(leader->urgency, r->priority) : r->priority;
+    leader->urgent_to = urgent ? max_i32(leader->urgent_to, r->led_to) : r->led_to;
+    if (leader->n_done < leader->rush_to && leader->rush_len <= r->n_prompt) return;
     leader->rush_to = r->led_to;
     leader->rush_len = r->n_prompt;
 }
 
 int32_t cohort_urgency(const request *r)
 {
-    return r->n_done < r->rush_to ? min_i32(r->rush_priority, r->priority) : r->priority;
+    return r->n_done < r->urgent_to ? min_i32(r->urgency, r->priority) : r->priority;
 }
 
 int32_t cohort_left(const request *r)

@@ -29,7 +29,7 @@ static bool seen_before(const source *s, size_t i)
     return false;
 }
 
-/* Of those of the model's folder that are there, each with its place in the list. */
+/* Of those of the model's folder that are there. */
 static cairn_status add_files(const model *m, const char *const *name, size_t n, buf *sums,
                               cairn_diag *dg)
 {
@@ -41,7 +41,6 @@ static cairn_status add_files(const model *m, const char *const *name, size_t n,
         const char *at = path_join(&path, m->src->path, name[i]);
         st = buf_status(&path);
         if (st != CAIRN_OK || !file_exists(at)) continue;
-        buf_put(sums, &i, sizeof i);
         st = add_file(at, sums, dg);
     }
     buf_deinit(&path);
@@ -77,12 +76,16 @@ cairn_status fingerprint_of_text(const model *m, hash128 *out, cairn_diag *dg)
 {
     static const char *const names[] = {"tokenizer.json",
                                         "tokenizer.model",
-                                        "tokenizer_config.json",
+                                        "spiece.model",
+                                        "sentencepiece.bpe.model",
+                                        "qwen.tiktoken",
+                                        "tiktoken.model",
+                                        "cl100k_base.tiktoken",
+                                        "o200k_base.tiktoken",
                                         "vocab.json",
                                         "merges.txt",
                                         "vocab.txt",
-                                        "tiktoken.model",
-                                        "tekken.json",
+                                        "tokenizer_config.json",
                                         "added_tokens.json",
                                         "special_tokens_map.json",
                                         "generation_config.json"};

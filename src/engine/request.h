@@ -62,8 +62,9 @@ typedef struct request {
     struct request *leader;      /* that computes a prefix of its own; NULL: none (cohort.c) */
     int32_t led_from, led_to;    /* positions known by then, and after it */
     int32_t n_waits;
-    int32_t rush_priority;     /* of the most urgent that waits for it, up to: */
-    int32_t rush_to, rush_len; /* there; rows of the shortest such prompt */
+    int32_t urgency,
+        urgent_to; /* the best priority of those that wait for it, and how far one does */
+    int32_t rush_to, rush_len; /* up to here somebody of such a prompt waits for it */
 } request;
 
 /* What a request is checked against. */

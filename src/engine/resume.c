@@ -101,7 +101,8 @@ void resume_end(engine *e, request *r, cairn_finish how)
     if (!e->ckpt) return;
     const bool whole = how == CAIRN_FINISH_STOP || how == CAIRN_FINISH_LENGTH || r->ended;
     const int32_t n_new = r->counted ? r->n_ids - r->n_prompt : 0;
-    if (how == CAIRN_FINISH_CANCELLED && r->attempt && n_new > r->n_saved) save(e, r);
+    const bool left = how == CAIRN_FINISH_CANCELLED && !whole;
+    if (left && r->attempt && n_new > r->n_saved) save(e, r);
     ckpt_end(e->ckpt, r->attempt, whole);
     r->attempt = NULL;
 }

@@ -56,7 +56,8 @@ static const char *pin(engine *e, const request *r)
 /* All of its rows stay for others, for ever where it is to be pinned. */
 static void leave_all(engine *e, const request *r, cairn_event *done)
 {
-    const bool wanted = r->pin && done->finish != CAIRN_FINISH_CANCELLED;
+    const bool ended = done->finish == CAIRN_FINISH_STOP || done->finish == CAIRN_FINISH_LENGTH;
+    const bool wanted = r->pin && ended;
     const char *why = wanted ? pin(e, r) : NULL;
     done->pinned = wanted && !why;
     if (why) done->message = why;
@@ -133,7 +134,7 @@ static void finish_late(engine *e, int32_t i)
                        "the deadline of %u ms passed after %d of %d prompt tokens and %d of the "
                        "answer",
                        r->deadline_ms, min_i32(r->n_done, r->n_prompt), r->n_prompt,
-                       r->n_ids - r->n_prompt);
+                       r->counted ? r->n_ids - r->n_prompt : 0);
     finish(e, i, CAIRN_FINISH_ERROR, no_text, &dg);
 }
 
@@ -436,7 +437,7 @@ bool engine_take_turn(engine *e)
         e->busy_ns += engine_now(e) - t0;
     }
     const bool more = e->n_mine > 0;
-    e->waits = !runs || !more;
+    e->waits = !more || (!runs && e->n_active > 0); /* a replay may have ended the last one */
     if (e->waits) tell_backend(e, false);
     if (!more) behind_idle(e);
     stats_show(e);

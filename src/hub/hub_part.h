@@ -38,7 +38,6 @@ void hub_unlock(int fd);
 
 /* The next name in an open folder, valid until the next call; NULL at the end or for NULL. */
 const char *hub_next_name(DIR *d);
-/* A folder with all in it; links are not followed.  Sizes are those of regular files. */
 /* E_IO when the folder's file system has less than `need` bytes left. */
 cairn_status hub_room(const char *folder, uint64_t need, cairn_diag *dg);
 
