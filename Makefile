@@ -269,9 +269,11 @@ test:
 	@tools/run-tests $(run_py) $(test_bin)
 kern-tests: $(patsubst %.c,$(B)/%,$(filter tests/kern/% tests/ops/%,$(test_main) $(test_side)))
 # Real models take too long here, as do thousands of texts beside the references: the tiny models of tests/golden and
-# the programs and fuzz targets of text run the same code.
+# the programs and fuzz targets of text run the same code.  Flags are words that every command reads in one way.
+asan_py := $(filter-out tests/cli/test_flags.py tests/cli/test_manners.py tests/cli/test_pkg_config.py, \
+                        $(wildcard tests/cli/test_*.py tests/hub/test_*.py tests/serve/test_*.py))
 test-asan:
-	$(MAKE_MORE) B=$(B)-asan SAN=address,undefined PY_TESTS='$(filter-out tests/real/ tests/text/,$(wildcard tests/*/))' test
+	$(MAKE_MORE) B=$(B)-asan SAN=address,undefined PY_TESTS='$(asan_py)' test
 # Threads live in these folders.
 tsan_tests := $(filter tests/unit/engine/% tests/unit/serve/% tests/sim/% \
                        $(filter-out %_crash.c,$(filter tests/unit/cache/test_store%,$(test_main))) \
