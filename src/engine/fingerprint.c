@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/diag.h"
 #include "base/file.h"
+#include "format/textfiles.h"
 
 static cairn_status add_file(const char *path, buf *sums, cairn_diag *dg)
 {
@@ -74,24 +75,14 @@ out:
 
 cairn_status fingerprint_of_text(const model *m, hash128 *out, cairn_diag *dg)
 {
-    static const char *const names[] = {"tokenizer.json",
-                                        "tokenizer.model",
-                                        "spiece.model",
-                                        "sentencepiece.bpe.model",
-                                        "qwen.tiktoken",
-                                        "tiktoken.model",
-                                        "cl100k_base.tiktoken",
-                                        "o200k_base.tiktoken",
-                                        "vocab.json",
-                                        "merges.txt",
-                                        "vocab.txt",
-                                        "tokenizer_config.json",
-                                        "added_tokens.json",
-                                        "special_tokens_map.json",
-                                        "generation_config.json"};
+    static const char *const more[] = {"tokenizer_config.json", "added_tokens.json",
+                                       "special_tokens_map.json", "generation_config.json"};
+    const char *name[TEXTFILES_MAX_NAMES];
+    const size_t n = textfiles_names(name);
     buf sums;
     buf_init(&sums, MEM_ENGINE);
-    cairn_status st = add_files(m, names, sizeof names / sizeof names[0], &sums, dg);
+    cairn_status st = add_files(m, name, n, &sums, dg);
+    if (st == CAIRN_OK) st = add_files(m, more, sizeof more / sizeof more[0], &sums, dg);
     if (st == CAIRN_OK) st = sum_of(&sums, out, dg);
     buf_deinit(&sums);
     return st;

@@ -63,6 +63,19 @@ static const tokenizer_file tokenizer_files[] = {
     {"vocab.json", "merges.txt", open_merges},  {"vocab.txt", NULL, open_wordpiece},
 };
 
+size_t textfiles_names(const char *out[TEXTFILES_MAX_NAMES])
+{
+    size_t n = 0;
+
+    _Static_assert(2 * sizeof tokenizer_files / sizeof tokenizer_files[0] <= TEXTFILES_MAX_NAMES,
+                   "room for each and what lies beside it");
+    for (size_t i = 0; i < sizeof tokenizer_files / sizeof tokenizer_files[0]; i++) {
+        out[n++] = tokenizer_files[i].name;
+        if (tokenizer_files[i].beside) out[n++] = tokenizer_files[i].beside;
+    }
+    return n;
+}
+
 /* Mapped, a large file costs no memory of its own.  One that is not there is no error. */
 static cairn_status map_file(const char *dir, const char *name, buf *path, file_map *out,
                              bool *found, cairn_diag *dg)

@@ -27,4 +27,8 @@ cairn_status textfiles_open(const char *path, textfiles *out, cairn_diag *dg);
 cairn_status textfiles_has_template(const char *path, bool *out, cairn_diag *dg);
 void textfiles_close(textfiles *t);
 
+enum { TEXTFILES_MAX_NAMES = 24 };
+/* The names that a vocabulary's files may have in a directory; answers how many. */
+size_t textfiles_names(const char *out[TEXTFILES_MAX_NAMES]);
+
 #endif
