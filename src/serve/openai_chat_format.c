@@ -130,8 +130,9 @@ static void chat_finish(void *out, const answer_usage *u, buf *frames)
     openai_put_done(frames);
 }
 
-static void write_choice(json_writer *w, const chat_out *o, uint32_t i)
+static void write_choice(json_writer *w, const void *out, uint32_t i)
 {
+    const chat_out *o = out;
     const chat_choice *ch = &o->choice[i];
 
     json_w_obj(w);
@@ -158,15 +159,8 @@ static void write_choice(json_writer *w, const chat_out *o, uint32_t i)
 static void chat_whole(void *out, const answer_usage *u, buf *body)
 {
     const chat_out *o = out;
-    json_writer w = json_write(body);
 
-    openai_write_head(&w, &o->head, "chat.completion");
-    json_w_key(&w, "choices");
-    json_w_arr(&w);
-    for (uint32_t i = 0; i < o->n; i++) write_choice(&w, o, i);
-    json_w_end_arr(&w);
-    openai_write_usage(&w, u);
-    json_w_end_obj(&w);
+    openai_put_whole(&o->head, "chat.completion", write_choice, o, o->n, u, body);
 }
 
 const answer_format openai_chat_format = {

@@ -175,8 +175,9 @@ static void put_list(json_writer *w, const char *key, const buf *elements)
     json_w_end_arr(w);
 }
 
-static void write_choice(json_writer *w, const text_out *o, uint32_t i)
+static void write_choice(json_writer *w, const void *out, uint32_t i)
 {
+    const text_out *o = out;
     const text_choice *ch = &o->choice[i];
 
     json_w_obj(w);
@@ -266,15 +267,8 @@ static void text_finish(void *out, const answer_usage *u, buf *frames)
 static void text_whole(void *out, const answer_usage *u, buf *body)
 {
     const text_out *o = out;
-    json_writer w = json_write(body);
 
-    openai_write_head(&w, &o->head, "text_completion");
-    json_w_key(&w, "choices");
-    json_w_arr(&w);
-    for (uint32_t i = 0; i < o->n; i++) write_choice(&w, o, i);
-    json_w_end_arr(&w);
-    openai_write_usage(&w, u);
-    json_w_end_obj(&w);
+    openai_put_whole(&o->head, "text_completion", write_choice, o, o->n, u, body);
 }
 
 const answer_format openai_completion_format = {

@@ -289,3 +289,17 @@ void openai_write_logprob(json_writer *w, const struct cairn_text *text, const g
     json_w_end_arr(w);
     json_w_end_obj(w);
 }
+
+void openai_put_whole(const openai_head *h, const char *object, openai_choice_fn *choice,
+                      const void *out, uint32_t n, const answer_usage *u, buf *body)
+{
+    json_writer w = json_write(body);
+
+    openai_write_head(&w, h, object);
+    json_w_key(&w, "choices");
+    json_w_arr(&w);
+    for (uint32_t i = 0; i < n; i++) choice(&w, out, i);
+    json_w_end_arr(&w);
+    openai_write_usage(&w, u);
+    json_w_end_obj(&w);
+}

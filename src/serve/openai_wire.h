@@ -36,7 +36,11 @@ void openai_head_init(openai_head *h, const char *prefix, const char *model);
 /* Opens the object: id, object, created, model, system_fingerprint. */
 void openai_write_head(json_writer *w, const openai_head *h, const char *object);
 void openai_write_usage(json_writer *w, const answer_usage *u); /* "usage": {…} */
-const char *openai_finish(cairn_finish f, bool called);         /* `called`: tool calls were read */
+typedef void openai_choice_fn(json_writer *w, const void *out, uint32_t i);
+/* A whole answer: the head, n choices of `out`, the usage. */
+void openai_put_whole(const openai_head *h, const char *object, openai_choice_fn *choice,
+                      const void *out, uint32_t n, const answer_usage *u, buf *body);
+const char *openai_finish(cairn_finish f, bool called); /* `called`: tool calls were read */
 
 /* One chunk of choice `index`.  `role`: the first of its choice, without a delta.  `d`: NULL for an
    empty one.  `logprob`: a JSON array's elements, or empty for null.  `finish`: NULL until the last. */
