@@ -95,9 +95,8 @@ void store_scan(store *s)
     store_make_room(s, 0); /* the limit may have been lowered */
     s->stats.n_corrupt += sc.n_corrupt;
     const uint32_t n = s->index.n, n_foreign = s->index.n_foreign;
-    s->scanned = true;
-    cond_signal(&s->done);
     mutex_unlock(&s->mu);
+    /* told before anyone is let on: who waits for the scan may then read what was said of it */
     if (sc.n_corrupt || sc.n_kept || sc.n_left)
         log_event(LOG_WARN, "store.scan",
                   "path=%s entries=%u foreign=%u removed=%u not_removed=%u why=\"%s\"%s", s->path,
@@ -105,4 +104,8 @@ void store_scan(store *s)
                   sc.n_left ? " incomplete=1" : "");
     else
         log_event(LOG_INFO, "store.scan", "path=%s entries=%u foreign=%u", s->path, n, n_foreign);
+    mutex_lock(&s->mu);
+    s->scanned = true;
+    cond_signal(&s->done);
+    mutex_unlock(&s->mu);
 }
