@@ -9,7 +9,7 @@ from test_prefix import TEMPLATE
 from test_serve import start, stop
 from tiny import CONFIG, TOKENIZER, put, refused, run, safetensors
 
-EVERY, ANSWER = 16, 1200
+EVERY, ANSWER = 16, 2000
 SAMPLED = {"temperature": 1.1, "top_p": 0.95, "repetition_penalty": 1.1}
 
 
@@ -86,21 +86,30 @@ def uninterrupted(model, **more):
     return text, usage
 
 
+def broken_off(model, flags, folder, more):
+    """What was read of an answer whose server died in its middle.  A busy machine may be slow to read, and the answer
+    was whole before the kill: then again."""
+    for _ in range(20):
+        p, url = start(model, *flags)
+        with ask(url, **more) as r:
+            told, _ = read(r, most=60)
+            flush(url)
+            kill(p)
+        if saved(folder):
+            return told
+    raise AssertionError("the answer was whole each time")
+
+
 @pytest.mark.parametrize("more", [{"temperature": 0}, {"seed": 7, **SAMPLED}, {"seed": 8, "n": 2, **SAMPLED}],
                          ids=["greedy", "sampled", "choices"])
 def test_goes_on(model, tmp_path, more):
     want, usage = uninterrupted(model, **more)
     flags = ("--ssd-cache", tmp_path, "--generation-checkpoint", EVERY)
-    p, url = start(model, *flags)
     told = {}
     for _ in range(2):  # it dies twice
-        with ask(url, **more) as r:
-            text, _ = read(r, most=60)
-            flush(url)
-        kill(p)
-        assert all(want[i].startswith(text[i]) for i in text) and text != want
-        p, url = start(model, *flags)
-        told = text
+        told = broken_off(model, flags, tmp_path, more)
+        assert all(want[i].startswith(told[i]) for i in told) and told != want
+    p, url = start(model, *flags)
     with ask(url, **more) as r:
         text, again = read(r)
     assert text == want and told
@@ -120,18 +129,14 @@ def test_goes_on(model, tmp_path, more):
 def test_seed_of_nobody(model, tmp_path):
     """Without a seed the first attempt's is used, so what was read stays true; and a new answer is another one."""
     flags = ("--ssd-cache", tmp_path, "--generation-checkpoint", EVERY)
-    p, url = start(model, *flags)
-    with ask(url, **SAMPLED) as r:
-        told, _ = read(r, most=100)
-        flush(url)
-    kill(p)
+    told = broken_off(model, flags, tmp_path, SAMPLED)
     p, url = start(model, *flags)
     with ask(url, **SAMPLED) as r:
         text, _ = read(r)
     n = stats(url)["replayed_tokens"]
     assert n >= EVERY
     words = text[0].split()[:n]
-    assert words[:80] == told[0].split()[:len(words)][:80]
+    assert words[:40] == told[0].split()[:len(words)][:40]
     with ask(url, **SAMPLED) as r:
         assert read(r)[0] != text
     assert stop(p) == 0
