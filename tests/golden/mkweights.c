@@ -67,8 +67,6 @@ static bool is_whole(cairn_str kind)
 static void draw(const entry *e, uint64_t seed, uint8_t *out)
 {
     const uint64_t state = stream_state(seed, e->name);
-    const uint64_t lo = (uint64_t)e->a, by = (uint64_t)e->b,
-                   span = (uint64_t)e->b - (uint64_t)e->a + 1;
 
     if (str_is(e->kind, "normal")) {
         for (size_t i = 0; i < e->n_elem; i++, out += e->elem_bytes) {
@@ -81,6 +79,8 @@ static void draw(const entry *e, uint64_t seed, uint8_t *out)
         }
         return;
     }
+    /* all other kinds have whole ones */
+    const uint64_t lo = (uint64_t)e->a, by = (uint64_t)e->b, span = by - lo + 1;
     if (is_whole(e->kind)) {
         for (uint64_t i = 0; i < e->n_elem; i++, out += e->elem_bytes) {
             const uint64_t v = str_is(e->kind, "pair")   ? (i ? by : lo)
