@@ -199,6 +199,12 @@ void store_touch_file(int fd, int64_t stamp_ns)
     (void)futimens(fd, (struct timespec[2]){t, t});
 }
 
+void store_touch_name(int folder, const char *name, int64_t stamp_ns)
+{
+    const struct timespec t = {(time_t)(stamp_ns / 1000000000), (long)(stamp_ns % 1000000000)};
+    (void)utimensat(folder, name, (struct timespec[2]){t, t}, AT_SYMLINK_NOFOLLOW);
+}
+
 static const char *const above[] = {"..", "../.."};
 
 /* A folder that was just made must survive a crash as its files do. */
@@ -240,6 +246,13 @@ int store_open_folder(const char *path, int *out, const char **why)
     }
     (void)close(fd);
     return EACCES;
+}
+
+bool store_is_in_place(int folder, const char *path)
+{
+    struct stat named, open;
+    return folder >= 0 && fstat(folder, &open) == 0 && stat(path, &named) == 0 &&
+           named.st_ino == open.st_ino && named.st_dev == open.st_dev;
 }
 
 void store_drop_tmp(int folder, const char *name)
