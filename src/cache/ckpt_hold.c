@@ -28,18 +28,27 @@ static int lock_named(int folder, const char *name, int fd)
     return ckpt_has_name(folder, name, fd) ? 0 : EINTR;
 }
 
-bool ckpt_lock(int folder, const char *name, int fd)
+/* For writing too: file systems over a network lock nothing else exclusively. */
+static int open_named(int folder, const char *name)
 {
-    return lock_named(folder, name, fd) == 0;
+    int fd;
+    do fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+static bool is_no_file(int e)
+{
+    return e == ELOOP || e == EISDIR || e == EACCES || e == ENXIO;
 }
 
 ckpt_whose ckpt_hold(int folder, const char *name, int *out)
 {
     for (int tries = 0; tries < MAX_TRIES; tries++) {
-        const int fd = store_open_file(folder, name);
+        const int fd = open_named(folder, name);
         *out = fd;
         if (fd < 0 && errno == ENOENT) return CKPT_NONE;
-        if (fd < 0) return errno == ELOOP || errno == EACCES ? CKPT_OURS : CKPT_THEIRS;
+        if (fd < 0) return is_no_file(errno) ? CKPT_OURS : CKPT_THEIRS;
         const int e = lock_named(folder, name, fd);
         if (e == 0) return CKPT_OURS;
         (void)close(fd);
@@ -82,6 +91,15 @@ int ckpt_land(int folder, const char *tmp, const char *name, int fd, int held)
     if (e == 0 && fsync(folder) != 0 && errno != EINVAL) e = errno;
     if (e != 0) (void)close(fd);
     return e;
+}
+
+bool ckpt_remove_this(int folder, const char *name, int fd)
+{
+    int held = -1;
+    const bool ours = ckpt_hold(folder, name, &held) == CKPT_OURS;
+    const bool gone = ours && ckpt_has_name(folder, name, fd) && unlinkat(folder, name, 0) == 0;
+    if (held >= 0) (void)close(held);
+    return gone;
 }
 
 bool ckpt_remove(int folder, const char *name, int held)

@@ -44,8 +44,6 @@ bool ckpt_name_is_tmp(const char *text);
 typedef enum ckpt_whose { CKPT_NONE, CKPT_OURS, CKPT_THEIRS } ckpt_whose;
 /* OURS: `*out` is the file, locked, the caller's to close; -1 where it cannot be opened. */
 ckpt_whose ckpt_hold(int folder, const char *name, int *out);
-bool ckpt_lock(int folder, const char *name,
-               int fd); /* the open file, if it is the one of that name */
 bool ckpt_has_name(int folder, const char *name, int fd);
 enum { CKPT_ELSEWHERE = -1 };
 /* The locked file `tmp`, open as fd, takes the name unless another process holds that; `held`: the file by which
@@ -53,6 +51,7 @@ enum { CKPT_ELSEWHERE = -1 };
 int ckpt_land(int folder, const char *tmp, const char *name, int fd, int held);
 /* Unless another process holds it.  False: it is there still, and should not be. */
 bool ckpt_remove(int folder, const char *name, int held);
+bool ckpt_remove_this(int folder, const char *name, int fd); /* it was that one, and is gone */
 
 /* A file that is there; its place among others tells nothing. */
 typedef struct ckpt_entry {

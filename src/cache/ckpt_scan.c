@@ -51,11 +51,9 @@ static void scan_file(scan *s, const char *name, hash128 key)
     if (fd < 0) return; /* gone, or not for us */
     const bool known = fstat(fd, &st) == 0;
     const store_verdict v = known ? look(&c->conf, fd, &st, key, &why) : STORE_FOREIGN;
-    const int64_t used_ns =
-        known ? (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec : s->now_ns;
+    const int64_t used_ns = known ? store_file_time(&st) : s->now_ns;
     const bool old = is_a_time(s, used_ns) && s->now_ns - used_ns > c->max_age_s * 1000000000;
-    const bool gone = (v == STORE_BAD || old) && ckpt_lock(c->folder, name, fd) &&
-                      unlinkat(c->folder, name, 0) == 0;
+    const bool gone = (v == STORE_BAD || old) && ckpt_remove_this(c->folder, name, fd);
     (void)close(fd);
     if (v == STORE_BAD) s->why = why;
     c->stats.n_corrupt += v == STORE_BAD && gone;

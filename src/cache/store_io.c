@@ -193,6 +193,13 @@ cairn_status store_load(const store_conf *c, int fd, store_scratch *x, const sto
     return finish_batch(c, fd, &b, x->pad, dg);
 }
 
+int64_t store_file_time(const struct stat *st)
+{
+    const int64_t most_s = INT64_MAX / 1000000000 - 1, s = st->st_mtim.tv_sec;
+    const int64_t known_s = s > most_s ? most_s : s < -most_s ? -most_s : s;
+    return known_s * 1000000000 + st->st_mtim.tv_nsec;
+}
+
 void store_touch_file(int fd, int64_t stamp_ns)
 {
     const struct timespec t = {(time_t)(stamp_ns / 1000000000), (long)(stamp_ns % 1000000000)};

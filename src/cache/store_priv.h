@@ -103,7 +103,10 @@ store_verdict store_load_head(const store_conf *c, int fd, store_name n, store_s
 /* What d wants of the file whose header x holds. */
 cairn_status store_load(const store_conf *c, int fd, store_scratch *x, const store_dest *d,
                         cairn_diag *dg);
-int store_open_file(int folder, const char *name);                     /* -1 with errno */
+int store_open_file(int folder, const char *name); /* -1 with errno */
+struct stat;
+int64_t
+store_file_time(const struct stat *st); /* in ns; at an end of their range where it is past it */
 void store_touch_file(int fd, int64_t stamp_ns);                       /* where that is allowed */
 void store_touch_name(int folder, const char *name, int64_t stamp_ns); /* the same */
 

@@ -26,7 +26,7 @@ static void remember(scan *sc, store_name name, const struct stat *st, store_ver
     const uint64_t bytes = (uint64_t)st->st_size;
     store_entry *e =
         v == STORE_GOOD ? index_entry(&s->writing->meta, bytes) : index_foreign(name, bytes);
-    if (e) e->mtime_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+    if (e) e->mtime_ns = store_file_time(st);
     mutex_lock(&s->mu);
     const bool room = e && index_reserve(&s->index);
     if (room) (void)index_add(&s->index, e);

@@ -1,6 +1,7 @@
 /* The disk tier by itself: round trips, keys and names, order of use, limits, lack of memory. */
 #include "store_rig.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "fake_time.h"
@@ -385,6 +386,9 @@ static void clock_jumps(void **state)
     store_get_stats(f.s, &all);
     o.max_bytes = all.bytes;
     fake_time_shift(0);
+    rig_path(&f.dir, r[N - 1], path); /* no clock's time at all */
+    const struct timespec t = {(time_t)1 << 40, 0};
+    assert_int_equal(utimensat(AT_FDCWD, path, (struct timespec[]){t, t}, 0), 0);
     for (int start = 0; start < 2;
          start++) { /* the second one finds times that the first one corrected */
         rig_reopen(&f, &o);
