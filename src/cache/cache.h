@@ -74,8 +74,9 @@ bool cache_keeps(const cache *c); /* prefixes, at all */
 bool cache_needs_marks(
     const cache *c); /* can only go on from them, or forgets what lies between them first */
 /* The prefix of a sequence, whose tokens are ids[cache_len], stays until it is unpinned.  E_BUSY: no room
-   beside what runs now; E_LIMIT: it would leave none for one whole sequence, or nothing is kept. */
-cairn_status cache_pin(cache *c, seq_id s, const int32_t *ids, int32_t *out);
+   beside what runs now; E_LIMIT: it would leave none for one whole sequence, or cannot be noted or kept; *why
+   says which, static text. */
+cairn_status cache_pin(cache *c, seq_id s, const int32_t *ids, int32_t *out, const char **why);
 void cache_unpin(cache *c, int32_t pin);
 /* Prefixes outlive the process, in files under `dir` (docs/cache-files.md).  Once, before any sequence opens.
    E_NOMEM, E_LIMIT; what the disk is, is no error. */

@@ -418,6 +418,7 @@ void cache_flush(cache *c, uint32_t wait_ms, store_flushed *out)
         if (round.failed || round.dropped || now_ns >= end_ns) break;
     }
     take_note(c);
+    if (!store_in_place(c->disk->store)) recheck(c); /* meanwhile: none of it is durable */
     out->n_entry = round.n_entry;
     out->longest = round.longest;
     out->pending = round.pending + count_unsaved(c, &out->dropped);

@@ -20,7 +20,7 @@ typedef struct disk_block {
 } disk_block;
 
 /* Entries of one block that are looked at: its run's, those of runs that parted or ended in it. */
-enum { DISK_MAX_FOUND = 8 };
+enum { DISK_MAX_FOUND = 8 /* more would be as many turns of one message */ };
 _Static_assert(STORE_MAX_GROUPS <= 32, "a bit each");
 
 /* A sequence's rows on their way from files.  The engine's thread's, but for the time from reader_put to

@@ -10,14 +10,14 @@
 #include "cache/cache_priv.h"
 
 enum {
-    STATE_ALIGN = 64,
-    MAX_SNAPS = 1 << 16,
-    MAX_MORE_BLOCKS = 1 << 17,
-    SNAP_NODES = 16, /* the positions between two snapshots */
+    STATE_ALIGN = 64,          /* a cache line, and the widest register */
+    MAX_SNAPS = 1 << 16,       /* of 32 million positions, as add_prefix_room has them */
+    MAX_MORE_BLOCKS = 1 << 17, /* of 8 million positions: nodes for them take some 100 MB */
+    SNAP_NODES = 16,           /* the blocks between two snapshots, each of which may end a path */
     LATE_PATH =
         4, /* of a path with a delayed codec a quarter lies before the start: prompts of a few
                         thousand tokens, where a start is worth having */
-    SPARE_NODES = 64
+    SPARE_NODES = 64 /* roots, one a cache space that is in use; more of them take others' nodes */
 };
 
 /* Which blocks of a layer: all, or those before or after its start. */

@@ -41,13 +41,17 @@ static void set_aside(cache *c, int32_t node, int32_t sign)
     }
 }
 
-cairn_status cache_pin(cache *c, seq_id s, const int32_t *ids, int32_t *out)
+cairn_status cache_pin(cache *c, seq_id s, const int32_t *ids, int32_t *out, const char **why)
 {
     const seq *q = cache_seq(c, s);
     cache_mark(c, s, ids, CACHE_TURN);
+    *why = "the tree of prefixes is full of what runs and what is pinned";
     if (q->node == NO_NODE || q->len == 0 || q->n_known != q->len) return CAIRN_E_LIMIT;
+    *why = "no place for its recurrent state is left";
     if (q->state && c->tree.node[q->node].snap == NO_SNAP) return CAIRN_E_LIMIT;
     const cairn_status st = room_for(c, q->node);
+    *why = st == CAIRN_E_BUSY ? "the requests that run leave it no room"
+                              : "beside it there were no room for one whole request";
     if (st != CAIRN_OK) return st;
     *out = q->node;
     c->n_pin++;

@@ -1,8 +1,9 @@
 /* The doors of checkpoints: attempts begin, save and end here, on the caller's thread.  ckpt_write.c has the
    thread that writes and removes files.
 
-   Invariants: of a key's attempts at most one is not stale, and it alone saves.  An attempt is freed once the
-   caller let it go and the writer has neither to write it nor to clean up after it. */
+   Invariants: of a key's attempts at most one is not stale, and it alone saves; at most one holds the key's file
+   (ckpt_hold.c), for all of them.  An attempt is freed once the caller let it go and the writer has neither to
+   write it nor to clean up after it. */
 #include "cache/ckpt.h"
 
 #include <assert.h>
@@ -61,7 +62,9 @@ out:
 
 static void attempt_free(ckpt_attempt *a)
 {
-    if (a) mem_free(a->ids);
+    if (!a) return;
+    if (a->held >= 0) (void)close(a->held);
+    mem_free(a->ids);
     mem_free(a);
 }
 
@@ -102,6 +105,20 @@ void ckpt_entry_drop(ckpt *c, ckpt_entry *e)
     *e = c->entry[--c->n_entry];
 }
 
+int64_t ckpt_stamp(ckpt *c)
+{
+    const int64_t now_ns = clock_unix_s() * 1000000000;
+    c->stamp_ns = now_ns > c->stamp_ns ? now_ns : c->stamp_ns + 1; /* a clock may go back */
+    return c->stamp_ns;
+}
+
+ckpt_attempt *ckpt_holder_of(const ckpt *c, hash128 key)
+{
+    ckpt_attempt *a = c->all;
+    while (a && (a->held < 0 || !hash128_same(a->meta.key, key))) a = a->next;
+    return a;
+}
+
 static void dequeue(ckpt *c, ckpt_attempt *a)
 {
     if (!a->queued) return;
@@ -129,6 +146,12 @@ void ckpt_free_if_over(ckpt *c, ckpt_attempt *a)
     ckpt_attempt **at = &c->all;
     while (*at != a) at = &(*at)->next;
     *at = a->next;
+    ckpt_attempt *heir = a->held >= 0 ? c->all : NULL;
+    while (heir && !hash128_same(heir->meta.key, a->meta.key)) heir = heir->next;
+    if (heir) {
+        heir->held = a->held;
+        a->held = -1;
+    }
     attempt_free(a);
 }
 
@@ -145,23 +168,18 @@ static ckpt_attempt *former_of(const ckpt *c, hash128 key)
     return a;
 }
 
-/* Reads the key's file into c->found: at most what q has room for. */
-static store_verdict load(ckpt *c, const ckpt_ask *q, ckpt_meta *m, const char **why)
+/* Reads a file into c->found: at most what q has room for. */
+static store_verdict load(ckpt *c, int fd, const ckpt_ask *q, ckpt_meta *m, const char **why)
 {
-    char name[CKPT_NAME_BYTES];
     struct stat st;
     uint8_t *p = NULL;
-    ckpt_name_text(q->key, name);
     *why = "it cannot be read";
-    const int fd = store_open_file(c->folder, name);
-    if (fd < 0) return STORE_FOREIGN;
     const size_t most = CKPT_HEAD + 4 * (size_t)q->max_new;
     const bool known = fstat(fd, &st) == 0;
     const size_t n = known ? min_size((size_t)st.st_size, most) : 0;
     buf_clear(&c->found);
     if (known) p = buf_grow(&c->found, most);
     const bool whole = p && store_read_some(fd, p, n, 0) == n;
-    (void)close(fd);
     return whole ? ckpt_head_parse(&c->conf, p, n, (uint64_t)st.st_size, m, why) : STORE_FOREIGN;
 }
 
@@ -173,12 +191,10 @@ static bool agrees(const ckpt_meta *m, const ckpt_ask *q)
 }
 
 /* What a file has for q, into ids.  BAD: it is damaged, or not q's. */
-static store_verdict take_from_file(ckpt *c, const ckpt_ask *q, int32_t *ids, ckpt_meta *m,
+static store_verdict take_from_file(ckpt *c, int fd, const ckpt_ask *q, int32_t *ids, ckpt_meta *m,
                                     const char **why)
 {
-    const ckpt_entry *e = ckpt_entry_of(c, q->key);
-    if (!e || e->foreign || c->folder < 0) return STORE_FOREIGN;
-    const store_verdict v = load(c, q, m, why);
+    const store_verdict v = load(c, fd, q, m, why);
     if (v != STORE_GOOD) return v;
     *why = "inconsistent with its request";
     if (!agrees(m, q)) return STORE_BAD;
@@ -194,18 +210,37 @@ static void note_found(ckpt *c, ckpt_attempt *a, const ckpt_meta *m, ckpt_found 
     c->stats.n_found++;
 }
 
-/* From the file, with mu held; answers why it was dropped, NULL: it was not. */
+/* Its file is to be removed: nothing to go on from, whether or not that works. */
+static bool is_ineligible(const ckpt *c, hash128 key)
+{
+    const ckpt_attempt *a = c->all;
+    while (a && !(a->barrier && hash128_same(a->meta.key, key))) a = a->next;
+    return a != NULL;
+}
+
+/* From the file, of whatever process that is gone, with mu held; answers why it was dropped, NULL: it was not. */
 static const char *go_on_from_file(ckpt *c, ckpt_attempt *a, const ckpt_ask *q, ckpt_found *out)
 {
     const char *why = NULL;
+    char name[CKPT_NAME_BYTES];
     ckpt_meta m;
-    const store_verdict v = take_from_file(c, q, a->ids, &m, &why);
+    int fd = -1;
+    if (c->folder < 0 || is_ineligible(c, q->key)) return NULL;
+    ckpt_name_text(q->key, name);
+    const ckpt_whose w = ckpt_hold(c->folder, name, &fd);
+    a->elsewhere = w == CKPT_THEIRS;
+    if (w != CKPT_OURS || fd < 0) return NULL;
+    const store_verdict v = take_from_file(c, fd, q, a->ids, &m, &why);
     if (v == STORE_GOOD) {
         note_found(c, a, &m, out);
         a->saved = true;
+        a->held = fd;
+        return NULL;
     }
+    (void)close(fd);
     if (v != STORE_BAD) return NULL;
-    ckpt_entry_drop(c, ckpt_entry_of(c, q->key));
+    ckpt_entry *e = ckpt_entry_of(c, q->key);
+    if (e) ckpt_entry_drop(c, e);
     c->stats.n_corrupt++;
     clean_up(c, a);
     return why;
@@ -225,6 +260,11 @@ static const char *take_over(ckpt *c, ckpt_attempt *a, const ckpt_ask *q, ckpt_f
         why = go_on_from_file(c, a, q, out);
     }
     if (former) {
+        ckpt_attempt *holder = ckpt_holder_of(c, q->key);
+        if (holder) {
+            a->held = holder->held;
+            holder->held = -1;
+        }
         former->stale = true;
         dequeue(c, former);
         ckpt_free_if_over(c, former);
@@ -237,6 +277,7 @@ ckpt_attempt *ckpt_begin(ckpt *c, const ckpt_ask *q, int32_t *ids, ckpt_found *o
     assert(q->n_prompt > 0 && q->max_new > 0 && q->max_new <= CKPT_MAX_NEW);
     *out = (ckpt_found){.seed = q->seed};
     ckpt_attempt *a = mem_calloc(1, sizeof *a, MEM_CACHE);
+    if (a) a->held = -1;
     if (a) a->ids = mem_alloc((size_t)q->max_new * sizeof *a->ids, MEM_CACHE);
     if (!a || !a->ids) {
         attempt_free(a);
@@ -251,12 +292,14 @@ ckpt_attempt *ckpt_begin(ckpt *c, const ckpt_ask *q, int32_t *ids, ckpt_found *o
     a->next = c->all;
     c->all = a;
     memcpy(ids, a->ids, (size_t)out->n_new * sizeof *ids);
+    const bool elsewhere = a->elsewhere;
     mutex_unlock(&c->mu);
     char name[CKPT_NAME_BYTES];
     ckpt_name_text(q->key, name);
     if (why)
         log_event(LOG_WARN, "checkpoint.damaged", "path=%s/%s why=\"%s\" removed=1", c->path, name,
                   why);
+    if (elsewhere) log_event(LOG_INFO, "checkpoint.elsewhere", "path=%s/%s", c->path, name);
     return a;
 }
 
@@ -293,18 +336,32 @@ void ckpt_end(ckpt *c, ckpt_attempt *a, bool completed)
         ckpt_entry *e = ckpt_entry_of(c, a->meta.key);
         a->stale = a->completed = true;
         dequeue(c, a);
-        if (e || is_written(c, a->meta.key)) clean_up(c, a);
+        if (e || is_written(c, a->meta.key) || ckpt_holder_of(c, a->meta.key)) clean_up(c, a);
         if (e) ckpt_entry_drop(c, e);
     }
     ckpt_free_if_over(c, a);
     mutex_unlock(&c->mu);
 }
 
-/* Who flushes wants to know whether it works now. */
+static bool is_there(const ckpt *c, const ckpt_attempt *a)
+{
+    char name[CKPT_NAME_BYTES];
+    const ckpt_attempt *holder = ckpt_holder_of(c, a->meta.key);
+    ckpt_name_text(a->meta.key, name);
+    return holder && ckpt_has_name(c->folder, name, holder->held);
+}
+
+/* Who flushes wants to know whether it works now, and what others left of what was written: the folder itself
+   may have been removed. */
 static void try_again(ckpt *c)
 {
+    const bool in_place = store_is_in_place(c->folder, c->path);
+    c->reopen |= !in_place;
+    while (!in_place && c->n_entry > 0) ckpt_entry_drop(c, &c->entry[c->n_entry - 1]);
     for (ckpt_attempt *a = c->all; a; a = a->next) {
-        if (a->failed && !a->stale) enqueue(c, a);
+        const bool lost = a->saved && !(in_place && is_there(c, a));
+        if (lost) a->saved = false;
+        if ((lost || a->failed || a->elsewhere) && a->meta.n_new > 0 && !a->stale) enqueue(c, a);
         if (a->dirty) c->cleaned = 0;
     }
     cond_signal(&c->work);
@@ -321,6 +378,7 @@ void ckpt_flush(ckpt *c, uint32_t wait_ms, ckpt_flushed *out)
         if (now_ns >= end_ns) break;
         (void)cond_wait_ms(&c->done, &c->mu, (uint32_t)((end_ns - now_ns) / 1000000 + 1));
     }
+    const bool in_place = store_is_in_place(c->folder, c->path); /* or else nothing is durable */
     out->failed = c->n_lost;
     c->n_lost = 0;
     for (const ckpt_attempt *a = c->all; a; a = a->next) {
@@ -330,7 +388,8 @@ void ckpt_flush(ckpt *c, uint32_t wait_ms, ckpt_flushed *out)
         if (a->stale) continue;
         out->pending += pending;
         out->failed += !pending && a->failed;
-        out->durable += !pending && !a->failed && a->saved;
+        out->durable += !pending && !a->failed && a->saved && in_place;
+        out->pending += !pending && !a->failed && a->saved && !in_place;
     }
     mutex_unlock(&c->mu);
 }

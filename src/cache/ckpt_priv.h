@@ -40,11 +40,24 @@ void ckpt_name_text(hash128 key, char out[CKPT_NAME_BYTES]);
 bool ckpt_name_parse(const char *text, hash128 *key);
 bool ckpt_name_is_tmp(const char *text);
 
+/* ckpt_hold.c: names and locks. */
+typedef enum ckpt_whose { CKPT_NONE, CKPT_OURS, CKPT_THEIRS } ckpt_whose;
+/* OURS: `*out` is the file, locked, the caller's to close; -1 where it cannot be opened. */
+ckpt_whose ckpt_hold(int folder, const char *name, int *out);
+bool ckpt_has_name(int folder, const char *name, int fd);
+enum { CKPT_ELSEWHERE = -1 };
+/* The locked file `tmp`, open as fd, takes the name unless another process holds that; `held`: the file by which
+   this one does, or -1.  0: fd holds it from now on; else an errno or CKPT_ELSEWHERE, and fd is closed. */
+int ckpt_land(int folder, const char *tmp, const char *name, int fd, int held);
+/* Unless another process holds it.  False: it is there still, and should not be. */
+bool ckpt_remove(int folder, const char *name, int held);
+bool ckpt_remove_this(int folder, const char *name, int fd); /* it was that one, and is gone */
+
 /* A file that is there; its place among others tells nothing. */
 typedef struct ckpt_entry {
     hash128 key;
     uint64_t bytes;
-    int64_t used_ns; /* when it was written */
+    int64_t used_ns; /* the time that it has: when it was written, as far as a clock knows */
     bool foreign;
 } ckpt_entry;
 
@@ -60,6 +73,8 @@ struct ckpt_attempt {
     bool stale;         /* superseded or completed: nothing more is written */
     bool completed;     /* what is being written must not stay */
     bool saved, failed; /* how the last write went */
+    bool elsewhere;     /* another process holds the key's file: nothing is written meanwhile */
+    int held;           /* the key's file, locked, of one of the key's attempts; -1 */
     uint64_t born;      /* the last barrier before it */
     uint64_t barrier;   /* of the clean-up that removes its key's file; 0: none is asked for */
     uint64_t tried;     /* the last round that tried to */
@@ -89,7 +104,7 @@ struct ckpt {
     uint32_t n_entry;
     uint64_t barrier, cleaned; /* the last one asked for, the last one tried */
     uint64_t round;            /* of clean-ups */
-    int64_t stamp_ns;          /* the latest time given to an entry */
+    int64_t stamp_ns;          /* the latest time given to a file */
     bool busy;                 /* the writer is at a file */
     bool stop, warned, reopen;
     ckpt_stats stats;
@@ -98,6 +113,8 @@ struct ckpt {
 /* ckpt.c; with mu held */
 ckpt_entry *ckpt_entry_of(const ckpt *c, hash128 key); /* NULL: no file is known */
 void ckpt_entry_drop(ckpt *c, ckpt_entry *e);
+ckpt_attempt *ckpt_holder_of(const ckpt *c, hash128 key); /* NULL: none of them holds its file */
+int64_t ckpt_stamp(ckpt *c);                      /* a time for a file, later than all before */
 void ckpt_free_if_over(ckpt *c, ckpt_attempt *a); /* nobody needs it any more */
 
 /* ckpt_write.c */

@@ -1,7 +1,9 @@
 /* The start of checkpoints: what the folder holds, from names and headers alone.  Damaged files and those too
-   old to be asked for are removed; whole ones of another version or model count and age with ours. */
+   old to be asked for are removed, unless another process has them in use; whole ones of another version or
+   model count and age with ours.  Times that no clock that was right can have given count as now. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,10 +12,14 @@
 #include "base/log.h"
 #include "cache/ckpt_priv.h"
 
+/* 2026-01-01: there was no such file before.  A machine without a battery begins in 1970 at each start. */
+#define FIRST_NS (INT64_C(1767225600) * 1000000000)
+
 typedef struct scan {
     ckpt *c;
     int64_t now_ns;
     uint32_t n_old;
+    uint32_t n_kept; /* damaged, and could not be removed */
     const char *why; /* of the last damaged one */
 } scan;
 
@@ -31,6 +37,11 @@ static store_verdict look(const ckpt_conf *c, int fd, const struct stat *st, has
     return hash128_same(m.key, key) ? STORE_GOOD : STORE_BAD;
 }
 
+static bool is_a_time(const scan *s, int64_t ns)
+{
+    return ns >= FIRST_NS && ns <= s->now_ns;
+}
+
 static void scan_file(scan *s, const char *name, hash128 key)
 {
     ckpt *c = s->c;
@@ -40,19 +51,16 @@ static void scan_file(scan *s, const char *name, hash128 key)
     if (fd < 0) return; /* gone, or not for us */
     const bool known = fstat(fd, &st) == 0;
     const store_verdict v = known ? look(&c->conf, fd, &st, key, &why) : STORE_FOREIGN;
+    const int64_t used_ns = known ? store_file_time(&st) : s->now_ns;
+    const bool old = is_a_time(s, used_ns) && s->now_ns - used_ns > c->max_age_s * 1000000000;
+    const bool gone = (v == STORE_BAD || old) && ckpt_remove_this(c->folder, name, fd);
     (void)close(fd);
-    if (!known) return;
-    int64_t used_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-    if (used_ns > s->now_ns) used_ns = s->now_ns; /* a clock may go back */
-    const bool old = s->now_ns - used_ns > c->max_age_s * 1000000000;
-    c->stats.n_corrupt += v == STORE_BAD;
-    c->stats.n_foreign += v == STORE_FOREIGN;
-    s->n_old += v != STORE_BAD && old;
     if (v == STORE_BAD) s->why = why;
-    if (v == STORE_BAD || old) {
-        (void)unlinkat(c->folder, name, 0);
-        return;
-    }
+    c->stats.n_corrupt += v == STORE_BAD && gone;
+    s->n_kept += v == STORE_BAD && !gone;
+    s->n_old += v != STORE_BAD && gone;
+    if (!known || v == STORE_BAD || gone) return;
+    c->stats.n_foreign += v == STORE_FOREIGN;
     const uint64_t bytes = (uint64_t)st.st_size;
     c->entry[c->n_entry++] = (ckpt_entry){key, bytes, used_ns, v == STORE_FOREIGN};
     c->stats.bytes += bytes;
@@ -76,10 +84,34 @@ static void scan_folder(scan *s)
     if (d) (void)closedir(d);
 }
 
+static int by_time(const void *a, const void *b)
+{
+    const ckpt_entry *x = a, *y = b;
+    return x->used_ns < y->used_ns ? -1 : x->used_ns > y->used_ns;
+}
+
+/* What has an impossible time gets that of now, in the order of what it had: else it would be the latest until the
+   clock gets there, or old at once where it was set since. */
+static void correct_times(const scan *s)
+{
+    ckpt *c = s->c;
+    qsort(c->entry, c->n_entry, sizeof *c->entry, by_time);
+    for (uint32_t i = 0; i < c->n_entry; i++)
+        if (is_a_time(s, c->entry[i].used_ns)) c->stamp_ns = c->entry[i].used_ns;
+    for (uint32_t i = 0; i < c->n_entry; i++) {
+        char name[CKPT_NAME_BYTES];
+        ckpt_entry *e = &c->entry[i];
+        if (is_a_time(s, e->used_ns)) continue;
+        e->used_ns = ckpt_stamp(c);
+        ckpt_name_text(e->key, name);
+        store_touch_name(c->folder, name, e->used_ns);
+    }
+}
+
 void ckpt_scan(ckpt *c)
 {
     char reason[128];
-    scan s = {.c = c, .now_ns = (clock_unix_s() + 1) * 1000000000};
+    scan s = {.c = c, .now_ns = (clock_unix_s() + 1) * 1000000000}; /* of all that began by now */
     const int e = store_open_folder(c->path, &c->folder, &c->why);
     if (e != 0) {
         c->warned = true;
@@ -89,8 +121,10 @@ void ckpt_scan(ckpt *c)
     }
     mutex_lock(&c->mu);
     scan_folder(&s);
+    correct_times(&s);
     mutex_unlock(&c->mu);
-    log_event(c->stats.n_corrupt ? LOG_WARN : LOG_INFO, "checkpoint.scan",
-              "path=%s files=%u foreign=%u old=%u removed=%u why=\"%s\"", c->path, c->n_entry,
-              c->stats.n_foreign, s.n_old, c->stats.n_corrupt, s.why ? s.why : "");
+    log_event(s.why ? LOG_WARN : LOG_INFO, "checkpoint.scan",
+              "path=%s files=%u foreign=%u old=%u removed=%u not_removed=%u why=\"%s\"", c->path,
+              c->n_entry, c->stats.n_foreign, s.n_old, c->stats.n_corrupt, s.n_kept,
+              s.why ? s.why : "");
 }

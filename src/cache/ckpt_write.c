@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "cache/ckpt_priv.h"
 
@@ -28,7 +27,9 @@ static int want_folder(ckpt *c)
     return 0;
 }
 
-static int write_file(ckpt *c, const ckpt_meta *m, const int32_t *ids)
+/* 0: `*out` holds the new file; else an errno or CKPT_ELSEWHERE. */
+static int write_file(ckpt *c, const ckpt_meta *m, const int32_t *ids, int held, int64_t stamp_ns,
+                      int *out)
 {
     char name[CKPT_NAME_BYTES], tmp[NAME_MAX];
     int fd = -1;
@@ -38,9 +39,17 @@ static int write_file(ckpt *c, const ckpt_meta *m, const int32_t *ids)
     int e = store_make_tmp(c->folder, name, tmp, &fd); /* this thread alone changes the folder */
     if (e != 0) return e;
     e = store_write_all(fd, c->file.ptr, c->file.len, 0);
+    store_touch_file(fd, stamp_ns);
     if (e == 0 && fsync(fd) != 0) e = errno;
     if (c->landing) c->landing(c->ctx);
-    return store_land(c->folder, tmp, name, fd, e);
+    if (e == 0) {
+        e = ckpt_land(c->folder, tmp, name, fd, held);
+        *out = fd;
+        return e;
+    }
+    (void)unlinkat(c->folder, tmp, 0);
+    (void)close(fd);
+    return e;
 }
 
 void ckpt_make_room(ckpt *c)
@@ -53,7 +62,7 @@ void ckpt_make_room(ckpt *c)
         ckpt_name_text(oldest->key, name);
         ckpt_entry_drop(c, oldest);
         mutex_unlock(&c->mu);
-        (void)unlinkat(c->folder, name, 0);
+        (void)ckpt_remove(c->folder, name, -1); /* one that an answer holds stays */
         mutex_lock(&c->mu);
     }
 }
@@ -78,17 +87,27 @@ static bool settle_cleanups(ckpt *c, const ckpt_attempt *a)
     return stays;
 }
 
-static void landed(ckpt *c, ckpt_attempt *a)
+static void hold(ckpt *c, ckpt_attempt *a, int fd)
 {
-    const int64_t now_ns = clock_unix_s() * 1000000000;
+    ckpt_attempt *before = ckpt_holder_of(c, a->meta.key);
+    if (before) {
+        (void)close(before->held);
+        before->held = -1;
+    }
+    a->held = fd;
+}
+
+static void landed(ckpt *c, ckpt_attempt *a, int fd, int64_t stamp_ns)
+{
+    hold(c, a, fd);
     a->saved = true;
+    a->elsewhere = false;
     c->warned = false;
     c->stats.n_written++;
     if (!settle_cleanups(c, a)) return;
     ckpt_entry *e = ckpt_entry_of(c, a->meta.key);
     if (e) ckpt_entry_drop(c, e);
-    c->stamp_ns = now_ns > c->stamp_ns ? now_ns : c->stamp_ns + 1; /* a clock may go back */
-    c->entry[c->n_entry++] = (ckpt_entry){a->meta.key, c->file.len, c->stamp_ns, false};
+    c->entry[c->n_entry++] = (ckpt_entry){a->meta.key, c->file.len, stamp_ns, false};
     c->stats.bytes += c->file.len;
     ckpt_make_room(c);
 }
@@ -113,15 +132,22 @@ static void write_first(ckpt *c)
     if (!c->first) c->last = NULL;
     a->queued = false;
     a->writing = true;
-    int e = want_folder(c);
+    int e = want_folder(c), fd = -1;
+    const int64_t stamp_ns = ckpt_stamp(c);
     if (e == 0) {
         const ckpt_meta m = a->meta; /* ids before m.n_new never change */
+        const ckpt_attempt *holder =
+            ckpt_holder_of(c, m.key); /* its heir is `a`, so held stays open */
+        const int held = holder ? holder->held : -1;
         mutex_unlock(&c->mu);
-        e = write_file(c, &m, a->ids);
+        e = write_file(c, &m, a->ids, held, stamp_ns, &fd);
         mutex_lock(&c->mu);
     }
     if (e == 0) {
-        landed(c, a);
+        landed(c, a, fd, stamp_ns);
+    } else if (e == CKPT_ELSEWHERE) { /* until that one ends, or dies */
+        a->elsewhere = true;
+        a->saved = false;
     } else {
         a->failed = c->reopen = true;
         c->stats.n_failed++;
@@ -154,9 +180,11 @@ static void clean(ckpt *c)
     while ((a = next_to_clean(c)) != NULL) {
         char name[CKPT_NAME_BYTES];
         const uint64_t barrier = a->barrier;
+        const ckpt_attempt *holder = ckpt_holder_of(c, a->meta.key);
+        const int held = holder ? holder->held : -1; /* `a` stays, and is its heir */
         ckpt_name_text(a->meta.key, name);
         mutex_unlock(&c->mu);
-        const bool gone = !bad && (unlinkat(c->folder, name, 0) == 0 || errno == ENOENT);
+        const bool gone = !bad && ckpt_remove(c->folder, name, held);
         mutex_lock(&c->mu);
         a->tried = c->round;
         a->dirty = !gone;

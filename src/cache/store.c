@@ -15,10 +15,11 @@
 #include "base/log.h"
 #include "cache/store_priv.h"
 
-#define DEFAULT_MAX_BYTES   ((uint64_t)32 << 30)
-#define DEFAULT_QUEUE_BYTES ((uint64_t)2 << 30)
-#define MAX_TENSOR_BYTES    ((size_t)1 << 36) /* so that no sum of sizes overflows */
-enum { DEFAULT_RETRY_MS = 30000 };
+#define DEFAULT_MAX_BYTES ((uint64_t)32 << 30) /* some days of agents' conversations */
+#define DEFAULT_QUEUE_BYTES                                                                        \
+    ((uint64_t)2 << 30)                    /* what a slow disk takes within a drain's two minutes */
+#define MAX_TENSOR_BYTES ((size_t)1 << 36) /* so that no sum of sizes overflows */
+enum { DEFAULT_RETRY_MS = 30000 /* a full disk is not made room on within seconds */ };
 
 static cairn_status read_opts(store *s, const store_opts *o, cairn_diag *dg)
 {
@@ -250,12 +251,12 @@ void store_flush(store *s, uint32_t wait_ms, store_flushed *out)
     mutex_unlock(&s->mu);
 }
 
-/* Whether the folder that is open is still the one of its path. */
-static bool is_in_place(const store *s)
+bool store_in_place(store *s)
 {
-    struct stat named, open;
-    return s->folder >= 0 && fstat(s->folder, &open) == 0 && stat(s->path, &named) == 0 &&
-           named.st_ino == open.st_ino && named.st_dev == open.st_dev;
+    mutex_lock(&s->mu);
+    const bool in_place = store_is_in_place(s->folder, s->path);
+    mutex_unlock(&s->mu);
+    return in_place;
 }
 
 uint32_t store_count_lost(store *s)
@@ -263,7 +264,7 @@ uint32_t store_count_lost(store *s)
     char name[STORE_NAME_BYTES];
     struct stat st;
     mutex_lock(&s->mu);
-    const bool in_place = is_in_place(s);
+    const bool in_place = store_is_in_place(s->folder, s->path);
     s->reopen |= !in_place;
     for (uint32_t i = s->index.newest, older; i != STORE_NONE; i = older) {
         older = s->index.slot[i]->older;

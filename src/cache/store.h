@@ -126,6 +126,7 @@ typedef struct store_flushed {
 /* Looks for every entry's file.  Answers how many were found gone or damaged since the last call: what was durable
    may have to be put again. */
 uint32_t store_count_lost(store *s);
+bool store_in_place(store *s); /* the folder is still the one that was written in */
 /* Waits until all that was put is durable or has failed, for wait_ms at most.  Results of single runs are
    still to be polled. */
 void store_flush(store *s, uint32_t wait_ms, store_flushed *out);

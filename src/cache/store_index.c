@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "cache/store_priv.h"
 
-enum { FIRST_SLOTS = 64 };
+enum { FIRST_SLOTS = 64 /* 6 KiB for who has no files yet; doubled as they come */ };
 
 void index_init(store_index *ix)
 {

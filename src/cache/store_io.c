@@ -193,10 +193,23 @@ cairn_status store_load(const store_conf *c, int fd, store_scratch *x, const sto
     return finish_batch(c, fd, &b, x->pad, dg);
 }
 
+int64_t store_file_time(const struct stat *st)
+{
+    const int64_t most_s = INT64_MAX / 1000000000 - 1, s = st->st_mtim.tv_sec;
+    const int64_t known_s = s > most_s ? most_s : s < -most_s ? -most_s : s;
+    return known_s * 1000000000 + st->st_mtim.tv_nsec;
+}
+
 void store_touch_file(int fd, int64_t stamp_ns)
 {
     const struct timespec t = {(time_t)(stamp_ns / 1000000000), (long)(stamp_ns % 1000000000)};
     (void)futimens(fd, (struct timespec[2]){t, t});
+}
+
+void store_touch_name(int folder, const char *name, int64_t stamp_ns)
+{
+    const struct timespec t = {(time_t)(stamp_ns / 1000000000), (long)(stamp_ns % 1000000000)};
+    (void)utimensat(folder, name, (struct timespec[2]){t, t}, AT_SYMLINK_NOFOLLOW);
 }
 
 static const char *const above[] = {"..", "../.."};
@@ -240,6 +253,13 @@ int store_open_folder(const char *path, int *out, const char **why)
     }
     (void)close(fd);
     return EACCES;
+}
+
+bool store_is_in_place(int folder, const char *path)
+{
+    struct stat named, open;
+    return folder >= 0 && fstat(folder, &open) == 0 && stat(path, &named) == 0 &&
+           named.st_ino == open.st_ino && named.st_dev == open.st_dev;
 }
 
 void store_drop_tmp(int folder, const char *name)

@@ -15,7 +15,10 @@
 #include "base/log.h"
 #include "cache/store_priv.h"
 
-enum { MAX_DOUBLINGS = 4, WRITER_NICE = 10 /* hashing must not take a core from a step */ };
+enum {
+    MAX_DOUBLINGS = 4, /* 8 minutes between tries by default: a disk that was mended is soon used */
+    WRITER_NICE = 10   /* hashing must not take a core from a step */
+};
 
 int64_t store_stamp(store *s)
 {

@@ -15,6 +15,10 @@
 #include "base/num.h"
 #include "cache/store_priv.h"
 
+enum {
+    TMP_TRIES = 8 /* each fails only where a name or a lock was lost to another process just then */
+};
+
 /* Where the tensors of a file come from: the item's memory, else the former file, in whose order they are met. */
 typedef struct source {
     const store_item *it;
@@ -143,7 +147,7 @@ static int fill_file(const store_conf *c, int fd, source *from, store_scratch *x
 /* Between its making and its lock another process may take the new file for a dead one's. */
 int store_make_tmp(int folder, const char *name, char tmp[NAME_MAX], int *out)
 {
-    for (int tries = 0; tries < 8; tries++) {
+    for (int tries = 0; tries < TMP_TRIES; tries++) {
         struct stat st;
         (void)snprintf(tmp, NAME_MAX, "%s.tmp-%ld-%llx", name, (long)getpid(),
                        (unsigned long long)clock_ns());

@@ -26,7 +26,7 @@ static void remember(scan *sc, store_name name, const struct stat *st, store_ver
     const uint64_t bytes = (uint64_t)st->st_size;
     store_entry *e =
         v == STORE_GOOD ? index_entry(&s->writing->meta, bytes) : index_foreign(name, bytes);
-    if (e) e->mtime_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+    if (e) e->mtime_ns = store_file_time(st);
     mutex_lock(&s->mu);
     const bool room = e && index_reserve(&s->index);
     if (room) (void)index_add(&s->index, e);
@@ -81,6 +81,22 @@ static void scan_folder(scan *sc)
     (void)closedir(d);
 }
 
+/* A time of the future would make a file the latest at every start until then.  New times are later than all. */
+static void correct_times(store *s, int64_t now_ns)
+{
+    mutex_lock(&s->mu);
+    for (uint32_t i = s->index.oldest; i != STORE_NONE; i = s->index.slot[i]->newer) {
+        char name[STORE_NAME_BYTES];
+        store_entry *e = s->index.slot[i];
+        if (e->mtime_ns <= now_ns && e->mtime_ns > s->touched_ns) s->touched_ns = e->mtime_ns;
+        if (e->mtime_ns <= now_ns) continue;
+        e->mtime_ns = store_stamp(s);
+        store_name_text(e->name, name);
+        store_touch_name(s->folder, name, e->mtime_ns);
+    }
+    mutex_unlock(&s->mu);
+}
+
 void store_scan(store *s)
 {
     scan sc = {.s = s};
@@ -89,13 +105,14 @@ void store_scan(store *s)
     sc.folder = s->folder; /* this thread alone changes it */
     mutex_unlock(&s->mu);
     if (open) scan_folder(&sc);
-    const int64_t now_ns = clock_unix_s() * 1000000000;
+    const int64_t now_ns = (clock_unix_s() + 1) * 1000000000; /* of all that began by now */
     mutex_lock(&s->mu);
     index_sort(&s->index, now_ns);
     store_make_room(s, 0); /* the limit may have been lowered */
     s->stats.n_corrupt += sc.n_corrupt;
     const uint32_t n = s->index.n, n_foreign = s->index.n_foreign;
     mutex_unlock(&s->mu);
+    correct_times(s, now_ns);
     /* told before anyone is let on: who waits for the scan may then read what was said of it */
     if (sc.n_corrupt || sc.n_kept || sc.n_left)
         log_event(LOG_WARN, "store.scan",

@@ -44,9 +44,8 @@ static const char *pin(engine *e, const request *r)
     cache *c = stepper_cache(e->stepper);
     if (!cache_keeps(c)) return "no prefixes are kept at all";
     if (e->n_pins == MAX_PINS) return "as many prefixes as may be are pinned already";
-    const cairn_status st = cache_pin(c, r->seq, r->ids, &node);
-    if (st == CAIRN_E_BUSY) return "the requests that run leave it no room";
-    if (st != CAIRN_OK) return "beside it there were no room for one whole request";
+    const char *why;
+    if (cache_pin(c, r->seq, r->ids, &node, &why) != CAIRN_OK) return why;
     mutex_lock(&e->mu);
     e->pin[e->n_pins++] = (engine_pin){r->id, node};
     mutex_unlock(&e->mu);

@@ -10,7 +10,7 @@ enum {
     FLUSH_MS =
         60000, /* a disk of 150 MB/s takes 8 GiB of prefixes, the most by default, meanwhile */
     SLICE_MS =
-        1000, /* between two a model's requests make a step, and a server that closes is noticed */
+        250, /* between two a model's requests make a step; a server that closes waits for one */
     LONG = JOBS_SHORT_BYTES + 1 /* the lane that may be slow */
 };
 

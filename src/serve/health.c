@@ -43,7 +43,7 @@ static void write_engine(json_writer *w, const served_model *m)
     json_w_kuint(w, "checkpoints_written", st.checkpoints_written);
     json_w_kuint(w, "checkpoints_failed", st.checkpoints_failed);
     json_w_kuint(w, "checkpoints_refused", st.checkpoints_refused);
-    json_w_kuint(w, "resumed_rows", st.n_resumed);
+    json_w_kuint(w, "resumed_requests", st.n_resumed);
     json_w_kuint(w, "replayed_tokens", st.replayed_tokens);
     json_w_kstr(w, "kv_codec", str_of(st.kv_codec));
     json_w_kuint(w, "weights_bytes", st.weights_bytes);
@@ -64,7 +64,7 @@ void stats_serve(cairn_server *s, http_req *rq)
     json_w_obj(&w);
     json_w_kstr(&w, "version", str_of(cairn_version()));
     json_w_kint(&w, "started_at", s->started_unix_s);
-    json_w_kint(&w, "uptime_seconds", clock_unix_s() - s->started_unix_s);
+    json_w_kint(&w, "uptime_seconds", (int64_t)((clock_ns() - s->started_ns) / 1000000000));
     json_w_kint(&w, "connections", (int64_t)http_connections(s->http));
     json_w_kuint(&w, "requests", s->n_requests);
     json_w_kuint(&w, "pending_prompts", jobs_live(&s->jobs));

@@ -39,6 +39,7 @@ static void drain_tick(cairn_server *s, uint64_t now)
     } else if (now >= s->drain_until_ms && !s->flush_until_ms) {
         log_event(LOG_WARN, "server_cancel", "requests=%zu prompts=%zu", s->mail.n_live,
                   jobs_live(&s->jobs));
+        atomic_put(&s->closing, 1); /* a flush that runs ends soon */
         jobs_cancel(&s->jobs);
         mailbox_cancel(&s->mail);
         s->flush_until_ms = now + FLUSH_MS;
@@ -91,6 +92,7 @@ cairn_status cairn_server_open(const cairn_server_opts *o, cairn_server **out, c
         goto out;
     }
     s->started_unix_s = clock_unix_s();
+    s->started_ns = clock_ns();
     TRY_GOTO(models_init(&s->models, o->models, o->n_models, dg), out);
     s->models.keep_volatile = o->keep_volatile;
     TRY_GOTO(auth_init(&s->auth, o->api_keys, o->n_api_keys, dg), out);
@@ -139,7 +141,7 @@ void cairn_server_stop(cairn_server *s)
 void cairn_server_close(cairn_server *s)
 {
     if (!s) return;
-    atomic_put(&s->closing, 1); /* a flush that runs ends soon */
+    atomic_put(&s->closing, 1); /* if it is not yet */
     jobs_stop(&s->jobs);
     http_close(s->http); /* lets go of requests whose prompts were not made */
     jobs_deinit(&s->jobs);

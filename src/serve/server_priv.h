@@ -17,6 +17,7 @@ struct cairn_server { /* I/O thread, but for stop_asked, closing and http_wake *
     models models; /* immutable */
     auth auth;     /* immutable */
     int64_t started_unix_s;
+    uint64_t started_ns; /* of a clock that nobody sets */
     atomic_i64 stop_asked, closing;
     int32_t drain_ms;
     uint64_t drain_until_ms, flush_until_ms; /* 0: not draining, not cancelled yet */

@@ -1,20 +1,25 @@
 """`serve --ssd-cache` killed at any moment, with requests running: what a flush acknowledged is there at the next start,
 and every answer is that of a server without a cache.  A killed process loses nothing that it handed to the system, so the
 folder may lie in memory: a disk would make each life as slow as its fsync.
-    CAIRN_CRASH_ROUNDS (5; `make test-crash`: 500), CAIRN_CRASH_SEED (1)"""
+    CAIRN_CRASH_ROUNDS (5; `make test-crash`: 500; a fifth of them for each layout that is no plain attention), CAIRN_CRASH_SEED (1)"""
 import http.client
 import json
 import os
 import pathlib
 import random
 import shutil
+import sys
 import tempfile
 import threading
 import time
 
 import pytest
 from test_serve import start, stop
-from tiny import CONFIG, SANITIZED, make, put
+from tiny import CONFIG, SANITIZED, TOKENIZER, make, put
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools/golden"))
+from weights import materialize  # noqa: E402
 
 ROUNDS = int(os.environ.get("CAIRN_CRASH_ROUNDS", "5"))
 SEED = int(os.environ.get("CAIRN_CRASH_SEED", "1"))
@@ -24,18 +29,30 @@ FIRST = 60  # until something is durable in a new folder
 WORKERS = 3
 NEW_FOLDER = 16  # rounds
 TEMPLATE = "{% for m in messages %}{{ m.content }} {% endfor %}"
-# Layers that see everything; and windows, of less and of more than a block.
-KINDS = {"full": {}, "windows": {"model_type": "mistral", "sliding_window": 40}, "wide": {"model_type": "mistral", "sliding_window": 150}}
+CONTEXT = 1024
+# Layers that see everything; and windows, of less and of more than a block: together in one server.
+PLAIN = {"full": {}, "windows": {"model_type": "mistral", "sliding_window": 40}, "wide": {"model_type": "mistral", "sliding_window": 150}}
+# Goldens, each in a server of its own: states alone, delta rule and keys by layer, convolutions and keys, keys and
+# states in one layer, windows between full layers.
+GOLDENS = ["mamba2", "qwen3_next", "lfm2", "falcon_h1", "gemma3"]
+STATES = {"mamba2", "qwen3_next", "lfm2", "falcon_h1"}  # a prompt goes on where one was kept: before its last message
 
 
-@pytest.fixture(scope="module")
-def models(tmp_path_factory):
-    at = tmp_path_factory.mktemp("m")
-    for name, more in KINDS.items():
+def make_plain(at):
+    for name, more in PLAIN.items():
         make(at / name)
-        put(at / name, "config.json", dict(CONFIG, max_position_embeddings=1024, **more))
-        put(at / name, "chat_template.jinja", TEMPLATE)
-    return [at / name for name in KINDS]
+        put(at / name, "config.json", dict(CONFIG, max_position_embeddings=CONTEXT, **more))
+    return list(PLAIN)
+
+
+def make_golden(at, name):
+    golden, to = ROOT / "tests/golden/hf" / name, at / name
+    to.mkdir()
+    config = json.loads((golden / "config.json").read_text())
+    put(to, "config.json", dict(config, max_position_embeddings=CONTEXT))
+    put(to, "tokenizer.json", TOKENIZER)
+    materialize(golden, to / "model.safetensors")
+    return [name]
 
 
 class Server:
@@ -57,10 +74,10 @@ class Server:
 
     def chat(self, prompt):
         """The answer with its logits, and how much of the prompt was known."""
-        model, text = prompt
+        model, system, text = prompt
         got = self.post("/v1/chat/completions", json.dumps({
-            "model": model, "messages": [{"role": "user", "content": text}], "max_tokens": 6, "temperature": 0,
-            "logprobs": True}).encode())
+            "model": model, "messages": [{"role": "system", "content": system}, {"role": "user", "content": text}],
+            "max_tokens": 6, "temperature": 0, "logprobs": True}).encode())
         if got is None:
             return None
         status, a = got
@@ -73,27 +90,34 @@ class Server:
         return got and all(m["pending"] == m["failed"] == m["dropped"] == 0 for m in got[1]["models"])
 
     def kill(self):
-        self.proc.kill()
-        self.proc.communicate()
+        if self.proc.poll() is None:
+            self.proc.kill()
+            self.proc.communicate()
 
 
 class World:
     def __init__(self, models, folder):
         self.models, self.folder = models, folder
+        self.kinds = [m.name for m in models]
         self.rng = random.Random(SEED)
-        self.plain = Server(models, "--prompt-cache", "0")
+        self.servers = []
+        self.plain = self.start("--prompt-cache", "0")
         self.want = {}     # prompt: the answer of a server without a cache
         self.durable = {}  # prompt: tokens that a flush acknowledged
         self.lock = threading.Lock()
         self.wrong = []
         self.n_durable = self.n_asked = 0
 
+    def start(self, *flags):
+        self.servers.append(Server(self.models, *flags))
+        return self.servers[-1]
+
     def prompt(self, rng):
         """Of a few beginnings, and something of its own."""
         beginning = random.Random(rng.randrange(3))
-        words = [beginning.randrange(62) for _ in range(400)][:rng.randrange(20, 400)]
-        words += [rng.randrange(62) for _ in range(rng.randrange(1, 120))]
-        return rng.choice(list(KINDS)), " ".join("w%d" % w for w in words)
+        common = [beginning.randrange(62) for _ in range(400)][:rng.randrange(20, 400)]
+        own = [rng.randrange(62) for _ in range(rng.randrange(1, 120))]
+        return (rng.choice(self.kinds), *(" ".join("w%d" % w for w in words) for words in (common, own)))
 
     def fresh(self, prompt):
         if prompt not in self.want:
@@ -122,7 +146,7 @@ class World:
             if n is None:
                 return
             with self.lock:
-                done[p] = (n - 1) // BLOCK * BLOCK
+                done[p] = len(p[1].split()) if p[0] in STATES else (n - 1) // BLOCK * BLOCK
 
     def flush(self, server, seed, done):
         rng = random.Random(seed)
@@ -141,7 +165,7 @@ class World:
             self.n_durable += len(self.durable)
             self.durable, self.want = {}, {}
             shutil.rmtree(self.folder, ignore_errors=True)
-        server = Server(self.models, "--ssd-cache", self.folder)
+        server = self.start("--ssd-cache", self.folder)
         assert server.flush(), "the folder cannot be written"  # it has been scanned, too
         for p in self.rng.sample(sorted(self.durable), min(4, len(self.durable))):
             assert self.check(server, p, self.durable[p]) is not None
@@ -167,19 +191,25 @@ def folder():
         yield pathlib.Path(d) / "cache"
 
 
-def test_killed(models, folder):
-    w = World(models, folder)
+@pytest.mark.parametrize("of", ["plain", *GOLDENS])
+def test_killed(of, tmp_path, folder):
+    rounds = ROUNDS if of == "plain" else (ROUNDS + 4) // 5
+    names = make_plain(tmp_path) if of == "plain" else make_golden(tmp_path, of)
+    for name in names:
+        put(tmp_path / name, "chat_template.jinja", TEMPLATE)
+    w = World([tmp_path / name for name in names], folder)
     try:
-        for i in range(ROUNDS):
+        for i in range(rounds):
             w.life(i)
-        last = Server(models, "--ssd-cache", w.folder)
+        last = w.start("--ssd-cache", w.folder)
         assert last.flush()
         for p, n in w.durable.items():
             assert w.check(last, p, n) is not None
         assert not w.wrong, w.wrong[:3]
         assert stop(last.proc) == 0
         w.n_durable += len(w.durable)
-        print("%d answers in %d lives, %d prompts were durable" % (w.n_asked, ROUNDS, w.n_durable))
+        print("%s: %d answers in %d lives, %d prompts were durable" % (of, w.n_asked, rounds, w.n_durable))
         assert w.n_durable > 0
     finally:
-        w.plain.kill()
+        for s in w.servers:
+            s.kill()

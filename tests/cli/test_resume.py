@@ -1,6 +1,7 @@
 """Answers that outlive the server: after SIGKILL the same request goes on where it was, to the same bits."""
 import json
 import os
+import signal
 import time
 import urllib.request
 
@@ -118,7 +119,7 @@ def test_goes_on(model, tmp_path, more):
     # Rows of the prompt came from files: this process has computed none of it before.
     assert again["prompt_tokens_details"]["cached_tokens"] >= 128
     s = idle_stats(url)
-    assert s["resumed_rows"] == more.get("n", 1) and s["replayed_tokens"] >= EVERY, s
+    assert s["resumed_requests"] == more.get("n", 1) and s["replayed_tokens"] >= EVERY, s
     assert s["generated_tokens"] + s["replayed_tokens"] == usage["completion_tokens"]
     done = flush(url)
     assert done["checkpoints_pending"] == done["checkpoints_failed"] == done["cleanups_failed"] == 0, done
@@ -157,14 +158,41 @@ def test_client_that_comes_back(model, tmp_path):
             text, _ = read(r)
         assert text[0].startswith(told[0])
         after = stats(url)
-        assert after["resumed_rows"] - before["resumed_rows"] == resumed
+        assert after["resumed_requests"] - before["resumed_requests"] == resumed
         assert after["checkpoints_refused"] - before["checkpoints_refused"] == 2 * (1 - resumed)
     assert stop(p) == 0
+
+
+def test_two_servers(model, tmp_path):
+    """One folder: an answer that another server makes, or would if it were awake, is neither taken up nor taken away; once
+    that one is killed the other goes on, though it was there before."""
+    more = {"seed": 7, **SAMPLED}
+    want, _ = uninterrupted(model, **more)
+    flags = ("--ssd-cache", tmp_path, "--generation-checkpoint", EVERY)
+    (first, url), (second, beside) = start(model, *flags), start(model, *flags)
+    with ask(url, **more) as r:
+        read(r, most=60)
+        assert flush(url)["checkpoints"] == 1
+        first.send_signal(signal.SIGSTOP)
+        with ask(beside, **more) as again:
+            assert read(again)[0] == want
+        done = flush(beside)
+        assert done["checkpoints_pending"] == done["checkpoints_failed"] == done["cleanups_failed"] == 0, done
+        assert idle_stats(beside)["resumed_requests"] == 0 and len(saved(tmp_path)) == 1
+    kill(first)
+    with ask(beside, **more) as r:
+        assert read(r)[0] == want
+    s = idle_stats(beside)
+    assert s["resumed_requests"] == 1 and s["replayed_tokens"] >= EVERY, s
+    flush(beside)
+    assert not saved(tmp_path)
+    assert stop(second) == 0
 
 
 def test_flags(model, tmp_path):
     refused(run("serve", model, "--generation-checkpoint", 16),
             "--generation-checkpoint without --ssd-cache; expected both", code=2)
+    refused(run("serve", model, "--ssd-cache", ""), "--ssd-cache has an empty name; expected a folder")
     refused(run("serve", model, "--ssd-cache-max", "1G"), "--ssd-cache-max without --ssd-cache; expected both", code=2)
     refused(run("serve", model, "--ssd-cache", tmp_path, "--generation-checkpoint", 16, "--prompt-cache", 0),
             "prefixes on disk but none in memory")

@@ -180,9 +180,10 @@ static void go_back(world *w, world_seq *q)
 
 static void pin_one(world *w, const world_seq *q)
 {
+    const char *why;
     if (w->n_pin == WORLD_PINS || q->len == 0) return;
     const cairn_status st =
-        cache_pin(stepper_cache(w->s), q->id, w->path[q->path].ids, &w->pin[w->n_pin]);
+        cache_pin(stepper_cache(w->s), q->id, w->path[q->path].ids, &w->pin[w->n_pin], &why);
     w->n_pin += st == CAIRN_OK;
 }
 
@@ -234,14 +235,19 @@ static void damage(world *w, const char *folder)
     (void)closedir(d);
 }
 
-/* The process ends, having flushed or not, and another one begins on the folder. */
-static void restart(world *w, bool flushed, bool damaged)
+static void die(world *w, bool flushed)
 {
     struct store_stats st;
     close_all(w);
     if (flushed) flush(w);
     if (cache_disk_stats(stepper_cache(w->s), &st)) w->n_read += st.n_read;
     stepper_free(w->s);
+}
+
+/* The process ends, having flushed or not, and another one begins on the folder. */
+static void restart(world *w, bool flushed, bool damaged)
+{
+    die(w, flushed);
     if (damaged) damage(w, w->dir.path);
     open_cache(w);
 }
@@ -298,10 +304,13 @@ static void finish(world *w, world_seq *q)
     while (q->len < q->n_pos) step_some(w, q);
 }
 
-static void new_folder(world *w)
+/* Another process, in another folder: what is dropped has no writer any more. */
+static void begin_elsewhere(world *w)
 {
+    die(w, false);
     assert_true(tmp_drop(&w->dir));
     assert_true(tmp_make(&w->dir));
+    open_cache(w);
 }
 
 void world_end(world *w)
@@ -309,8 +318,10 @@ void world_end(world *w)
     enum { TURN = 200 };
     world_seq *q = &w->seq[0];
     const uint64_t before = w->n_read;
-    if (w->damages) new_folder(w);
-    restart(w, false, false);
+    if (w->damages)
+        begin_elsewhere(w);
+    else
+        restart(w, false, false);
     q->space = 0;
     assert_true(open_path(w, q, 0, TURN, TURN));
     finish(w, q);

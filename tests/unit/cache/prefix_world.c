@@ -219,9 +219,10 @@ static void close_one(world *w, naive *q)
 
 static void pin_one(world *w, naive *q)
 {
+    const char *why;
     if (w->n_pin == PINS || q->len == 0) return;
     const int32_t k = w->n_pin;
-    if (cache_pin(w->c, q->id, q->ids, &w->pin[k].pin) != CAIRN_OK) return;
+    if (cache_pin(w->c, q->id, q->ids, &w->pin[k].pin, &why) != CAIRN_OK) return;
     w->pin[k].n = q->len;
     w->pin[k].ns = q->ns;
     memcpy(w->pin[k].ids, q->ids, sizeof q->ids);

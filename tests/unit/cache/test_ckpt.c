@@ -3,7 +3,9 @@
 #include "tmp.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -11,6 +13,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cache/ckpt_priv.h"
+#include "fake_time.h"
 
 enum { VOCAB = 1000, MOST = 100, FLUSH_MS = 10000 };
 
@@ -486,6 +489,226 @@ static void faults(void **state)
     assert_int_equal(one_life(n_known), n_known + 1);
 }
 
+static void save(ckpt *c, ckpt_attempt *a, int32_t n, uint32_t durable)
+{
+    ckpt_save(c, a, ids, n, NULL);
+    const ckpt_flushed f = flush(c);
+    assert_int_equal(f.durable, durable);
+    assert_int_equal(f.failed + f.cleanups, 0);
+}
+
+/* Two processes, one folder: who runs an answer has its file, and the other one neither goes on with it nor
+   replaces or removes it.  It may when that one is done, whatever was there when it began. */
+static void one_folder(void **state)
+{
+    (void)state;
+    ckpt *one = open_with(opts()), *two = open_with(opts());
+    const ckpt_ask q = ask(1);
+    ckpt_attempt *a = expect(one, &q, 0);
+    save(one, a, 10, 1);
+    ckpt_attempt *b = expect(two, &q, 0); /* begins anew */
+    save(two, b, 3, 0);
+    save(one, a, 12, 1);
+    ckpt_end(two, b, true); /* its own answer is complete, the other's is not */
+    (void)flush(two);
+    assert_true(file_exists(file_of(1)));
+    ckpt_end(one, a, false);
+    (void)flush(one);
+    b = expect(two, &q, 12);
+    ckpt_end(one, expect(one, &q, 0), true); /* now it is that one's */
+    (void)flush(one);
+    save(two, b, 20, 1);
+    ckpt_end(two, b, false);
+    (void)flush(two);
+    a = expect(one, &q, 20);
+    ckpt_end(one, a, true);
+    (void)flush(one);
+    assert_false(file_exists(file_of(1)));
+    ckpt_end(two, expect(two, &q, 0), false);
+    assert_int_equal(n_warn, 0);
+    ckpt_close(two);
+    ckpt_close(one);
+}
+
+/* Attempts that began beside each other: the first to write has the name, the next one when that has ended. */
+static void both_began(void **state)
+{
+    (void)state;
+    ckpt *one = open_with(opts()), *two = open_with(opts());
+    const ckpt_ask q = ask(1);
+    ckpt_attempt *a = expect(one, &q, 0), *b = expect(two, &q, 0);
+    save(one, a, 10, 1);
+    save(two, b, 11, 0);
+    ckpt_end(one, a, true);
+    (void)flush(one);
+    assert_false(file_exists(file_of(1)));
+    assert_int_equal(flush(two).durable, 1); /* tries again */
+    a = expect(one, &q, 0);
+    ckpt_attempt *newer = expect(two, &q, 11); /* has the file with it */
+    ckpt_end(two, b, false);
+    save(one, a, 5, 0);
+    save(two, newer, 12, 1);
+    ckpt_end(two, newer, false);
+    save(one, a, 6, 1); /* who is left may have it */
+    ckpt_end(one, a, true);
+    (void)flush(one);
+    assert_false(file_exists(file_of(1)));
+    ckpt_close(two);
+    ckpt_close(one);
+}
+
+/* No limit of another process takes what runs away, at a start or later. */
+static void kept_from_others(void **state)
+{
+    (void)state;
+    const struct timespec t = {clock_unix_s() - 1000, 0};
+    ckpt_opts o = opts();
+    o.max_files = 1;
+    o.max_age_s = 100;
+    ckpt *one = open_with(opts());
+    for (uint64_t k = 1; k <= 3; k++) {
+        const ckpt_ask q = ask(k);
+        save(one, expect(one, &q, 0), 10, (uint32_t)k);
+        assert_int_equal(utimensat(AT_FDCWD, file_of(k), (struct timespec[]){t, t}, 0), 0);
+    }
+    ckpt *two = open_with(o);
+    const ckpt_ask q = ask(4);
+    save(two, expect(two, &q, 0), 10, 1);
+    for (uint64_t k = 1; k <= 4; k++) assert_true(file_exists(file_of(k)));
+    assert_int_equal(flush(one).durable, 3);
+    ckpt_close(one);
+    ckpt_close(open_with(o)); /* now they are too old */
+    for (uint64_t k = 1; k <= 4; k++) assert_int_equal(file_exists(file_of(k)), k == 4);
+    ckpt_close(two);
+}
+
+/* A process that was there all along goes on with what a killed one made meanwhile. */
+static void killed_beside(void **state)
+{
+    (void)state;
+    int go[2], told[2];
+    char byte;
+    const ckpt_ask q = ask(1);
+    assert_true(pipe(go) == 0 && pipe(told) == 0);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)!read(go[0], &byte, 1);
+        ckpt *one = open_with(opts());
+        save(one, expect(one, &q, 0), 30, 1);
+        (void)!write(told[1], "", 1);
+        for (;;) (void)pause();
+    }
+    ckpt *two = open_with(opts());
+    assert_int_equal(write(go[1], "", 1), 1);
+    assert_int_equal(read(told[0], &byte, 1), 1);
+    ckpt_end(two, expect(two, &q, 0), false); /* it lives */
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    ckpt_attempt *a = expect(two, &q, 30);
+    save(two, a, 31, 1);
+    ckpt_end(two, a, true);
+    (void)flush(two);
+    assert_false(file_exists(file_of(1)));
+    ckpt_close(two);
+    for (int i = 0; i < 2; i++) assert_true(close(go[i]) == 0 && close(told[i]) == 0);
+}
+
+/* Removed under it: a flush writes anew what it says to be durable. */
+static void folder_gone(void **state)
+{
+    (void)state;
+    ckpt *c = open_with(opts());
+    const ckpt_ask q = ask(1), other = ask(2);
+    ckpt_attempt *a = expect(c, &q, 0), *b = expect(c, &other, 0);
+    ckpt_save(c, b, ids, 7, NULL);
+    save(c, a, 10, 2);
+    assert_int_equal(unlink(file_of(1)), 0);
+    assert_int_equal(flush(c).durable, 2);
+    assert_true(file_exists(file_of(1)));
+    assert_true(tmp_drop(&dir)); /* the folder of all */
+    assert_int_equal(mkdir(dir.path, 0700), 0);
+    assert_int_equal(flush(c).durable, 2);
+    assert_true(file_exists(file_of(1)) && file_exists(file_of(2)));
+    assert_int_equal(rename(tmp_path(&dir, PRINT), tmp_path(&dir, "elsewhere")), 0);
+    assert_int_equal(flush(c).durable, 2);
+    assert_true(file_exists(file_of(1)) && file_exists(file_of(2)));
+    assert_int_equal(stats_of(c).n_file, 2);
+    ckpt_end(c, a, true);
+    ckpt_end(c, b, true);
+    (void)flush(c);
+    assert_true(!file_exists(file_of(1)) && !file_exists(file_of(2)));
+    ckpt_close(c);
+    assert_int_equal(n_warn, 0);
+}
+
+/* A folder of such a name is somebody's: told at each start, counted as no file, and not as removed. */
+static void odd_folder(void **state)
+{
+    (void)state;
+    leave_file(1, 10);
+    assert_int_equal(mkdir(file_of(2), 0700), 0);
+    for (uint32_t i = 1; i <= 2; i++) {
+        ckpt *c = open_with(opts());
+        assert_int_equal(stats_of(c).n_file, 1);
+        assert_int_equal(stats_of(c).n_corrupt, 0);
+        assert_int_equal(n_warn, i);
+        ckpt_close(c);
+    }
+}
+
+static int64_t time_of(const char *path)
+{
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    return (int64_t)st.st_mtim.tv_sec;
+}
+
+/* The clock goes forward by years and back, below 1970's first days too, while answers run: nothing running or
+   younger than it seems is removed, and the order of writing stays. */
+static void clock_jumps(void **state)
+{
+    (void)state;
+    enum { YEAR = 365 * 24 * 3600, N = 5 };
+    const int64_t now_s = clock_unix_s();
+    const int64_t jump[N] = {0, 30 * YEAR, -YEAR, 3600 - now_s, 10};
+    ckpt_attempt *a[N];
+    ckpt_opts o = opts();
+    ckpt *c = open_with(o);
+    for (int i = 0; i < N; i++) {
+        const ckpt_ask q = ask((uint64_t)i + 1);
+        fake_time_shift(jump[i]);
+        a[i] = expect(c, &q, 0);
+        save(c, a[i], 10, (uint32_t)i + 1);
+    }
+    assert_true(time_of(file_of(2)) > now_s + YEAR);
+    for (int i = 0; i < N; i++) save(c, a[i], 20, N);
+    ckpt_close(c);
+    const struct timespec t = {(time_t)1 << 40, 0}; /* no clock's time at all */
+    assert_int_equal(utimensat(AT_FDCWD, file_of(N), (struct timespec[]){t, t}, 0), 0);
+    fake_time_shift(0);
+    o.max_files = N - 1;
+    c = open_with(o); /* the first one written goes */
+    for (uint64_t k = 1; k <= N; k++) assert_int_equal(file_exists(file_of(k)), k > 1);
+    for (uint64_t k = 2; k <= N; k++) assert_in_range(time_of(file_of(k)), now_s, now_s + 1000);
+    for (uint64_t k = 2; k <= N; k++) {
+        const ckpt_ask q = ask(k);
+        ckpt_end(c, expect(c, &q, 20), false);
+    }
+    ckpt_close(c);
+    fake_time_shift(3600 - now_s); /* a machine whose clock was not set before it began */
+    c = open_with(opts());
+    const ckpt_ask q = ask(9);
+    save(c, expect(c, &q, 0), 10, 1);
+    ckpt_close(c);
+    fake_time_shift(0);
+    c = open_with(opts());
+    assert_int_equal(stats_of(c).n_file, N);
+    ckpt_end(c, expect(c, &q, 10), false);
+    ckpt_close(c);
+    assert_int_equal(n_warn, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -499,6 +722,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(foreign, begin, end),
         cmocka_unit_test_setup_teardown(sampler_state, begin, end),
         cmocka_unit_test_setup_teardown(limits, begin, end),
+        cmocka_unit_test_setup_teardown(one_folder, begin, end),
+        cmocka_unit_test_setup_teardown(both_began, begin, end),
+        cmocka_unit_test_setup_teardown(kept_from_others, begin, end),
+        cmocka_unit_test_setup_teardown(killed_beside, begin, end),
+        cmocka_unit_test_setup_teardown(folder_gone, begin, end),
+        cmocka_unit_test_setup_teardown(odd_folder, begin, end),
+        cmocka_unit_test_setup_teardown(clock_jumps, begin, end),
         cmocka_unit_test_setup_teardown(faults, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,11 @@
 /* The disk tier by itself: round trips, keys and names, order of use, limits, lack of memory. */
 #include "store_rig.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "fake_time.h"
+
 static void keys(void **state)
 {
     (void)state;
@@ -355,6 +360,59 @@ static void order_of_use(void **state)
     }
 }
 
+/* The clock goes forward by years, back, and to where a machine without a battery begins, while entries are written
+   and read: they are given up in the order of use, in this process and in the next ones. */
+static void clock_jumps(void **state)
+{
+    (void)state;
+    enum { YEAR = 365 * 24 * 3600, N = 5 };
+    const int64_t now_s = (int64_t)time(NULL);
+    const int64_t jump[N] = {0, 30 * YEAR, -YEAR, 3600 - now_s, 10};
+    rig f = rig_begin();
+    store_opts o = rig_opts(f.dir.path);
+    rig_run *r[N + 1], *last = rig_whole(8 * (N + 1), 0, 64);
+    struct stat st;
+    char path[RIG_PATH];
+    store_id id;
+    for (int i = 0; i < N; i++) {
+        fake_time_shift(jump[i]);
+        r[i] = rig_whole((uint64_t)(8 * i), 0, 64);
+        rig_put_durable(f.s, r[i]);
+    }
+    rig_path(&f.dir, r[1], path);
+    assert_true(stat(path, &st) == 0 && st.st_mtim.tv_sec > now_s + YEAR);
+    assert_ok(rig_read_back(f.s, r[0])); /* so r[1] is the oldest */
+    store_stats all;
+    store_get_stats(f.s, &all);
+    o.max_bytes = all.bytes;
+    fake_time_shift(0);
+    rig_path(&f.dir, r[N - 1], path); /* no clock's time at all */
+    const struct timespec t = {(time_t)1 << 40, 0};
+    assert_int_equal(utimensat(AT_FDCWD, path, (struct timespec[]){t, t}, 0), 0);
+    for (int start = 0; start < 2;
+         start++) { /* the second one finds times that the first one corrected */
+        rig_reopen(&f, &o);
+        for (int i = 1; i < N; i++) {
+            rig_path(&f.dir, r[i], path);
+            assert_true(stat(path, &st) == 0 && st.st_mtim.tv_sec <= now_s + 1000);
+        }
+    }
+    r[N] = rig_whole(8 * N, 0, 64);
+    rig_put_durable(f.s, r[N]);
+    assert_false(rig_found(f.s, r[1], &id));
+    fake_time_shift(-YEAR);
+    rig_put_durable(f.s, last);
+    assert_false(rig_found(f.s, r[2], &id));
+    fake_time_shift(0);
+    o.max_bytes = all.bytes / N * 2 + 4096;
+    rig_reopen(&f, &o); /* the two that were written last stay */
+    assert_true(rig_found(f.s, r[N], &id) && rig_found(f.s, last, &id));
+    for (int i = 0; i < N; i++) assert_false(rig_found(f.s, r[i], &id));
+    for (int i = 0; i <= N; i++) rig_free(r[i]);
+    rig_free(last);
+    rig_end(&f);
+}
+
 static cairn_status life(void *ctx)
 {
     const rig_run *r = ctx;
@@ -450,6 +508,7 @@ int main(void)
         cmocka_unit_test(late_flush),
         cmocka_unit_test(caps),
         cmocka_unit_test(order_of_use),
+        cmocka_unit_test(clock_jumps),
         cmocka_unit_test(memory_may_fail),
         cmocka_unit_test(memory_may_fail_at_a_start),
         cmocka_unit_test(refusals),
