@@ -14,6 +14,8 @@
 #include "serve/anthropic_error.h"
 #include "serve/health.h"
 #include "serve/metrics.h"
+#include "serve/ollama.h"
+#include "serve/ollama_format.h"
 #include "serve/openai_chat.h"
 #include "serve/openai_completion.h"
 #include "serve/openai_embed.h"
@@ -43,6 +45,14 @@ static const route routes[] = {
     {"POST", "/tokenize", tokens_encode, false},
     {"POST", "/detokenize", tokens_decode, false},
     {"POST", "/apply-template", openai_chat_render, false},
+    {"GET", "/api/version", ollama_version_serve, false},
+    {"GET", "/api/tags", ollama_tags_serve, false},
+    {"GET", "/api/ps", ollama_running_serve, false},
+    {"POST", "/api/show", ollama_show_serve, false},
+    {"POST", "/api/chat", ollama_chat_serve, false},
+    {"POST", "/api/generate", ollama_generate_serve, false},
+    {"POST", "/api/embed", ollama_embed_serve, false},
+    {"POST", "/api/embeddings", ollama_embeddings_serve, false},
 };
 enum { N_ROUTES = sizeof routes / sizeof routes[0] };
 
@@ -77,18 +87,25 @@ static void refuse(http_req *rq, int status, const char *code, const char *fmt, 
 /* An error in the shape of the API that the path is of. */
 static void refuse(http_req *rq, int status, const char *code, const char *fmt, ...)
 {
-    static const char anthropic[] = "/v1/messages";
+    static const struct {
+        const char *path; /* with all below it */
+        void (*refuse)(http_req *rq, int status, const char *param, const char *code,
+                       const char *message);
+    } shapes[] = {{"/v1/messages", anthropic_refuse}, {"/api", ollama_refuse}};
     char message[600];
     va_list ap;
 
     va_start(ap, fmt);
     (void)vsnprintf(message, sizeof message, fmt, ap);
     va_end(ap);
-    const char *rest = http_path(rq) + sizeof anthropic - 1;
-    if (strncmp(http_path(rq), anthropic, sizeof anthropic - 1) == 0 && (!*rest || *rest == '/'))
-        anthropic_refuse(rq, status, NULL, code, message);
-    else
-        openai_refuse(rq, status, NULL, code, message);
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        const size_t n = strlen(shapes[i].path);
+        const char *path = http_path(rq);
+        if (strncmp(path, shapes[i].path, n) != 0 || (path[n] && path[n] != '/')) continue;
+        shapes[i].refuse(rq, status, NULL, code, message);
+        return;
+    }
+    openai_refuse(rq, status, NULL, code, message);
 }
 
 static const char *allowed(const route *r)
