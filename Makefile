@@ -111,7 +111,7 @@ opt = $(if $(filter src/backend/cpu/% src/sample/% lab/%,$(1)),$(OPT_KERN),$(OPT
 conv = $(if $(filter src/backend/cpu/kern/% tests/% lab/%,$(1)),,$(WARN_CONV))
 
 # --- libraries ---
-LIBS := -lsimdjson -lstdc++ -lxxhash -lonig -lutf8proc -lcurl -lzip -lpthread -lm
+LIBS := -lsimdjson -lstdc++ -lxxhash -lonig -lutf8proc -lcurl -lzip -lssl -lcrypto -lpthread -lm
 LIBS_CLI := -ledit
 LIBS_TEST := -lcmocka
 # BARE=1: no library but C's, so that another machine's compiler suffices for the tests of the kernels

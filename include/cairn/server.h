@@ -1,5 +1,5 @@
-/* The HTTP server, for embedding it in a program.  open, run and close belong to one thread; stop may
-   come from any, or from a signal handler. */
+/* The HTTP server, for embedding it in a program.  open, run and close belong to one thread; stop and reload
+   may come from any, or from a signal handler. */
 #ifndef CAIRN_SERVER_H
 #define CAIRN_SERVER_H
 
@@ -34,6 +34,20 @@ typedef struct cairn_server_opts {
     bool
         keep_volatile; /* system prompts stay as sent: text at their front that changes with every request and
                            hides known prefixes is not taken away */
+    /* Names that a request's Host may give beside addresses, localhost and this machine's own; "*": any.  Copied,
+       like the next. */
+    const char *const *allow_hosts;
+    size_t n_allow_hosts;
+    const char *const *cors_origins; /* web pages that may use it; "*": all.  None: its own only */
+    size_t n_cors_origins;
+    const char *tls_cert, *tls_key; /* PEM files, both or none: HTTPS; read at open and at reload */
+    int32_t rate;      /* requests a minute of each key (without keys: of all); 0: any number */
+    bool open_to_all;  /* it may listen beyond loopback without a key */
+    bool log_requests; /* bodies go to the log, which holds no prompts otherwise */
+    /* Called by the thread of run, soon after cairn_server_reload: may call cairn_server_set_keys.  NULL is
+       fine. */
+    void (*on_reload)(void *ctx, cairn_server *s);
+    void *reload_ctx;
 } cairn_server_opts;
 
 CAIRN_API void cairn_server_opts_init(cairn_server_opts *o);
@@ -45,6 +59,13 @@ CAIRN_API int32_t cairn_server_port(const cairn_server *s);
 CAIRN_API CAIRN_MUST_USE cairn_status cairn_server_run(cairn_server *s, int32_t drain_ms,
                                                        cairn_diag *dg);
 CAIRN_API void cairn_server_stop(cairn_server *s);
+/* Reads the TLS files again for connections to come, where there are any, and calls on_reload.  What cannot be
+   read changes nothing and is logged. */
+CAIRN_API void cairn_server_reload(cairn_server *s);
+/* Other keys, copied, for requests to come; at least one where there were some.  The thread of run. */
+CAIRN_API CAIRN_MUST_USE cairn_status cairn_server_set_keys(cairn_server *s,
+                                                            const char *const *keys, size_t n,
+                                                            cairn_diag *dg);
 /* After run has returned, or without a run; before the engines are closed.  NULL is fine. */
 CAIRN_API void cairn_server_close(cairn_server *s);
 

@@ -36,6 +36,17 @@ typedef struct flag {
    missing value, out of range, not one of its words, or too many words. */
 cairn_status flags_parse(const flag *table, size_t n_flags, int argc, char **argv,
                          const char **rest, size_t max_rest, size_t *n_rest, cairn_diag *dg);
+/* A file of flags, a line each: `name value`, `name = value`, or `name` alone, without the dashes.  Empty
+   lines and those that begin with # are none. */
+typedef struct flags_file {
+    const char *path; /* for messages */
+    char *text;       /* cut into values in place; they point into it.  NULL: empty */
+    const char *word; /* the name whose values are words, not a flag's */
+    const char **rest;
+    size_t n_rest, max_rest;
+} flags_file;
+/* E_ARG with file and line. */
+cairn_status flags_parse_file(const flag *table, size_t n_flags, flags_file *f, cairn_diag *dg);
 void flags_help(const flag *table, size_t n_flags, buf *out);
 
 #endif

@@ -1,4 +1,5 @@
-/* serve: models behind HTTP until SIGTERM or SIGINT, then a drain, which a second one cuts short. */
+/* serve: models behind HTTP until SIGTERM or SIGINT, then a drain, which a second one cuts short.  SIGHUP reads
+   keys and certificate again; where there are neither it ends the server too, as the terminal is gone. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -9,48 +10,32 @@
 #include "base/diag.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "cli/cli.h"
+#include "cli/serve_flags.h"
+#include "cli/serve_log.h"
 #include "cli/warm.h"
 
 enum {
-    MAX_MODELS = 8, /* each has a pool of threads and caches of its own */
     MAX_KEYS = 256, /* compared with every request's, all of them */
     KEY_FILE_MAX = 1 << 20,
-    ID_MAX = 256, /* a file's name */
-    MAX_WARM = CAIRN_MAX_PINS,
+    ID_MAX = 256,     /* a file's name */
     FLUSH_MS = 120000 /* who stops a server waits for it: 8 GiB of prefixes at 70 MB/s */
 };
 
-#define BY_DEFAULT UINT64_MAX
-
-typedef struct serve_flags {
-    const char *host, *key_file, *kv;
-    int64_t port, ctx, parallel, threads, queue, drain_s, checkpoint, timeout_s;
-    double max_gap;
-    uint64_t memory, prompt_cache, ssd_max;
-    const char *ssd;
-    const char *warm_file[MAX_WARM];
-    flag_list warm;
-    bool verbose, keep_volatile;
-} serve_flags;
+/* Accepted keys. */
+typedef struct key_list {
+    buf text; /* the file, lines cut by NULs */
+    const char *key[MAX_KEYS];
+    size_t n;
+} key_list;
 
 typedef struct served {
-    cairn_model *model[MAX_MODELS];
-    cairn_server_model entry[MAX_MODELS];
-    char id[MAX_MODELS][ID_MAX];
+    cairn_model *model[SERVE_MAX_MODELS];
+    cairn_server_model entry[SERVE_MAX_MODELS];
+    char id[SERVE_MAX_MODELS][ID_MAX];
     size_t n;
-    buf keys; /* the key file, lines cut by NULs */
-    buf ssd;  /* the folder of --ssd-cache, from the root on */
-    const char *key[MAX_KEYS];
-    size_t n_keys;
+    key_list keys;
+    buf ssd; /* the folder of --ssd-cache, from the root on */
 } served;
-
-static void on_event(void *ctx, log_level level, const char *event, const char *line)
-{
-    (void)ctx;
-    (void)level;
-    (void)fprintf(stderr, "cairn: %s %s\n", event, line);
-}
 
 static cairn_server *running; /* for the signal handler; set before the handler is */
 
@@ -63,25 +48,49 @@ static void on_stop(int sig)
     cairn_server_stop(running);
 }
 
-static cairn_status read_keys(const char *path, served *s, cairn_diag *dg)
+static void on_hup(int sig)
+{
+    (void)sig;
+    if (running) cairn_server_reload(running);
+}
+
+static cairn_status read_keys(const char *path, key_list *k, cairn_diag *dg)
 {
     if (!path) return CAIRN_OK;
-    TRY(file_read_input(path, KEY_FILE_MAX, &s->keys, dg));
-    for (char *p = s->keys.ptr; p && *p;) {
+    TRY(file_read_input(path, KEY_FILE_MAX, &k->text, dg));
+    for (char *p = k->text.ptr; p && *p;) {
         char *end = strchr(p, '\n');
         if (end) *end = '\0';
         const size_t n = strlen(p);
         if (n && p[n - 1] == '\r') p[n - 1] = '\0';
         if (*p && *p != '#') {
-            if (s->n_keys == MAX_KEYS)
+            if (k->n == MAX_KEYS)
                 return diag_set(dg, CAIRN_E_LIMIT,
                                 "%s: more than %d keys; expected at most so many", path, MAX_KEYS);
-            s->key[s->n_keys++] = p;
+            k->key[k->n++] = p;
         }
         p = end ? end + 1 : NULL;
     }
-    if (s->n_keys) return CAIRN_OK;
+    if (k->n) return CAIRN_OK;
     return diag_set(dg, CAIRN_E_ARG, "%s: no key; expected one a line", path);
+}
+
+/* After SIGHUP.  A file that cannot be read, or without a key, locks nobody out and lets nobody in. */
+static void reload_keys(void *ctx, cairn_server *server)
+{
+    const serve_flags *f = ctx;
+    cairn_diag dg = {0};
+    key_list k = {0};
+
+    if (!f->key_file) return;
+    buf_init(&k.text, MEM_SERVE);
+    cairn_status st = read_keys(f->key_file, &k, &dg);
+    if (st == CAIRN_OK) st = cairn_server_set_keys(server, k.key, k.n, &dg);
+    if (st == CAIRN_OK)
+        log_event(LOG_INFO, "keys_loaded", "file=%s keys=%zu", f->key_file, k.n);
+    else
+        log_event(LOG_WARN, "keys_kept", "file=%s why=\"%s\"", f->key_file, dg.message);
+    buf_deinit(&k.text);
 }
 
 /* The id that requests name: the word of the command line without folders and ".gguf". */
@@ -136,7 +145,7 @@ static cairn_status open_one(const char *word, const serve_flags *f, served *s, 
     eo.max_gap = (float)f->max_gap;
     eo.deadline_ms = (uint32_t)f->timeout_s * 1000;
     eo.prefix_limit = f->prompt_cache ? f->prompt_cache : CAIRN_NO_PREFIX;
-    if (f->prompt_cache == BY_DEFAULT) eo.prefix_limit = 0;
+    if (f->prompt_cache == SERVE_BY_DEFAULT) eo.prefix_limit = 0;
     eo.disk_dir = s->ssd.len ? s->ssd.ptr : NULL;
     eo.disk_limit = f->ssd_max;
     eo.checkpoint_every = (int32_t)f->checkpoint;
@@ -202,27 +211,56 @@ static cairn_status warm_all(const serve_flags *f, const served *s, cairn_diag *
     return CAIRN_OK;
 }
 
-static cairn_status listen_and_serve(const serve_flags *f, const served *s, cairn_diag *dg)
+static void catch_signals(const serve_flags *f)
 {
-    cairn_server_opts o;
-    struct sigaction stop = {.sa_handler = on_stop};
-    cairn_server_opts_init(&o);
-    o.host = f->host;
-    o.port = (int32_t)f->port;
-    o.models = s->entry;
-    o.n_models = s->n;
-    o.keep_volatile = f->keep_volatile;
-    o.api_keys = s->n_keys ? s->key : NULL;
-    o.n_api_keys = s->n_keys;
-    TRY(cairn_server_open(&o, &running, dg));
+    const struct sigaction stop = {.sa_handler = on_stop}, again = {.sa_handler = on_hup};
+    struct sigaction hup;
+
     (void)sigaction(SIGTERM, &stop, NULL);
     (void)sigaction(SIGINT, &stop, NULL);
-    struct sigaction hup;
-    if (sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler != SIG_IGN) /* nohup's wish */
+    if (f->key_file || f->tls_cert)
+        (void)sigaction(SIGHUP, &again, NULL);
+    else if (sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler != SIG_IGN) /* nohup's wish */
         (void)sigaction(SIGHUP, &stop, NULL);
+}
+
+static void say_where(const serve_flags *f, const served *s, cairn_server_opts *o)
+{
+    cairn_server_opts_init(o);
+    o->host = f->host;
+    o->port = (int32_t)f->port;
+    o->models = s->entry;
+    o->n_models = s->n;
+    o->keep_volatile = f->keep_volatile;
+    o->api_keys = s->keys.n ? s->keys.key : NULL;
+    o->n_api_keys = s->keys.n;
+    o->max_connections = (int32_t)f->connections;
+    o->max_body_bytes = f->max_body;
+    o->allow_hosts = f->hosts.item;
+    o->n_allow_hosts = f->hosts.n;
+    o->cors_origins = f->origins.item;
+    o->n_cors_origins = f->origins.n;
+    o->tls_cert = f->tls_cert;
+    o->tls_key = f->tls_key;
+    o->rate = (int32_t)f->rate;
+    o->open_to_all = f->open;
+    o->log_requests = f->log_prompts;
+}
+
+static cairn_status listen_and_serve(serve_flags *f, const served *s, cairn_diag *dg)
+{
+    cairn_server_opts o;
     buf line;
+
+    say_where(f, s, &o);
+    o.on_reload = reload_keys;
+    o.reload_ctx = f;
+    TRY(cairn_server_open(&o, &running, dg));
+    catch_signals(f);
     buf_init(&line, MEM_SERVE);
-    buf_printf(&line, "listening on http://%s:%d\n", f->host, (int)cairn_server_port(running));
+    buf_printf(&line,
+               strchr(f->host, ':') ? "listening on %s://[%s]:%d\n" : "listening on %s://%s:%d\n",
+               f->tls_cert ? "https" : "http", f->host, (int)cairn_server_port(running));
     cairn_status st = cli_print(&line, dg);
     if (st == CAIRN_OK) st = cairn_server_run(running, (int32_t)f->drain_s * 1000, dg);
     cairn_server *closed = running;
@@ -231,78 +269,19 @@ static cairn_status listen_and_serve(const serve_flags *f, const served *s, cair
     return st;
 }
 
-int cmd_serve(const command *c, int argc, char **argv)
+/* Opens all that is served, serves, and closes it again. */
+static cairn_status serve_models(serve_flags *f, cairn_diag *dg)
 {
-    serve_flags f = {.host = "127.0.0.1",
-                     .port = 8080,
-                     .drain_s = 20,
-                     .prompt_cache = BY_DEFAULT,
-                     .warm = {.room = MAX_WARM}};
-    f.warm.item = f.warm_file;
-    const flag table[] = {
-        {"--host", NULL, FLAG_STR, &f.host, "H: address (127.0.0.1)", 0, 0, NULL},
-        {"--port", NULL, FLAG_INT, &f.port, "P: port, 0: any free one (8080)", 0, 65535, NULL},
-        {"--api-key-file", NULL, FLAG_STR, &f.key_file,
-         "F: accepted keys, one a line; # begins a comment line", 0, 0, NULL},
-        {"--ctx", NULL, FLAG_INT, &f.ctx, "N: context of a request (default: what fits)", 1,
-         CAIRN_MAX_CTX, NULL},
-        {"--memory", NULL, FLAG_SIZE, &f.memory, "BYTES: for weights and caches", 1, 0x1p62, NULL},
-        CLI_KV(&f.kv),
-        {"--prompt-cache", NULL, FLAG_SIZE, &f.prompt_cache,
-         "BYTES: prefixes kept for later prompts, 0: none (half of what is left, at most 8 GiB)", 0,
-         0x1p62, NULL},
-        {"--ssd-cache", NULL, FLAG_STR, &f.ssd, "DIR: keep prefixes on disk too (off)", 0, 0, NULL},
-        {"--ssd-cache-max", NULL, FLAG_SIZE, &f.ssd_max, "BYTES: of a model's files there (32G)", 1,
-         0x1p62, NULL},
-        {"--generation-checkpoint", NULL, FLAG_INT, &f.checkpoint,
-         "N: every N tokens an answer goes to --ssd-cache too, to go on from after a crash (off)",
-         1, CAIRN_MAX_CTX, NULL},
-        {"--keep-volatile", NULL, FLAG_BOOL, &f.keep_volatile,
-         "leave headers that some clients change with every request in system prompts", 0, 0, NULL},
-        {"--warm-prefix", NULL, FLAG_LIST, &f.warm,
-         "FILE: messages (JSON) whose prompt is computed at start and kept; may be given again", 0,
-         0, NULL},
-        {"--parallel", NULL, FLAG_INT, &f.parallel, "N: requests decoded at once (4)", 1,
-         CAIRN_MAX_SEQS, NULL},
-        {"--queue", NULL, FLAG_INT, &f.queue, "N: requests waiting beyond those (64)", 1,
-         CAIRN_MAX_QUEUE, NULL},
-        {"--max-gap", NULL, FLAG_NUM, &f.max_gap,
-         "X: while others' prompts are computed, a stream's tokens come at most about X times "
-         "slower (3)",
-         1.01, 1000, NULL},
-        {"--timeout", NULL, FLAG_INT, &f.timeout_s,
-         "S: seconds for a request, waiting included, 0: any (0)", 0, 86400, NULL},
-        {"--drain", NULL, FLAG_INT, &f.drain_s,
-         "S: seconds for running requests after SIGTERM, SIGINT or SIGHUP (20)", 0, 86400, NULL},
-        {"--verbose", "-v", FLAG_BOOL, &f.verbose,
-         "events too, not only warnings, on standard error", 0, 0, NULL},
-        CLI_THREADS(&f.threads),
-    };
-    cli_words words;
-    int code;
-    if (!cli_flags(c, table, sizeof table / sizeof table[0], argc, argv, 0, MAX_MODELS, &words,
-                   &code))
-        return code;
-    if (!words.n) words.word[words.n++] = CLI_DEFAULT_MODEL;
-    char twice[ID_MAX];
-    if (same_name(&words, twice))
-        return cli_usage(c, "serve: two models are called %s; expected a name for each", twice);
-    if (f.checkpoint && !f.ssd)
-        return cli_usage(c, "serve: --generation-checkpoint without --ssd-cache; expected both");
-    if (f.ssd_max && !f.ssd)
-        return cli_usage(c, "serve: --ssd-cache-max without --ssd-cache; expected both");
-
-    cairn_diag dg = {0};
     cairn_status st;
     served s = {0};
-    buf_init(&s.keys, MEM_SERVE);
+
+    buf_init(&s.keys.text, MEM_SERVE);
     buf_init(&s.ssd, MEM_SERVE);
-    log_set(f.verbose ? LOG_INFO : LOG_WARN, on_event, NULL);
-    TRY_GOTO(read_keys(f.key_file, &s, &dg), out);
-    TRY_GOTO(name_folder(f.ssd, &s.ssd, &dg), out);
-    for (size_t i = 0; i < words.n; i++) TRY_GOTO(open_one(words.word[i], &f, &s, &dg), out);
-    TRY_GOTO(warm_all(&f, &s, &dg), out);
-    st = listen_and_serve(&f, &s, &dg);
+    TRY_GOTO(read_keys(f->key_file, &s.keys, dg), out);
+    TRY_GOTO(name_folder(f->ssd, &s.ssd, dg), out);
+    for (size_t i = 0; i < f->models.n; i++) TRY_GOTO(open_one(f->models.word[i], f, &s, dg), out);
+    TRY_GOTO(warm_all(f, &s, dg), out);
+    st = listen_and_serve(f, &s, dg);
     flush_all(&s);
 out:
     for (size_t i = s.n; i-- > 0;) {
@@ -310,6 +289,26 @@ out:
         cairn_model_close(s.model[i]);
     }
     buf_deinit(&s.ssd);
-    buf_deinit(&s.keys);
-    return st == CAIRN_OK ? EXIT_OK : cli_failed(&dg);
+    buf_deinit(&s.keys.text);
+    return st;
+}
+
+int cmd_serve(const command *c, int argc, char **argv)
+{
+    static serve_flags f; /* its lists of words are large for a stack */
+    char twice[ID_MAX];
+    cairn_diag dg = {0};
+    int code;
+
+    if (serve_flags_read(&f, c, argc, argv, &code)) {
+        if (!f.models.n) f.models.word[f.models.n++] = CLI_DEFAULT_MODEL;
+        if (same_name(&f.models, twice)) {
+            code = cli_usage(c, "serve: two models are called %s; expected a name for each", twice);
+        } else {
+            serve_log_start(f.log_level, f.verbose, f.log_json);
+            code = serve_models(&f, &dg) == CAIRN_OK ? EXIT_OK : cli_failed(&dg);
+        }
+    }
+    serve_flags_deinit(&f);
+    return code;
 }

@@ -118,7 +118,7 @@ static void made(job *j)
     http_on_gone(c->rq, NULL, NULL);
     if (f->status)
         c->e->format->refuse(c->rq, f->status, f->param[0] ? f->param : NULL, f->code, f->message);
-    else if (c->e->just_text)
+    else if (c->e->just_text || c->p.text.len)
         reply_text(c);
     else
         start(c);

@@ -9,7 +9,7 @@ typedef struct endpoint {
     const answer_format *format;
     /* A worker: prompt_make and its like. */
     void (*make)(prompt *p, const models *m, cairn_str body);
-    bool just_text; /* p->text is the reply */
+    bool just_text; /* p->text is the reply; else it is where there is one */
 } endpoint;
 
 void endpoint_serve(cairn_server *s, http_req *rq, const endpoint *e);

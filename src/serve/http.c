@@ -32,6 +32,7 @@ static const struct {
     {204, "No Content"},
     {400, "Bad Request"},
     {401, "Unauthorized"},
+    {403, "Forbidden"},
     {404, "Not Found"},
     {405, "Method Not Allowed"},
     {408, "Request Timeout"},
@@ -105,6 +106,8 @@ void conn_refuse(http_conn *c, int status, const char *why)
 void http_set_header(http_req *rq, const char *name, const char *value)
 {
     if (rq->n_header == HTTP_MAX_REPLY_HEADERS) return;
+    for (int i = 0; i < rq->n_header; i++)
+        if (strcmp(rq->header[i].name, name) == 0) return;
     rq->header[rq->n_header].name = name;
     (void)snprintf(rq->header[rq->n_header].value, sizeof rq->header[0].value, "%s", value);
     rq->n_header++;

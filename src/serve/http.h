@@ -8,6 +8,7 @@
 
 typedef struct http_server http_server;
 typedef struct http_req http_req;
+struct tls;
 
 typedef struct http_limits {
     int32_t max_connections;
@@ -31,8 +32,9 @@ typedef struct http_app {
 } http_app;
 
 enum {
-    HTTP_TICK_MS = 100,        /* the grain of every deadline */
-    HTTP_MAX_REPLY_HEADERS = 4 /* set by http_set_header for one reply */
+    HTTP_TICK_MS = 100, /* the grain of every deadline */
+    HTTP_MAX_REPLY_HEADERS =
+        10 /* set by http_set_header for one reply: a preflight's six, an API's own */
 };
 
 /* Binds and listens.  `host` is a numeric address or a name; port 0 picks one.  *out ends in
@@ -46,6 +48,9 @@ void http_wake(const http_server *h); /* any thread, signal handlers too */
 /* No new connections or requests; replies close their connection; idle connections are cut. */
 void http_drain(http_server *h);
 bool http_draining(const http_server *h);
+/* Connections from now on speak TLS by `t`, which is the server's from here on. */
+void http_set_tls(http_server *h, struct tls *t);
+bool http_is_local(const http_server *h);     /* it listens on a loopback address */
 uint64_t http_max_body(const http_server *h); /* bytes */
 size_t http_busy(const http_server *h);       /* connections with a request in progress */
 size_t http_connections(const http_server *h);
@@ -67,7 +72,7 @@ void http_on_gone(http_req *rq, void (*fn)(void *user), void *user);
 /* What the request's line in the log says of tokens so far. */
 void http_note_tokens(http_req *rq, int64_t n_prompt, int64_t n_generated);
 
-/* For the reply to come.  `name` is static text, `value` is copied (at most 159 bytes). */
+/* For the reply to come; the first value of a name stays.  `name` is static text, `value` is copied (at most 159 bytes). */
 void http_set_header(http_req *rq, const char *name, const char *value);
 /* The whole reply; the body is copied. `type` is the content type. */
 void http_reply(http_req *rq, int status, const char *type, cairn_str body);

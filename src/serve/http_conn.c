@@ -30,13 +30,16 @@ enum {
 static void request_log(const http_conn *c, bool cut)
 {
     const http_req *rq = &c->rq;
-    char tokens[80] = "";
+    char tokens[80] = "", path[200];
 
+    (void)snprintf(path, sizeof path, "%s", http_path(rq));
+    for (char *p = path; *p; p++)
+        if (strchr(" =\"", *p)) *p = '?'; /* one that is made to look like other fields */
     if (rq->n_prompt)
         (void)snprintf(tokens, sizeof tokens, " prompt_tokens=%lld generated_tokens=%lld",
                        (long long)rq->n_prompt, (long long)rq->n_generated);
     log_event(LOG_INFO, "http_request", "method=%s path=%s status=%d%s ms=%llu%s", http_method(rq),
-              http_path(rq), rq->status, tokens, (unsigned long long)(http_now_ms() - rq->begun_ms),
+              path, rq->status, tokens, (unsigned long long)(http_now_ms() - rq->begun_ms),
               cut ? " cut=1" : "");
 }
 
@@ -78,8 +81,27 @@ static void request_init(http_conn *c)
     buf_init(&c->rq.head_bytes, MEM_SERVE);
 }
 
+/* As recv and send. */
+static ssize_t take_bytes(http_conn *c, char *p, size_t n)
+{
+    return c->tls ? tls_recv(c->tls, p, n) : recv(c->fd, p, n, MSG_DONTWAIT);
+}
+
+static ssize_t give_bytes(http_conn *c, const char *p, size_t n)
+{
+    const ssize_t done =
+        c->tls ? tls_send(c->tls, p, n) : send(c->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+    if (c->tls)
+        c->n_sent = tls_n_sent(c->tls);
+    else if (done > 0)
+        c->n_sent += (uint64_t)done;
+    return done;
+}
+
 void conn_free(http_conn *c)
 {
+    tls_conn_close(c->tls);
     request_deinit(c);
     buf_deinit(&c->in);
     buf_deinit(&c->out);
@@ -139,7 +161,7 @@ static void request_begin(http_conn *c)
         if (c->hasty) conn_refuse(c, 413, NULL);
     } else if (d->expects && c->in_at == c->in.len) {
         static const char go[] = "HTTP/1.1 100 Continue\r\n\r\n";
-        if (send(c->fd, go, sizeof go - 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) conn_cut(c);
+        if (give_bytes(c, go, sizeof go - 1) < 0) conn_cut(c);
     }
 }
 
@@ -280,8 +302,9 @@ void conn_input(http_conn *c)
     if (!wants_input(c))
         conn_want(c, EPOLLIN, false); /* only now: most clients send one at a time */
     for (int i = 0; i < READS && wants_input(c); i++) {
-        const ssize_t n = recv(c->fd, c->h->block, sizeof c->h->block, MSG_DONTWAIT);
+        const ssize_t n = take_bytes(c, c->h->block, sizeof c->h->block);
 
+        if (c->tls) conn_want(c, EPOLLOUT, tls_wants_out(c->tls)); /* a handshake's */
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
         if (n <= 0) { /* an end before a request's end, or between requests */
             conn_cut(c);
@@ -299,8 +322,7 @@ void conn_input(http_conn *c)
 bool conn_flush(http_conn *c)
 {
     while (c->out_at < c->out.len) {
-        const ssize_t n = send(c->fd, c->out.ptr + c->out_at, c->out.len - c->out_at,
-                               MSG_DONTWAIT | MSG_NOSIGNAL);
+        const ssize_t n = give_bytes(c, c->out.ptr + c->out_at, c->out.len - c->out_at);
 
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EAGAIN) {
@@ -312,7 +334,6 @@ bool conn_flush(http_conn *c)
             return false;
         }
         c->out_at += (size_t)n;
-        c->n_sent += (uint64_t)n;
     }
     buf_clear(&c->out);
     c->out_at = 0;
@@ -331,6 +352,7 @@ static void request_end(http_conn *c)
     if (c->in.len == 0) buf_deinit(&c->in);
     c->ended = false;
     if (c->close && c->unread && !c->half_closed) {
+        if (c->tls) tls_say_end(c->tls);
         shutdown(c->fd, SHUT_WR);
         buf_deinit(&c->in);
         c->state = CONN_LINGER;

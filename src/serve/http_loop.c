@@ -90,7 +90,10 @@ static void conn_event(http_conn *c, uint32_t events)
     }
     if (events & EPOLLRDHUP) conn_closing(c);
     if (!c->gone && (events & EPOLLIN)) conn_input(c);
-    if (!c->gone && (events & EPOLLOUT)) conn_output(c);
+    if (!c->gone && (events & EPOLLOUT)) {
+        if (c->tls && tls_wants_out(c->tls)) conn_input(c);
+        if (!c->gone) conn_output(c);
+    }
 }
 
 static void conn_open(http_server *h, int fd)
@@ -118,7 +121,8 @@ static void conn_open(http_server *h, int fd)
     if (c->next) c->next->prev = c;
     h->conns = c;
     h->n_conns++;
-    if (!epoll_add(h, fd, c->interest, c)) conn_cut(c);
+    if (h->tls) c->tls = tls_conn_open(h->tls, fd);
+    if (!epoll_add(h, fd, c->interest, c) || (h->tls && !c->tls)) conn_cut(c);
 }
 
 static void reap(http_server *h)
@@ -177,7 +181,7 @@ static void accept_some(http_server *h)
             return;
         }
         if (h->n_conns >= (size_t)h->lim.max_connections + REFUSED_EXTRA) {
-            if (send(fd, busy, sizeof busy - 1, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+            if (!h->tls && send(fd, busy, sizeof busy - 1, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
                 shutdown(fd, SHUT_WR);
             close(fd);
         } else {
@@ -189,7 +193,7 @@ static void accept_some(http_server *h)
 static void conn_expire(http_conn *c)
 {
     log_event(LOG_DEBUG, "http_timeout", "state=%d", (int)c->state);
-    if (c->state == CONN_HEADERS || c->state == CONN_BODY)
+    if ((c->state == CONN_HEADERS || c->state == CONN_BODY) && (!c->tls || tls_is_up(c->tls)))
         conn_refuse(c, 408, "the request did not come in time");
     else
         conn_cut(c);
@@ -300,6 +304,17 @@ void http_drain(http_server *h)
     h->draining = true;
 }
 
+void http_set_tls(http_server *h, tls *t)
+{
+    tls_close(h->tls);
+    h->tls = t;
+}
+
+bool http_is_local(const http_server *h)
+{
+    return h->local;
+}
+
 uint64_t http_max_body(const http_server *h)
 {
     return h->lim.max_body_bytes;
@@ -381,6 +396,16 @@ static int bind_one(const struct addrinfo *ai)
     return fd;
 }
 
+/* Loopback: only this machine's programs reach it. */
+static bool is_local(const struct sockaddr *sa)
+{
+    const struct sockaddr_in *v4 = (const void *)sa;
+    const struct sockaddr_in6 *v6 = (const void *)sa;
+
+    if (sa->sa_family == AF_INET) return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    return sa->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+}
+
 static cairn_status listener_open(http_server *h, const char *host, int32_t port, cairn_diag *dg)
 {
     struct addrinfo hint = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
@@ -402,6 +427,7 @@ static cairn_status listener_open(http_server *h, const char *host, int32_t port
     if (getsockname(h->listener, (struct sockaddr *)&sa, &n) != 0 ||
         getnameinfo((struct sockaddr *)&sa, n, NULL, 0, name, sizeof name, NI_NUMERICSERV) != 0)
         return diag_set(dg, CAIRN_E_IO, "cannot tell the port of %s", host);
+    h->local = is_local((const struct sockaddr *)&sa);
     h->port = 0;
     for (const char *s = name; *s >= '0' && *s <= '9'; s++) h->port = h->port * 10 + (*s - '0');
     return CAIRN_OK;
@@ -442,5 +468,6 @@ void http_close(http_server *h)
     if (h->listener >= 0) close(h->listener);
     if (h->epoll >= 0) close(h->epoll);
     if (h->wake.fd >= 0) wake_deinit(&h->wake);
+    tls_close(h->tls);
     mem_free(h);
 }

@@ -6,6 +6,7 @@
 #include "base/thread.h"
 #include "serve/http.h"
 #include "serve/http_head.h"
+#include "serve/tls.h"
 
 /* For what must be said without memory or a request. */
 #define HTTP_RAW(status, type, message)                                                            \
@@ -51,6 +52,7 @@ typedef struct http_conn { /* I/O thread */
     struct http_conn *next_dirty; /* of http_server.dirty */
     http_server *h;
     int fd;
+    tls_conn *tls;     /* NULL: what is sent is plain */
     uint32_t interest; /* what our epoll set watches it for */
     conn_state state;
     uint64_t deadline_ms; /* 0: none */
@@ -79,10 +81,11 @@ struct http_server { /* I/O thread, but for wake */
     http_app app;
     http_limits lim;
     wake wake;
+    tls *tls; /* of connections to come; NULL: none is asked for */
     int epoll, listener;
     int32_t port;
     bool listening; /* the listener is in the epoll set */
-    bool draining, quit;
+    bool draining, quit, local;
     bool calm; /* nothing came since the last tick */
     http_conn *conns;
     http_conn *dirty; /* have something to send, or a request to end */

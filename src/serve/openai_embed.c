@@ -1,4 +1,4 @@
-/* OpenAI's embeddings: texts or lists of tokens to vectors, as numbers or as base64 of their bytes.  All of it
+/* OpenAI's embeddings, and Ollama's in its words: texts or lists of tokens to vectors, as numbers or as base64 of their bytes.  All of it
    runs as a job (jobs.h), in the lane of long ones whatever the body's size: steps take seconds, and no
    short prompt waits for them.  A client that leaves drops the job; steps under way run to their end. */
 #include "serve/openai_embed.h"
@@ -8,16 +8,34 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "cairn/embed.h"
+#include "serve/ollama_format.h"
+#include "serve/ollama_read.h"
 #include "serve/openai_input.h"
 #include "serve/openai_wire.h"
 
 enum { MOST_DIMENSIONS = 1 << 20 };
 
-typedef struct embed_job {
+typedef struct embed_job embed_job;
+
+/* How an API words this. */
+typedef struct embed_shape {
+    const char *input; /* the field */
+    void (*refuse)(http_req *rq, int status, const char *param, const char *code,
+                   const char *message);
+    bool (*options)(embed_job *e, json_val root);
+    void (*begin)(embed_job *e); /* the reply's object, up to the vectors; and after them */
+    void (*vector)(embed_job *e, size_t index, cairn_str values);
+    void (*end)(embed_job *e);
+} embed_shape;
+
+struct embed_job {
     job j;
+    const embed_shape *shape;
+    uint64_t begun_ns;
     cairn_server *s;
     http_req *rq; /* I/O thread; good until the job is dropped */
     buf body;     /* the worker's, like what follows, until it is done */
@@ -35,7 +53,9 @@ typedef struct embed_job {
     const char *param, *code;
     char at[sizeof((chat_fault *)0)->param]; /* param, where it is one of several texts */
     char message[600];
-} embed_job;
+};
+
+static const embed_shape openai_shape;
 
 static bool refuse_with(embed_job *e, int status, const char *param, const char *code,
                         const char *fmt, ...) __attribute__((format(printf, 5, 6)));
@@ -55,7 +75,8 @@ static bool refuse_with(embed_job *e, int status, const char *param, const char 
 static bool find_model(embed_job *e, json_val root)
 {
     const json_val asked = json_get(root, "model");
-    const cairn_str name = json_str(asked);
+    const cairn_str name =
+        e->shape == &openai_shape ? json_str(asked) : ollama_model_name(json_str(asked));
     cairn_embed_info info;
     cairn_model_info shape;
     if (json_typeof(asked) > JSON_NULL && json_typeof(asked) != JSON_STR)
@@ -119,7 +140,7 @@ static bool name_all(embed_job *e)
     e->names = mem_calloc(e->in.n, sizeof *e->names, MEM_SERVE);
     if (!e->name || !e->names) return no_memory(e);
     for (size_t i = 0; i < e->in.n; i++) {
-        input_name(&e->in, "input", i, e->name[i]);
+        input_name(&e->in, e->shape->input, i, e->name[i]);
         e->names[i] = e->name[i];
     }
     e->o.names = e->names;
@@ -140,7 +161,8 @@ static bool check_prompt(embed_job *e)
 static bool read_input(embed_job *e, json_val v)
 {
     chat_fault f = {0};
-    const cairn_status st = input_read(&e->in, v, "input", e->n_vocab, CAIRN_MAX_EMBED_TEXTS, &f);
+    const cairn_status st =
+        input_read(&e->in, v, e->shape->input, e->n_vocab, CAIRN_MAX_EMBED_TEXTS, &f);
     if (st == CAIRN_E_NOMEM) return no_memory(e);
     if (st != CAIRN_OK) {
         (void)snprintf(e->at, sizeof e->at, "%s", f.param);
@@ -184,12 +206,7 @@ static bool put_vector(void *ctx, const cairn_embedding *v)
     buf text;
     buf_init(&text, MEM_SERVE);
     put_values(v, e->base64, &text);
-    json_w_obj(&e->w);
-    json_w_kstr(&e->w, "object", STR_LIT("embedding"));
-    json_w_kint(&e->w, "index", (int64_t)v->index);
-    json_w_key(&e->w, "embedding");
-    json_w_raw(&e->w, buf_view(&text));
-    json_w_end_obj(&e->w);
+    e->shape->vector(e, v->index, buf_view(&text));
     e->n_tokens += v->n_tokens;
     const bool fine = buf_status(&text) == CAIRN_OK && buf_status(&e->reply) == CAIRN_OK;
     buf_deinit(&text);
@@ -218,7 +235,7 @@ static const char *at_fault(const embed_job *e, const cairn_diag *dg)
         const size_t n = strlen(e->names[i]);
         if (strncmp(dg->message, e->names[i], n) == 0 && dg->message[n] == ':') return e->names[i];
     }
-    return "input";
+    return e->shape->input;
 }
 
 static void embed(embed_job *e)
@@ -227,22 +244,12 @@ static void embed(embed_job *e)
     const cairn_model *m = e->model->model;
     buf_init(&e->reply, MEM_SERVE);
     e->w = json_write(&e->reply);
-    json_w_obj(&e->w);
-    json_w_kstr(&e->w, "object", STR_LIT("list"));
-    json_w_kstr(&e->w, "model", str_of(e->model->id));
-    json_w_key(&e->w, "data");
-    json_w_arr(&e->w);
+    e->shape->begin(e);
     const input_list *in = &e->in;
     const cairn_status st = in->texts
                                 ? cairn_embed(m, in->texts, in->n, &e->o, put_vector, e, &dg)
                                 : cairn_embed_ids(m, in->lists, in->n, &e->o, put_vector, e, &dg);
-    json_w_end_arr(&e->w);
-    json_w_key(&e->w, "usage");
-    json_w_obj(&e->w);
-    json_w_kint(&e->w, "prompt_tokens", e->n_tokens);
-    json_w_kint(&e->w, "total_tokens", e->n_tokens);
-    json_w_end_obj(&e->w);
-    json_w_end_obj(&e->w);
+    e->shape->end(e);
     if (st != CAIRN_OK)
         (void)refuse_with(e, openai_status(st),
                           st == CAIRN_E_LIMIT || st == CAIRN_E_ARG ? at_fault(e, &dg) : NULL,
@@ -263,8 +270,8 @@ static void work(job *j)
     else if (json_typeof(json_root(doc)) != JSON_OBJ)
         (void)refuse_with(e, 400, NULL, "invalid_json", "the body must be a JSON object, found %s",
                           json_type_name(json_typeof(json_root(doc))));
-    else if (find_model(e, json_root(doc)) && read_options(e, json_root(doc)) && try_options(e) &&
-             read_input(e, json_get(json_root(doc), "input")))
+    else if (find_model(e, json_root(doc)) && e->shape->options(e, json_root(doc)) &&
+             try_options(e) && read_input(e, json_get(json_root(doc), e->shape->input)))
         embed(e);
     json_free(doc);
 }
@@ -276,12 +283,13 @@ static void done(job *j)
     if (e->status == 200)
         openai_reply(e->rq, &e->reply);
     else
-        openai_error(e->rq, e->status, e->param, e->code, "%s", e->message);
+        e->shape->refuse(e->rq, e->status, e->param, e->code, e->message);
 }
 
 static void refuse(job *j)
 {
-    openai_error(((embed_job *)j)->rq, 503, NULL, "server_shutdown", "the server is shutting down");
+    const embed_job *e = (embed_job *)j;
+    e->shape->refuse(e->rq, 503, NULL, "server_shutdown", "the server is shutting down");
 }
 
 static void release(job *j)
@@ -301,15 +309,17 @@ static void on_gone(void *user)
     jobs_drop(&e->s->jobs, &e->j);
 }
 
-void openai_embed_serve(cairn_server *s, http_req *rq)
+static void serve(cairn_server *s, http_req *rq, const embed_shape *shape)
 {
     static const job_kind kind = {work, done, refuse, release};
     embed_job *e = mem_calloc(1, sizeof *e, MEM_SERVE);
     if (!e) {
-        openai_error(rq, 503, NULL, "out_of_memory", "no memory for the request");
+        shape->refuse(rq, 503, NULL, "out_of_memory", "no memory for the request");
         return;
     }
     e->j.kind = &kind;
+    e->shape = shape;
+    e->begun_ns = clock_ns();
     e->s = s;
     e->rq = rq;
     http_take_body(rq, &e->body);
@@ -319,5 +329,115 @@ void openai_embed_serve(cairn_server *s, http_req *rq)
     http_on_gone(rq, NULL, NULL);
     release(&e->j);
     http_set_header(rq, "Retry-After", "1");
-    openai_error(rq, 503, NULL, "prompts_full", "too many requests are waiting");
+    shape->refuse(rq, 503, NULL, "prompts_full", "too many requests are waiting");
+}
+
+static void openai_begin(embed_job *e)
+{
+    json_w_obj(&e->w);
+    json_w_kstr(&e->w, "object", STR_LIT("list"));
+    json_w_kstr(&e->w, "model", str_of(e->model->id));
+    json_w_key(&e->w, "data");
+    json_w_arr(&e->w);
+}
+
+static void openai_vector(embed_job *e, size_t index, cairn_str values)
+{
+    json_w_obj(&e->w);
+    json_w_kstr(&e->w, "object", STR_LIT("embedding"));
+    json_w_kint(&e->w, "index", (int64_t)index);
+    json_w_key(&e->w, "embedding");
+    json_w_raw(&e->w, values);
+    json_w_end_obj(&e->w);
+}
+
+static void openai_end(embed_job *e)
+{
+    json_w_end_arr(&e->w);
+    json_w_key(&e->w, "usage");
+    json_w_obj(&e->w);
+    json_w_kint(&e->w, "prompt_tokens", e->n_tokens);
+    json_w_kint(&e->w, "total_tokens", e->n_tokens);
+    json_w_end_obj(&e->w);
+    json_w_end_obj(&e->w);
+}
+
+static const embed_shape openai_shape = {"input",      openai_refuse, read_options,
+                                         openai_begin, openai_vector, openai_end};
+
+/* Ollama cuts what is too long unless told otherwise. */
+static bool ollama_options(embed_job *e, json_val root)
+{
+    cairn_diag dg = {0};
+    int64_t dimensions = 0;
+    cairn_embed_opts_init(&e->o);
+    e->o.truncate = true;
+    if (!option(e, "dimensions",
+                json_want_int(root, "dimensions", 0, MOST_DIMENSIONS, &dimensions, &dg), &dg) ||
+        !option(e, "truncate", json_want_bool(root, "truncate", &e->o.truncate, &dg), &dg))
+        return false;
+    e->o.dimensions = (int32_t)dimensions;
+    return true;
+}
+
+static void ollama_begin(embed_job *e)
+{
+    json_w_obj(&e->w);
+    json_w_kstr(&e->w, "model", str_of(e->model->id));
+    json_w_key(&e->w, "embeddings");
+    json_w_arr(&e->w);
+}
+
+static void ollama_vector(embed_job *e, size_t index, cairn_str values)
+{
+    (void)index;
+    json_w_raw(&e->w, values);
+}
+
+static void ollama_end(embed_job *e)
+{
+    json_w_end_arr(&e->w);
+    json_w_kuint(&e->w, "total_duration", clock_ns() - e->begun_ns);
+    json_w_kuint(&e->w, "load_duration", 0);
+    json_w_kint(&e->w, "prompt_eval_count", e->n_tokens);
+    json_w_end_obj(&e->w);
+}
+
+/* Its older route has one text and one vector. */
+static void ollama_old_begin(embed_job *e)
+{
+    json_w_obj(&e->w);
+    json_w_key(&e->w, "embedding");
+}
+
+static void ollama_old_end(embed_job *e)
+{
+    json_w_end_obj(&e->w);
+}
+
+static bool ollama_old_options(embed_job *e, json_val root)
+{
+    if (json_typeof(json_get(root, "prompt")) != JSON_STR)
+        return refuse_with(e, 400, "prompt", NULL, "`prompt` must be a string");
+    return ollama_options(e, root);
+}
+
+static const embed_shape ollama_shape = {"input",      ollama_refuse, ollama_options,
+                                         ollama_begin, ollama_vector, ollama_end};
+static const embed_shape ollama_old_shape = {"prompt",         ollama_refuse, ollama_old_options,
+                                             ollama_old_begin, ollama_vector, ollama_old_end};
+
+void openai_embed_serve(cairn_server *s, http_req *rq)
+{
+    serve(s, rq, &openai_shape);
+}
+
+void ollama_embed_serve(cairn_server *s, http_req *rq)
+{
+    serve(s, rq, &ollama_shape);
+}
+
+void ollama_embeddings_serve(cairn_server *s, http_req *rq)
+{
+    serve(s, rq, &ollama_old_shape);
 }

@@ -29,6 +29,7 @@ typedef struct chat_ask {
     int32_t n_top; /* top_logprobs; rq.n_logprobs says whether any */
     bool stream, include_usage;
     bool echo;          /* the answer begins with the prompt */
+    int32_t want_ctx;   /* positions that the context must hold; 0: any */
     bool omit_thoughts; /* the client wants to know only that there were some */
 } chat_ask;
 

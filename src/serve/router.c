@@ -1,18 +1,21 @@
 /* The table of endpoints.  Adding one is one line here.  HEAD is answered as GET (the HTTP layer drops
-   the body); OPTIONS says what is allowed.  No CORS headers: a web page from elsewhere must not be
-   able to read a local server's answers. */
+   the body); OPTIONS says what is allowed.  In this order a request must have: a name and an origin that are
+   ours (site.h), a route, a key (auth.h), and, if it asks for work, its share of the rate. */
 #include "serve/router.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/str.h"
 #include "serve/admin.h"
 #include "serve/anthropic.h"
 #include "serve/anthropic_error.h"
 #include "serve/health.h"
 #include "serve/metrics.h"
+#include "serve/ollama.h"
+#include "serve/ollama_format.h"
 #include "serve/openai_chat.h"
 #include "serve/openai_completion.h"
 #include "serve/openai_embed.h"
@@ -42,6 +45,14 @@ static const route routes[] = {
     {"POST", "/tokenize", tokens_encode, false},
     {"POST", "/detokenize", tokens_decode, false},
     {"POST", "/apply-template", openai_chat_render, false},
+    {"GET", "/api/version", ollama_version_serve, false},
+    {"GET", "/api/tags", ollama_tags_serve, false},
+    {"GET", "/api/ps", ollama_running_serve, false},
+    {"POST", "/api/show", ollama_show_serve, false},
+    {"POST", "/api/chat", ollama_chat_serve, false},
+    {"POST", "/api/generate", ollama_generate_serve, false},
+    {"POST", "/api/embed", ollama_embed_serve, false},
+    {"POST", "/api/embeddings", ollama_embeddings_serve, false},
 };
 enum { N_ROUTES = sizeof routes / sizeof routes[0] };
 
@@ -76,18 +87,25 @@ static void refuse(http_req *rq, int status, const char *code, const char *fmt, 
 /* An error in the shape of the API that the path is of. */
 static void refuse(http_req *rq, int status, const char *code, const char *fmt, ...)
 {
-    static const char anthropic[] = "/v1/messages";
+    static const struct {
+        const char *path; /* with all below it */
+        void (*refuse)(http_req *rq, int status, const char *param, const char *code,
+                       const char *message);
+    } shapes[] = {{"/v1/messages", anthropic_refuse}, {"/api", ollama_refuse}};
     char message[600];
     va_list ap;
 
     va_start(ap, fmt);
     (void)vsnprintf(message, sizeof message, fmt, ap);
     va_end(ap);
-    const char *rest = http_path(rq) + sizeof anthropic - 1;
-    if (strncmp(http_path(rq), anthropic, sizeof anthropic - 1) == 0 && (!*rest || *rest == '/'))
-        anthropic_refuse(rq, status, NULL, code, message);
-    else
-        openai_refuse(rq, status, NULL, code, message);
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        const size_t n = strlen(shapes[i].path);
+        const char *path = http_path(rq);
+        if (strncmp(path, shapes[i].path, n) != 0 || (path[n] && path[n] != '/')) continue;
+        shapes[i].refuse(rq, status, NULL, code, message);
+        return;
+    }
+    openai_refuse(rq, status, NULL, code, message);
 }
 
 static const char *allowed(const route *r)
@@ -95,24 +113,53 @@ static const char *allowed(const route *r)
     return strcmp(r->method, "GET") == 0 ? "GET, HEAD, OPTIONS" : "POST, OPTIONS";
 }
 
+/* A path that is ours, by another method. */
+static void other_method(const cairn_server *s, http_req *rq, const route *r)
+{
+    http_set_header(rq, "Allow", allowed(r));
+    if (strcmp(http_method(rq), "OPTIONS") == 0) {
+        site_preflight(&s->site, rq, allowed(r));
+        http_reply(rq, 204, "text/plain", STR_LIT(""));
+    } else {
+        refuse(rq, 405, "method_not_allowed", "%s takes %s, not %s", http_path(rq), r->method,
+               http_method(rq));
+    }
+}
+
+/* Of a request that has its key.  False: it was refused. */
+static bool in_rate(cairn_server *s, http_req *rq)
+{
+    rate *r = s->rate ? auth_rate(&s->auth, rq) : NULL;
+    char wait[16];
+    int32_t wait_s;
+
+    if (!r || strcmp(http_method(rq), "POST") != 0) return true;
+    if (rate_take(r, s->rate, http_now_ms(), &wait_s)) return true;
+    (void)snprintf(wait, sizeof wait, "%d", (int)wait_s);
+    http_set_header(rq, "Retry-After", wait);
+    refuse(rq, 429, "rate_limit_exceeded", "more than %d requests a minute; the next in %s s",
+           (int)s->rate, wait);
+    return false;
+}
+
 void router_head(void *server, http_req *rq)
 {
     cairn_server *s = server;
     const route *other;
     const route *r = find(rq, &other);
+    const char *stranger = site_check(&s->site, rq);
 
-    if (!r && other) {
-        http_set_header(rq, "Allow", allowed(other));
-        if (strcmp(http_method(rq), "OPTIONS") == 0)
-            http_reply(rq, 204, "text/plain", STR_LIT(""));
-        else
-            refuse(rq, 405, "method_not_allowed", "%s takes %s, not %s", http_path(rq),
-                   other->method, http_method(rq));
+    if (stranger) {
+        refuse(rq, 403, "forbidden_site", "%s", stranger);
+    } else if (!r && other) {
+        other_method(s, rq, other);
     } else if (!r) {
         refuse(rq, 404, "not_found", "not found");
     } else if (!r->open && !auth_ok(&s->auth, rq)) {
         http_set_header(rq, "WWW-Authenticate", "Bearer");
         refuse(rq, 401, "invalid_api_key", "missing or wrong API key");
+    } else if (!r->open) {
+        (void)in_rate(s, rq);
     }
 }
 
@@ -123,6 +170,9 @@ void router_serve(void *server, http_req *rq)
     const route *r = find(rq, &other);
 
     s->n_requests++;
+    if (s->log_requests && http_body(rq).len)
+        log_event(LOG_INFO, "http_body", "path=%s body=\"%.*s\"", http_path(rq),
+                  STR_ARG(http_body(rq)));
     r->fn(s, rq); /* router_head found one */
 }
 

@@ -326,7 +326,10 @@ cairn_status answer_start(http_req *rq, mailbox *mail, prompt *p, const answer_f
     http_on_gone(rq, on_gone, c);
     if (c->stream) {
         if (f->headers) f->headers(rq);
-        sse_start(rq);
+        if (f->start)
+            f->start(rq);
+        else
+            sse_start(rq);
     }
     answer_leave(c);
     return CAIRN_OK;

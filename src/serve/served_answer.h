@@ -24,6 +24,7 @@ typedef struct answer_format {
     void (*refuse)(http_req *rq, int status, const char *param, const char *code,
                    const char *message);
     void (*headers)(http_req *rq);  /* of a reply that is none; may be NULL */
+    void (*start)(http_req *rq);    /* a stream's head and beat; NULL: of server-sent events */
     const char *beat;               /* a stream's while nothing else is sent, once it has begun */
     void *(*open)(const prompt *p); /* NULL: no memory */
     void (*close)(void *out);

@@ -10,6 +10,7 @@
 #include "base/diag.h"
 #include "base/log.h"
 #include "serve/router.h"
+#include "serve/tls.h"
 
 enum { FLUSH_MS = 2000 }; /* for the last bytes after the last request was cancelled */
 
@@ -46,10 +47,33 @@ static void drain_tick(cairn_server *s, uint64_t now)
     }
 }
 
+static cairn_status load_tls(cairn_server *s, cairn_diag *dg)
+{
+    tls *t;
+
+    if (s->tls_cert.len == 0) return CAIRN_OK;
+    TRY(tls_open(s->tls_cert.ptr, s->tls_key.ptr, &t, dg));
+    http_set_tls(s->http, t);
+    return CAIRN_OK;
+}
+
+static void reload(cairn_server *s)
+{
+    cairn_diag dg = {0};
+
+    atomic_put(&s->reload_asked, 0);
+    if (load_tls(s, &dg) != CAIRN_OK)
+        log_event(LOG_WARN, "tls_kept", "why=\"%s\"", dg.message);
+    else if (s->tls_cert.len)
+        log_event(LOG_INFO, "tls_loaded", "certificate=%s", s->tls_cert.ptr);
+    if (s->on_reload) s->on_reload(s->reload_ctx, s);
+}
+
 static void on_tick(void *ctx, uint64_t now_ms)
 {
     cairn_server *s = ctx;
 
+    if (atomic_get(&s->reload_asked)) reload(s);
     if (atomic_get(&s->stop_asked)) drain_tick(s, now_ms);
 }
 
@@ -66,25 +90,68 @@ static int32_t or_default(int32_t v, int32_t otherwise)
     return v > 0 ? v : otherwise;
 }
 
-cairn_status cairn_server_open(const cairn_server_opts *o, cairn_server **out, cairn_diag *dg)
+static cairn_status check_opts(const cairn_server_opts *o, cairn_diag *dg)
 {
-    cairn_status st = CAIRN_OK;
-    cairn_server *s;
+    if (o->struct_size != sizeof *o || o->port < 0 || o->port > 65535 || o->rate < 0)
+        return diag_set(dg, CAIRN_E_ARG, "server options: struct_size, port or rate out of range");
+    if (o->max_body_bytes > (uint64_t)1 << 32)
+        return diag_set(dg, CAIRN_E_ARG, "server options: max_body_bytes over 4 GiB");
+    if (!o->tls_cert != !o->tls_key)
+        return diag_set(dg, CAIRN_E_ARG,
+                        "server options: one of tls_cert and tls_key; expected both");
+    return CAIRN_OK;
+}
 
-    if (!o || !out) return diag_set(dg, CAIRN_E_ARG, "cairn_server_open: options or out is NULL");
-    http_limits lim = {
+/* What is kept of the options; the rest goes to those who use it. */
+static cairn_status take_opts(cairn_server *s, const cairn_server_opts *o, cairn_diag *dg)
+{
+    TRY(models_init(&s->models, o->models, o->n_models, dg));
+    s->models.keep_volatile = o->keep_volatile;
+    TRY(auth_init(&s->auth, o->api_keys, o->n_api_keys, dg));
+    TRY(site_init(&s->site, o->allow_hosts, o->n_allow_hosts, o->cors_origins, o->n_cors_origins,
+                  dg));
+    s->rate = o->rate;
+    s->log_requests = o->log_requests;
+    s->on_reload = o->on_reload;
+    s->reload_ctx = o->reload_ctx;
+    if (o->tls_cert) buf_puts(&s->tls_cert, o->tls_cert);
+    if (o->tls_key) buf_puts(&s->tls_key, o->tls_key);
+    if (buf_status(&s->tls_cert) == CAIRN_OK && buf_status(&s->tls_key) == CAIRN_OK)
+        return CAIRN_OK;
+    return diag_set(dg, CAIRN_E_NOMEM, "no memory for the server's options");
+}
+
+static cairn_status start_listening(cairn_server *s, const cairn_server_opts *o, cairn_diag *dg)
+{
+    const char *host = o->host ? o->host : "127.0.0.1";
+    const http_app app = {s, router_head, router_serve, router_refuse, on_woken, on_tick};
+    const http_limits lim = {
         .max_connections = or_default(o->max_connections, 1024),
         .header_timeout_ms = or_default(o->header_timeout_ms, 10000),
         .body_timeout_ms = or_default(o->body_timeout_ms, 30000),
         .max_body_bytes = o->max_body_bytes ? o->max_body_bytes : (uint64_t)32 << 20,
     };
 
-    if (o->struct_size != sizeof *o || o->port < 0 || o->port > 65535)
-        return diag_set(dg, CAIRN_E_ARG, "server options: struct_size or port out of range");
-    if (lim.max_body_bytes > (uint64_t)1 << 32)
-        return diag_set(dg, CAIRN_E_ARG, "server options: max_body_bytes over 4 GiB");
+    TRY(http_open(host, o->port, &lim, &app, &s->http, dg));
+    if (!http_is_local(s->http) && s->auth.n == 0 && !o->open_to_all)
+        return diag_set(dg, CAIRN_E_ARG,
+                        "host %s: other machines reach it, and there is no API key; expected keys "
+                        "(--api-key-file), or the wish that anyone may ask (--open)",
+                        host);
+    return load_tls(s, dg);
+}
+
+cairn_status cairn_server_open(const cairn_server_opts *o, cairn_server **out, cairn_diag *dg)
+{
+    cairn_status st = CAIRN_OK;
+    cairn_server *s;
+
+    if (!o || !out) return diag_set(dg, CAIRN_E_ARG, "cairn_server_open: options or out is NULL");
+    TRY(check_opts(o, dg));
     s = mem_calloc(1, sizeof *s, MEM_SERVE);
     if (!s) return diag_set(dg, CAIRN_E_NOMEM, "no memory for the server");
+    buf_init(&s->tls_cert, MEM_SERVE);
+    buf_init(&s->tls_key, MEM_SERVE);
     mailbox_init(&s->mail, on_mail, s);
     st = jobs_init(&s->jobs, on_mail, s);
     if (st != CAIRN_OK) {
@@ -93,13 +160,8 @@ cairn_status cairn_server_open(const cairn_server_opts *o, cairn_server **out, c
     }
     s->started_unix_s = clock_unix_s();
     s->started_ns = clock_ns();
-    TRY_GOTO(models_init(&s->models, o->models, o->n_models, dg), out);
-    s->models.keep_volatile = o->keep_volatile;
-    TRY_GOTO(auth_init(&s->auth, o->api_keys, o->n_api_keys, dg), out);
-    TRY_GOTO(http_open(o->host ? o->host : "127.0.0.1", o->port, &lim,
-                       &(http_app){s, router_head, router_serve, router_refuse, on_woken, on_tick},
-                       &s->http, dg),
-             out);
+    TRY_GOTO(take_opts(s, o, dg), out);
+    TRY_GOTO(start_listening(s, o, dg), out);
     *out = s;
     s = NULL;
 out:
@@ -138,6 +200,20 @@ void cairn_server_stop(cairn_server *s)
     http_wake(s->http);
 }
 
+void cairn_server_reload(cairn_server *s)
+{
+    atomic_put(&s->reload_asked, 1);
+    http_wake(s->http);
+}
+
+cairn_status cairn_server_set_keys(cairn_server *s, const char *const *keys, size_t n,
+                                   cairn_diag *dg)
+{
+    if (n == 0 && s->auth.n)
+        return diag_set(dg, CAIRN_E_ARG, "no API key, where one was wanted; expected at least one");
+    return auth_replace(&s->auth, keys, n, dg);
+}
+
 void cairn_server_close(cairn_server *s)
 {
     if (!s) return;
@@ -146,6 +222,9 @@ void cairn_server_close(cairn_server *s)
     http_close(s->http); /* lets go of requests whose prompts were not made */
     jobs_deinit(&s->jobs);
     auth_deinit(&s->auth);
+    site_deinit(&s->site);
+    buf_deinit(&s->tls_cert);
+    buf_deinit(&s->tls_key);
     models_deinit(&s->models);
     mailbox_deinit(&s->mail);
     mem_free(s);

@@ -33,6 +33,12 @@ static void on_usr1(int sig)
     mem_fail_nth((uint64_t)n);
 }
 
+static void on_hup(int sig)
+{
+    (void)sig;
+    cairn_server_reload(the_server);
+}
+
 static void on_line(void *ctx, log_level level, const char *event, const char *line)
 {
     (void)ctx;
@@ -49,7 +55,10 @@ static int fail(const cairn_diag *dg)
 int main(int argc, char **argv)
 {
     int64_t port = 0, seqs = 4, queue = 64, ctx = 100000, conns = 0, header_ms = 0, body_ms = 0;
-    int64_t body_bytes = 0, drain_ms = 2000, models = 1;
+    int64_t body_bytes = 0, drain_ms = 2000, models = 1, rate = 0;
+    const char *host = NULL, *cert = NULL, *cert_key = NULL, *names[4], *origins[4];
+    flag_list hosts = {names, 0, 4}, sites = {origins, 0, 4};
+    bool log_requests = false, open = false;
     const char *key = NULL, *template = "{{reasoning_effort}}{{enable_thinking}}", *rest[1];
     size_t n_rest;
     const flag table[] = {
@@ -64,6 +73,14 @@ int main(int argc, char **argv)
         {"--drain-ms", NULL, FLAG_INT, &drain_ms, "N", 0, 100000, NULL},
         {"--models", NULL, FLAG_INT, &models, "1 or 2", 1, 2, NULL},
         {"--key", NULL, FLAG_STR, &key, "KEY", 0, 0, NULL},
+        {"--rate", NULL, FLAG_INT, &rate, "N", 0, 1000000, NULL},
+        {"--host", NULL, FLAG_STR, &host, "H", 0, 0, NULL},
+        {"--open", NULL, FLAG_BOOL, &open, "", 0, 0, NULL},
+        {"--allow-host", NULL, FLAG_LIST, &hosts, "NAME", 0, 0, NULL},
+        {"--cors-origin", NULL, FLAG_LIST, &sites, "ORIGIN", 0, 0, NULL},
+        {"--tls-cert", NULL, FLAG_STR, &cert, "FILE", 0, 0, NULL},
+        {"--tls-key", NULL, FLAG_STR, &cert_key, "FILE", 0, 0, NULL},
+        {"--log-requests", NULL, FLAG_BOOL, &log_requests, "", 0, 0, NULL},
         {"--template", NULL, FLAG_STR, &template, "TEXT", 0, 0, NULL},
     };
     cairn_server_model list[2] = {{.id = "fake-model"}, {.id = "org/other"}};
@@ -86,6 +103,16 @@ int main(int argc, char **argv)
     o.n_models = (size_t)models;
     o.api_keys = key ? &key : NULL;
     o.n_api_keys = key != NULL;
+    o.host = host;
+    o.rate = (int32_t)rate;
+    o.open_to_all = open;
+    o.log_requests = log_requests;
+    o.allow_hosts = hosts.item;
+    o.n_allow_hosts = hosts.n;
+    o.cors_origins = sites.item;
+    o.n_cors_origins = sites.n;
+    o.tls_cert = cert;
+    o.tls_key = cert_key;
     o.max_connections = (int32_t)conns;
     o.header_timeout_ms = (int32_t)header_ms;
     o.body_timeout_ms = (int32_t)body_ms;
@@ -93,6 +120,7 @@ int main(int argc, char **argv)
     if (cairn_server_open(&o, &the_server, &dg) != CAIRN_OK) return fail(&dg);
     signal(SIGTERM, on_signal);
     signal(SIGINT, on_signal);
+    signal(SIGHUP, on_hup);
     signal(SIGUSR1, on_usr1);
     printf("listening on http://127.0.0.1:%d\n", cairn_server_port(the_server));
     fflush(stdout);

@@ -6,8 +6,8 @@ import pytest
 import util
 
 CHAT = json.dumps(util.ask("@reply=x")).encode()
-POST = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n"
-GET = b"GET /health HTTP/1.1\r\nHost: x\r\n"
+POST = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
+GET = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
 LENGTH = b"Content-Length: %d\r\n" % len(CHAT)
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
 
@@ -53,19 +53,19 @@ BAD = {
     "folded": (400, GET + b"X-A: b\r\n c\r\n\r\n"),
     "folded by tab": (400, GET + b"X-A: b\r\n\tc\r\n\r\n"),
     "no host": (400, b"GET /health HTTP/1.1\r\n\r\n"),
-    "two hosts": (400, GET + b"Host: x\r\n\r\n"),
+    "two hosts": (400, GET + b"Host: localhost\r\n\r\n"),
     "odd host": (400, b"GET /health HTTP/1.1\r\nHost: a/b\r\n\r\n"),
     "header too long": (431, GET + b"X-A: " + b"a" * 40000 + b"\r\n\r\n"),
     "too many headers": (431, GET + b"".join(b"X-%d: y\r\n" % i for i in range(101)) + b"\r\n"),
-    "target too long": (414, b"GET /" + b"a" * 40000 + b" HTTP/1.1\r\nHost: x\r\n\r\n"),
-    "two spaces": (400, b"GET  /health HTTP/1.1\r\nHost: x\r\n\r\n"),
-    "space after version": (400, b"GET /health HTTP/1.1 \r\nHost: x\r\n\r\n"),
+    "target too long": (414, b"GET /" + b"a" * 40000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+    "two spaces": (400, b"GET  /health HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+    "space after version": (400, b"GET /health HTTP/1.1 \r\nHost: localhost\r\n\r\n"),
     "no version": (400, b"GET /health\r\n\r\n"),
-    "version 2": (505, b"GET /health HTTP/2.0\r\nHost: x\r\n\r\n"),
-    "lower-case version": (400, b"GET /health http/1.1\r\nHost: x\r\n\r\n"),
-    "NUL escaped": (400, b"GET /health%00 HTTP/1.1\r\nHost: x\r\n\r\n"),
-    "bad escape": (400, b"GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n"),
-    "raw UTF-8": (400, "GET /é HTTP/1.1\r\nHost: x\r\n\r\n".encode()),
+    "version 2": (505, b"GET /health HTTP/2.0\r\nHost: localhost\r\n\r\n"),
+    "lower-case version": (400, b"GET /health http/1.1\r\nHost: localhost\r\n\r\n"),
+    "NUL escaped": (400, b"GET /health%00 HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+    "bad escape": (400, b"GET /%zz HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+    "raw UTF-8": (400, "GET /é HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()),
     "TLS hello": (400, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"),
     "expectation": (417, GET + b"Expect: 200-maybe\r\n\r\n"),
     "empty lines": (400, b"\r\n\r\n" + GET + b"\r\n"),
@@ -96,7 +96,7 @@ def test_refused(server, name, after):
 
 @pytest.mark.parametrize("data", [
     GET + b"Connection: close\r\n\r\n", b"\r\n" + GET + b"Connection: close\r\n\r\n",
-    b"GET http://h:1/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+    b"GET http://h:1/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
     b"GET /%68ealth?a=%zz HTTP/1.1\r\nHost: [::1]:80\r\nconnection: keep-alive , CLOSE\r\n\r\n",
     b"GET /health HTTP/1.0\r\n\r\n", GET + b"X-A:\t b c \t\r\nX-B:\r\nX-C: \xe9\r\nConnection: close\r\n\r\n",
     GET + b"".join(b"X-%d: y\r\n" % i for i in range(98)) + b"Connection: close\r\n\r\n",

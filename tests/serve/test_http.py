@@ -62,14 +62,14 @@ def test_head(server):
 @pytest.mark.parametrize("data", [
     b"\r\n\r\n", b"GET\r\n\r\n", b"GET /health\r\n\r\n", b"GET /health HTTP/9.9\r\n\r\n",
     b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"\x00" * 100, b"GET /health HTTP/1.1\r\n\r\n",
-    b"GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
-    b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n",
-    b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: abc\r\n\r\n",
-    b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-    b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"GET /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+    b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n",
+    b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: abc\r\n\r\n",
+    b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
     b"ffffffffffffffffff\r\nabc",
-    b"GET /health HTTP/1.1\r\nHost: x\r\nA: b\r\n  folded\r\nnocolon\r\n\r\n",
-    b"GET http://[::1 HTTP/1.1\r\n\r\n", b"GET /%00%ff%zz HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /health HTTP/1.1\r\nHost: localhost\r\nA: b\r\n  folded\r\nnocolon\r\n\r\n",
+    b"GET http://[::1 HTTP/1.1\r\n\r\n", b"GET /%00%ff%zz HTTP/1.1\r\nHost: localhost\r\n\r\n",
 ])
 def test_malformed(server, data):
     with server.connect(timeout=0.3) as s:
@@ -108,12 +108,12 @@ def test_random_mutations(server):
 
 
 def test_huge_headers(server):
-    raw = talk(server, b"GET /health HTTP/1.1\r\nHost: x\r\n" + b"X-A: " + b"a" * 200000 + b"\r\n\r\n")
+    raw = talk(server, b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + b"X-A: " + b"a" * 200000 + b"\r\n\r\n")
     assert raw == b"" or raw.split()[1] in (b"431", b"413"), raw[:100]
-    raw = talk(server, b"GET /" + b"a" * 200000 + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+    raw = talk(server, b"GET /" + b"a" * 200000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert raw == b"" or raw.split()[1] in (b"414", b"431"), raw[:100]
     many = b"".join(b"X-%d: y\r\n" % i for i in range(20000))
-    raw = talk(server, b"GET /health HTTP/1.1\r\nHost: x\r\n" + many + b"\r\n")
+    raw = talk(server, b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + many + b"\r\n")
     assert raw == b"" or raw.split()[1] in (b"431", b"413"), raw[:100]
     alive(server)
 
@@ -158,7 +158,7 @@ def test_http_1_0(server):
 def test_chunked_body(server):
     body = json.dumps(util.ask("@reply=chunky")).encode()
     chunks = b"".join(b"%x;ext=1\r\n%c\r\n" % (1, c) for c in body) + b"0\r\nTrailer: x\r\n\r\n"
-    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n" \
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n" \
            b"Connection: close\r\n\r\n"
     status, _, out = util.parse(talk(server, head + chunks))
     assert status == 200 and b"chunky" in out
@@ -197,22 +197,22 @@ def test_body_limit():
     with util.serving("--body-bytes", 10000) as s:
         for n in (10001, 30000, 1000000, 10**15):
             with s.connect() as c:
-                c.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                c.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
                           b"Content-Length: %d\r\n\r\n" % n + b"x" * min(n, 30000))
                 status, _, body = util.parse(util.read_all(c))
                 e = json.loads(body)["error"]
                 assert status == 413 and e["code"] == "request_too_large" and "10000 bytes" in e["message"]
         chunk = b"1000\r\n" + b"x" * 4096 + b"\r\n"
-        raw = talk(s, b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+        raw = talk(s, b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
                    b"Transfer-Encoding: chunked\r\n\r\n" + chunk * 5 + b"0\r\n\r\n")
         assert util.parse(raw)[0] == 413
-        raw = talk(s, b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n"
+        raw = talk(s, b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
                    b"Transfer-Encoding: chunked\r\n\r\n" + chunk * 50)
         assert raw.startswith(b"HTTP/1.1 413")  # of an endless body too
-        raw = talk(s, b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+        raw = talk(s, b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
                    b"Content-Length: 20000\r\n\r\n", timeout=1)
         assert raw.startswith(b"HTTP/1.1 413")
-        raw = talk(s, b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+        raw = talk(s, b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
                    b"Content-Length: 200\r\n\r\n", timeout=1)
         assert raw.startswith(b"HTTP/1.1 100")
         assert s.chat("y" * 9000)[0] == 200
@@ -220,7 +220,7 @@ def test_body_limit():
 
 
 def test_too_long_is_told_at_the_head():
-    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 34000000\r\n\r\n"
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 34000000\r\n\r\n"
     with util.serving() as s:
         with s.connect() as c:
             start = time.monotonic()
@@ -272,9 +272,9 @@ def drip(server, data, every):
 
 def test_slow_loris():
     with util.serving("--header-ms", 700, "--body-ms", 700) as s:
-        took, out = drip(s, b"GET /health HTTP/1.1\r\nHost: x\r\nX-A: " + b"a" * 200, 0.05)
+        took, out = drip(s, b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"a" * 200, 0.05)
         assert 0.6 < took < 1.2 * util.SLOW and out.startswith(b"HTTP/1.1 408"), (took, out)
-        took, out = drip(s, b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n", 0.05)
+        took, out = drip(s, b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n", 0.05)
         assert 0.6 < took < 1.2 * util.SLOW
         with s.connect() as c:  # silent from the start
             start = time.monotonic()

@@ -33,11 +33,32 @@ static void test_empty_key(void **state)
     auth_deinit(&a);
 }
 
+/* A key that stays keeps its count, one that goes opens nothing, and what is wrong changes nothing. */
+static void test_replace(void **state)
+{
+    const char *const old[] = {"alpha", "beta"}, *const next[] = {"beta", "gamma", "delta"};
+    const char *const wrong[] = {"x", ""};
+    auth a;
+
+    (void)state;
+    assert_ok(auth_init(&a, old, 2, NULL));
+    a.key[1].rate.used = 5;
+    assert_int_equal(auth_replace(&a, wrong, 2, NULL), CAIRN_E_ARG);
+    assert_true(auth_key_ok(&a, STR_LIT("alpha")));
+    assert_ok(auth_replace(&a, next, 3, NULL));
+    assert_false(auth_key_ok(&a, STR_LIT("alpha")));
+    assert_true(auth_key_ok(&a, STR_LIT("beta")));
+    assert_true(auth_key_ok(&a, STR_LIT("delta")));
+    assert_true(a.key[0].rate.used == 5 && a.key[1].rate.used == 0);
+    auth_deinit(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_empty_key),
+        cmocka_unit_test(test_replace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

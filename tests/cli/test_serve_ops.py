@@ -1,0 +1,156 @@
+"""`serve` as an operator meets it: a file of flags, the log, keys and certificates that change."""
+import json
+import os
+import re
+import signal
+import ssl
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from tiny import CAIRN, make, put, refused, run  # noqa: E402
+
+CHAT = {"messages": [{"role": "user", "content": "w1 w2"}], "max_tokens": 2}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    m = make(tmp_path_factory.mktemp("m") / "served")
+    put(m, "tokenizer_config.json", {"chat_template": "{{ messages[0].content }}"})
+    return m
+
+
+class Serve:
+    """`cairn serve`, with its log."""
+
+    def __init__(self, *words):
+        self.p = subprocess.Popen([CAIRN, "serve", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True)
+        line = self.p.stdout.readline()
+        assert line.startswith("listening on "), self.p.communicate()
+        self.url = line.split()[-1]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.p.poll() is None:
+            self.p.send_signal(signal.SIGTERM)
+            self.log = self.p.communicate(timeout=30)[1]
+        assert self.p.returncode == 0, self.log
+
+    def status(self, path="/v1/models", body=None, context=None, **headers):
+        rq = urllib.request.Request(self.url + path, body and json.dumps(body).encode(), headers)
+        try:
+            return urllib.request.urlopen(rq, timeout=20, context=context).status
+        except urllib.error.HTTPError as e:
+            return e.code
+
+    def until(self, want, **headers):
+        """Reloading is soon, not at once."""
+        end = time.monotonic() + 20
+        while self.status(**headers) != want:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+
+
+def test_keys_rotate(model, tmp_path):
+    old, both, new = "key-old", "key-both", "key-new"
+    keys = put(tmp_path, "keys", "%s\n%s\n" % (old, both))
+    with Serve(model, "--port", "0", "-t", "1", "--api-key-file", keys, "-v") as s:
+        assert [s.status(**{"x-api-key": k}) for k in (old, both, new)] == [200, 200, 401]
+        put(tmp_path, "keys", "%s\n%s\n" % (new, both))
+        s.p.send_signal(signal.SIGHUP)
+        s.until(200, **{"x-api-key": new})
+        assert [s.status(**{"x-api-key": k}) for k in (old, both, new)] == [401, 200, 200]
+        for broken in "", "# none\n":  # locks nobody out
+            put(tmp_path, "keys", broken)
+            s.p.send_signal(signal.SIGHUP)
+            time.sleep(0.3)
+            assert s.status(**{"x-api-key": new}) == 200 and s.status() == 401
+        os.remove(keys)
+        s.p.send_signal(signal.SIGHUP)
+        time.sleep(0.3)
+        assert s.status(**{"x-api-key": new}) == 200
+    assert "keys_loaded file=%s keys=2" % keys in s.log
+    assert "keys_kept file=%s why=" % keys in s.log
+    assert "key-" not in s.log
+
+
+def test_config(model, tmp_path):
+    keys = put(tmp_path, "keys", "k\n")
+    conf = put(tmp_path, "serve.conf", "# what this machine serves\nmodel %s\nport = 1\nthreads 1\napi-key-file %s\n"
+               "allow-host box.lan\nlog-json\nlog-level info\nctx 100\n" % (model, keys))
+    with Serve("--config", conf, "--port", "0", "--allow-host", "other.lan") as s:
+        key = {"x-api-key": "k"}
+        assert s.status() == 401 and s.status(**key) == 200
+        assert [s.status(Host=h, **key) for h in ("box.lan", "other.lan", "evil.lan")] == [200, 200, 403]
+        with urllib.request.urlopen(urllib.request.Request(s.url + "/stats", headers=key), timeout=20) as r:
+            assert json.load(r)["models"][0]["context_window"] == 100
+        assert s.status("/v1/chat/completions", CHAT, **key) == 200
+    lines = [json.loads(line) for line in s.log.splitlines()]
+    one = [x for x in lines if x["event"] == "http_request" and x["path"] == "/v1/chat/completions"]
+    assert len(one) == 1 and one[0]["status"] == 200 and one[0]["method"] == "POST" and one[0]["level"] == "info"
+    assert one[0]["prompt_tokens"] == 2 and isinstance(one[0]["ms"], int)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", one[0]["time"])
+
+
+def test_config_models(model, tmp_path):
+    """Models of the command line replace those of the file."""
+    other = make(tmp_path / "other")
+    conf = put(tmp_path, "serve.conf", "model %s\nport 0\nthreads 1\n" % model)
+    with Serve("--config", conf, other) as s:
+        with urllib.request.urlopen(s.url + "/v1/models", timeout=20) as r:
+            assert [m["id"] for m in json.load(r)["data"]] == ["other"]
+
+
+def test_wrong_config(tmp_path):
+    refused(run("serve", "--config", tmp_path / "none"), "none: ", code=1)
+    for text, says in [("prot 1\n", "serve.conf:1: --prot: unknown option"),
+                       ("\nport 99999\n", "serve.conf:2: --port: found \"99999\"; expected 0 to 65535"),
+                       ("config other\n", "names another --config; expected one file"),
+                       ("tls-cert x\n", "one of --tls-cert and --tls-key; expected both"),
+                       ("model a\n" * 9, "serve.conf:9: model: one too many; expected at most 8")]:
+        refused(run("serve", "--config", put(tmp_path, "serve.conf", text)), says, code=2)
+
+
+def test_log_levels(model):
+    for flags, lines in (("--log-level", "error"), 0), (("--log-level", "warn"), 0), (("-v",), 1), \
+            (("--log-level", "debug"), 1):
+        with Serve(model, "--port", "0", "-t", "1", *flags) as s:
+            assert s.status() == 200
+        assert s.log.count("http_request") == lines, (flags, s.log)
+    refused(run("serve", model, "--log-level", "loud"), "expected one of error|warn|info|debug", code=2)
+
+
+def test_log_json_says_messages_whole(tmp_path):
+    """A message in quotes that has quotes of its own."""
+    m = make(tmp_path / "m")
+    with Serve(m, "--port", "0", "-t", "1", "--log-json", "--log-prompts", "-v") as s:
+        assert s.status("/v1/completions", {"prompt": 'a "b" c=d', "max_tokens": 1}) == 200
+    lines = [json.loads(line) for line in s.log.splitlines()]
+    warn = [x for x in lines if x["event"] == "no_chat_template"]
+    assert len(warn) == 1 and warn[0]["level"] == "warn" and warn[0]["chats"] == "refused" and warn[0]["why"]
+    assert [x["path"] for x in lines if x["event"] == "http_body"] == ["/v1/completions"]
+
+
+def test_beyond_loopback(model):
+    p = run("serve", model, "--port", "0", "-t", "1", "--host", "0.0.0.0")
+    refused(p, "other machines reach it, and there is no API key; expected keys", code=1)
+    with Serve(model, "--port", "0", "-t", "1", "--host", "0.0.0.0", "--open") as s:
+        assert s.status() == 200
+
+
+def test_tls(model, tmp_path):
+    crt, key = tmp_path / "crt", tmp_path / "key"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                    "-keyout", key, "-out", crt, "-days", "2", "-subj", "/CN=x", "-addext",
+                    "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True, timeout=60)
+    with Serve(model, "--port", "0", "-t", "1", "--tls-cert", crt, "--tls-key", key) as s:
+        assert s.url.startswith("https://127.0.0.1:")
+        assert s.status("/v1/chat/completions", CHAT, ssl.create_default_context(cafile=crt)) == 200
