@@ -27,6 +27,7 @@ typedef struct answer_format {
     const char *beat;               /* a stream's while nothing else is sent, once it has begun */
     void *(*open)(const prompt *p); /* NULL: no memory */
     void (*close)(void *out);
+    void (*start)(void *out, buf *frames); /* streams only, at once, before all else; may be NULL */
     /* Streams only, once, before the first choice begins: the prompt's part of the usage is known.
        NULL: not wanted, and nothing waits for it. */
     void (*known)(void *out, const answer_usage *u, buf *frames);
@@ -39,7 +40,8 @@ typedef struct answer_format {
     void (*finish)(void *out, const answer_usage *u, buf *frames); /* streams: the last frames */
     void (*whole)(void *out, const answer_usage *u, buf *body);
     cairn_status (*status)(const void *out); /* E_NOMEM: something is missing */
-    void (*fail)(int status, const char *code, cairn_str message, buf *frames); /* ends a stream */
+    /* Ends a stream. */
+    void (*fail)(void *out, int status, const char *code, cairn_str message, buf *frames);
 } answer_format;
 
 typedef struct answer answer;
