@@ -85,6 +85,7 @@ cairn_status cairn_server_open(const cairn_server_opts *o, cairn_server **out, c
     s = mem_calloc(1, sizeof *s, MEM_SERVE);
     if (!s) return diag_set(dg, CAIRN_E_NOMEM, "no memory for the server");
     mailbox_init(&s->mail, on_mail, s);
+    responses_store_init(&s->responses);
     st = jobs_init(&s->jobs, on_mail, s);
     if (st != CAIRN_OK) {
         (void)diag_set(dg, st, "the server's threads could not be started");
@@ -143,6 +144,7 @@ void cairn_server_close(cairn_server *s)
     jobs_stop(&s->jobs);
     http_close(s->http); /* lets go of requests whose prompts were not made */
     jobs_deinit(&s->jobs);
+    responses_store_deinit(&s->responses);
     auth_deinit(&s->auth);
     models_deinit(&s->models);
     mailbox_deinit(&s->mail);

@@ -9,13 +9,15 @@
 #include "serve/http.h"
 #include "serve/jobs.h"
 #include "serve/models.h"
+#include "serve/responses_store.h"
 
 struct cairn_server { /* I/O thread, but for stop_asked, closing and http_wake */
     http_server *http;
     mailbox mail;
-    jobs jobs;     /* prompts being made */
-    models models; /* immutable */
-    auth auth;     /* immutable */
+    jobs jobs;                 /* prompts being made */
+    models models;             /* immutable */
+    responses_store responses; /* any thread */
+    auth auth;                 /* immutable */
     int64_t started_unix_s;
     atomic_i64 stop_asked, closing;
     int32_t drain_ms;

@@ -50,7 +50,8 @@ int main(int argc, char **argv)
 {
     int64_t port = 0, seqs = 4, queue = 64, ctx = 100000, conns = 0, header_ms = 0, body_ms = 0;
     int64_t body_bytes = 0, drain_ms = 2000, models = 1;
-    const char *key = NULL, *template = "{{reasoning_effort}}{{enable_thinking}}", *rest[1];
+    const char *keys[2] = {NULL, NULL}, *template = "{{reasoning_effort}}{{enable_thinking}}",
+               *rest[1];
     size_t n_rest;
     const flag table[] = {
         {"--port", NULL, FLAG_INT, &port, "N", 0, 65535, NULL},
@@ -63,7 +64,8 @@ int main(int argc, char **argv)
         {"--body-bytes", NULL, FLAG_INT, &body_bytes, "N", 1, 1000000000, NULL},
         {"--drain-ms", NULL, FLAG_INT, &drain_ms, "N", 0, 100000, NULL},
         {"--models", NULL, FLAG_INT, &models, "1 or 2", 1, 2, NULL},
-        {"--key", NULL, FLAG_STR, &key, "KEY", 0, 0, NULL},
+        {"--key", NULL, FLAG_STR, &keys[0], "KEY", 0, 0, NULL},
+        {"--key2", NULL, FLAG_STR, &keys[1], "KEY", 0, 0, NULL},
         {"--template", NULL, FLAG_STR, &template, "TEXT", 0, 0, NULL},
     };
     cairn_server_model list[2] = {{.id = "fake-model"}, {.id = "org/other"}};
@@ -84,8 +86,8 @@ int main(int argc, char **argv)
     o.port = (int32_t)port;
     o.models = list;
     o.n_models = (size_t)models;
-    o.api_keys = key ? &key : NULL;
-    o.n_api_keys = key != NULL;
+    o.api_keys = keys;
+    o.n_api_keys = (size_t)(keys[0] != NULL) + (keys[1] != NULL);
     o.max_connections = (int32_t)conns;
     o.header_timeout_ms = (int32_t)header_ms;
     o.body_timeout_ms = (int32_t)body_ms;
