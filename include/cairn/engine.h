@@ -23,6 +23,7 @@ enum {
     CAIRN_MAX_BIAS = 4096,   /* each is one addition a token */
     CAIRN_MAX_BREAKERS = 32, /* DRY's; each is looked for at every byte of what repeats */
     CAIRN_MAX_BREAKER_BYTES = 64,
+    CAIRN_MAX_STOP_BYTES = 1024,   /* of a stop string: so much text may be held back */
     CAIRN_MAX_DRY_ALLOWED = 10000, /* tokens of one repeat: a page or more */
     CAIRN_MAX_LOGPROBS = 20,       /* alternatives of a token, sorted at each */
     CAIRN_MAX_MARKS = 8,           /* each may cost a copy of a recurrent state */

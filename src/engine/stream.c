@@ -14,9 +14,9 @@ enum { PIECE_BYTES = 4096 }; /* room for the longest text that one token release
 static cairn_status add_stop(stream *s, cairn_str text, arena *a, cairn_diag *dg)
 {
     stop_string *p = &s->stop[s->n_stop];
-    if (text.len == 0 || text.len > STREAM_MAX_STOP_BYTES)
+    if (text.len == 0 || text.len > CAIRN_MAX_STOP_BYTES)
         return diag_set(dg, CAIRN_E_ARG, "stop string %d has %zu bytes; expected 1 to %d",
-                        s->n_stop, text.len, STREAM_MAX_STOP_BYTES);
+                        s->n_stop, text.len, CAIRN_MAX_STOP_BYTES);
     p->len = (int32_t)text.len;
     p->text = arena_strdup(a, text);
     p->fail = arena_calloc(a, text.len, sizeof *p->fail);
@@ -39,7 +39,7 @@ cairn_status stream_init(stream *s, const tok *t, bool keep_special, const cairn
         return diag_set(dg, CAIRN_E_ARG, "%zu stop strings; expected at most %d", n_stop,
                         CAIRN_MAX_STOP);
     for (size_t i = 0; i < n_stop; i++) TRY(add_stop(s, stop[i], a, dg));
-    if (buf_reserve(&s->text, STREAM_MAX_STOP_BYTES + PIECE_BYTES) != CAIRN_OK)
+    if (buf_reserve(&s->text, CAIRN_MAX_STOP_BYTES + PIECE_BYTES) != CAIRN_OK)
         return diag_set(dg, CAIRN_E_NOMEM, "no memory for a stream");
     if (!t) return CAIRN_OK;
     if (detok_new(t, keep_special, &s->detok) != CAIRN_OK ||

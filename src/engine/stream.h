@@ -7,8 +7,6 @@
 #include "cairn/engine.h"
 #include "text/detok.h"
 
-enum { STREAM_MAX_STOP_BYTES = 1024 };
-
 typedef struct stop_string {
     const char *text;
     int32_t len, matched; /* bytes of the text so far that the string's start matches */

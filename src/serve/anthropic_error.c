@@ -7,13 +7,9 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "serve/error_type.h"
 #include "serve/random.h"
 #include "serve/sse.h"
-
-typedef struct error_type {
-    int status;
-    const char *type;
-} error_type;
 
 static const char *type_of(int status)
 {
@@ -23,9 +19,7 @@ static const char *type_of(int status)
         {503, "overloaded_error"},
     };
 
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (types[i].status == status) return types[i].type;
-    return "invalid_request_error";
+    return error_type_of(types, sizeof types / sizeof types[0], status);
 }
 
 static void write_error(json_writer *w, int status, cairn_str message, const char *request_id)
@@ -41,10 +35,11 @@ static void write_error(json_writer *w, int status, cairn_str message, const cha
     json_w_end_obj(w);
 }
 
-void anthropic_put_fail(int status, const char *code, cairn_str message, buf *frames)
+void anthropic_put_fail(void *out, int status, const char *code, cairn_str message, buf *frames)
 {
     json_writer w = sse_open(frames, "error");
 
+    (void)out;
     (void)code; /* this API knows types alone */
     write_error(&w, status, message, NULL);
     sse_close(frames);

@@ -7,6 +7,6 @@
 /* As answer_format has them. */
 void anthropic_refuse(http_req *rq, int status, const char *param, const char *code,
                       const char *message);
-void anthropic_put_fail(int status, const char *code, cairn_str message, buf *frames);
+void anthropic_put_fail(void *out, int status, const char *code, cairn_str message, buf *frames);
 
 #endif

@@ -16,15 +16,10 @@ static bool standard(json_val v)
     return str_is(json_str(v), "standard");
 }
 
-static bool empty_list(json_val v)
-{
-    return json_typeof(v) == JSON_ARR && json_size(v) == 0;
-}
-
 static const chat_refusal refusals[] = {
     {"output_format", NULL, "constrained output is not available"},
     {"container", NULL, "there are no containers"},
-    {"mcp_servers", empty_list, "there are no MCP servers here; give their tools as `tools`"},
+    {"mcp_servers", chat_empty_list, "there are no MCP servers here; give their tools as `tools`"},
     {"speed", standard, "there is one speed"},
 };
 

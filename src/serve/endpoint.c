@@ -77,6 +77,7 @@ static void reply_not_accepted(const prompt_job *c, cairn_status st, const char 
     const char *code = st == CAIRN_E_BUSY    ? "queue_full"
                        : st == CAIRN_E_LIMIT ? "context_length_exceeded"
                        : st == CAIRN_E_NOMEM ? "out_of_memory"
+                       : st == CAIRN_E_ARG   ? "invalid_value"
                                              : NULL;
 
     c->e->format->refuse(c->rq, openai_status(st), param, code,
@@ -88,10 +89,11 @@ static void start(prompt_job *c)
     chat_ask *a = &c->p.ask;
     cairn_diag dg = {0};
     const char *param = NULL;
-    uint8_t space[AUTH_DIGEST];
+    const owner *by = &c->p.client.by;
     cairn_status st;
 
-    a->rq.cache_space = auth_space(&c->s->auth, c->rq, space);
+    a->rq.cache_space = (cairn_str){(const char *)by->digest, by->n};
+    if (a->warning) http_set_header(c->rq, "Warning", a->warning);
     st = check_room(&c->p, &param, &dg);
     if (st == CAIRN_OK) st = answer_start(c->rq, &c->s->mail, &c->p, c->e->format, &dg);
     if (st != CAIRN_OK) reply_not_accepted(c, st, param, &dg);
@@ -137,6 +139,8 @@ void endpoint_serve(cairn_server *s, http_req *rq, const endpoint *e)
     c->e = e;
     c->s = s;
     c->rq = rq;
+    c->p.client.responses = &s->responses;
+    c->p.client.by.n = auth_space(&s->auth, rq, c->p.client.by.digest).len;
     http_take_body(rq, &c->body);
     c->j.bytes = c->body.len;
     http_on_gone(rq, on_gone, c);

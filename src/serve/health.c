@@ -52,6 +52,19 @@ static void write_engine(json_writer *w, const served_model *m)
     json_w_end_obj(w);
 }
 
+static void write_kept(json_writer *w, responses_store *r)
+{
+    json_w_key(w, "response_store");
+    json_w_obj(w);
+    mutex_lock(&r->mu);
+    json_w_kuint(w, "entries", r->n);
+    json_w_kuint(w, "bytes", r->bytes);
+    json_w_kuint(w, "max_bytes", r->max_bytes);
+    mutex_unlock(&r->mu);
+    json_w_kint(w, "ttl_ms", RESPONSES_TTL_MS);
+    json_w_end_obj(w);
+}
+
 void stats_serve(cairn_server *s, http_req *rq)
 {
     buf b;
@@ -69,6 +82,7 @@ void stats_serve(cairn_server *s, http_req *rq)
     json_w_kuint(&w, "requests", s->n_requests);
     json_w_kuint(&w, "pending_prompts", jobs_live(&s->jobs));
     json_w_end_obj(&w);
+    write_kept(&w, &s->responses);
     json_w_key(&w, "models");
     json_w_arr(&w);
     for (size_t i = 0; i < s->models.n; i++)

@@ -201,6 +201,19 @@ const char *http_path(const http_req *rq)
     return rq->head_bytes.ptr ? rq->head_bytes.ptr + rq->head.path : "";
 }
 
+cairn_str http_query(const http_req *rq, const char *name)
+{
+    const size_t n = strlen(name);
+    const char *s = rq->head.query ? rq->head_bytes.ptr + rq->head.query : "";
+
+    for (size_t len; *s; s += len + (s[len] == '&')) {
+        len = strcspn(s, "&");
+        if (len > n && s[n] == '=' && memcmp(s, name, n) == 0)
+            return (cairn_str){s + n + 1, len - n - 1};
+    }
+    return (cairn_str){0};
+}
+
 cairn_str http_body(const http_req *rq)
 {
     return buf_view(&rq->body);

@@ -62,6 +62,8 @@ void http_close(http_server *h);
 
 const char *http_method(const http_req *rq);
 const char *http_path(const http_req *rq); /* percent-decoded, without the query */
+/* The value of `name` in the query, as it was sent; {0}: it has none such. */
+cairn_str http_query(const http_req *rq, const char *name);
 cairn_str http_body(const http_req *rq);
 /* Moves it to the caller, who ends it with buf_deinit; *out holds nothing before. */
 void http_take_body(http_req *rq, buf *out);

@@ -45,19 +45,19 @@ static bool percent_decode(char *s)
     return true;
 }
 
-/* The path of "/path?query", "http://host/path" or "*"; NULL if it is none of these. */
-static char *path_of(char *target)
+/* The path of "/path?query", "http://host/path" or "*"; NULL if it is none of these.  *query: what
+   follows the question mark, or NULL. */
+static char *path_of(char *target, char **query)
 {
-    char *query;
-
+    *query = NULL;
     if (strcmp(target, "*") == 0) return target;
     if (strncasecmp(target, "http://", 7) == 0 || strncasecmp(target, "https://", 8) == 0) {
         target = strchr(strchr(target, ':') + 3, '/');
         if (!target) return NULL;
     }
     if (*target != '/') return NULL;
-    query = strchr(target, '?');
-    if (query) *query = '\0';
+    *query = strchr(target, '?');
+    if (*query) *(*query)++ = '\0';
     return target;
 }
 
@@ -75,7 +75,7 @@ static head_result read_version(http_head *h, const char *v)
 /* METHOD SP target SP version */
 static head_result read_request_line(http_head *h, char *p)
 {
-    char *line = p + h->line, *target, *version, *path;
+    char *line = p + h->line, *target, *version, *path, *query;
     size_t n = 0;
 
     while (is_token(line[n])) n++;
@@ -91,10 +91,11 @@ static head_result read_request_line(http_head *h, char *p)
         if (*s <= 0x20 || *s == 0x7F || (unsigned char)*s >= 0x80)
             return refuse(h, 400, "the request target holds a byte that must be escaped");
     if (read_version(h, version) != HEAD_MORE) return HEAD_REFUSED;
-    path = path_of(target);
+    path = path_of(target, &query);
     if (!path || !percent_decode(path))
         return refuse(h, 400, "the request target must be a path or a URL, rightly escaped");
     h->path = (uint32_t)(path - p);
+    h->query = query ? (uint32_t)(query - p) : 0;
     h->begun = true;
     return HEAD_MORE;
 }

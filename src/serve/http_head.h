@@ -20,7 +20,8 @@ typedef struct http_head {
     uint32_t line; /* where the line at hand begins */
     uint32_t len;  /* of the whole head, once it is complete */
     char method[16];
-    uint32_t path; /* NUL-terminated, percent-decoded, without the query */
+    uint32_t path;  /* NUL-terminated, percent-decoded, without the query */
+    uint32_t query; /* likewise, but as it was sent; 0: there is none */
     head_field field[HEAD_MAX_FIELDS];
     int32_t n_field;
     bool begun;   /* the request line is in */

@@ -2,14 +2,20 @@
    what was begun and cut is left out rather than guessed. */
 #include "serve/json_cut.h"
 
+#include <string.h>
+
 #include "base/json.h"
 
-/* The quote that ends the string which begins at `at`, or the end. */
-static size_t string_end(cairn_str s, size_t at)
+size_t json_string_end(cairn_str s, size_t at)
 {
-    for (size_t i = at + 1; i < s.len; i++) {
-        if (s.ptr[i] == '"') return i;
-        if (s.ptr[i] == '\\') i++;
+    for (size_t i = at; i < s.len; i++) {
+        const char *quote = memchr(s.ptr + i, '"', s.len - i);
+        size_t n = 0;
+
+        if (!quote) return s.len;
+        i = (size_t)(quote - s.ptr);
+        while (n < i - at && s.ptr[i - 1 - n] == '\\') n++;
+        if (n % 2 == 0) return i;
     }
     return s.len;
 }
@@ -22,7 +28,7 @@ void json_cut_close(buf *b)
 
     for (size_t i = 0; i < s.len; i++) {
         const char c = s.ptr[i];
-        if (c == '"') i = string_end(s, i);
+        if (c == '"') i = json_string_end(s, i + 1);
         if (c == ',') keep = i;
         if ((c == '{' || c == '[') && depth == sizeof closers) break;
         if (c == '{' || c == '[') closers[depth++] = c == '{' ? '}' : ']';

@@ -257,8 +257,9 @@ static void put_error(cairn_str message, buf *to)
     json_w_end_obj(&w);
 }
 
-static void put_fail(int status, const char *code, cairn_str message, buf *frames)
+static void put_fail(void *out, int status, const char *code, cairn_str message, buf *frames)
 {
+    (void)out;
     (void)status;
     (void)code; /* the shape has no place for them */
     put_error(message, frames);
@@ -294,21 +295,21 @@ void ollama_put_loaded(const char *model, bool chat, buf *body)
     json_w_end_obj(&w);
 }
 
-static void chat_start(http_req *rq)
+static void chat_stream(http_req *rq)
 {
     http_stream(rq, "application/x-ndjson",
                 "{\"message\":{\"role\":\"assistant\",\"content\":\"\"},\"done\":false}\n",
                 BEAT_MS);
 }
 
-static void generate_start(http_req *rq)
+static void generate_stream(http_req *rq)
 {
     http_stream(rq, "application/x-ndjson", "{\"response\":\"\",\"done\":false}\n", BEAT_MS);
 }
 
 const answer_format ollama_chat_format = {
     .refuse = ollama_refuse,
-    .start = chat_start,
+    .begin_stream = chat_stream,
     .open = chat_open,
     .close = out_close,
     .begin = on_begin,
@@ -323,7 +324,7 @@ const answer_format ollama_chat_format = {
 
 const answer_format ollama_generate_format = {
     .refuse = ollama_refuse,
-    .start = generate_start,
+    .begin_stream = generate_stream,
     .open = generate_open,
     .close = out_close,
     .begin = on_begin,

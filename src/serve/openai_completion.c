@@ -19,6 +19,7 @@ static bool empty_text(json_val v)
 
 static const chat_refusal refusals[] = {
     {"suffix", empty_text, "text before a suffix cannot be filled in"},
+    {"store", NULL, "completions are not stored"},
 };
 
 /* What is drawn more than once is what is given back. */

@@ -47,6 +47,12 @@ static cairn_status normalise(json_val v, normalise_fn *fn, const char *param, b
     return st;
 }
 
+cairn_status chat_messages_normalise(const buf *messages, const char *param, buf *out,
+                                     chat_fault *f)
+{
+    return normalise_text(messages, cairn_normalise_messages, param, out, f);
+}
+
 cairn_status chat_tools_normalise(const buf *tools, buf *out, chat_fault *f)
 {
     return normalise_text(tools, cairn_normalise_tools, "tools", out, f);

@@ -13,7 +13,9 @@ cairn_status chat_messages_read(json_val messages, buf *out, chat_fault *f);
 cairn_status chat_messages_fill(cairn_str messages, buf *out);
 /* `tools` of the body, checked, unless tool_choice is "none"; nothing if there are none. */
 cairn_status chat_tools_read(json_val root, buf *out, chat_fault *f);
-/* Tools in this form, as JSON. */
+/* Messages, and tools, in this form, as JSON arrays. */
+cairn_status chat_messages_normalise(const buf *messages, const char *param, buf *out,
+                                     chat_fault *f);
 cairn_status chat_tools_normalise(const buf *tools, buf *out, chat_fault *f);
 /* Sets the fault "`param` must be WHAT, found …". */
 cairn_status chat_want(chat_fault *f, const char *param, const char *what, json_val v);

@@ -11,6 +11,7 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "serve/chat_sampling.h"
+#include "serve/json_cut.h"
 #include "serve/openai_messages.h"
 
 cairn_status chat_fault_set(chat_fault *f, cairn_status st, const char *param, const char *fmt, ...)
@@ -24,8 +25,6 @@ cairn_status chat_fault_set(chat_fault *f, cairn_status st, const char *param, c
     (void)snprintf(f->param, sizeof f->param, "%s", param);
     return diag_set(&f->dg, st, "%s", message);
 }
-
-enum { TIER_STEPS = 2 }; /* of priority: 20 s in the queue, a quarter of a prompt's length */
 
 cairn_status chat_want_int(json_val root, const char *name, int64_t lo, int64_t hi, int32_t *out,
                            chat_fault *f)
@@ -63,8 +62,8 @@ cairn_status chat_priority_read(json_val root, chat_ask *a, chat_fault *f)
 {
     const cairn_str tier = json_str(json_get(root, "service_tier"));
 
-    if (str_is(tier, "priority")) a->rq.priority = -TIER_STEPS;
-    if (str_is(tier, "flex")) a->rq.priority = TIER_STEPS;
+    if (str_is(tier, "priority")) a->rq.priority = -CHAT_TIER_STEPS;
+    if (str_is(tier, "flex")) a->rq.priority = CHAT_TIER_STEPS;
     return chat_want_int(root, "priority", -CAIRN_MAX_PRIORITY, CAIRN_MAX_PRIORITY, &a->rq.priority,
                          f);
 }
@@ -104,9 +103,12 @@ static cairn_status read_flags(json_val root, chat_ask *a, chat_fault *f)
 static cairn_status one_stop(json_val v, const char *name, cairn_str *out, chat_fault *f)
 {
     *out = json_str(v);
-    if (json_typeof(v) == JSON_STR && out->len) return CAIRN_OK;
-    return chat_fault_set(f, CAIRN_E_ARG, name,
-                          "`%s` must be a string or an array of strings, none empty", name);
+    if (json_typeof(v) != JSON_STR || out->len == 0)
+        return chat_fault_set(f, CAIRN_E_ARG, name,
+                              "`%s` must be a string or an array of strings, none empty", name);
+    if (out->len <= CAIRN_MAX_STOP_BYTES) return CAIRN_OK;
+    return chat_fault_set(f, CAIRN_E_ARG, name, "`%s` has a string of %zu bytes; at most %d", name,
+                          out->len, CAIRN_MAX_STOP_BYTES);
 }
 
 cairn_status chat_stop_read(json_val root, const char *name, chat_ask *a, chat_fault *f)
@@ -166,7 +168,7 @@ static bool negative(json_val v)
     return json_num(v, 1) < 0;
 }
 
-static bool empty_list(json_val v)
+bool chat_empty_list(json_val v)
 {
     return json_typeof(v) == JSON_ARR && json_size(v) == 0;
 }
@@ -184,20 +186,20 @@ static const chat_refusal everywhere[] = {
     {"json_schema", NULL, NO_GRAMMAR},
     {"json_object", NULL, NO_GRAMMAR},
     {"prompt_logprobs", NULL, "log-probabilities of the prompt are not available"},
-    {"store", NULL, "completions are not stored"},
     {"adapter", NULL, "there are no adapters"},
     {"hlg", NULL, "tone curves are not available"},
     {"top_n_sigma", not_positive, "cuts by the deviation of logits are not available"},
     {"dynatemp_range", not_positive, "dynamic temperature is not available"},
     {"adaptive_target", negative, "adaptive sampling is not available"},
     {"min_keep", zero_or_one, "cuts leave one token or more"},
-    {"samplers", empty_list, "the order of the samplers is fixed"},
+    {"samplers", chat_empty_list, "the order of the samplers is fixed"},
 };
 
 static const chat_refusal of_chats[] = {
+    {"store", NULL, "completions are not stored"},
     {"tool_choice", auto_or_none,
      "enforcing a call needs grammars, which are not there yet; use \"auto\" or \"none\""},
-    {"functions", empty_list, "use `tools`"},
+    {"functions", chat_empty_list, "use `tools`"},
     {"function_call", auto_or_none, "use `tools`"},
     {"modalities", text_only, "only text is generated"},
     {"audio", NULL, "only text is generated"},
@@ -240,34 +242,32 @@ static cairn_status read_root(chat_ask *a, json_val root, chat_fault *f)
     return chat_kwargs_read(root, a, f);
 }
 
-/* The quote that ends a string, or the end: the first at or after `at` behind an even number of
-   backslashes. */
-static size_t string_end(cairn_str s, size_t at)
+/* Whether a number is what follows, as in a list of token ids. */
+static bool number_follows(cairn_str s, size_t i)
 {
-    for (size_t i = at; i < s.len; i++) {
-        const char *quote = memchr(s.ptr + i, '"', s.len - i);
-        size_t n = 0;
-
-        if (!quote) return s.len;
-        i = (size_t)(quote - s.ptr);
-        while (n < i - at && s.ptr[i - 1 - n] == '\\') n++;
-        if (n % 2 == 0) return i;
-    }
-    return s.len;
+    while (i < s.len && (s.ptr[i] == ' ' || s.ptr[i] == '\n')) i++;
+    return i < s.len && (str_is_digit(s.ptr[i]) || s.ptr[i] == '-');
 }
 
 /* Objects are walked for each field that may be in them, so their size is limited before they are
-   parsed.  A comma stands before each value but the first of its array or object. */
-static bool too_many_values(cairn_str body)
+   parsed.  A comma stands before each value but the first of its array or object; behind one, only in an array
+   can a number follow. */
+static cairn_status check_values(cairn_str body, chat_fault *f)
 {
-    size_t n = 0;
+    size_t n = 0, numbers = 0;
 
-    for (size_t i = 0; i < body.len && n <= CHAT_MAX_VALUES; i++)
+    for (size_t i = 0; i < body.len && n <= CHAT_MAX_VALUES && numbers <= CHAT_MAX_NUMBERS; i++)
         if (body.ptr[i] == '"')
-            i = string_end(body, i + 1);
-        else
-            n += body.ptr[i] == ',';
-    return n > CHAT_MAX_VALUES;
+            i = json_string_end(body, i + 1);
+        else if (body.ptr[i] == ',')
+            *(number_follows(body, i + 1) ? &numbers : &n) += 1;
+    if (n > CHAT_MAX_VALUES)
+        return chat_fault_set(f, CAIRN_E_LIMIT, "", "the body holds more than %d values",
+                              CHAT_MAX_VALUES);
+    if (numbers > CHAT_MAX_NUMBERS)
+        return chat_fault_set(f, CAIRN_E_LIMIT, "", "the body holds more than %d numbers in lists",
+                              CHAT_MAX_NUMBERS);
+    return CAIRN_OK;
 }
 
 cairn_status chat_ask_open(chat_ask *a, cairn_str body, chat_fault *f)
@@ -275,16 +275,14 @@ cairn_status chat_ask_open(chat_ask *a, cairn_str body, chat_fault *f)
     cairn_status st;
     json_val root;
 
-    *a = (chat_ask){.n = 1, .think = -1};
+    *a = (chat_ask){.n = 1, .think = -1, .prompt_field = "messages"};
     *f = (chat_fault){0};
     arena_init(&a->mem, MEM_SERVE);
     buf_init(&a->messages, MEM_SERVE);
     buf_init(&a->tools, MEM_SERVE);
     cairn_request_init(&a->rq);
     a->rq.sampling.temperature = 1; /* OpenAI's default */
-    if (too_many_values(body))
-        return chat_fault_set(f, CAIRN_E_LIMIT, "", "the body holds more than %d values",
-                              CHAT_MAX_VALUES);
+    TRY(check_values(body, f));
     st = json_parse_any(body, &a->doc, &f->dg);
     if (st != CAIRN_OK) return diag_prefix(&f->dg, st, "invalid JSON body");
     root = json_root(a->doc);
@@ -308,4 +306,6 @@ void chat_ask_deinit(chat_ask *a)
     arena_deinit(&a->mem);
     if (a->doc) json_free(a->doc);
     a->doc = NULL;
+    if (a->more) a->more_let_go(a->more);
+    a->more = NULL;
 }

@@ -31,11 +31,18 @@ typedef struct chat_ask {
     bool echo;          /* the answer begins with the prompt */
     int32_t want_ctx;   /* positions that the context must hold; 0: any */
     bool omit_thoughts; /* the client wants to know only that there were some */
+    const char
+        *prompt_field;   /* of the body: what errors about the prompt as a whole name; static */
+    const char *warning; /* for a header beside the answer; NULL: none.  In mem */
+    void *more;          /* what one API alone knows, or NULL */
+    void (*more_let_go)(void *more);
 } chat_ask;
 
 enum {
-    CHAT_MAX_CHOICES = 128,  /* each takes a place in the engine or its queue */
-    CHAT_MAX_VALUES = 100000 /* of a body: thousands of messages, or hundreds of large tools */
+    CHAT_TIER_STEPS = 2,       /* of priority: 20 s in the queue, a quarter of a prompt's length */
+    CHAT_MAX_CHOICES = 128,    /* each takes a place in the engine or its queue */
+    CHAT_MAX_VALUES = 100000,  /* of a body: thousands of messages, or hundreds of large tools */
+    CHAT_MAX_NUMBERS = 2 << 20 /* in its lists: token ids of twice the longest context */
 };
 
 /* Always followed by chat_ask_deinit, also after a failure. */
@@ -56,6 +63,7 @@ typedef struct chat_refusal {
     bool (*fine)(json_val v); /* values that ask for nothing; NULL: only null and false do */
     const char *why;
 } chat_refusal;
+bool chat_empty_list(json_val v);
 cairn_status chat_refuse(json_val root, const chat_refusal *list, size_t n, chat_fault *f);
 
 /* json_want_*, with the name as the fault's param. */

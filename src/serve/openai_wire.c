@@ -7,13 +7,9 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "serve/error_type.h"
 #include "serve/random.h"
 #include "serve/sse.h"
-
-typedef struct error_type {
-    int status;
-    const char *type;
-} error_type;
 
 static const error_type types[] = {
     {401, "authentication_error"},
@@ -24,9 +20,7 @@ static const error_type types[] = {
 
 static const char *type_of(int status)
 {
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (types[i].status == status) return types[i].type;
-    return "invalid_request_error";
+    return error_type_of(types, sizeof types / sizeof types[0], status);
 }
 
 static void put_or_null(json_writer *w, const char *key, const char *value)
@@ -78,10 +72,11 @@ void openai_refuse(http_req *rq, int status, const char *param, const char *code
     openai_error(rq, status, param, code, "%s", message);
 }
 
-void openai_put_fail(int status, const char *code, cairn_str message, buf *frames)
+void openai_put_fail(void *out, int status, const char *code, cairn_str message, buf *frames)
 {
     json_writer w = sse_open(frames, NULL);
 
+    (void)out;
     write_error(&w, status, NULL, code, message);
     sse_close(frames);
 }

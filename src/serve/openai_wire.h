@@ -18,7 +18,7 @@ int openai_status(cairn_status st);
 void openai_reply(http_req *rq, const buf *body);
 
 /* Frames of streams: an error, the usage, and the end. */
-void openai_put_fail(int status, const char *code, cairn_str message, buf *frames);
+void openai_put_fail(void *out, int status, const char *code, cairn_str message, buf *frames);
 void openai_put_done(buf *frames);
 
 /* What every chunk of an answer repeats. */

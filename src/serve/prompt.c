@@ -59,8 +59,21 @@ static bool no_prompt(prompt *p, cairn_status st, const cairn_diag *dg)
 {
     log_event(LOG_INFO, "prompt_build_failed", "model=%s message=\"%s\"", p->model->id,
               dg->message);
-    return prompt_refuse(p, st == CAIRN_E_NOMEM ? 503 : 400, "messages", "prompt_build_failed",
-                         "prompt build failed: %s", without_folders(dg->message));
+    return prompt_refuse(p, st == CAIRN_E_NOMEM ? 503 : 400, p->ask.prompt_field,
+                         "prompt_build_failed", "prompt build failed: %s",
+                         without_folders(dg->message));
+}
+
+bool prompt_refuse_body(prompt *p, cairn_status st, const chat_fault *f)
+{
+    return prompt_refuse(p, openai_status(st), f->param,
+                         st == CAIRN_E_UNSUPPORTED            ? "unsupported_parameter"
+                         : st == CAIRN_E_NOTFOUND             ? "not_found"
+                         : f->param[0] && st == CAIRN_E_LIMIT ? "context_length_exceeded"
+                         : st == CAIRN_E_LIMIT                ? "request_too_large"
+                         : f->param[0]                        ? "invalid_value"
+                                                              : "invalid_json",
+                         "%s", f->dg.message);
 }
 
 bool prompt_read(prompt *p, ask_read_fn *read, cairn_str body)
@@ -68,14 +81,7 @@ bool prompt_read(prompt *p, ask_read_fn *read, cairn_str body)
     chat_fault f;
     const cairn_status st = read(&p->ask, body, &f);
 
-    if (st == CAIRN_OK) return true;
-    return prompt_refuse(p, openai_status(st), f.param,
-                         st == CAIRN_E_UNSUPPORTED           ? "unsupported_parameter"
-                         : f.param[0] && st == CAIRN_E_LIMIT ? "context_length_exceeded"
-                         : st == CAIRN_E_LIMIT               ? "request_too_large"
-                         : f.param[0]                        ? "invalid_value"
-                                                             : "invalid_json",
-                         "%s", f.dg.message);
+    return st == CAIRN_OK || prompt_refuse_body(p, st, &f);
 }
 
 bool prompt_find_model(prompt *p, const models *m, cairn_str name)
@@ -101,8 +107,9 @@ static bool find_chat(prompt *p, const models *m)
 
     if (!prompt_find_engine(p, m)) return false;
     if (cairn_text_check_template(served_model_text(p->model), &dg) == CAIRN_OK) return true;
-    return prompt_refuse(p, 400, "messages", "no_chat_template", "the model `%s` cannot chat: %s",
-                         p->model->id, without_folders(dg.message));
+    return prompt_refuse(p, 400, p->ask.prompt_field, "no_chat_template",
+                         "the model `%s` cannot chat: %s", p->model->id,
+                         without_folders(dg.message));
 }
 
 /* Of the model's vocabulary, which the body's reader does not know. */
@@ -208,7 +215,7 @@ static bool too_long(prompt *p, const cairn_diag *dg)
 
     if (dg->status != CAIRN_E_LIMIT || sent <= CAIRN_MAX_PROMPT_BYTES) return false;
     (void)prompt_refuse(
-        p, 400, "messages", "context_length_exceeded",
+        p, 400, p->ask.prompt_field, "context_length_exceeded",
         "the messages and tools are %zu bytes of JSON, and a prompt has at most %d: %s", sent,
         CAIRN_MAX_PROMPT_BYTES, without_folders(dg->message));
     return true;
@@ -319,13 +326,13 @@ static bool encode_any(prompt *p, cairn_str text)
 
 static bool encode(prompt *p, cairn_str text)
 {
-    if (!prompt_fits(p, "messages", "at least ",
+    if (!prompt_fits(p, p->ask.prompt_field, "at least ",
                      cairn_text_least_ids(served_model_text(p->model), text)))
         return false;
     if (!encode_any(p, text)) return false;
     if (!p->ask.has_seed) p->ask.rq.sampling.seed = random_seed();
     p->ask.rq.any_seed = !p->ask.has_seed;
-    if (!prompt_fits(p, "messages", "", p->ids[0].len)) return false;
+    if (!prompt_fits(p, p->ask.prompt_field, "", p->ids[0].len)) return false;
     find_marks(p);
     return make_readers(p, text);
 }
@@ -372,13 +379,19 @@ static bool strip_volatile(prompt *p, const models *m)
     return st == CAIRN_OK || prompt_no_memory(p);
 }
 
-static void make(prompt *p, const models *m, ask_read_fn *read, cairn_str body,
-                 bool (*finish)(prompt *p, cairn_str text))
+static bool no_more(prompt *p)
+{
+    (void)p;
+    return true;
+}
+
+static void make(prompt *p, const models *m, ask_read_fn *read, prompt_more_fn *more,
+                 cairn_str body, bool (*finish)(prompt *p, cairn_str text))
 {
     cairn_bytes text = {0};
 
-    *p = (prompt){0};
-    if (prompt_read(p, read, body) && strip_volatile(p, m) && find_chat(p, m) &&
+    *p = (prompt){.client = p->client};
+    if (prompt_read(p, read, body) && more(p) && strip_volatile(p, m) && find_chat(p, m) &&
         prompt_check_bias(p) && make_kwargs(p) && render(p, &text))
         (void)finish(p, (cairn_str){text.ptr, text.len});
     cairn_bytes_free(&text);
@@ -387,17 +400,29 @@ static void make(prompt *p, const models *m, ask_read_fn *read, cairn_str body,
 
 void prompt_make(prompt *p, const models *m, ask_read_fn *read, cairn_str body)
 {
-    make(p, m, read, body, encode);
+    make(p, m, read, no_more, body, encode);
 }
 
 void prompt_render(prompt *p, const models *m, ask_read_fn *read, cairn_str body)
 {
-    make(p, m, read, body, write_text);
+    make(p, m, read, no_more, body, write_text);
 }
 
 void prompt_count(prompt *p, const models *m, ask_read_fn *read, cairn_str body)
 {
-    make(p, m, read, body, count);
+    make(p, m, read, no_more, body, count);
+}
+
+void prompt_make_more(prompt *p, const models *m, ask_read_fn *read, prompt_more_fn *more,
+                      cairn_str body)
+{
+    make(p, m, read, more, body, encode);
+}
+
+void prompt_count_more(prompt *p, const models *m, ask_read_fn *read, prompt_more_fn *more,
+                       cairn_str body)
+{
+    make(p, m, read, more, body, count);
 }
 
 void prompt_deinit(prompt *p)

@@ -7,6 +7,7 @@
 #include "serve/models.h"
 #include "serve/openai_read.h"
 #include "serve/reply_reader.h"
+#include "serve/responses_store.h"
 
 /* An error reply that is yet to be sent. */
 typedef struct prompt_fault {
@@ -16,7 +17,14 @@ typedef struct prompt_fault {
     char message[sizeof((cairn_diag *)0)->message + 64];
 } prompt_fault;
 
+/* Who asks, and what is kept for them; set before a prompt is made. */
+typedef struct prompt_client {
+    owner by;
+    responses_store *responses;
+} prompt_client;
+
 typedef struct prompt { /* zeroed is fine to deinit */
+    prompt_client client;
     chat_ask ask;
     const served_model *model;
     cairn_ids *ids; /* [n_ids], each one prompt */
@@ -42,6 +50,13 @@ void prompt_make(prompt *p, const models *m, ask_read_fn *read, cairn_str body);
 void prompt_render(prompt *p, const models *m, ask_read_fn *read, cairn_str body);
 /* text: {"input_tokens": of the prompt}, whether it fits a context or not */
 void prompt_count(prompt *p, const models *m, ask_read_fn *read, cairn_str body);
+/* The first, and the last, of a body that is read in two steps: `more` goes on where `read` ended, and may set the
+   fault: false. */
+typedef bool prompt_more_fn(prompt *p);
+void prompt_make_more(prompt *p, const models *m, ask_read_fn *read, prompt_more_fn *more,
+                      cairn_str body);
+void prompt_count_more(prompt *p, const models *m, ask_read_fn *read, prompt_more_fn *more,
+                       cairn_str body);
 void prompt_deinit(prompt *p);
 
 /* For those who make other prompts.  Each sets the fault where it fails; prompt_refuse answers false. */
@@ -49,6 +64,7 @@ bool prompt_refuse(prompt *p, int status, const char *param, const char *code, c
     __attribute__((format(printf, 5, 6)));
 bool prompt_refuse_as(prompt *p, cairn_status st, const char *param, const char *message);
 bool prompt_read(prompt *p, ask_read_fn *read, cairn_str body);
+bool prompt_refuse_body(prompt *p, cairn_status st, const chat_fault *f); /* of a reader */
 bool prompt_find_model(prompt *p, const models *m, cairn_str name); /* any; it may only embed */
 bool prompt_find_engine(prompt *p, const models *m);                /* of ask.model */
 bool prompt_check_bias(prompt *p);

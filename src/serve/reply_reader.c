@@ -28,7 +28,7 @@ struct readers {
 
 static void tell(reader *r, delta_kind kind, const cairn_reply_event *ev, cairn_str text)
 {
-    const reply_delta d = {kind, ev->call, text, ev->id, ev->name};
+    const reply_delta d = {kind, ev->call, text, ev->id, ev->name, ev->end == CAIRN_CALL_CUT};
     r->of->fn(r->of->ctx, r->choice, &d);
 }
 

@@ -21,6 +21,7 @@
 #include "serve/openai_embed.h"
 #include "serve/openai_models.h"
 #include "serve/openai_wire.h"
+#include "serve/responses.h"
 #include "serve/tokens.h"
 
 typedef struct route {
@@ -39,6 +40,11 @@ static const route routes[] = {
     {"POST", "/v1/chat/completions", openai_chat_serve, false},
     {"POST", "/v1/completions", openai_completion_serve, false},
     {"POST", "/v1/embeddings", openai_embed_serve, false},
+    {"POST", "/v1/responses", responses_serve, false},
+    {"POST", "/v1/responses/input_tokens", responses_count, false},
+    {"GET", "/v1/responses/*", responses_get, false},
+    {"DELETE", "/v1/responses/*", responses_delete, false},
+    {"POST", "/v1/responses/*", responses_post, false},
     {"POST", "/v1/messages", anthropic_messages_serve, false},
     {"POST", "/v1/messages/count_tokens", anthropic_count_serve, false},
     {"POST", "/admin/cache/flush", admin_flush, false},
@@ -108,17 +114,29 @@ static void refuse(http_req *rq, int status, const char *code, const char *fmt, 
     openai_refuse(rq, status, NULL, code, message);
 }
 
-static const char *allowed(const route *r)
+/* The methods of the path, for the header. */
+static void allowed(const char *path, char *out, size_t size)
 {
-    return strcmp(r->method, "GET") == 0 ? "GET, HEAD, OPTIONS" : "POST, OPTIONS";
+    size_t n = 0;
+
+    for (size_t i = 0; i < N_ROUTES; i++) {
+        const route *r = &routes[i];
+        if (!path_matches(r->path, path) || strstr(out, r->method)) continue;
+        n += (size_t)snprintf(out + n, size - n, "%s, %s", r->method,
+                              strcmp(r->method, "GET") == 0 ? "HEAD, " : "");
+    }
+    (void)snprintf(out + n, size - n, "OPTIONS");
 }
 
 /* A path that is ours, by another method. */
 static void other_method(const cairn_server *s, http_req *rq, const route *r)
 {
-    http_set_header(rq, "Allow", allowed(r));
+    char methods[64] = ""; /* all that there are: 40 */
+
+    allowed(http_path(rq), methods, sizeof methods);
+    http_set_header(rq, "Allow", methods);
     if (strcmp(http_method(rq), "OPTIONS") == 0) {
-        site_preflight(&s->site, rq, allowed(r));
+        site_preflight(&s->site, rq, methods);
         http_reply(rq, 204, "text/plain", STR_LIT(""));
     } else {
         refuse(rq, 405, "method_not_allowed", "%s takes %s, not %s", http_path(rq), r->method,

@@ -198,7 +198,7 @@ static void fail(answer *c, const gen_result *r)
     if (!c->stream) {
         c->f->refuse(c->rq, status, NULL, code, why);
     } else {
-        c->f->fail(status, code, str_of(why), &c->frames);
+        c->f->fail(c->out, status, code, str_of(why), &c->frames);
         send_frames(c);
         if (c->rq) sse_end(c->rq);
     }
@@ -326,10 +326,11 @@ cairn_status answer_start(http_req *rq, mailbox *mail, prompt *p, const answer_f
     http_on_gone(rq, on_gone, c);
     if (c->stream) {
         if (f->headers) f->headers(rq);
-        if (f->start)
-            f->start(rq);
+        if (f->begin_stream)
+            f->begin_stream(rq);
         else
             sse_start(rq);
+        if (f->start) f->start(c->out, &c->frames);
     }
     answer_leave(c);
     return CAIRN_OK;

@@ -23,11 +23,12 @@ typedef struct answer_format {
     /* An error reply, before anything else was said. */
     void (*refuse)(http_req *rq, int status, const char *param, const char *code,
                    const char *message);
-    void (*headers)(http_req *rq);  /* of a reply that is none; may be NULL */
-    void (*start)(http_req *rq);    /* a stream's head and beat; NULL: of server-sent events */
+    void (*headers)(http_req *rq);      /* of a reply that is none; may be NULL */
+    void (*begin_stream)(http_req *rq); /* a stream's head and beat; NULL: of server-sent events */
     const char *beat;               /* a stream's while nothing else is sent, once it has begun */
     void *(*open)(const prompt *p); /* NULL: no memory */
     void (*close)(void *out);
+    void (*start)(void *out, buf *frames); /* streams only, at once, before all else; may be NULL */
     /* Streams only, once, before the first choice begins: the prompt's part of the usage is known.
        NULL: not wanted, and nothing waits for it. */
     void (*known)(void *out, const answer_usage *u, buf *frames);
@@ -40,7 +41,8 @@ typedef struct answer_format {
     void (*finish)(void *out, const answer_usage *u, buf *frames); /* streams: the last frames */
     void (*whole)(void *out, const answer_usage *u, buf *body);
     cairn_status (*status)(const void *out); /* E_NOMEM: something is missing */
-    void (*fail)(int status, const char *code, cairn_str message, buf *frames); /* ends a stream */
+    /* Ends a stream. */
+    void (*fail)(void *out, int status, const char *code, cairn_str message, buf *frames);
 } answer_format;
 
 typedef struct answer answer;

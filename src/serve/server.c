@@ -153,6 +153,7 @@ cairn_status cairn_server_open(const cairn_server_opts *o, cairn_server **out, c
     buf_init(&s->tls_cert, MEM_SERVE);
     buf_init(&s->tls_key, MEM_SERVE);
     mailbox_init(&s->mail, on_mail, s);
+    responses_store_init(&s->responses);
     st = jobs_init(&s->jobs, on_mail, s);
     if (st != CAIRN_OK) {
         (void)diag_set(dg, st, "the server's threads could not be started");
@@ -221,6 +222,7 @@ void cairn_server_close(cairn_server *s)
     jobs_stop(&s->jobs);
     http_close(s->http); /* lets go of requests whose prompts were not made */
     jobs_deinit(&s->jobs);
+    responses_store_deinit(&s->responses);
     auth_deinit(&s->auth);
     site_deinit(&s->site);
     buf_deinit(&s->tls_cert);

@@ -9,13 +9,15 @@
 #include "serve/http.h"
 #include "serve/jobs.h"
 #include "serve/models.h"
+#include "serve/responses_store.h"
 #include "serve/site.h"
 
 struct cairn_server { /* I/O thread, but for the _asked, closing and http_wake */
     http_server *http;
     mailbox mail;
-    jobs jobs;     /* prompts being made */
-    models models; /* immutable */
+    jobs jobs;                 /* prompts being made */
+    models models;             /* immutable */
+    responses_store responses; /* any thread */
     auth auth;
     site site; /* immutable */
     int64_t started_unix_s;

@@ -59,7 +59,8 @@ int main(int argc, char **argv)
     const char *host = NULL, *cert = NULL, *cert_key = NULL, *names[4], *origins[4];
     flag_list hosts = {names, 0, 4}, sites = {origins, 0, 4};
     bool log_requests = false, open = false;
-    const char *key = NULL, *template = "{{reasoning_effort}}{{enable_thinking}}", *rest[1];
+    const char *keys[2] = {NULL, NULL}, *template = "{{reasoning_effort}}{{enable_thinking}}",
+               *rest[1];
     size_t n_rest;
     const flag table[] = {
         {"--port", NULL, FLAG_INT, &port, "N", 0, 65535, NULL},
@@ -72,7 +73,8 @@ int main(int argc, char **argv)
         {"--body-bytes", NULL, FLAG_INT, &body_bytes, "N", 1, 1000000000, NULL},
         {"--drain-ms", NULL, FLAG_INT, &drain_ms, "N", 0, 100000, NULL},
         {"--models", NULL, FLAG_INT, &models, "1 or 2", 1, 2, NULL},
-        {"--key", NULL, FLAG_STR, &key, "KEY", 0, 0, NULL},
+        {"--key", NULL, FLAG_STR, &keys[0], "KEY", 0, 0, NULL},
+        {"--key2", NULL, FLAG_STR, &keys[1], "KEY", 0, 0, NULL},
         {"--rate", NULL, FLAG_INT, &rate, "N", 0, 1000000, NULL},
         {"--host", NULL, FLAG_STR, &host, "H", 0, 0, NULL},
         {"--open", NULL, FLAG_BOOL, &open, "", 0, 0, NULL},
@@ -101,8 +103,8 @@ int main(int argc, char **argv)
     o.port = (int32_t)port;
     o.models = list;
     o.n_models = (size_t)models;
-    o.api_keys = key ? &key : NULL;
-    o.n_api_keys = key != NULL;
+    o.api_keys = keys;
+    o.n_api_keys = (size_t)(keys[0] != NULL) + (keys[1] != NULL);
     o.host = host;
     o.rate = (int32_t)rate;
     o.open_to_all = open;

@@ -41,7 +41,7 @@ BAD = [
     ("temperature", 2.5), ("temperature", -1), ("temperature", "hot"), ("top_p", 1.5),
     ("priority", 9), ("priority", "high"), ("top_k", 1.5), ("top_k", -2), ("min_p", 2), ("n", 0), ("n", 129), ("n", "2"),
     ("max_tokens", 0), ("max_tokens", "9"), ("max_completion_tokens", -1), ("seed", "x"),
-    ("seed", 1.5), ("stop", [""]), ("stop", ["a"] * 17), ("stop", 3), ("stop", ""),
+    ("seed", 1.5), ("stop", [""]), ("stop", ["a"] * 17), ("stop", "a" * 1025), ("stop", 3), ("stop", ""),
     ("presence_penalty", 3), ("frequency_penalty", -3), ("repetition_penalty", 0),
     ("repeat_penalty", "1"), ("repeat_last_n", -2), ("repeat_last_n", 1.5), ("presence_context_size", -1),
     ("frequency_context_size", "3"), ("typical_p", 1.5), ("typical_p", [1]), ("xtc_probability", -0.1),
@@ -105,13 +105,16 @@ def test_says_what_was_found(server, fields, says):
 def test_too_many_values(server):
     """Objects are walked for each field: a body of millions of members would take seconds."""
     body = b'{"messages": [{"role": "user", "content": "x"}], %s}'
-    for members in [b'"a%d": 1' % i for i in range(2000000)], [b'"": [%s]' % b",".join([b"1"] * 100001)]:
+    for members in [b'"a%d": 1' % i for i in range(2000000)], [b'"": [%s]' % b",".join([b"[]"] * 100001)]:
         whole = body % b",".join(members)
         start = time.monotonic()
         status, _, out = server.request("POST", "/v1/chat/completions", whole)
         assert time.monotonic() - start < 1.5 * util.SLOW
         assert status == 400 and b"the body holds more than 100000 values" in out
-    for value in [[1] * 99990, ",\\" * 200000, ',"\\",' * 200000]:
+    whole = body % (b'"": [%s]' % b", ".join([b"1"] * (2 << 20 | 2)))
+    status, _, out = server.request("POST", "/v1/chat/completions", whole)
+    assert status == 400 and b"more than 2097152 numbers" in out
+    for value in [[1] * 200000, [[]] * 99990, ",\\" * 200000, ',"\\",' * 200000]:
         assert server.chat(unheard_of=value)[0] == 200
 
 
@@ -250,5 +253,7 @@ def test_queue_full():
         s.wait_rows()
         assert s.chat(n=2)[0] == 200
         status, _, body = s.chat("@prefill=60000", n=3)  # more than can ever be there
-        assert status == 400 and "`n` is 3; expected at most 2" in json.loads(body)["error"]["message"]
+        e = json.loads(body)["error"]
+        assert status == 400 and "`n` is 3; expected at most 2" in e["message"]
+        assert (e["param"], e["code"]) == ("n", "invalid_value")
         s.wait_rows()

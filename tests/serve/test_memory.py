@@ -100,12 +100,8 @@ def said_in_blocks(body, stream):
     return tuple("".join(d.get(k, "") for d in deltas) for k in ("thinking", "text", "partial_json"))
 
 
-@pytest.mark.parametrize("stream", [False, True])
-def test_each_allocation_of_a_message_fails(stream):
-    """The same of Anthropic's: an error of the server, an end without message_stop, or the whole answer."""
-    body = {"max_tokens": 999, "stream": stream, "stop_sequences": ["zz"], "system": "s",
-            "messages": [{"role": "user", "content": [{"type": "text", "text": "@reply=<think>hm</think>ab" + CALL}]}],
-            "tools": [{"name": "f", "input_schema": {"type": "object"}}]}
+def each_allocation_fails(path, body, is_whole, check):
+    """An error of the server, a stream without its end, or the whole answer: never anything else."""
     whole = streak = 0
     with util.serving("--template", "<tool_call>{{enable_thinking}}") as s:
         for n in range(N_FAILS):
@@ -115,16 +111,43 @@ def test_each_allocation_of_a_message_fails(stream):
                 s.proc.send_signal(signal.SIGUSR1)
                 time.sleep(0.002)
                 try:
-                    c.sendall(util.build("POST", "/v1/messages", body, {"Connection": "close"}))
+                    c.sendall(util.build("POST", path, body, {"Connection": "close"}))
                 except ConnectionError:
                     continue
                 got = util.read_all(c)
             assert got == b"" or got.startswith(b"HTTP/1.1 "), got
-            fine = got.startswith(b"HTTP/1.1 200") and b"message_stop" in got or b'"stop_reason":"tool_use"' in got
+            fine = got.startswith(b"HTTP/1.1 200") and is_whole(got)
             streak = streak + 1 if fine else 0
             whole += fine
             assert not got.startswith(b"HTTP/1.1 4"), got
             if fine:
-                assert said_in_blocks(util.parse(got)[2], stream) == SAID
+                check(util.parse(got)[2])
         s.wait_rows()
         assert 0 < whole < n < N_FAILS - 1
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_each_allocation_of_a_message_fails(stream):
+    body = {"max_tokens": 999, "stream": stream, "stop_sequences": ["zz"], "system": "s",
+            "messages": [{"role": "user", "content": [{"type": "text", "text": "@reply=<think>hm</think>ab" + CALL}]}],
+            "tools": [{"name": "f", "input_schema": {"type": "object"}}]}
+
+    def check(reply):
+        assert said_in_blocks(reply, stream) == SAID
+    each_allocation_fails("/v1/messages", body, lambda got: b"message_stop" in got or
+                          b'"stop_reason":"tool_use"' in got, check)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_each_allocation_of_a_response_fails(stream):
+    conform = pytest.importorskip("responses_conform")
+    body = {"stream": stream, "instructions": "s", "input": [
+        {"role": "user", "content": [{"type": "input_text", "text": "@reply=<think>hm</think>ab" + CALL}]}],
+        "tools": [{"type": "namespace", "name": "n", "tools": [{"type": "custom", "name": "g"}]},
+                  {"type": "function", "name": "f"}]}
+
+    def check(reply):
+        r = conform.stream(reply)[0] if stream else json.loads(reply)
+        thought, text, call = r["output"]
+        assert (thought["content"][0]["text"], text["content"][0]["text"], call["arguments"]) == SAID
+    each_allocation_fails("/v1/responses", body, lambda got: b'"status":"completed","completed_at"' in got, check)

@@ -76,6 +76,19 @@ def test_stop_reasons(claude):
     assert (r.stop_reason == "end_turn") == (total < 128)
 
 
+def test_response_goes_on(client):
+    """By the id of the one before, a turn is what the whole conversation makes it; a cache has its beginning."""
+    fields = {"model": "tiny", "max_output_tokens": 8, "temperature": 0}
+    first = client.responses.create(input=PROMPT, **fields)
+    by_id = client.responses.create(input="w1 w2", previous_response_id=first.id, **fields)
+    whole = client.responses.create(input=[
+        {"role": "user", "content": PROMPT}, *[x.model_dump(exclude_none=True) for x in first.output],
+        {"role": "user", "content": "w1 w2"}], **fields)
+    assert first.output_text and by_id.output_text == whole.output_text != ""
+    assert by_id.usage.input_tokens == whole.usage.input_tokens > first.usage.input_tokens
+    assert by_id.usage.input_tokens_details.cached_tokens > 0
+
+
 def complete(client, prompt, **fields):
     r = client.completions.create(model="tiny", prompt=prompt, temperature=0, max_tokens=8, **fields)
     return r.choices if len(r.choices) > 1 else r.choices[0]

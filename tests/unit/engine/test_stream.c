@@ -160,7 +160,7 @@ static void no_allocation_while_feeding(void **state)
 static void limits(void **state)
 {
     (void)state;
-    static char big[STREAM_MAX_STOP_BYTES + 1];
+    static char big[CAIRN_MAX_STOP_BYTES + 1];
     arena a;
     stream s;
     cairn_diag dg;

@@ -1,0 +1,607 @@
+/* Writes a response: its items as events while they come, or one object.  An item is open from the first delta of
+   its kind to the first of another; a call's is open until the call ends.  What is done is collected either way, as
+   the last event has it again, and as it is kept (responses_store.h) before that event is sent.
+
+   A call that turns out to be none cannot be taken back from a stream: its item ends as incomplete, and what was
+   written follows as a message; a whole response has only the message.  Tokens are counted as thought when the
+   next that they release is a thought, so that its markup counts as what it begins. */
+#include "serve/responses_format.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "serve/json_member.h"
+#include "serve/openai_wire.h"
+#include "serve/responses_ask.h"
+#include "serve/sse.h"
+
+typedef enum item_kind {
+    ITEM_NONE,
+    ITEM_THOUGHT,
+    ITEM_SUMMARY, /* thoughts, told as the summary of themselves */
+    ITEM_MESSAGE,
+    ITEM_FUNCTION,
+    ITEM_CUSTOM
+} item_kind;
+
+typedef struct item_words {
+    const char *id, *type;
+    const char *part, *part_added, *part_done; /* of those that have parts */
+    const char *part_index;
+    const char *delta, *done, *key; /* key: of the whole text in `done` */
+} item_words;
+
+static const item_words words[] = {
+    [ITEM_NONE] = {0},
+    [ITEM_THOUGHT] = {"rs", "reasoning", "reasoning_text", "response.content_part.added",
+                      "response.content_part.done", "content_index",
+                      "response.reasoning_text.delta", "response.reasoning_text.done", "text"},
+    [ITEM_SUMMARY] = {"rs", "reasoning", "summary_text", "response.reasoning_summary_part.added",
+                      "response.reasoning_summary_part.done", "summary_index",
+                      "response.reasoning_summary_text.delta",
+                      "response.reasoning_summary_text.done", "text"},
+    [ITEM_MESSAGE] = {"msg", "message", "output_text", "response.content_part.added",
+                      "response.content_part.done", "content_index", "response.output_text.delta",
+                      "response.output_text.done", "text"},
+    [ITEM_FUNCTION] = {"fc", "function_call", NULL, NULL, NULL, NULL,
+                       "response.function_call_arguments.delta",
+                       "response.function_call_arguments.done", "arguments"},
+    [ITEM_CUSTOM] = {"ctc", "custom_tool_call", NULL, NULL, NULL, NULL,
+                     "response.custom_tool_call_input.delta",
+                     "response.custom_tool_call_input.done", "input"},
+};
+
+typedef struct response_out {
+    responses_ask *ask; /* a reference */
+    char id[RESPONSE_ID];
+    const char *model;
+    int64_t created;
+    const struct cairn_text *text;
+    bool logprobs;
+    int32_t n_top;
+    int64_t sequence;
+    item_kind open;
+    int32_t index; /* of the open item, or of the next */
+    char item[64]; /* its id */
+    buf said;      /* its text, arguments or input */
+    buf call_id, call_name;
+    const responses_tool *tool; /* that is called; NULL: none of the client's */
+    buf args;                   /* of a custom tool's call, as the model wrote them */
+    json_member input;
+    buf new_logprobs,
+        logprobs_of_item;         /* JSON: elements; the first of tokens that told nothing yet */
+    int32_t n_waiting, n_thought; /* tokens: likewise; of thoughts */
+    buf output;                   /* JSON: the items that are done */
+    answer_end end;
+} response_out;
+
+static void response_close(void *out)
+{
+    response_out *o = out;
+
+    buf_deinit(&o->said);
+    buf_deinit(&o->call_id);
+    buf_deinit(&o->call_name);
+    buf_deinit(&o->args);
+    buf_deinit(&o->new_logprobs);
+    buf_deinit(&o->logprobs_of_item);
+    buf_deinit(&o->output);
+    responses_ask_let_go(o->ask);
+    mem_free(o);
+}
+
+static cairn_status response_status(const void *out)
+{
+    const response_out *o = out;
+    const buf *const list[] = {&o->said,         &o->call_id,          &o->call_name, &o->args,
+                               &o->new_logprobs, &o->logprobs_of_item, &o->output};
+    cairn_status st = CAIRN_OK;
+
+    for (size_t i = 0; i < sizeof list / sizeof list[0] && st == CAIRN_OK; i++)
+        st = buf_status(list[i]);
+    return st;
+}
+
+static void *response_open(const prompt *p)
+{
+    response_out *o = mem_calloc(1, sizeof *o, MEM_SERVE);
+
+    if (!o) return NULL;
+    o->ask = p->ask.more;
+    o->ask->refs++;
+    (void)snprintf(o->id, sizeof o->id, "resp_%s", o->ask->digits);
+    o->model = p->model->id;
+    o->created = clock_unix_s();
+    o->text = served_model_text(p->model);
+    o->logprobs = p->ask.rq.n_logprobs >= 0;
+    o->n_top = p->ask.n_top;
+    buf_init(&o->said, MEM_SERVE);
+    buf_init(&o->call_id, MEM_SERVE);
+    buf_init(&o->call_name, MEM_SERVE);
+    buf_init(&o->args, MEM_SERVE);
+    buf_init(&o->new_logprobs, MEM_SERVE);
+    buf_init(&o->logprobs_of_item, MEM_SERVE);
+    buf_init(&o->output, MEM_SERVE);
+    return o;
+}
+
+static cairn_str view_of(const buf *b)
+{
+    return b->len ? buf_view(b) : STR_LIT("");
+}
+
+static void write_usage(json_writer *w, const response_out *o, const answer_usage *u)
+{
+    json_w_key(w, "usage");
+    if (!u) {
+        json_w_null(w);
+        return;
+    }
+    json_w_obj(w);
+    json_w_kint(w, "input_tokens", u->n_prompt);
+    json_w_key(w, "input_tokens_details");
+    json_w_obj(w);
+    json_w_kint(w, "cached_tokens", u->n_cached);
+    json_w_kint(w, "cache_write_tokens", 0); /* nobody pays for them */
+    json_w_end_obj(w);
+    json_w_kint(w, "output_tokens", u->n_generated);
+    json_w_key(w, "output_tokens_details");
+    json_w_obj(w);
+    json_w_kint(w, "reasoning_tokens", o->n_thought);
+    json_w_end_obj(w);
+    json_w_kint(w, "total_tokens", (int64_t)u->n_prompt + u->n_generated);
+    json_w_end_obj(w);
+}
+
+static void write_null(json_writer *w, const char *key)
+{
+    json_w_key(w, key);
+    json_w_null(w);
+}
+
+static void write_error(json_writer *w, cairn_str message)
+{
+    json_w_key(w, "error");
+    if (!message.ptr) {
+        json_w_null(w);
+        return;
+    }
+    json_w_obj(w);
+    json_w_kstr(w, "code", STR_LIT("server_error"));
+    json_w_kstr(w, "message", message);
+    json_w_end_obj(w);
+}
+
+/* `u`: NULL as long as it is not known.  `failed`: why, if it did. */
+static void write_response(json_writer *w, const response_out *o, const char *status,
+                           const answer_usage *u, cairn_str failed)
+{
+    const bool completed = strcmp(status, "completed") == 0;
+
+    json_w_obj(w);
+    json_w_kstr(w, "id", str_of(o->id));
+    json_w_kstr(w, "object", STR_LIT("response"));
+    json_w_kint(w, "created_at", o->created);
+    json_w_kstr(w, "status", str_of(status));
+    if (completed)
+        json_w_kint(w, "completed_at", clock_unix_s());
+    else
+        write_null(w, "completed_at");
+    write_error(w, failed);
+    json_w_key(w, "incomplete_details");
+    if (strcmp(status, "incomplete") == 0)
+        json_w_raw(w, STR_LIT("{\"reason\":\"max_output_tokens\"}"));
+    else
+        json_w_null(w);
+    json_w_kstr(w, "model", str_of(o->model));
+    json_w_key(w, "output");
+    json_w_arr(w);
+    if (o->output.len) json_w_raw(w, buf_view(&o->output));
+    json_w_end_arr(w);
+    json_w_raw(w, buf_view(&o->ask->echo));
+    write_usage(w, o, u);
+    json_w_end_obj(w);
+}
+
+static json_writer open_event(response_out *o, const char *type, buf *frames)
+{
+    json_writer w = sse_open(frames, type);
+
+    json_w_obj(&w);
+    json_w_kstr(&w, "type", str_of(type));
+    json_w_kint(&w, "sequence_number", o->sequence++);
+    return w;
+}
+
+static void close_event(json_writer *w, buf *frames)
+{
+    json_w_end_obj(w);
+    sse_close(frames);
+}
+
+static void put_response(response_out *o, const char *event, cairn_str response, buf *frames)
+{
+    json_writer w = open_event(o, event, frames);
+
+    json_w_key(&w, "response");
+    json_w_raw(&w, response);
+    close_event(&w, frames);
+}
+
+static void response_start(void *out, buf *frames)
+{
+    response_out *o = out;
+    json_writer w;
+    buf b;
+
+    buf_init(&b, MEM_SERVE);
+    w = json_write(&b);
+    write_response(&w, o, "in_progress", NULL, (cairn_str){0});
+    frames->no_memory |= buf_status(&b) != CAIRN_OK;
+    put_response(o, "response.created", view_of(&b), frames);
+    put_response(o, "response.in_progress", view_of(&b), frames);
+    buf_deinit(&b);
+}
+
+static void write_list(json_writer *w, const char *key, const buf *elements)
+{
+    json_w_key(w, key);
+    json_w_arr(w);
+    if (elements && elements->len) json_w_raw(w, buf_view(elements));
+    json_w_end_arr(w);
+}
+
+/* The part of the open item, with its text or, as it begins, without. */
+static void write_part(json_writer *w, const response_out *o, bool whole)
+{
+    json_w_obj(w);
+    json_w_kstr(w, "type", str_of(words[o->open].part));
+    json_w_kstr(w, "text", whole ? view_of(&o->said) : STR_LIT(""));
+    if (o->open == ITEM_MESSAGE) {
+        write_list(w, "annotations", NULL);
+        write_list(w, "logprobs", whole ? &o->logprobs_of_item : NULL);
+    }
+    json_w_end_obj(w);
+}
+
+/* An array of the one part. */
+static void write_parts(json_writer *w, const response_out *o, const char *key, bool whole)
+{
+    json_w_key(w, key);
+    json_w_arr(w);
+    if (whole) write_part(w, o, true);
+    json_w_end_arr(w);
+}
+
+static void write_call(json_writer *w, const response_out *o, bool whole)
+{
+    const responses_tool *t = o->tool;
+
+    json_w_kstr(w, "call_id", view_of(&o->call_id));
+    json_w_kstr(w, "name", t ? t->name : view_of(&o->call_name));
+    if (t && t->space.len) json_w_kstr(w, "namespace", t->space);
+    json_w_kstr(w, words[o->open].key, whole ? view_of(&o->said) : STR_LIT(""));
+}
+
+/* The open item: as it begins, or whole. */
+static void write_item(json_writer *w, const response_out *o, const char *status, bool whole)
+{
+    json_w_obj(w);
+    json_w_kstr(w, "id", str_of(o->item));
+    json_w_kstr(w, "type", str_of(words[o->open].type));
+    json_w_kstr(w, "status", str_of(status));
+    switch (o->open) {
+    case ITEM_NONE:
+        break;
+    case ITEM_THOUGHT:
+        write_list(w, "summary", NULL);
+        write_parts(w, o, "content", whole);
+        break;
+    case ITEM_SUMMARY:
+        write_parts(w, o, "summary", whole);
+        break;
+    case ITEM_MESSAGE:
+        json_w_kstr(w, "role", STR_LIT("assistant"));
+        write_parts(w, o, "content", whole);
+        break;
+    case ITEM_FUNCTION:
+    case ITEM_CUSTOM:
+        write_call(w, o, whole);
+        break;
+    }
+    json_w_end_obj(w);
+}
+
+static void put_item(response_out *o, const char *event, const char *status, bool whole,
+                     buf *frames)
+{
+    json_writer w = open_event(o, event, frames);
+
+    json_w_kint(&w, "output_index", o->index);
+    json_w_key(&w, "item");
+    write_item(&w, o, status, whole);
+    close_event(&w, frames);
+}
+
+/* An event about the open item, its part included where it has one. */
+static json_writer open_item_event(response_out *o, const char *event, buf *frames)
+{
+    json_writer w = open_event(o, event, frames);
+
+    json_w_kstr(&w, "item_id", str_of(o->item));
+    json_w_kint(&w, "output_index", o->index);
+    if (words[o->open].part_index) json_w_kint(&w, words[o->open].part_index, 0);
+    return w;
+}
+
+static void put_part(response_out *o, const char *event, bool whole, buf *frames)
+{
+    json_writer w;
+
+    if (!event) return;
+    w = open_item_event(o, event, frames);
+    json_w_key(&w, "part");
+    write_part(&w, o, whole);
+    close_event(&w, frames);
+}
+
+static void put_done(response_out *o, buf *frames)
+{
+    json_writer w = open_item_event(o, words[o->open].done, frames);
+
+    json_w_kstr(&w, words[o->open].key, view_of(&o->said));
+    if (o->open == ITEM_MESSAGE) write_list(&w, "logprobs", &o->logprobs_of_item);
+    close_event(&w, frames);
+}
+
+static void close_item(response_out *o, const char *status, buf *frames)
+{
+    json_writer w;
+
+    if (o->open == ITEM_NONE) return;
+    if (frames) {
+        put_done(o, frames);
+        put_part(o, words[o->open].part_done, true, frames);
+        put_item(o, "response.output_item.done", status, true, frames);
+    }
+    if (o->output.len) buf_byte(&o->output, ',');
+    w = json_write(&o->output);
+    write_item(&w, o, status, true);
+    o->open = ITEM_NONE;
+    o->index++;
+}
+
+static void open_item(response_out *o, item_kind kind, buf *frames)
+{
+    const bool call = kind == ITEM_FUNCTION || kind == ITEM_CUSTOM;
+
+    if (o->open == kind && !call) return;
+    close_item(o, "completed", frames);
+    o->open = kind;
+    (void)snprintf(o->item, sizeof o->item, "%s_%s%04x", words[kind].id, o->ask->digits,
+                   (unsigned)o->index);
+    buf_cut(&o->said, 0);
+    buf_cut(&o->logprobs_of_item, 0);
+    if (!frames) return;
+    put_item(o, "response.output_item.added", "in_progress", false, frames);
+    put_part(o, words[kind].part_added, false, frames);
+}
+
+static void add(response_out *o, cairn_str text, buf *frames)
+{
+    json_writer w;
+
+    buf_str(&o->said, text);
+    if (!frames) return;
+    w = open_item_event(o, words[o->open].delta, frames);
+    json_w_kstr(&w, "delta", text);
+    if (o->open == ITEM_MESSAGE) write_list(&w, "logprobs", &o->new_logprobs);
+    close_event(&w, frames);
+}
+
+static void add_text(response_out *o, cairn_str text, buf *frames)
+{
+    open_item(o, ITEM_MESSAGE, frames);
+    add(o, text, frames);
+    if (o->new_logprobs.len && o->logprobs_of_item.len) buf_byte(&o->logprobs_of_item, ',');
+    buf_str(&o->logprobs_of_item, buf_view(&o->new_logprobs));
+}
+
+static const responses_tool *tool_of(const response_out *o, cairn_str called)
+{
+    for (size_t i = 0; i < o->ask->n_tools; i++)
+        if (str_eq(o->ask->tools[i].called, called)) return &o->ask->tools[i];
+    return NULL;
+}
+
+static void begin_call(response_out *o, const reply_delta *d, buf *frames)
+{
+    close_item(o, "completed", frames);
+    o->tool = tool_of(o, d->name);
+    buf_cut(&o->call_id, 0);
+    buf_str(&o->call_id, d->id);
+    buf_cut(&o->call_name, 0);
+    buf_str(&o->call_name, d->name);
+    buf_cut(&o->args, 0);
+    json_member_init(&o->input, "input");
+    open_item(o, o->tool && o->tool->custom ? ITEM_CUSTOM : ITEM_FUNCTION, frames);
+}
+
+/* Of a custom tool's arguments the client gets the text in them. */
+static void add_args(response_out *o, cairn_str text, buf *frames)
+{
+    buf piece;
+
+    if (o->open != ITEM_CUSTOM) {
+        add(o, text, frames);
+        return;
+    }
+    buf_str(&o->args, text);
+    buf_init(&piece, MEM_SERVE);
+    json_member_feed(&o->input, text, &piece);
+    o->args.no_memory |= buf_status(&piece) != CAIRN_OK;
+    if (piece.len) add(o, buf_view(&piece), frames);
+    buf_deinit(&piece);
+}
+
+/* Arguments without an input are the input. */
+static void end_call(response_out *o, const reply_delta *d, buf *frames)
+{
+    if (o->open == ITEM_CUSTOM && !o->input.found && o->args.len)
+        add(o, buf_view(&o->args), frames);
+    close_item(o, d->cut ? "incomplete" : "completed", frames);
+}
+
+/* As it was written, as text. */
+static void no_call(response_out *o, const reply_delta *d, buf *frames)
+{
+    if (frames) close_item(o, "incomplete", frames);
+    o->open = ITEM_NONE; /* a whole response never had it */
+    add_text(o, d->text, frames);
+}
+
+static void response_token(void *out, uint32_t i, const gen_token *t)
+{
+    response_out *o = out;
+    json_writer w = json_write(&o->new_logprobs);
+
+    (void)i;
+    o->n_waiting += t->n;
+    if (!o->logprobs) return;
+    if (o->new_logprobs.len) buf_byte(&o->new_logprobs, ',');
+    openai_write_logprob(&w, o->text, t, o->n_top);
+}
+
+static void response_delta(void *out, uint32_t i, const reply_delta *d, buf *frames)
+{
+    response_out *o = out;
+
+    (void)i;
+    if (d->kind == DELTA_THOUGHT) o->n_thought += o->n_waiting;
+    o->n_waiting = 0;
+    switch (d->kind) {
+    case DELTA_THOUGHT:
+        open_item(o, o->ask->summary ? ITEM_SUMMARY : ITEM_THOUGHT, frames);
+        add(o, d->text, frames);
+        break;
+    case DELTA_CONTENT:
+        add_text(o, d->text, frames);
+        break;
+    case DELTA_CALL:
+        begin_call(o, d, frames);
+        break;
+    case DELTA_ARGS:
+        add_args(o, d->text, frames);
+        break;
+    case DELTA_CALL_END:
+        end_call(o, d, frames);
+        break;
+    case DELTA_NO_CALL:
+        no_call(o, d, frames);
+        break;
+    }
+    buf_cut(&o->new_logprobs, 0); /* told, or of what has none */
+}
+
+static void response_begin(void *out, uint32_t i, buf *frames)
+{
+    (void)out;
+    (void)i;
+    (void)frames; /* response.created was it */
+}
+
+static const char *status_of(const response_out *o)
+{
+    return o->end.finish == CAIRN_FINISH_LENGTH ? "incomplete" : "completed";
+}
+
+static void response_end(void *out, uint32_t i, const answer_end *e, buf *frames)
+{
+    response_out *o = out;
+
+    (void)i;
+    o->end = *e;
+    if (o->index == 0 && o->open == ITEM_NONE) open_item(o, ITEM_MESSAGE, frames);
+    close_item(o, status_of(o), frames);
+}
+
+/* For later requests, where that is wished; without memory it is as if it had grown old already. */
+static void keep(response_out *o, const buf *body)
+{
+    responses_ask *r = o->ask;
+    kept_response *k;
+
+    if (!r->keep || !r->store || response_status(o) != CAIRN_OK || buf_status(body) != CAIRN_OK)
+        return;
+    k = kept_response_new();
+    if (!k) return;
+    memcpy(k->id, o->id, sizeof k->id);
+    k->by = r->by;
+    k->past = r->past;
+    r->past = NULL;
+    k->items = r->items;
+    r->items = (buf){0};
+    buf_str(&k->body, buf_view(body));
+    buf_byte(&k->output, '[');
+    buf_str(&k->output, buf_view(&o->output));
+    buf_byte(&k->output, ']');
+    if (buf_status(&k->body) == CAIRN_OK && buf_status(&k->output) == CAIRN_OK)
+        responses_store_put(r->store, k, http_now_ms());
+    else
+        responses_store_let_go(r->store, k);
+}
+
+static void response_whole(void *out, const answer_usage *u, buf *body)
+{
+    response_out *o = out;
+    json_writer w = json_write(body);
+
+    write_response(&w, o, status_of(o), u, (cairn_str){0});
+    keep(o, body);
+}
+
+static void response_finish(void *out, const answer_usage *u, buf *frames)
+{
+    response_out *o = out;
+    char event[40];
+    buf body;
+
+    buf_init(&body, MEM_SERVE);
+    response_whole(o, u, &body);
+    frames->no_memory |= buf_status(&body) != CAIRN_OK;
+    (void)snprintf(event, sizeof event, "response.%s", status_of(o));
+    put_response(o, event, view_of(&body), frames);
+    buf_deinit(&body);
+}
+
+static void response_fail(void *out, int status, const char *code, cairn_str message, buf *frames)
+{
+    response_out *o = out;
+    json_writer w;
+    buf body;
+
+    (void)status;
+    (void)code; /* the schema's codes have one for all of ours */
+    buf_init(&body, MEM_SERVE);
+    w = json_write(&body);
+    write_response(&w, o, "failed", NULL, message);
+    frames->no_memory |= buf_status(&body) != CAIRN_OK;
+    put_response(o, "response.failed", view_of(&body), frames);
+    buf_deinit(&body);
+}
+
+const answer_format responses_format = {
+    .refuse = openai_refuse,
+    .open = response_open,
+    .close = response_close,
+    .start = response_start,
+    .begin = response_begin,
+    .token = response_token,
+    .delta = response_delta,
+    .end = response_end,
+    .finish = response_finish,
+    .whole = response_whole,
+    .status = response_status,
+    .fail = response_fail,
+};
