@@ -48,7 +48,7 @@ static engine *start(int32_t rows)
     for (int32_t i = 0; i < rows; i++) {
         const cairn_request r = {.ids = ids,
                                  .n_ids = PROMPT,
-                                 .sampling = {.top_p = 1, .repetition_penalty = 1},
+                                 .sampling = sample_neutral(),
                                  .n_logprobs = -1,
                                  .think_budget = -1};
         cairn_request_id id;

@@ -27,7 +27,7 @@ typedef struct cairn_server_opts {
     size_t n_models;
     const char *const *api_keys; /* copied; none: no authentication */
     size_t n_api_keys;
-    int32_t max_connections;   /* 0: 1024 */
+    int32_t max_connections;   /* 0: 2048 */
     int32_t header_timeout_ms; /* 0: 10,000; total time for a request's headers */
     int32_t body_timeout_ms;   /* 0: 30,000 */
     uint64_t max_body_bytes;   /* 0: 32 MiB */

@@ -94,7 +94,7 @@ bool serve_flags_read(serve_flags *f, const command *c, int argc, char **argv, i
         {"--rate", NULL, FLAG_INT, &f->rate,
          "N: requests a minute of each key, without keys of all, 0: any number (0)", 0, 1000000,
          NULL},
-        {"--connections", NULL, FLAG_INT, &f->connections, "N: at once (1024)", 1, 100000, NULL},
+        {"--connections", NULL, FLAG_INT, &f->connections, "N: at once (2048)", 1, 100000, NULL},
         {"--max-body", NULL, FLAG_SIZE, &f->max_body, "BYTES: of a request (32M)", 1024, 0x1p32,
          NULL},
         {"--ctx", NULL, FLAG_INT, &f->ctx, "N: context of a request (default: what fits)", 1,

@@ -28,7 +28,7 @@ typedef struct http_app {
     void (*refuse)(void *ctx, http_req *rq, int status, const char *why);
     void (*woken)(void *ctx); /* after http_wake; calls may coalesce */
     void (*tick)(void *ctx,
-                 uint64_t now_ms); /* every HTTP_TICK_MS while anything is open, and after a wake */
+                 uint64_t now_ms); /* within HTTP_TICK_MS of a wake, then as deadlines want it */
 } http_app;
 
 enum {

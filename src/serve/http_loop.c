@@ -7,6 +7,7 @@
    Invariant: each open connection is in our epoll set, so its FIN or reset is seen in any state.  The
    set is level-triggered: what is not wanted now is taken out of a connection's interest. */
 #include <errno.h>
+#include <limits.h>
 #include <linux/sockios.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -55,9 +56,15 @@ void conn_want(http_conn *c, uint32_t events, bool on)
     if (epoll_ctl(c->h->epoll, EPOLL_CTL_MOD, c->fd, &e) != 0) conn_cut(c);
 }
 
+static void tick_by(http_server *h, uint64_t ms)
+{
+    if (ms < h->next_tick_ms) h->next_tick_ms = ms;
+}
+
 void conn_set_deadline(http_conn *c, uint64_t in_ms)
 {
     c->deadline_ms = in_ms ? http_now_ms() + in_ms : 0;
+    if (in_ms) tick_by(c->h, c->deadline_ms);
 }
 
 /* The FIN: nothing more will come than is already here. */
@@ -233,28 +240,34 @@ static void conn_tick(http_conn *c, uint64_t now)
         http_stream_write(&c->rq, str_of(c->beat));
 }
 
+/* The next tick is then: soon while something is watched over, else at the first deadline, however many
+   connections are kept.  What a wake brings is seen by a tick, so http_run has one after anything that came. */
 static void tick(http_server *h, uint64_t now)
 {
+    bool soon = false;
     http_conn *next;
 
+    h->next_tick_ms = UINT64_MAX;
     for (http_conn *c = h->conns; c; c = next) {
         next = c->next;
         conn_tick(c, now);
+        if (c->gone) continue;
+        soon = soon || c->state == CONN_STREAM;
+        if (c->deadline_ms) tick_by(h, c->deadline_ms);
     }
     listen_set(h, !h->draining);
     h->app.tick(h->app.ctx, now);
-    h->next_tick_ms = now + HTTP_TICK_MS;
-    h->calm = true;
+    if (soon || !h->listening) tick_by(h, now + HTTP_TICK_MS);
 }
 
-/* -1, for ever: without connections there is no deadline.  What a wake brings is seen by the next tick, so
-   there is one more after anything that came. */
+/* -1: for ever. */
 static int wait_ms(const http_server *h)
 {
-    uint64_t now = http_now_ms();
+    const uint64_t now = http_now_ms();
 
-    if (h->calm && !h->conns && h->listening && !h->draining) return -1;
-    return h->next_tick_ms > now ? (int)(h->next_tick_ms - now) : 0;
+    if (h->next_tick_ms == UINT64_MAX) return -1;
+    if (h->next_tick_ms <= now) return 0;
+    return h->next_tick_ms - now < INT_MAX ? (int)(h->next_tick_ms - now) : INT_MAX;
 }
 
 cairn_status http_run(http_server *h, cairn_diag *dg)
@@ -267,7 +280,7 @@ cairn_status http_run(http_server *h, cairn_diag *dg)
 
         if (n < 0 && errno != EINTR)
             return diag_set(dg, CAIRN_E_IO, "epoll_wait: %s", strerrordesc_np(errno));
-        if (n > 0) h->calm = false;
+        if (n > 0) tick_by(h, http_now_ms() + HTTP_TICK_MS);
         for (int i = 0; i < n; i++) {
             void *p = ev[i].data.ptr;
 

@@ -86,14 +86,13 @@ struct http_server { /* I/O thread, but for wake */
     int32_t port;
     bool listening; /* the listener is in the epoll set */
     bool draining, quit, local;
-    bool calm; /* nothing came since the last tick */
     http_conn *conns;
     http_conn *dirty; /* have something to send, or a request to end */
     bool has_gone;    /* some connection is to be freed */
     size_t n_conns;
-    size_t body_bytes; /* of all requests in progress */
-    uint64_t next_tick_ms;
-    char block[65536]; /* what one read takes */
+    size_t body_bytes;     /* of all requests in progress */
+    uint64_t next_tick_ms; /* UINT64_MAX: when something has come */
+    char block[65536];     /* what one read takes */
 };
 
 /* http.c */

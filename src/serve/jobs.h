@@ -6,8 +6,8 @@
 #include "base/thread.h"
 
 enum {
-    JOBS_MAX = 1024,              /* waiting: as many as connections, which have one each at most */
-    JOBS_MAX_BYTES = 128 << 20,   /* waiting: four bodies of the default limit */
+    JOBS_MAX = 1024,            /* waiting: half of the connections, which have one each at most */
+    JOBS_MAX_BYTES = 128 << 20, /* waiting: four bodies of the default limit */
     JOBS_SHORT_BYTES = 256 << 10, /* up to this, a job goes to the lane for short ones */
     JOBS_LANES = 2
 };

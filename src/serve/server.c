@@ -126,7 +126,7 @@ static cairn_status start_listening(cairn_server *s, const cairn_server_opts *o,
     const char *host = o->host ? o->host : "127.0.0.1";
     const http_app app = {s, router_head, router_serve, router_refuse, on_woken, on_tick};
     const http_limits lim = {
-        .max_connections = or_default(o->max_connections, 1024),
+        .max_connections = or_default(o->max_connections, 2048),
         .header_timeout_ms = or_default(o->header_timeout_ms, 10000),
         .body_timeout_ms = or_default(o->body_timeout_ms, 30000),
         .max_body_bytes = o->max_body_bytes ? o->max_body_bytes : (uint64_t)32 << 20,
