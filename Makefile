@@ -13,6 +13,7 @@
 #: make test-programs  random programs on every layout and codec of the cache: PROGRAMS_SEED, PROGRAMS_COUNT
 #: make test-sim       the scheduler with SIM_REQUESTS random requests on a simulated clock
 #: make test-company   many requests at once have the bits of each alone: COMPANY_SECONDS, COMPANY_MODELS="…"
+#: make test-soak      a server under load for SOAK_SECONDS holds no more in the end: memory, descriptors, threads
 #: make fuzz           each fuzz target for FUZZ_SECONDS; fuzz-long: 20 minutes each
 #: make check-all      clang-tidy, include-what-you-use and cppcheck over the whole tree
 #: make check-text     templates and tokenizers beside the references, at length
@@ -131,7 +132,7 @@ V ?= 0
 say = $(if $(filter 0,$(V)),@printf '  %-4s %s\n' '$(1)' '$@';)
 
 # --- targets ---
-.PHONY: all help install uninstall print-libs examples run kern-bench lab kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash test-programs test-sim test-company fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
+.PHONY: all help install uninstall print-libs examples run kern-bench lab kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash test-programs test-sim test-company test-soak fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 all: $(B)/libcairn.a $(B)/cairn.pc $(B)/cairn
@@ -270,7 +271,7 @@ test:
 kern-tests: $(patsubst %.c,$(B)/%,$(filter tests/kern/% tests/ops/%,$(test_main) $(test_side)))
 # Real models take too long here, as do thousands of texts beside the references: the tiny models of tests/golden and
 # the programs and fuzz targets of text run the same code.  Flags are words that every command reads in one way.
-asan_py := $(filter-out tests/cli/test_flags.py tests/cli/test_manners.py tests/cli/test_pkg_config.py, \
+asan_py := $(filter-out tests/cli/test_flags.py tests/cli/test_manners.py tests/cli/test_pkg_config.py tests/cli/test_soak.py, \
                         $(wildcard tests/cli/test_*.py tests/hub/test_*.py tests/serve/test_*.py))
 test-asan:
 	$(MAKE_MORE) B=$(B)-asan SAN=address,undefined PY_TESTS='$(asan_py)' test
@@ -309,6 +310,13 @@ test-company: $(B)/tests/sim/test_company
 	$(MAKE_MORE) B=$(B)-tsan SAN=thread $(B)-tsan/tests/sim/test_company
 	$< $(COMPANY_SECONDS) $(COMPANY_MODELS)
 	$(B)-tsan/tests/sim/test_company $(COMPANY_SECONDS) $(COMPANY_MODELS)
+
+# `make test` does it for some seconds.  SOAK_MODEL: else a tiny one.
+SOAK_SECONDS ?= 1800
+SOAK_MODEL ?=
+test-soak: $(B)/cairn $(B)/bench/bench_serve
+	CAIRN_SOAK_SECONDS=$(SOAK_SECONDS) CAIRN_SOAK_MODEL='$(SOAK_MODEL)' CAIRN_BIN=$(abspath $(B)/cairn) \
+	    $$(tools/py-venv) -m pytest -q -s tests/cli/test_soak.py
 
 # Each target replays tests/fuzz/corpus/NAME, then makes inputs of its own for a while: always the same ones,
 # but in fuzz-long.
