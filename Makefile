@@ -213,6 +213,7 @@ $(B)/examples/%: examples/%.c $(B)/libcairn.a $(B)/cairn.pc
 # Programs under bench/ measure; kern-bench: the kernels, on one thread and on two.
 $(B)/bench/%: $(B)/bench/%.o $(B)/internal.a
 	$(call say,LINK)$(LINK) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
+$(B)/bench/bench_serve: $(B)/bench/reply_lines.o
 $(B)/bench/bench_attend $(B)/bench/bench_recur: $(B)/tests/ops/ops_rig.o
 kern-bench: $(B)/bench/bench_linear
 	$< 1

@@ -27,6 +27,7 @@
 #include "base/flags.h"
 #include "base/num.h"
 #include "base/rng.h"
+#include "reply_lines.h"
 
 enum {
     MAX_CLIENTS = 4096,
@@ -45,7 +46,7 @@ typedef struct range {
 static struct {
     int64_t clients, requests, shared, repeat, leave, idle, seed, top_k;
     double rate, seconds, warm, temp;
-    const char *words, *tokens, *model;
+    const char *words, *tokens, *model, *say;
     bool whole, fresh, help;
     range prompt, answer;
     struct sockaddr_in to;
@@ -64,25 +65,23 @@ typedef struct samples {
     size_t n, room;
 } samples;
 
-typedef enum phase { FREE, SENDING, HEAD, BODY, CHUNK_SIZE, CHUNK, CHUNK_END, TRAILER } phase;
-
 typedef struct client {
-    int fd; /* -1: not connected */
-    phase at;
-    bool chunked, closes, gone, failed;
-    int status;
-    size_t left;   /* of the body, or of a chunk */
-    buf out, line; /* the request; a line of the reply that is not whole yet */
+    int fd;    /* -1: not connected */
+    bool asks; /* its request is on its way, or its reply */
+    bool gone, failed;
+    reply reply;
+    buf out; /* the request */
     size_t sent;
     double due, last; /* s: when it was to begin, when its last piece came */
     int64_t pieces, leave_at;
     int64_t used, prompt, cached; /* as the usage says; -1: not yet */
+    char why[300];                /* the error */
 } client;
 
 static client *clients;
 static int *idle_fd;
 static int poll_fd;
-static double t_start, t_count, t_end;
+static double t_start, t_count, t_end, t_now; /* s; now: of the last read */
 static samples first, gap, total;
 static struct {
     int64_t begun, done, errors, refused, left, late, pieces, prompt, cached;
@@ -161,6 +160,7 @@ static void write_request(client *c, int64_t k)
     }
     buf_printf(&body, "{\"role\":\"user\",\"content\":\"%lld ", (long long)same);
     put_words(&body, (uint64_t)opt.seed, same + 1, length(opt.prompt, same, 0));
+    if (opt.say) buf_puts(&body, opt.say); /* plain words, as nothing is escaped */
     buf_printf(&body,
                "\"}],\"max_tokens\":%lld,\"ignore_eos\":true,\"temperature\":%g,\"top_k\":%lld,"
                "\"top_p\":0.95,\"seed\":%lld",
@@ -196,7 +196,7 @@ static void hang_up(client *c)
 {
     if (c->fd >= 0) (void)close(c->fd);
     c->fd = -1;
-    c->at = FREE;
+    c->asks = false;
 }
 
 static void watch(const client *c, bool writes)
@@ -219,7 +219,6 @@ static void push(client *c)
         }
         c->sent += (size_t)n;
     }
-    c->at = HEAD;
     watch(c, false);
 }
 
@@ -231,11 +230,11 @@ static void begin(client *c, double due)
         if (epoll_ctl(poll_fd, EPOLL_CTL_ADD, c->fd, &ev)) die("epoll_ctl");
     }
     write_request(c, sum.begun++);
-    buf_clear(&c->line);
-    c->at = SENDING;
-    c->sent = c->left = 0;
-    c->chunked = c->gone = c->failed = false;
-    c->closes = opt.fresh;
+    reply_begin(&c->reply);
+    c->asks = true;
+    c->sent = 0;
+    c->gone = c->failed = false;
+    c->why[0] = '\0';
     c->pieces = 0;
     c->used = c->prompt = c->cached = -1;
     c->due = c->last = due;
@@ -244,12 +243,11 @@ static void begin(client *c, double due)
 
 static void finish(client *c, double now)
 {
-    if (c->status == 429 || c->status == 503)
+    if (c->reply.status == 429 || c->reply.status == 503)
         sum.refused++;
-    else if (c->status != 200 || c->failed || c->used < 0) {
+    else if (c->reply.status != 200 || c->failed || c->used < 0) {
         if (sum.errors++ == 0)
-            (void)fprintf(stderr, "bench_serve: status %d: %.300s\n", c->status,
-                          c->line.ptr ? c->line.ptr : "");
+            (void)fprintf(stderr, "bench_serve: status %d: %.300s\n", c->reply.status, c->why);
     } else {
         sum.done_pieces += c->pieces;
         sum.done_tokens += c->used;
@@ -261,8 +259,8 @@ static void finish(client *c, double now)
             if (opt.whole) sum.pieces += c->pieces;
         }
     }
-    c->at = FREE;
-    if (c->closes) hang_up(c);
+    c->asks = false;
+    if (c->reply.closes) hang_up(c);
 }
 
 static int64_t number_after(const char *line, const char *key)
@@ -282,10 +280,13 @@ static bool has_text(const char *line)
 }
 
 /* One line of a body, NUL behind it. */
-static void take_line(client *c, const char *line, double now)
+static void take_line(void *ctx, const char *line)
 {
+    client *c = ctx;
+    const double now = t_now;
     if (strstr(line, "\"error\":")) {
         c->failed = true;
+        (void)snprintf(c->why, sizeof c->why, "%s", line);
         return;
     }
     if (strstr(line, "\"usage\":{")) {
@@ -304,118 +305,28 @@ static void take_line(client *c, const char *line, double now)
     if (c->pieces == c->leave_at) c->gone = true;
 }
 
-static void take_body(client *c, const char *p, size_t n, double now)
-{
-    while (n > 0) {
-        const char *nl = memchr(p, '\n', n);
-        const size_t m = nl ? (size_t)(nl - p) + 1 : n;
-        buf_put(&c->line, p, m);
-        if (buf_status(&c->line) != CAIRN_OK) die("memory");
-        if (nl) {
-            take_line(c, c->line.ptr, now);
-            if (!c->failed) buf_clear(&c->line);
-        }
-        p += m;
-        n -= m;
-    }
-}
-
-/* What a line of the head says that matters. */
-static void take_head(client *c)
-{
-    const char *s = c->line.ptr;
-    if (strncmp(s, "HTTP/1.1 ", 9) == 0) c->status = (int)strtol(s + 9, NULL, 10);
-    if (strncasecmp(s, "content-length:", 15) == 0) c->left = (size_t)strtoll(s + 15, NULL, 10);
-    if (strncasecmp(s, "transfer-encoding: chunked", 26) == 0) c->chunked = true;
-    if (strncasecmp(s, "connection: close", 17) == 0) c->closes = true;
-}
-
-/* A line of head, chunk size or trailer is whole: what follows. */
-static phase next_phase(client *c)
-{
-    const bool empty = c->line.len <= 2;
-    switch (c->at) {
-    case HEAD:
-        if (!empty) {
-            take_head(c);
-            return HEAD;
-        }
-        return c->chunked ? CHUNK_SIZE : BODY;
-    case CHUNK_SIZE:
-        c->left = (size_t)strtoll(c->line.ptr, NULL, 16);
-        return c->left ? CHUNK : TRAILER;
-    case CHUNK_END:
-        return CHUNK_SIZE;
-    case TRAILER:
-        return empty ? FREE : TRAILER;
-    case FREE:
-    case SENDING:
-    case BODY:
-    case CHUNK:
-        break;
-    }
-    return FREE;
-}
-
-/* Lines outside a body lie in `head`, since a line of the body may be half read when a chunk ends. */
-static void take(client *c, const char *p, size_t n, buf *head, double now)
-{
-    while (c->at != FREE) {
-        if (c->at == BODY || c->at == CHUNK) {
-            const size_t m = min_size(n, c->left);
-            take_body(c, p, m, now);
-            p += m;
-            n -= m;
-            c->left -= m;
-            if (c->left > 0) return;
-            if (c->at == CHUNK) {
-                c->at = CHUNK_END;
-                continue;
-            }
-            if (c->line.len) take_line(c, c->line.ptr, now);
-            finish(c, now);
-            return;
-        }
-        const char *nl = n ? memchr(p, '\n', n) : NULL;
-        const size_t m = nl ? (size_t)(nl - p) + 1 : n;
-        buf_put(head, p, m);
-        p += m;
-        n -= m;
-        if (!nl) return;
-        buf body = c->line;
-        c->line = *head;
-        const phase next = next_phase(c);
-        c->line = body;
-        buf_clear(head);
-        c->at = next;
-        if (next == FREE) {
-            if (c->line.len) take_line(c, c->line.ptr, now);
-            finish(c, now);
-        }
-    }
-}
-
-static buf *heads; /* of each client */
-
 static void receive(client *c)
 {
     static char bytes[READ_BYTES];
     const ssize_t n = recv(c->fd, bytes, sizeof bytes, MSG_DONTWAIT);
     if (n < 0 && errno == EAGAIN) return;
-    const double now = clock_s();
+    t_now = clock_s();
     if (n <= 0) {
-        if (c->at != FREE && c->at != SENDING) {
-            c->failed = true;
-            c->closes = true;
-            finish(c, now);
+        if (c->asks) {
+            c->failed = c->reply.closes = true;
+            (void)snprintf(c->why, sizeof c->why, "%s",
+                           n < 0 ? strerror(errno) : "the connection was closed");
+            finish(c, t_now);
         }
         hang_up(c);
         return;
     }
-    take(c, bytes, (size_t)n, &heads[c - clients], now);
-    if (c->gone && c->at != FREE) {
+    if (!c->asks) return;
+    reply_take(&c->reply, bytes, (size_t)n, take_line, c);
+    if (c->reply.at == REPLY_WHOLE) {
+        finish(c, t_now);
+    } else if (c->gone) {
         sum.left++;
-        buf_clear(&heads[c - clients]);
         hang_up(c);
     }
 }
@@ -423,7 +334,7 @@ static void receive(client *c)
 static client *free_client(void)
 {
     for (int64_t i = 0; i < opt.clients; i++)
-        if (clients[i].at == FREE) return &clients[i];
+        if (!clients[i].asks) return &clients[i];
     return NULL;
 }
 
@@ -461,10 +372,10 @@ static double begin_due(double now, double next)
 static bool ask_health(int fd)
 {
     static const char ask[] = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    char reply[1024];
+    char bytes[1024];
     if (send(fd, ask, sizeof ask - 1, MSG_NOSIGNAL) != (ssize_t)sizeof ask - 1) return false;
-    const ssize_t n = recv(fd, reply, sizeof reply, 0);
-    return n > 12 && strncmp(reply, "HTTP/1.1 200", 12) == 0;
+    const ssize_t n = recv(fd, bytes, sizeof bytes, 0);
+    return n > 12 && strncmp(bytes, "HTTP/1.1 200", 12) == 0;
 }
 
 static void keep_idle(bool dials)
@@ -479,7 +390,7 @@ static void keep_idle(bool dials)
 static bool all_free(void)
 {
     for (int64_t i = 0; i < opt.clients; i++)
-        if (clients[i].at != FREE) return false;
+        if (clients[i].asks) return false;
     return true;
 }
 
@@ -562,6 +473,7 @@ static void read_flags(int argc, char **argv)
          "P: percent of requests that leave within their answer (0)", 0, 100, NULL},
         {"--idle", NULL, FLAG_INT, &opt.idle,
          "N: connections that are kept and ask for nothing (0)", 0, MAX_IDLE, NULL},
+        {"--say", NULL, FLAG_STR, &opt.say, "TEXT: what prompts end with", 0, 0, NULL},
         {"--temp", NULL, FLAG_NUM, &opt.temp, "T: temperature (0.8)", 0, 2, NULL},
         {"--top-k", NULL, FLAG_INT, &opt.top_k, "K (40)", 0, 1e6, NULL},
         {"--seed", NULL, FLAG_INT, &opt.seed, "S (1)", 0, 1e15, NULL},
@@ -610,10 +522,9 @@ int main(int argc, char **argv)
     read_flags(argc, argv);
     raise_files();
     clients = mem_calloc((size_t)opt.clients, sizeof *clients, MEM_MISC);
-    heads = mem_calloc((size_t)opt.clients, sizeof *heads, MEM_MISC);
     idle_fd = mem_calloc((size_t)opt.idle + 1, sizeof *idle_fd, MEM_MISC);
     poll_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (!clients || !heads || !idle_fd || poll_fd < 0) die("start");
+    if (!clients || !idle_fd || poll_fd < 0) die("start");
     for (int64_t i = 0; i < opt.clients; i++) clients[i].fd = -1;
     keep_idle(true);
     t_start = clock_s();

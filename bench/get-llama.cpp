@@ -20,6 +20,10 @@ get_source() {
     tar -xf "$tmp"/llama_cpp_python-*.tar.gz -C "$tmp"
     rm -rf "$src"
     mv "$tmp"/llama_cpp_python-*/vendor/llama.cpp "$src"
+    # gcc before 13 thinks that _tile_loadconfig reads 8 bytes and drops the stores to the others: a fault where
+    # there is AMX.
+    sed -i 's/^    _tile_loadconfig(&tc);/    __asm__ volatile("" : : "r"(\&tc) : "memory");\n&/' \
+        "$src/ggml/src/ggml-cpu/amx/mmq.cpp"
 }
 if ! have_all; then
     [ -f "$src/CMakeLists.txt" ] || get_source

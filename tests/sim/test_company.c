@@ -164,6 +164,16 @@ static place *next_done(void)
     return found;
 }
 
+/* The time is up: what is not done yet is checked as far as it got. */
+static void cancel_all(cairn_engine *e)
+{
+    for (int i = 0; i < AT_ONCE; i++) {
+        if (!places[i].a) continue;
+        places[i].cancelled = true;
+        cairn_engine_cancel(e, places[i].id);
+    }
+}
+
 /* Answers how many. */
 static uint64_t company(cairn_engine *e, int64_t seconds)
 {
@@ -179,6 +189,7 @@ static uint64_t company(cairn_engine *e, int64_t seconds)
         check(p);
         p->a = NULL;
         open--;
+        if (seconds && clock_ns() >= end) cancel_all(e);
         if (seconds ? clock_ns() >= end : n >= SHORT) continue;
         start(e, p, n++);
         open++;
