@@ -7,9 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/diag.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "cairn/embed.h"
+#include "cairn/model.h"
+#include "cairn/server.h"
 #include "cli/serve_flags.h"
 #include "cli/serve_log.h"
 #include "cli/warm.h"

@@ -2,7 +2,6 @@
    last word: its flags replace the file's, its models those of the file. */
 #include "cli/serve_flags.h"
 
-#include "base/diag.h"
 #include "base/file.h"
 
 enum { CONFIG_MAX = 1 << 20 };
