@@ -7,9 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/diag.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "cairn/embed.h"
+#include "cairn/model.h"
+#include "cairn/server.h"
 #include "cli/serve_flags.h"
 #include "cli/serve_log.h"
 #include "cli/warm.h"
@@ -224,7 +228,7 @@ static void catch_signals(const serve_flags *f)
         (void)sigaction(SIGHUP, &stop, NULL);
 }
 
-static void say_where(const serve_flags *f, const served *s, cairn_server_opts *o)
+static void fill_opts(const serve_flags *f, const served *s, cairn_server_opts *o)
 {
     cairn_server_opts_init(o);
     o->host = f->host;
@@ -252,7 +256,7 @@ static cairn_status listen_and_serve(serve_flags *f, const served *s, cairn_diag
     cairn_server_opts o;
     buf line;
 
-    say_where(f, s, &o);
+    fill_opts(f, s, &o);
     o.on_reload = reload_keys;
     o.reload_ctx = f;
     TRY(cairn_server_open(&o, &running, dg));
@@ -295,20 +299,19 @@ out:
 
 int cmd_serve(const command *c, int argc, char **argv)
 {
-    static serve_flags f; /* its lists of words are large for a stack */
     char twice[ID_MAX];
     cairn_diag dg = {0};
-    int code;
+    int code = EXIT_OK;
+    serve_flags *f = serve_flags_read(c, argc, argv, &code);
 
-    if (serve_flags_read(&f, c, argc, argv, &code)) {
-        if (!f.models.n) f.models.word[f.models.n++] = CLI_DEFAULT_MODEL;
-        if (same_name(&f.models, twice)) {
-            code = cli_usage(c, "serve: two models are called %s; expected a name for each", twice);
-        } else {
-            serve_log_start(f.log_level, f.verbose, f.log_json);
-            code = serve_models(&f, &dg) == CAIRN_OK ? EXIT_OK : cli_failed(&dg);
-        }
+    if (!f) return code;
+    if (!f->models.n) f->models.word[f->models.n++] = CLI_DEFAULT_MODEL;
+    if (same_name(&f->models, twice)) {
+        code = cli_usage(c, "serve: two models are called %s; expected a name for each", twice);
+    } else {
+        serve_log_start(f->log_level, f->verbose, f->log_json);
+        if (serve_models(f, &dg) != CAIRN_OK) code = cli_failed(&dg);
     }
-    serve_flags_deinit(&f);
+    serve_flags_deinit(f);
     return code;
 }

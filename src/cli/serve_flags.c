@@ -2,13 +2,79 @@
    last word: its flags replace the file's, its models those of the file. */
 #include "cli/serve_flags.h"
 
-#include "base/diag.h"
 #include "base/file.h"
 
 enum { CONFIG_MAX = 1 << 20 };
 
-static void set_defaults(serve_flags *f)
+static serve_flags flags; /* of the one command that runs */
+
+static const flag table[] = {
+    {"--config", NULL, FLAG_STR, &flags.config,
+     "FILE: flags, a line each: `port 8080`, `model PATH`; the command line's go before them", 0, 0,
+     NULL},
+    {"--host", NULL, FLAG_STR, &flags.host, "H: address (127.0.0.1)", 0, 0, NULL},
+    {"--port", NULL, FLAG_INT, &flags.port, "P: port, 0: any free one (8080)", 0, 65535, NULL},
+    {"--api-key-file", NULL, FLAG_STR, &flags.key_file,
+     "F: accepted keys, one a line; # begins a comment line; SIGHUP reads it again", 0, 0, NULL},
+    {"--open", NULL, FLAG_BOOL, &flags.open, "a --host beyond loopback without keys", 0, 0, NULL},
+    {"--allow-host", NULL, FLAG_LIST, &flags.hosts,
+     "NAME: that requests may call this server by, *: any; may be given again (addresses, "
+     "localhost, the machine's name)",
+     0, 0, NULL},
+    {"--cors-origin", NULL, FLAG_LIST, &flags.origins,
+     "ORIGIN: of web pages that may use this server, *: any; may be given again (its own)", 0, 0,
+     NULL},
+    {"--tls-cert", NULL, FLAG_STR, &flags.tls_cert,
+     "FILE: certificate chain, PEM: HTTPS; SIGHUP reads it again", 0, 0, NULL},
+    {"--tls-key", NULL, FLAG_STR, &flags.tls_key, "FILE: its private key, PEM", 0, 0, NULL},
+    {"--rate", NULL, FLAG_INT, &flags.rate,
+     "N: requests a minute of each key, without keys of all, 0: any number (0)", 0, 1000000, NULL},
+    {"--connections", NULL, FLAG_INT, &flags.connections, "N: at once (2048)", 1, 100000, NULL},
+    {"--max-body", NULL, FLAG_SIZE, &flags.max_body, "BYTES: of a request (32M)", 1024, 0x1p32,
+     NULL},
+    {"--ctx", NULL, FLAG_INT, &flags.ctx, "N: context of a request (default: what fits)", 1,
+     CAIRN_MAX_CTX, NULL},
+    {"--memory", NULL, FLAG_SIZE, &flags.memory, "BYTES: for weights and caches", 1, 0x1p62, NULL},
+    CLI_KV(&flags.kv),
+    {"--prompt-cache", NULL, FLAG_SIZE, &flags.prompt_cache,
+     "BYTES: prefixes kept for later prompts, 0: none (half of what is left, at most 8 GiB)", 0,
+     0x1p62, NULL},
+    {"--ssd-cache", NULL, FLAG_STR, &flags.ssd, "DIR: keep prefixes on disk too (off)", 0, 0, NULL},
+    {"--ssd-cache-max", NULL, FLAG_SIZE, &flags.ssd_max, "BYTES: of a model's files there (32G)", 1,
+     0x1p62, NULL},
+    {"--generation-checkpoint", NULL, FLAG_INT, &flags.checkpoint,
+     "N: every N tokens an answer goes to --ssd-cache too, to go on from after a crash (off)", 1,
+     CAIRN_MAX_CTX, NULL},
+    {"--keep-volatile", NULL, FLAG_BOOL, &flags.keep_volatile,
+     "leave headers that some clients change with every request in system prompts", 0, 0, NULL},
+    {"--warm-prefix", NULL, FLAG_LIST, &flags.warm,
+     "FILE: messages (JSON) whose prompt is computed at start and kept; may be given again", 0, 0,
+     NULL},
+    {"--parallel", NULL, FLAG_INT, &flags.parallel, "N: requests decoded at once (4)", 1,
+     CAIRN_MAX_SEQS, NULL},
+    {"--queue", NULL, FLAG_INT, &flags.queue, "N: requests waiting beyond those (64)", 1,
+     CAIRN_MAX_QUEUE, NULL},
+    {"--max-gap", NULL, FLAG_NUM, &flags.max_gap,
+     "X: while others' prompts are computed, a stream's tokens come at most about X times "
+     "slower (3)",
+     1.01, 1000, NULL},
+    {"--timeout", NULL, FLAG_INT, &flags.timeout_s,
+     "S: seconds for a request, waiting included, 0: any (0)", 0, 86400, NULL},
+    {"--drain", NULL, FLAG_INT, &flags.drain_s,
+     "S: seconds for running requests after SIGTERM or SIGINT (20)", 0, 86400, NULL},
+    {"--log-level", NULL, FLAG_WORD, &flags.log_level,
+     "error|warn|info|debug: what standard error gets (warn)", 0, 0, NULL},
+    {"--log-json", NULL, FLAG_BOOL, &flags.log_json, "log lines are JSON objects", 0, 0, NULL},
+    {"--log-prompts", NULL, FLAG_BOOL, &flags.log_prompts,
+     "requests' bodies too, up to 400 bytes of each (at info)", 0, 0, NULL},
+    {"--verbose", "-v", FLAG_BOOL, &flags.verbose,
+     "events too, not only warnings, on standard error: --log-level info", 0, 0, NULL},
+    CLI_THREADS(&flags.threads),
+};
+
+static void set_defaults(void)
 {
+    serve_flags *f = &flags;
     const buf text = f->text;
 
     *f = (serve_flags){.host = "127.0.0.1",
@@ -26,24 +92,25 @@ static void set_defaults(serve_flags *f)
 
 /* From the command line, and where a file is named from that and the command line again: it is known only
    then that there is one. */
-static bool read_twice(serve_flags *f, const command *c, const flag *table, size_t n_flags,
-                       int argc, char **argv, int *exit_code)
+static bool read_twice(const command *c, int argc, char **argv, int *exit_code)
 {
+    enum { N_FLAGS = sizeof table / sizeof table[0] };
+    serve_flags *f = &flags;
     cairn_diag dg = {0};
     cli_words in_file = {0};
     flags_file file = {.word = "model", .rest = in_file.word, .max_rest = SERVE_MAX_MODELS};
 
-    if (!cli_flags(c, table, n_flags, argc, argv, 0, SERVE_MAX_MODELS, &f->models, exit_code))
+    if (!cli_flags(c, table, N_FLAGS, argc, argv, 0, SERVE_MAX_MODELS, &f->models, exit_code))
         return false;
     if (!f->config) return true;
     file.path = f->config;
-    set_defaults(f);
+    set_defaults();
     if (file_read_input(file.path, CONFIG_MAX, &f->text, &dg) != CAIRN_OK) {
         *exit_code = cli_failed(&dg);
         return false;
     }
     file.text = f->text.len ? f->text.ptr : NULL;
-    if (flags_parse_file(table, n_flags, &file, &dg) != CAIRN_OK) {
+    if (flags_parse_file(table, N_FLAGS, &file, &dg) != CAIRN_OK) {
         *exit_code = cli_usage(c, "%s", dg.message);
         return false;
     }
@@ -52,7 +119,7 @@ static bool read_twice(serve_flags *f, const command *c, const flag *table, size
         *exit_code = cli_usage(c, "%s: names another --config; expected one file", file.path);
         return false;
     }
-    if (!cli_flags(c, table, n_flags, argc, argv, 0, SERVE_MAX_MODELS, &f->models, exit_code))
+    if (!cli_flags(c, table, N_FLAGS, argc, argv, 0, SERVE_MAX_MODELS, &f->models, exit_code))
         return false;
     if (!f->models.n) f->models = in_file;
     return true;
@@ -67,81 +134,17 @@ static const char *wrong_together(const serve_flags *f)
     return NULL;
 }
 
-bool serve_flags_read(serve_flags *f, const command *c, int argc, char **argv, int *exit_code)
+serve_flags *serve_flags_read(const command *c, int argc, char **argv, int *exit_code)
 {
-    buf_init(&f->text, MEM_SERVE);
-    set_defaults(f);
-    const flag table[] = {
-        {"--config", NULL, FLAG_STR, &f->config,
-         "FILE: flags, a line each: `port 8080`, `model PATH`; the command line's go before them",
-         0, 0, NULL},
-        {"--host", NULL, FLAG_STR, &f->host, "H: address (127.0.0.1)", 0, 0, NULL},
-        {"--port", NULL, FLAG_INT, &f->port, "P: port, 0: any free one (8080)", 0, 65535, NULL},
-        {"--api-key-file", NULL, FLAG_STR, &f->key_file,
-         "F: accepted keys, one a line; # begins a comment line; SIGHUP reads it again", 0, 0,
-         NULL},
-        {"--open", NULL, FLAG_BOOL, &f->open, "a --host beyond loopback without keys", 0, 0, NULL},
-        {"--allow-host", NULL, FLAG_LIST, &f->hosts,
-         "NAME: that requests may call this server by, *: any; may be given again (addresses, "
-         "localhost, the machine's name)",
-         0, 0, NULL},
-        {"--cors-origin", NULL, FLAG_LIST, &f->origins,
-         "ORIGIN: of web pages that may use this server, *: any; may be given again (its own)", 0,
-         0, NULL},
-        {"--tls-cert", NULL, FLAG_STR, &f->tls_cert,
-         "FILE: certificate chain, PEM: HTTPS; SIGHUP reads it again", 0, 0, NULL},
-        {"--tls-key", NULL, FLAG_STR, &f->tls_key, "FILE: its private key, PEM", 0, 0, NULL},
-        {"--rate", NULL, FLAG_INT, &f->rate,
-         "N: requests a minute of each key, without keys of all, 0: any number (0)", 0, 1000000,
-         NULL},
-        {"--connections", NULL, FLAG_INT, &f->connections, "N: at once (2048)", 1, 100000, NULL},
-        {"--max-body", NULL, FLAG_SIZE, &f->max_body, "BYTES: of a request (32M)", 1024, 0x1p32,
-         NULL},
-        {"--ctx", NULL, FLAG_INT, &f->ctx, "N: context of a request (default: what fits)", 1,
-         CAIRN_MAX_CTX, NULL},
-        {"--memory", NULL, FLAG_SIZE, &f->memory, "BYTES: for weights and caches", 1, 0x1p62, NULL},
-        CLI_KV(&f->kv),
-        {"--prompt-cache", NULL, FLAG_SIZE, &f->prompt_cache,
-         "BYTES: prefixes kept for later prompts, 0: none (half of what is left, at most 8 GiB)", 0,
-         0x1p62, NULL},
-        {"--ssd-cache", NULL, FLAG_STR, &f->ssd, "DIR: keep prefixes on disk too (off)", 0, 0,
-         NULL},
-        {"--ssd-cache-max", NULL, FLAG_SIZE, &f->ssd_max, "BYTES: of a model's files there (32G)",
-         1, 0x1p62, NULL},
-        {"--generation-checkpoint", NULL, FLAG_INT, &f->checkpoint,
-         "N: every N tokens an answer goes to --ssd-cache too, to go on from after a crash (off)",
-         1, CAIRN_MAX_CTX, NULL},
-        {"--keep-volatile", NULL, FLAG_BOOL, &f->keep_volatile,
-         "leave headers that some clients change with every request in system prompts", 0, 0, NULL},
-        {"--warm-prefix", NULL, FLAG_LIST, &f->warm,
-         "FILE: messages (JSON) whose prompt is computed at start and kept; may be given again", 0,
-         0, NULL},
-        {"--parallel", NULL, FLAG_INT, &f->parallel, "N: requests decoded at once (4)", 1,
-         CAIRN_MAX_SEQS, NULL},
-        {"--queue", NULL, FLAG_INT, &f->queue, "N: requests waiting beyond those (64)", 1,
-         CAIRN_MAX_QUEUE, NULL},
-        {"--max-gap", NULL, FLAG_NUM, &f->max_gap,
-         "X: while others' prompts are computed, a stream's tokens come at most about X times "
-         "slower (3)",
-         1.01, 1000, NULL},
-        {"--timeout", NULL, FLAG_INT, &f->timeout_s,
-         "S: seconds for a request, waiting included, 0: any (0)", 0, 86400, NULL},
-        {"--drain", NULL, FLAG_INT, &f->drain_s,
-         "S: seconds for running requests after SIGTERM or SIGINT (20)", 0, 86400, NULL},
-        {"--log-level", NULL, FLAG_WORD, &f->log_level,
-         "error|warn|info|debug: what standard error gets (warn)", 0, 0, NULL},
-        {"--log-json", NULL, FLAG_BOOL, &f->log_json, "log lines are JSON objects", 0, 0, NULL},
-        {"--log-prompts", NULL, FLAG_BOOL, &f->log_prompts,
-         "requests' bodies too, up to 400 bytes of each (at info)", 0, 0, NULL},
-        {"--verbose", "-v", FLAG_BOOL, &f->verbose,
-         "events too, not only warnings, on standard error: --log-level info", 0, 0, NULL},
-        CLI_THREADS(&f->threads),
-    };
-    if (!read_twice(f, c, table, sizeof table / sizeof table[0], argc, argv, exit_code))
-        return false;
-    const char *wrong = wrong_together(f);
-    if (wrong) *exit_code = cli_usage(c, "serve: %s; expected both", wrong);
-    return !wrong;
+    buf_init(&flags.text, MEM_SERVE);
+    set_defaults();
+    if (read_twice(c, argc, argv, exit_code)) {
+        const char *wrong = wrong_together(&flags);
+        if (!wrong) return &flags;
+        *exit_code = cli_usage(c, "serve: %s; expected both", wrong);
+    }
+    serve_flags_deinit(&flags);
+    return NULL;
 }
 
 void serve_flags_deinit(serve_flags *f)

@@ -24,8 +24,8 @@ typedef struct serve_flags {
     cli_words models;
 } serve_flags;
 
-/* False: *exit_code says how to end.  Either way followed by serve_flags_deinit. */
-bool serve_flags_read(serve_flags *f, const command *c, int argc, char **argv, int *exit_code);
+/* Once in a process.  NULL: *exit_code says how to end; else followed by serve_flags_deinit. */
+serve_flags *serve_flags_read(const command *c, int argc, char **argv, int *exit_code);
 void serve_flags_deinit(serve_flags *f);
 
 #endif

@@ -12,6 +12,7 @@
 #include "serve/ollama_format.h"
 #include "serve/ollama_read.h"
 #include "serve/openai_wire.h"
+#include "serve/prompt.h"
 #include "serve/random.h"
 
 enum { SHOW_MAX_BODY = 64 << 10 }; /* a name; it is read on the I/O thread */

@@ -7,8 +7,10 @@
 #include "serve/site.h"
 
 #include <arpa/inet.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/diag.h"

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
@@ -65,7 +66,8 @@ static cairn_status refused(const char *path, const char *what, cairn_diag *dg)
                     why ? why : "what cannot be read", what);
 }
 
-/* A key with a password: nobody is there to ask. */
+/* A key with a password: nobody is there to ask.  OpenSSL gives the type. */
+// NOLINTNEXTLINE(readability-non-const-parameter)
 static int no_password(char *p, int n, int writing, void *user)
 {
     (void)p;
