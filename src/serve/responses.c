@@ -4,8 +4,10 @@
 #include "base/str.h"
 #include "serve/endpoint.h"
 #include "serve/openai_wire.h"
+#include "serve/prompt.h"
 #include "serve/responses_ask.h"
 #include "serve/responses_format.h"
+#include "serve/server_priv.h"
 
 static const char below[] = "/v1/responses/";
 
@@ -104,8 +106,9 @@ enum { MOST_LISTED = 100, USUALLY_LISTED = 20 }; /* OpenAI's */
 
 static bool read_limit(cairn_str s, size_t *out)
 {
-    if (s.ptr && (s.len == 0 || s.len > 3)) return false;
-    if (s.ptr) *out = 0;
+    if (!s.ptr) return true;
+    if (s.len == 0 || s.len > 3) return false;
+    *out = 0;
     for (size_t i = 0; i < s.len; i++) {
         if (!str_is_digit(s.ptr[i])) return false;
         *out = *out * 10 + (size_t)(s.ptr[i] - '0');

@@ -2,7 +2,10 @@
    these, whole, so that no later one depends on what they referred to. */
 #include <stdio.h>
 
+#include "base/alloc.h"
+#include "base/arena.h"
 #include "base/diag.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "serve/http.h"
 #include "serve/openai_messages.h"
@@ -66,7 +69,7 @@ static void keep(walk *w, json_val item, cairn_str type)
     const cairn_str status = json_str(json_get(item, "status"));
     json_iter it = json_each(item);
     char made[64];
-    cairn_str key;
+    cairn_str key = {0};
     json_val v;
 
     if (!w->keeping) return;
@@ -165,7 +168,7 @@ static cairn_status add_items(walk *w, json_val list, body_path p)
 {
     json_iter it = json_each(list);
     json_val item;
-    cairn_str type;
+    cairn_str type = {0};
 
     for (size_t i = 0; json_next(&it, &item); i++) {
         TRY(items_type(&w->i, item, path_element(p, i), &type));

@@ -65,7 +65,7 @@ static cairn_status no_such_part(items *w, body_path p, cairn_str type)
 static cairn_status part_text(items *w, json_val part, body_path p, bool refusals, cairn_str *out)
 {
     static const char *const texts[] = {"input_text", "output_text", "text"};
-    cairn_str type;
+    cairn_str type = {0};
 
     if (json_typeof(part) != JSON_OBJ) return want(w, p, "an object", part);
     TRY(want_name(w, part, p, "type", &type));
@@ -80,7 +80,7 @@ static cairn_status all_text(items *w, json_val v, body_path p, bool refusals, b
 {
     json_iter it = json_each(v);
     json_val part;
-    cairn_str text;
+    cairn_str text = {0};
 
     if (json_typeof(v) == JSON_STR) buf_str(out, json_str(v));
     if (json_typeof(v) == JSON_STR) return CAIRN_OK;
@@ -120,7 +120,7 @@ static cairn_status thoughts(items *w, json_val item, body_path p, const char *k
 {
     const json_val list = json_get(item, key);
     json_iter it = json_each(list);
-    cairn_str text;
+    cairn_str text = {0};
     json_val v;
 
     if (json_typeof(list) > JSON_NULL && json_typeof(list) != JSON_ARR)
@@ -177,7 +177,7 @@ static cairn_status put_call(items *w, cairn_str id, cairn_str name, json_val ar
 
 static cairn_status called_name(items *w, json_val item, body_path p, cairn_str *out)
 {
-    cairn_str name, space;
+    cairn_str name = {0}, space = {0};
 
     TRY(want_name(w, item, p, "name", &name));
     TRY(may_str(w, item, p, "namespace", &space));
@@ -187,7 +187,7 @@ static cairn_status called_name(items *w, json_val item, body_path p, cairn_str 
 
 static cairn_status function_item(items *w, json_val item, body_path p)
 {
-    cairn_str id, name, args;
+    cairn_str id = {0}, name = {0}, args = {0};
 
     TRY(want_name(w, item, p, "call_id", &id));
     TRY(called_name(w, item, p, &name));
@@ -197,7 +197,7 @@ static cairn_status function_item(items *w, json_val item, body_path p)
 
 static cairn_status custom_item(items *w, json_val item, body_path p)
 {
-    cairn_str id, name, input;
+    cairn_str id = {0}, name = {0}, input = {0};
     json_writer to;
 
     TRY(want_name(w, item, p, "call_id", &id));
@@ -216,7 +216,7 @@ static cairn_status custom_item(items *w, json_val item, body_path p)
 static cairn_status output_item(items *w, json_val item, body_path p)
 {
     cairn_status st;
-    cairn_str id;
+    cairn_str id = {0};
     buf text;
 
     TRY(may_str(w, item, p, "call_id", &id));
@@ -233,7 +233,7 @@ static cairn_status act_item(items *w, json_val item, body_path p, const char *n
                              const char *key)
 {
     const json_val args = json_get(item, key);
-    cairn_str id;
+    cairn_str id = {0};
 
     TRY(want_name(w, item, p, "call_id", &id));
     if (json_typeof(args) != JSON_OBJ) return want(w, path_key(p, key), "an object", args);
@@ -258,7 +258,7 @@ static cairn_status patch_item(items *w, json_val item, body_path p)
 /* The output has the call's id as its own. */
 static cairn_status local_shell_output_item(items *w, json_val item, body_path p)
 {
-    cairn_str id, text;
+    cairn_str id = {0}, text = {0};
 
     TRY(want_name(w, item, p, "id", &id));
     TRY(want_str(w, item, p, "output", &text));
@@ -269,7 +269,7 @@ static cairn_status local_shell_output_item(items *w, json_val item, body_path p
 static cairn_status one_shell_output(items *w, json_val v, body_path p, buf *out)
 {
     const json_val outcome = json_get(v, "outcome"), code = json_get(outcome, "exit_code");
-    cairn_str text;
+    cairn_str text = {0};
 
     TRY(want_str(w, v, p, "stdout", &text));
     buf_str(out, text);
@@ -285,7 +285,7 @@ static cairn_status shell_output_item(items *w, json_val item, body_path p)
     const json_val list = json_get(item, "output");
     json_iter it = json_each(list);
     cairn_status st = CAIRN_OK;
-    cairn_str id;
+    cairn_str id = {0};
     json_val v;
     buf text;
 
@@ -304,7 +304,7 @@ static cairn_status shell_output_item(items *w, json_val item, body_path p)
 
 static cairn_status patch_output_item(items *w, json_val item, body_path p)
 {
-    cairn_str id, status, text;
+    cairn_str id = {0}, status = {0}, text = {0};
 
     TRY(want_name(w, item, p, "call_id", &id));
     TRY(want_name(w, item, p, "status", &status));

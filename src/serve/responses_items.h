@@ -2,6 +2,7 @@
 #ifndef SERVE_RESPONSES_ITEMS_H
 #define SERVE_RESPONSES_ITEMS_H
 
+#include "cairn/status.h"
 #include "serve/body_path.h"
 #include "serve/openai_read.h"
 #include "serve/turns.h"

@@ -2,6 +2,8 @@
 #ifndef SERVE_RESPONSES_WIRE_H
 #define SERVE_RESPONSES_WIRE_H
 
+#include "base/json.h"
+#include "cairn/status.h"
 #include "serve/json_member.h"
 #include "serve/responses_ask.h"
 #include "serve/served_answer.h"
