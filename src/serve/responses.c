@@ -2,6 +2,7 @@
 #include "serve/responses.h"
 
 #include "base/str.h"
+#include "serve/auth.h"
 #include "serve/endpoint.h"
 #include "serve/openai_wire.h"
 #include "serve/prompt.h"
