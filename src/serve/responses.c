@@ -10,8 +10,6 @@
 #include "serve/responses_format.h"
 #include "serve/server_priv.h"
 
-static const char below[] = "/v1/responses/";
-
 /* The past is looked up, and the input read, once the rest is fine. */
 static bool read_input(prompt *p)
 {
@@ -72,7 +70,7 @@ typedef struct target { /* of a path */
 
 static target target_of(const http_req *rq)
 {
-    const cairn_str path = str_of(http_path(rq) + sizeof below - 1);
+    const cairn_str path = str_of(http_path(rq) + strlen("/v1/responses/"));
     const size_t slash = str_find(path, STR_LIT("/"), 0);
 
     if (slash == SIZE_MAX) return (target){path, {0}};
