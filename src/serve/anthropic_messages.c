@@ -56,7 +56,7 @@ static cairn_status plain_text(talk *t, json_val v, body_path p, buf *out)
 {
     json_iter it = json_each(v);
     json_val block;
-    cairn_str type, text;
+    cairn_str type = {0}, text = {0};
 
     if (json_typeof(v) == JSON_STR) buf_str(out, json_str(v));
     if (json_typeof(v) == JSON_STR) return CAIRN_OK;
@@ -73,7 +73,7 @@ static cairn_status plain_text(talk *t, json_val v, body_path p, buf *out)
 
 static cairn_status text_block(talk *t, json_val block, body_path p)
 {
-    cairn_str text;
+    cairn_str text = {0};
 
     TRY(want_str(t, block, p, "text", &text));
     turns_text(&t->t, text);
@@ -83,7 +83,7 @@ static cairn_status text_block(talk *t, json_val block, body_path p)
 /* The signature is empty where a thought was ours, and says nothing where it was another's. */
 static cairn_status thinking_block(talk *t, json_val block, body_path p)
 {
-    cairn_str text;
+    cairn_str text = {0};
 
     TRY(want_str(t, block, p, "thinking", &text));
     turns_thought(&t->t, text);
@@ -93,7 +93,7 @@ static cairn_status thinking_block(talk *t, json_val block, body_path p)
 /* Nobody but its maker can read it. */
 static cairn_status redacted_block(talk *t, json_val block, body_path p)
 {
-    cairn_str data;
+    cairn_str data = {0};
 
     return want_str(t, block, p, "data", &data);
 }
@@ -101,7 +101,7 @@ static cairn_status redacted_block(talk *t, json_val block, body_path p)
 static cairn_status use_block(talk *t, json_val block, body_path p)
 {
     const json_val input = json_get(block, "input");
-    cairn_str id, name;
+    cairn_str id = {0}, name = {0};
     json_writer w;
 
     TRY(want_name(t, block, p, "id", &id));
@@ -144,7 +144,7 @@ static cairn_status result_block(talk *t, json_val block, body_path p)
 {
     const json_val content = json_get(block, "content"), failed = json_get(block, "is_error");
     cairn_status st = CAIRN_OK;
-    cairn_str id;
+    cairn_str id = {0};
     buf text;
 
     TRY(want_name(t, block, p, "tool_use_id", &id));
@@ -177,7 +177,7 @@ static const block_kind kinds[] = {
 
 static cairn_status add_block(talk *t, const char *role, json_val block, body_path p)
 {
-    cairn_str type;
+    cairn_str type = {0};
 
     TRY(type_of(t, block, p, &type));
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
@@ -272,7 +272,7 @@ static cairn_status put_tool(talk *t, json_val tool, body_path p)
 {
     const json_val type = json_get(tool, "type"), schema = json_get(tool, "input_schema");
     const json_val says = json_get(tool, "description"), strict = json_get(tool, "strict");
-    cairn_str name;
+    cairn_str name = {0};
 
     if (json_typeof(tool) != JSON_OBJ) return want(t, p, "an object", tool);
     if (json_typeof(type) > JSON_NULL && json_typeof(type) != JSON_STR)

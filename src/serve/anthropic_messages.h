@@ -2,6 +2,8 @@
 #ifndef SERVE_ANTHROPIC_MESSAGES_H
 #define SERVE_ANTHROPIC_MESSAGES_H
 
+#include "base/buf.h"
+#include "cairn/status.h"
 #include "serve/openai_read.h"
 
 /* `system` and `messages` of the body, checked, as a JSON array of OpenAI's messages into out. */

@@ -17,11 +17,6 @@ static bool empty_text(json_val v)
     return json_typeof(v) == JSON_STR && json_str(v).len == 0;
 }
 
-static bool empty_list(json_val v)
-{
-    return json_typeof(v) == JSON_ARR && json_size(v) == 0;
-}
-
 static bool is_one(json_val v)
 {
     return json_num(v, 0) == 1;
@@ -30,10 +25,10 @@ static bool is_one(json_val v)
 static const chat_refusal refusals[] = {
     {"format", empty_text, "constrained output is not available"},
     {"logprobs", NULL, "log-probabilities are not told here; use /v1/chat/completions"},
-    {"images", empty_list, "the model reads text alone"},
+    {"images", chat_empty_list, "the model reads text alone"},
     {"suffix", empty_text, "text before a suffix cannot be filled in"},
     {"template", empty_text, "the template is the model's own"},
-    {"context", empty_list, "conversations are not kept in tokens; use /api/chat"},
+    {"context", chat_empty_list, "conversations are not kept in tokens; use /api/chat"},
 };
 static const chat_refusal of_options[] = {
     {"tfs_z", is_one, "tail-free sampling is not available"},
@@ -142,7 +137,7 @@ static cairn_status check_message(json_val m, size_t i, chat_fault *f)
             return chat_want(f, path, "a string", v);
     }
     (void)snprintf(path, sizeof path, "messages[%zu].images", i);
-    if (json_typeof(images) > JSON_NULL && !empty_list(images))
+    if (json_typeof(images) > JSON_NULL && !chat_empty_list(images))
         return chat_fault_set(f, CAIRN_E_UNSUPPORTED, path,
                               "`%s` is not supported: the model reads text alone", path);
     (void)snprintf(path, sizeof path, "messages[%zu].tool_calls", i);

@@ -2,12 +2,13 @@
 #include "serve/responses.h"
 
 #include "base/str.h"
+#include "serve/auth.h"
 #include "serve/endpoint.h"
 #include "serve/openai_wire.h"
+#include "serve/prompt.h"
 #include "serve/responses_ask.h"
 #include "serve/responses_format.h"
-
-static const char below[] = "/v1/responses/";
+#include "serve/server_priv.h"
 
 /* The past is looked up, and the input read, once the rest is fine. */
 static bool read_input(prompt *p)
@@ -69,7 +70,7 @@ typedef struct target { /* of a path */
 
 static target target_of(const http_req *rq)
 {
-    const cairn_str path = str_of(http_path(rq) + sizeof below - 1);
+    const cairn_str path = str_of(http_path(rq) + strlen("/v1/responses/"));
     const size_t slash = str_find(path, STR_LIT("/"), 0);
 
     if (slash == SIZE_MAX) return (target){path, {0}};
@@ -104,8 +105,9 @@ enum { MOST_LISTED = 100, USUALLY_LISTED = 20 }; /* OpenAI's */
 
 static bool read_limit(cairn_str s, size_t *out)
 {
-    if (s.ptr && (s.len == 0 || s.len > 3)) return false;
-    if (s.ptr) *out = 0;
+    if (!s.ptr) return true;
+    if (s.len == 0 || s.len > 3) return false;
+    *out = 0;
     for (size_t i = 0; i < s.len; i++) {
         if (!str_is_digit(s.ptr[i])) return false;
         *out = *out * 10 + (size_t)(s.ptr[i] - '0');

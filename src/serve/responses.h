@@ -2,7 +2,8 @@
 #ifndef SERVE_RESPONSES_H
 #define SERVE_RESPONSES_H
 
-#include "serve/server_priv.h"
+#include "cairn/server.h"
+#include "serve/http.h"
 
 void responses_serve(cairn_server *s, http_req *rq);
 void responses_count(cairn_server *s, http_req *rq); /* of the tokens of a body's prompt */

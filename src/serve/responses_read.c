@@ -4,8 +4,12 @@
    repeats them. */
 #include <stdio.h>
 
+#include "base/alloc.h"
+#include "base/arena.h"
 #include "base/diag.h"
+#include "base/json.h"
 #include "base/str.h"
+#include "cairn/engine.h"
 #include "serve/chat_sampling.h"
 #include "serve/openai_messages.h"
 #include "serve/random.h"
@@ -280,11 +284,12 @@ static cairn_status no_memory(chat_fault *f)
     return chat_fault_set(f, CAIRN_E_NOMEM, "", "no memory for the request");
 }
 
-static cairn_status new_ask(chat_ask *a, chat_fault *f, responses_ask **out)
+/* It is the ask's; NULL: no memory. */
+static responses_ask *new_ask(chat_ask *a)
 {
     responses_ask *r = mem_calloc(1, sizeof *r, MEM_SERVE);
 
-    if (!r) return no_memory(f);
+    if (!r) return NULL;
     r->refs = 1;
     r->keep = true;
     arena_init(&r->mem, MEM_SERVE);
@@ -293,8 +298,7 @@ static cairn_status new_ask(chat_ask *a, chat_fault *f, responses_ask **out)
     random_name(r->digits, sizeof r->digits, "", RESPONSE_DIGITS);
     a->more = r;
     a->more_let_go = responses_ask_let_go;
-    *out = r;
-    return CAIRN_OK;
+    return r;
 }
 
 void responses_ask_let_go(void *ask)
@@ -323,12 +327,13 @@ static cairn_status read_previous(json_val root, responses_ask *r, chat_fault *f
 
 cairn_status responses_ask_read(chat_ask *a, cairn_str body, chat_fault *f)
 {
-    responses_ask *r = NULL;
+    responses_ask *r;
 
     TRY(chat_ask_open(a, body, f));
     const json_val root = json_root(a->doc);
     a->prompt_field = "input";
-    TRY(new_ask(a, f, &r));
+    r = new_ask(a);
+    if (!r) return no_memory(f);
     TRY(chat_refuse(root, refusals, sizeof refusals / sizeof refusals[0], f));
     TRY(check_types(root, f));
     TRY(check_words(root, f));

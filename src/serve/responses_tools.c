@@ -3,7 +3,10 @@
    out, and the client is told in a header (docs/api.md). */
 #include <stdio.h>
 
+#include "base/alloc.h"
+#include "base/arena.h"
 #include "base/diag.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "serve/body_path.h"
 #include "serve/openai_messages.h"
@@ -46,7 +49,7 @@ cairn_str responses_tool_called(arena *mem, cairn_str space, cairn_str name)
     const size_t n = space.len + between.len + name.len;
     char *s;
 
-    if (space.len == 0) return name;
+    if (space.len == 0 || name.len == 0) return name;
     s = arena_alloc(mem, n + 1);
     if (!s) return (cairn_str){0};
     memcpy(s, space.ptr, space.len);
@@ -183,7 +186,7 @@ static void close_tool(reading *g)
 static cairn_status put_function(reading *g, json_val tool, body_path p)
 {
     const json_val args = json_get(tool, "parameters"), strict = json_get(tool, "strict");
-    cairn_str name, called;
+    cairn_str name = {0}, called = {0};
 
     TRY(want_name(g, tool, p, &name));
     TRY(want_type(g, tool, p, "description", JSON_STR, "a string"));
@@ -227,7 +230,7 @@ static cairn_status read_format(reading *g, json_val tool, body_path p, buf *mor
 
 static cairn_status put_custom(reading *g, json_val tool, body_path p)
 {
-    cairn_str name, called;
+    cairn_str name = {0}, called = {0};
     cairn_status st;
     buf more;
 
@@ -271,7 +274,7 @@ static cairn_status put_space(reading *g, json_val tool, body_path p)
 {
     const json_val tools = json_get(tool, "tools");
     json_iter it = json_each(tools);
-    cairn_str name;
+    cairn_str name = {0};
     json_val v;
 
     TRY(want_name(g, tool, p, &name));

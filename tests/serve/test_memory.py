@@ -143,7 +143,7 @@ def test_each_allocation_of_a_response_fails(stream):
     conform = pytest.importorskip("responses_conform")
     body = {"stream": stream, "instructions": "s", "input": [
         {"role": "user", "content": [{"type": "input_text", "text": "@reply=<think>hm</think>ab" + CALL}]}],
-        "tools": [{"type": "namespace", "name": "n", "tools": [{"type": "custom", "name": "g"}]},
+        "tools": [{"type": "namespace", "name": "n", "description": "d", "tools": [{"type": "custom", "name": "g"}]},
                   {"type": "function", "name": "f"}]}
 
     def check(reply):
