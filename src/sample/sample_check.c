@@ -131,7 +131,8 @@ static cairn_status check_curve(const cairn_sampling *p, cairn_diag *dg)
         if (!(k->x >= 0 && k->x <= 100 && k->y >= 0 && k->y <= 100))
             return diag_set(dg, CAIRN_E_ARG, "curve: knot %zu is (%g, %g); expected 0 to 100", i,
                             (double)k->x, (double)k->y);
-        if (i && (k->x <= fmaxf(p->curve[i - 1].x, SAMPLE_CURVE_FLOOR) || k->y < p->curve[i - 1].y))
+        if (i &&
+            (k->x <= p->curve[i - 1].x || k->x <= SAMPLE_CURVE_FLOOR || k->y < p->curve[i - 1].y))
             return diag_set(dg, CAIRN_E_ARG,
                             "curve: knot %zu is (%g, %g) after (%g, %g); expected a greater x (and "
                             "above %g), and no smaller y",

@@ -65,7 +65,8 @@ def json_reply(schema, text="The answer", headers=None):
 def events(reply, event, error, done):
     """The reply may be server-sent events too: the data of each is `event`, or `error` and then the end.
     done: what a whole stream ends with."""
-    reply["content"]["text/event-stream; charset=utf-8"] = {"schema": STR, "x-event": either(event, error), "x-done": done}
+    reply["content"]["text/event-stream; charset=utf-8"] = {
+        "schema": {"description": "Server-sent events: x-event is the data of each"}, "x-event": either(event, error), "x-done": done}
     return reply
 
 
