@@ -282,7 +282,7 @@ def test_sampler(user):
     user.page.wait_for_selector(".histogram .bin")
     rows = user.page.locator(".next tbody tr").count()
     user.page.fill("#s-top_k", "1")
-    assert user.page.locator(".next .cut").count() == rows - 1 and "1 token can be drawn" in user.texts("#kept")[0]
+    assert user.page.locator(".next .cut").count() == rows - 1 and "1 token of 256 can be drawn" in user.texts("#kept")[0]
     user.page.check("#curve-on")
     assert user.page.evaluate("document.querySelector('#sliders').disabled") and user.page.locator(".knot").count() == 4
     before = user.page.get_attribute(".knot >> nth=1", "aria-valuetext")

@@ -96,7 +96,8 @@ function drawTokens(now) {
   $("next").replaceChildren(el("table", { class: "next" }, el("caption", { class: "hidden" }, "The likeliest next tokens"),
     el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Token"), el("th", { scope: "col", class: "bars" }, ""), el("th", { scope: "col", class: "num" }, "model"), el("th", { scope: "col", class: "num" }, "drawn"))),
     el("tbody", {}, ...rows)));
-  $("kept").textContent = tokens.length ? (now.kept > tokens.length ? "About " : "") + count(now.kept) + (now.kept === 1 ? " token" : " tokens") + " can be drawn" + (vocab ? " of " + count(vocab) : "") : "";
+  const kept = Math.min(now.kept, vocab);
+  $("kept").textContent = tokens.length ? (kept > tokens.length && kept < vocab ? "About " : "") + count(kept) + (kept === 1 ? " token" : " tokens") + " of " + count(vocab) + " can be drawn" : "";
 }
 
 const W = 560, H = 240, L = 34, B = 26, T = 8, R = 10;
