@@ -7,7 +7,7 @@
 #include "serve/responses_ask.h"
 #include "serve/responses_format.h"
 
-static const char below[] = "/v1/responses/";
+enum { BELOW = sizeof "/v1/responses/" - 1 }; /* where an id begins */
 
 /* The past is looked up, and the input read, once the rest is fine. */
 static bool read_input(prompt *p)
@@ -69,7 +69,7 @@ typedef struct target { /* of a path */
 
 static target target_of(const http_req *rq)
 {
-    const cairn_str path = str_of(http_path(rq) + sizeof below - 1);
+    const cairn_str path = str_of(http_path(rq) + BELOW);
     const size_t slash = str_find(path, STR_LIT("/"), 0);
 
     if (slash == SIZE_MAX) return (target){path, {0}};
