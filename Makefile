@@ -14,6 +14,8 @@
 #: make test-sim       the scheduler with SIM_REQUESTS random requests on a simulated clock
 #: make test-company   many requests at once have the bits of each alone: COMPANY_SECONDS, COMPANY_MODELS="…"
 #: make test-soak      a server under load for SOAK_SECONDS holds no more in the end: memory, descriptors, threads
+#: make test-web       the page in a headless Chromium, if one is installed; screenshots in $(B)/web
+#: make test-openapi   the server asked by schemathesis, by docs/openapi.json, for OPENAPI_EXAMPLES a route
 #: make fuzz           each fuzz target for FUZZ_SECONDS; fuzz-long: 20 minutes each
 #: make check-all      clang-tidy, include-what-you-use and cppcheck over the whole tree
 #: make check-text     templates and tokenizers beside the references, at length
@@ -49,7 +51,7 @@ src_all := $(filter-out $(not_here),$(src_all))
 src_cli := $(filter src/cli/%,$(src_all))
 src_lib := $(filter-out src/cli/%,$(src_all))
 obj = $(patsubst %,$(B)/%.o,$(basename $(1)))
-obj_lib := $(call obj,$(src_lib))
+obj_lib := $(call obj,$(src_lib)) $(B)/src/serve/web_table.o
 obj_cli := $(call obj,$(src_cli))
 
 # A test program is a file under tests/ with a main; other files there help the programs of their
@@ -132,7 +134,7 @@ V ?= 0
 say = $(if $(filter 0,$(V)),@printf '  %-4s %s\n' '$(1)' '$@';)
 
 # --- targets ---
-.PHONY: all help install uninstall print-libs examples run kern-bench lab kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash test-programs test-sim test-company test-soak fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
+.PHONY: all help install uninstall print-libs examples run kern-bench lab kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash test-programs test-sim test-company test-soak test-web test-openapi fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 all: $(B)/libcairn.a $(B)/cairn.pc $(B)/cairn
@@ -162,6 +164,17 @@ $(B)/%.o: %.c $(B)/flags
 $(B)/%.o: %.cc $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(CXXFLAGS_ALL) $(OPT) -c -o $@ $<
+
+# The page's files become a table of bytes; the program that writes it runs here, whatever we build for.
+web_files := $(sort $(wildcard src/serve/web/*))
+$(B)/embed: tools/embed.c
+	@mkdir -p $(@D)
+	$(call say,CC)cc -std=c17 -O1 -Wall -Wextra -Werror -o $@ $<
+$(B)/src/serve/web_table.c: $(B)/embed $(web_files)
+	@mkdir -p $(@D)
+	$(call say,GEN)$< $@ $(web_files)
+$(B)/src/serve/web_table.o: $(B)/src/serve/web_table.c $(B)/flags
+	$(call say,CC)$(CC) $(CFLAGS_ALL) $(OPT) -c -o $@ $<
 
 # Objects depend on the flags that made them, so that a folder never mixes two builds.
 $(B)/flags: FORCE
@@ -318,6 +331,13 @@ SOAK_MODEL ?=
 test-soak: $(B)/cairn $(B)/bench/bench_serve
 	CAIRN_SOAK_SECONDS=$(SOAK_SECONDS) CAIRN_SOAK_MODEL='$(SOAK_MODEL)' CAIRN_BIN=$(abspath $(B)/cairn) \
 	    $$(tools/py-venv) -m pytest -q -s tests/cli/test_soak.py
+
+# Of the page and of HTTP from outside, each with Python packages of its own, installed on demand.
+test-web: $(B)/cairn $(B)/tests/serve/fake_server
+	CAIRN_BIN=$(abspath $(B)/cairn) CAIRN_SHOTS=$(abspath $(B)/web) $$(tools/py-venv web) -m pytest -q -rs tests/web
+OPENAPI_EXAMPLES ?= 60
+test-openapi: $(B)/tests/serve/fake_server
+	CAIRN_BIN=$(abspath $(B)/cairn) $$(tools/py-venv openapi) tests/serve/openapi_fuzz.py $(OPENAPI_EXAMPLES)
 
 # Each target replays tests/fuzz/corpus/NAME, then makes inputs of its own for a while: always the same ones,
 # but in fuzz-long.

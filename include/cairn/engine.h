@@ -25,6 +25,7 @@ enum {
     CAIRN_MAX_BREAKER_BYTES = 64,
     CAIRN_MAX_STOP_BYTES = 1024,   /* of a stop string: so much text may be held back */
     CAIRN_MAX_DRY_ALLOWED = 10000, /* tokens of one repeat: a page or more */
+    CAIRN_MAX_KNOTS = 32,          /* of a curve; each token looks for its two */
     CAIRN_MAX_LOGPROBS = 20,       /* alternatives of a token, sorted at each */
     CAIRN_MAX_MARKS = 8,           /* each may cost a copy of a recurrent state */
     CAIRN_MAX_PINS = 16,           /* system prompts of a server */
@@ -87,7 +88,15 @@ typedef struct cairn_sampling {
     int32_t dry_window;            /* last tokens it looks at, prompt included; 0: all */
     const cairn_str *dry_breakers; /* borrowed during submit; repeats do not go on over them */
     size_t n_dry_breakers;         /* at most CAIRN_MAX_BREAKERS */
+    /* In the place of the temperature and of all cuts: which probability (x, percent) becomes which (y).
+       x rises from knot to knot, y does not fall; borrowed during submit. */
+    const struct cairn_knot *curve;
+    size_t n_curve; /* 2 to CAIRN_MAX_KNOTS; 0: off */
 } cairn_sampling;
+
+typedef struct cairn_knot {
+    float x, y; /* 0 to 100 */
+} cairn_knot;
 
 typedef struct cairn_bias {
     int32_t id;

@@ -23,9 +23,9 @@ typedef bool (*cairn_hidden_fn)(void *ctx, int32_t pos, const float *hidden);
 CAIRN_API void cairn_score_opts_init(cairn_score_opts *o);
 /* Calls `fn` for positions first … n-1 in order.  Not for use while an engine runs on `m`
    if `n_threads` differs from the model's. */
-CAIRN_API CAIRN_MUST_USE cairn_status cairn_score(cairn_model *m, const int32_t *ids, size_t n,
-                                                  const cairn_score_opts *o, cairn_logits_fn fn,
-                                                  void *ctx, cairn_diag *dg);
+CAIRN_API CAIRN_MUST_USE cairn_status cairn_score(const cairn_model *m, const int32_t *ids,
+                                                  size_t n, const cairn_score_opts *o,
+                                                  cairn_logits_fn fn, void *ctx, cairn_diag *dg);
 CAIRN_API CAIRN_MUST_USE cairn_status cairn_score_hidden(cairn_model *m, const int32_t *ids,
                                                          size_t n, const cairn_score_opts *o,
                                                          cairn_hidden_fn fn, void *ctx,

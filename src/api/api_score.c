@@ -38,8 +38,8 @@ static cairn_status score_opts(const cairn_model *m, const int32_t *ids, const c
     return CAIRN_OK;
 }
 
-cairn_status cairn_score(cairn_model *m, const int32_t *ids, size_t n, const cairn_score_opts *o,
-                         cairn_logits_fn fn, void *ctx, cairn_diag *dg)
+cairn_status cairn_score(const cairn_model *m, const int32_t *ids, size_t n,
+                         const cairn_score_opts *o, cairn_logits_fn fn, void *ctx, cairn_diag *dg)
 {
     cairn_score_opts own;
     TRY(score_opts(m, ids, o, &own, dg));

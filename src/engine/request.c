@@ -77,8 +77,10 @@ static bool copy_sampling(request *r, const cairn_sampling *q)
 {
     cairn_bias *bias = arena_alloc(&r->a, q->n_bias * sizeof *bias);
     cairn_str *breakers = arena_alloc(&r->a, q->n_dry_breakers * sizeof *breakers);
-    if (!bias || !breakers) return false;
+    cairn_knot *curve = arena_alloc(&r->a, q->n_curve * sizeof *curve);
+    if (!bias || !breakers || !curve) return false;
     if (q->n_bias) memcpy(bias, q->bias, q->n_bias * sizeof *bias);
+    if (q->n_curve) memcpy(curve, q->curve, q->n_curve * sizeof *curve);
     for (size_t i = 0; i < q->n_dry_breakers; i++) {
         const cairn_str b = q->dry_breakers[i];
         char *bytes = arena_alloc(&r->a, b.len);
@@ -87,6 +89,7 @@ static bool copy_sampling(request *r, const cairn_sampling *q)
         breakers[i] = (cairn_str){bytes, b.len};
     }
     r->how.bias = bias;
+    r->how.curve = curve;
     r->how.dry_breakers = breakers;
     r->drawn = sample_begin(q);
     return true;

@@ -8,26 +8,27 @@
 #include "text/reply.h"
 
 enum {
-    KEY_VERSION = 3,   /* of what is below */
+    KEY_VERSION = 4,   /* of what is below */
     AUTOREGRESSIVE = 1 /* the one way there is to make an answer */
 };
-_Static_assert(sizeof(cairn_sampling) == 120, "a new field of it belongs to the key");
-_Static_assert(sizeof(cairn_request) == 248, "so does one of these, if answers depend on it");
+_Static_assert(sizeof(cairn_sampling) == 136, "a new field of it belongs to the key");
+_Static_assert(sizeof(cairn_request) == 264, "so does one of these, if answers depend on it");
 _Static_assert(sizeof(struct cairn_reply_opts) == 96, "and of these");
 
 enum { IGNORE_EOS = 1, KEEP_SPECIAL = 2, SEED_GIVEN = 4, MARKS_SPECIAL = 8, ANY_TOOL = 16 };
 
 typedef struct key_parts { /* without padding: all of it is hashed */
     hash128 space;         /* the cache's: model, scheme, numerics version, namespace */
-    hash128 text_files, ids, bias, stops, breakers, family, template_text, hint, tools, prompt;
-    uint64_t seed, n_ids, n_bias, n_stop, n_breakers;
+    hash128 text_files, ids, bias, stops, breakers, curve, family, template_text, hint, tools,
+        prompt;
+    uint64_t seed, n_ids, n_bias, n_stop, n_breakers, n_curve;
     float temperature, top_p, min_p, repetition, presence, frequency;
     float typical_p, xtc_probability, xtc_threshold, tau, eta, dry_multiplier, dry_base;
     int32_t top_k, window, presence_window, frequency_window, mirostat, dry_allowed, dry_window;
     int32_t max_new, think_budget;
     uint32_t choice, flags, version, method;
 } key_parts;
-_Static_assert(sizeof(key_parts) == 11 * 16 + 5 * 8 + 26 * 4, "no padding");
+_Static_assert(sizeof(key_parts) == 12 * 16 + 6 * 8 + 26 * 4, "no padding");
 
 static hash128 hash_str(cairn_str s)
 {
@@ -70,6 +71,8 @@ static void add_sampling(key_parts *k, const cairn_sampling *s)
     k->dry_window = s->dry_window;
     k->breakers = hash_strs(s->dry_breakers, s->n_dry_breakers);
     k->n_breakers = s->n_dry_breakers;
+    k->curve = hash128_of(s->curve, s->n_curve * sizeof *s->curve);
+    k->n_curve = s->n_curve;
 }
 
 /* How the reply is read decides where a thought is closed. */

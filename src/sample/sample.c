@@ -90,24 +90,38 @@ static void cut_off(sampler *s, const float *x, int32_t best, double sum, const 
     xtc_keep(s, in);
 }
 
+/* What is drawn from: logits of s->rest, and by what they are multiplied. */
+static const float *bend_or_cut(sampler *s, const float *x, int32_t best, double sum,
+                                const sample_in *in, float *scale)
+{
+    const cairn_sampling *p = in->how;
+    s->rest = (sample_rest){.n = s->vocab, .weight = s->weight};
+    if (p->n_curve) {
+        *scale = 1.0f;
+        curve_bend(s, x, (double)x[best] + fmath_log(sum), p);
+        return s->value;
+    }
+    *scale = 1.0f / p->temperature;
+    if (!cuts(p)) return x;
+    cut_off(s, x, best, sum, in);
+    s->rest.n = s->n;
+    s->rest.ids = s->id;
+    return s->value;
+}
+
 /* Sets out->id, and its logit as out->logprob. */
 static void choose(sampler *s, const float *x, int32_t best, double sum, const sample_in *in,
                    sample_out *out)
 {
     const cairn_sampling *p = in->how;
-    s->rest = (sample_rest){.n = s->vocab, .weight = s->weight};
-    if (cuts(p)) {
-        cut_off(s, x, best, sum, in);
-        s->rest.n = s->n;
-        s->rest.ids = s->id;
-        x = s->value;
-    }
+    float scale;
+    const float *left = bend_or_cut(s, x, best, sum, in, &scale);
     const int32_t n = s->rest.n;
-    s->rest.total = weigh(s, x, n, weigh_top(x, n), 1.0f / p->temperature);
+    s->rest.total = weigh(s, left, n, weigh_top(left, n), scale);
     const int32_t i = weigh_draw(s, n, s->rest.total, sample_unit(in, DRAW_TOKEN));
-    if (p->mirostat) mirostat_learn(in, s->weight[i], s->rest.total);
+    if (p->mirostat && !p->n_curve) mirostat_learn(in, s->weight[i], s->rest.total);
     out->id = s->rest.ids ? s->rest.ids[i] : i;
-    out->logprob = x[i];
+    out->logprob = x[out->id];
 }
 
 cairn_status sample_step(sampler *s, float *logits, const sample_in *in, sample_out *out,
@@ -120,11 +134,13 @@ cairn_status sample_step(sampler *s, float *logits, const sample_in *in, sample_
         return diag_set(dg, CAIRN_E_INTERNAL,
                         "logits of position %d are not finite or exclude every token", in->n_ids);
     *out = (sample_out){.id = in->forced ? *in->forced : best};
-    const bool greedy = in->forced || in->how->temperature < LEAST_TEMPERATURE;
+    const bool greedy =
+        in->forced || (in->how->temperature < LEAST_TEMPERATURE && !in->how->n_curve);
     const bool wants = in->n_logprobs >= 0;
     if (greedy && !wants) return CAIRN_OK;
     double sum = 0;
-    if (wants || in->how->top_p < 1.0f) sum = weigh(s, logits, s->vocab, logits[best], 1.0f);
+    if (wants || in->how->top_p < 1.0f || in->how->n_curve)
+        sum = weigh(s, logits, s->vocab, logits[best], 1.0f);
     const double lse = wants ? (double)logits[best] + fmath_log(sum) : 0;
     logprob_find(s, logits, in->n_logprobs, out);
     out->logprob = logits[out->id];

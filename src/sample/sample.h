@@ -5,7 +5,7 @@
    else top-k, top-p and min-p, each judged on these untempered log-probabilities over the whole
    vocabulary, a token must pass all three (so their order does not matter) → typical → XTC, each over
    what is left → times 1/temperature → draw.  Mirostat stands in the place of all cuts, after the
-   temperature.  docs/sampling.md has the formulas and how others differ.
+   temperature, and a curve in the place of both.  docs/sampling.md has the formulas and how others differ.
 
    Randomness is f(seed, choice, absolute position): who else is in the batch cannot matter. */
 #ifndef SAMPLE_SAMPLE_H
@@ -14,6 +14,9 @@
 #include "cairn/engine.h"
 #include "cairn/status.h"
 #include "text/tok.h"
+
+/* Percent: a curve's smaller values count as this, as their logarithm is asked for. */
+#define SAMPLE_CURVE_FLOOR 1e-7f
 
 typedef struct sampler sampler; /* scratch for one vocabulary; one thread */
 

@@ -118,10 +118,35 @@ static cairn_status check_breakers(const cairn_sampling *p, cairn_diag *dg)
     return CAIRN_OK;
 }
 
+/* Percents below the floor count as it: two knots there are one. */
+static cairn_status check_curve(const cairn_sampling *p, cairn_diag *dg)
+{
+    const size_t n = p->n_curve;
+    if (n == 0) return CAIRN_OK;
+    if (n < 2 || n > CAIRN_MAX_KNOTS || !p->curve)
+        return diag_set(dg, CAIRN_E_ARG, "curve has %zu knots; expected an array of 2 to %d", n,
+                        CAIRN_MAX_KNOTS);
+    for (size_t i = 0; i < n; i++) {
+        const cairn_knot *k = &p->curve[i];
+        if (!(k->x >= 0 && k->x <= 100 && k->y >= 0 && k->y <= 100))
+            return diag_set(dg, CAIRN_E_ARG, "curve: knot %zu is (%g, %g); expected 0 to 100", i,
+                            (double)k->x, (double)k->y);
+        if (i &&
+            (k->x <= p->curve[i - 1].x || k->x <= SAMPLE_CURVE_FLOOR || k->y < p->curve[i - 1].y))
+            return diag_set(dg, CAIRN_E_ARG,
+                            "curve: knot %zu is (%g, %g) after (%g, %g); expected a greater x (and "
+                            "above %g), and no smaller y",
+                            i, (double)k->x, (double)k->y, (double)p->curve[i - 1].x,
+                            (double)p->curve[i - 1].y, (double)SAMPLE_CURVE_FLOOR);
+    }
+    return CAIRN_OK;
+}
+
 cairn_status sample_check(const cairn_sampling *p, int32_t vocab, cairn_diag *dg)
 {
     TRY(check_nums(p, dg));
     TRY(check_ints(p, dg));
+    TRY(check_curve(p, dg));
     TRY(check_bias(p, vocab, dg));
     return check_breakers(p, dg);
 }

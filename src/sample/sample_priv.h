@@ -62,6 +62,9 @@ void xtc_keep(sampler *s, const sample_in *in);
 void mirostat_keep(sampler *s, const float *x, int32_t best, const sample_in *in);
 void mirostat_learn(const sample_in *in, float weight, double total);
 
+/* curve.c: s->value[i], of all: the logarithm of what the curve makes of token i's probability e^(x[i] - lse). */
+void curve_bend(sampler *s, const float *x, double lse, const cairn_sampling *p);
+
 /* logprob.c: the best as logits; then everything reported as log-probabilities. */
 void logprob_find(const sampler *s, const float *x, int32_t k, sample_out *out);
 void logprob_report(double lse, sample_out *out);

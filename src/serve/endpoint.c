@@ -142,7 +142,7 @@ void endpoint_serve(cairn_server *s, http_req *rq, const endpoint *e)
     c->p.client.responses = &s->responses;
     c->p.client.by.n = auth_space(&s->auth, rq, c->p.client.by.digest).len;
     http_take_body(rq, &c->body);
-    c->j.bytes = c->body.len;
+    c->j.bytes = e->slow && c->body.len <= JOBS_SHORT_BYTES ? JOBS_SHORT_BYTES + 1 : c->body.len;
     http_on_gone(rq, on_gone, c);
     if (jobs_put(&s->jobs, &c->j) == CAIRN_OK) return;
     http_on_gone(rq, NULL, NULL);

@@ -10,6 +10,7 @@ typedef struct endpoint {
     /* A worker: prompt_make and its like. */
     void (*make)(prompt *p, const models *m, cairn_str body);
     bool just_text; /* p->text is the reply; else it is where there is one */
+    bool slow;      /* for the worker of long prompts, whatever the body's length */
 } endpoint;
 
 void endpoint_serve(cairn_server *s, http_req *rq, const endpoint *e);

@@ -30,6 +30,7 @@ static const struct {
 } phrases[] = {
     {200, "OK"},
     {204, "No Content"},
+    {304, "Not Modified"},
     {400, "Bad Request"},
     {401, "Unauthorized"},
     {403, "Forbidden"},
@@ -54,6 +55,11 @@ static const char *phrase_of(int status)
     return "Status";
 }
 
+static bool has_body(int status)
+{
+    return status != 204 && status != 304;
+}
+
 /* The head but for its last, empty line. */
 static void write_head(http_req *rq, int status, const char *type)
 {
@@ -68,7 +74,7 @@ static void write_head(http_req *rq, int status, const char *type)
         rq->conn->close = true;
     (void)strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&now, &tm));
     buf_printf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\n", status, phrase_of(status), date);
-    if (status != 204) buf_printf(out, "Content-Type: %s\r\n", type);
+    if (has_body(status)) buf_printf(out, "Content-Type: %s\r\n", type);
     for (int i = 0; i < rq->n_header; i++)
         buf_printf(out, "%s: %s\r\n", rq->header[i].name, rq->header[i].value);
     if (rq->conn->close) buf_puts(out, "Connection: close\r\n");
@@ -120,9 +126,9 @@ void http_reply(http_req *rq, int status, const char *type, cairn_str body)
     if (rq->replied || rq->conn->gone) return;
     rq->on_gone = NULL;
     write_head(rq, status, type);
-    if (status != 204) buf_printf(out, "Content-Length: %zu\r\n", body.len);
+    if (has_body(status)) buf_printf(out, "Content-Length: %zu\r\n", body.len);
     buf_puts(out, "\r\n");
-    if (status != 204 && strcmp(rq->head.method, "HEAD") != 0) buf_str(out, body);
+    if (has_body(status) && strcmp(rq->head.method, "HEAD") != 0) buf_str(out, body);
     replied(rq);
 }
 

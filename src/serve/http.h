@@ -34,7 +34,8 @@ typedef struct http_app {
 enum {
     HTTP_TICK_MS = 100, /* the grain of every deadline */
     HTTP_MAX_REPLY_HEADERS =
-        10 /* set by http_set_header for one reply: a preflight's six, an API's own */
+        16, /* set by http_set_header for one reply: the page's six, cross-site ones, an API's own */
+    HTTP_MAX_REPLY_VALUE = 160 /* bytes of one's value, its end included */
 };
 
 /* Binds and listens.  `host` is a numeric address or a name; port 0 picks one.  *out ends in
@@ -74,7 +75,7 @@ void http_on_gone(http_req *rq, void (*fn)(void *user), void *user);
 /* What the request's line in the log says of tokens so far. */
 void http_note_tokens(http_req *rq, int64_t n_prompt, int64_t n_generated);
 
-/* For the reply to come; the first value of a name stays.  `name` is static text, `value` is copied (at most 159 bytes). */
+/* For the reply to come; the first value of a name stays.  `name` is static text, `value` is copied (shorter than HTTP_MAX_REPLY_VALUE). */
 void http_set_header(http_req *rq, const char *name, const char *value);
 /* The whole reply; the body is copied. `type` is the content type. */
 void http_reply(http_req *rq, int status, const char *type, cairn_str body);

@@ -25,7 +25,7 @@ typedef enum conn_state {
 
 typedef struct http_header_out {
     const char *name;
-    char value[160];
+    char value[HTTP_MAX_REPLY_VALUE];
 } http_header_out;
 
 struct http_req {

@@ -22,6 +22,8 @@ static void write_model(json_writer *w, const cairn_server *s, const served_mode
     json_w_kstr(w, "family", str_of(info.family));
     json_w_kstr(w, "quantization", str_of(info.quant));
     json_w_kuint(w, "parameters", info.n_params);
+    json_w_kbool(w, "vision", false); /* no model takes images yet */
+    json_w_kbool(w, "embeds", !m->engine);
     json_w_end_obj(w);
 }
 

@@ -12,6 +12,7 @@
 #include "serve/admin.h"
 #include "serve/anthropic.h"
 #include "serve/anthropic_error.h"
+#include "serve/generate.h"
 #include "serve/health.h"
 #include "serve/metrics.h"
 #include "serve/ollama.h"
@@ -22,7 +23,9 @@
 #include "serve/openai_models.h"
 #include "serve/openai_wire.h"
 #include "serve/responses.h"
+#include "serve/signal.h"
 #include "serve/tokens.h"
+#include "serve/web.h"
 
 typedef struct route {
     const char *method;
@@ -32,6 +35,8 @@ typedef struct route {
 } route;
 
 static const route routes[] = {
+    {"GET", "/", web_page, true},
+    {"GET", "/ui/*", web_file, true},
     {"GET", "/health", health_serve, true},
     {"GET", "/stats", stats_serve, false},
     {"GET", "/metrics", metrics_serve, false},
@@ -48,6 +53,8 @@ static const route routes[] = {
     {"POST", "/v1/messages", anthropic_messages_serve, false},
     {"POST", "/v1/messages/count_tokens", anthropic_count_serve, false},
     {"POST", "/admin/cache/flush", admin_flush, false},
+    {"POST", "/signal", signal_serve, false},
+    {"POST", "/generate", generate_serve, false},
     {"POST", "/tokenize", tokens_encode, false},
     {"POST", "/detokenize", tokens_decode, false},
     {"POST", "/apply-template", openai_chat_render, false},

@@ -46,7 +46,7 @@ typedef struct backend {
     void (*time_ops)(exec *x, uint64_t *ns);
     /* Products of w are dots of small integers; else of floats. */
     bool (*integer)(const dev *d, const weight *w);
-    void (*busy)(dev *d, bool on); /* hint: steps follow closely (threads spin) */
+    void (*busy)(dev *d, bool on); /* hint: steps follow closely (threads spin); calls nest */
 } backend;
 
 extern const backend backend_cpu;

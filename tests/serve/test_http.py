@@ -39,7 +39,7 @@ def test_health(server):
 
 
 @pytest.mark.parametrize("method,path,status", [
-    ("GET", "/", 404), ("GET", "/v1", 404), ("POST", "/health", 405), ("GET", "/healthx", 404),
+    ("GET", "/", 200), ("GET", "/ui/app.js", 200), ("GET", "/ui/", 404), ("GET", "/ui/nope", 404), ("GET", "/v1", 404), ("POST", "/health", 405), ("GET", "/healthx", 404),
     ("DELETE", "/v1/models", 405), ("GET", "/v1/chat/completions", 405), ("PUT", "/nope", 404),
     ("GET", "/v1/models/", 404), ("OPTIONS", "/health", 204), ("OPTIONS", "/nope", 404),
     ("BREW", "/health", 405), ("GET", "/health?x=1", 200), ("GET", "/../health", 404),

@@ -5,6 +5,8 @@ import re
 import signal
 import subprocess
 import sys
+import threading
+import time
 import urllib.request
 
 import pytest
@@ -128,3 +130,35 @@ def test_tokens(url):
     ids = post(url, "/tokenize", {"content": "w3 w4"})["tokens"]
     assert ids == [5, 6]
     assert post(url, "/detokenize", {"tokens": ids})["content"].split() == ["w3", "w4"]
+
+
+def test_signal_beside_answers(url):
+    """The histogram is the same whatever the engine does meanwhile; both have the model's threads by turns."""
+    def post(path, body):
+        rq = urllib.request.Request(url + path, json.dumps(body).encode())
+        with urllib.request.urlopen(rq, timeout=30 * util.SLOW) as r:
+            return json.load(r)
+
+    alone = post("/signal", {"prompt": PROMPT})
+    assert sum(alone["bins"]) == alone["vocab"]
+    over = threading.Event()
+    answers = []
+
+    def talk():
+        while not over.is_set() and len(answers) < 500:
+            answers.append(post("/v1/completions", {"prompt": PROMPT, "max_tokens": 40, "temperature": 0, "ignore_eos": True})["choices"][0]["text"])
+
+    t = threading.Thread(target=talk)
+    t.start()
+    try:
+        while len(answers) < 2 and t.is_alive():
+            time.sleep(0.01)
+        for _ in range(20):
+            assert post("/signal", {"prompt": PROMPT}) == alone
+    finally:
+        over.set()
+        t.join(60 * util.SLOW)
+    assert len(answers) > 1 and len(set(answers)) == 1
+    curve = [{"x_pct": 0.0001, "y_pct": 0.0001}, {"x_pct": 100, "y_pct": 100}]
+    ask_for = {"prompt": PROMPT, "n": 2, "max_tokens": 12, "seed": 3}
+    assert post("/generate", dict(ask_for, curve=curve)) == post("/generate", dict(ask_for, default=True))  # y = x: temperature 1

@@ -8,6 +8,8 @@ import socket
 import subprocess
 import time
 
+import conform
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.path.dirname(os.environ.get("CAIRN_BIN", os.path.join(ROOT, "build/cairn")))
@@ -15,6 +17,65 @@ PROGRAM = os.environ.get("FAKE_SERVER", os.path.join(BUILD, "tests/serve/fake_se
 # Sanitizers and shared machines are slow: upper bounds on time, not the promised ones, stretch.
 SLOW = float(os.environ.get("TEST_SLOW", "5" if re.search(r"-[at]san$", BUILD) else "1"))
 TIMEOUT = 10
+
+
+class Watched(socket.socket):
+    """Remembers what was asked and what came, and holds it to docs/openapi.json once the test is through with it."""
+
+    said = came = b""
+
+    def sendall(self, data, *more):
+        if len(self.said) < 1 << 20:  # a flood is no request
+            self.said += bytes(data)
+        super().sendall(data, *more)
+
+    def send(self, data, *more):
+        self.said = None  # a part of it, perhaps
+        return super().send(data, *more)
+
+    def recv(self, *args):
+        b = super().recv(*args)
+        if self.came is not None and len(self.came) < 16 << 20:
+            self.came += b
+        return b
+
+    def __exit__(self, *error):
+        super().__exit__(*error)
+        if not error[0] and self.said and self.came:
+            for ask, reply in zip(requests_in(self.said), replies_in(self.came)):
+                conform.answer(*ask, *reply)
+
+
+def requests_in(said):
+    """Method and target of each request; no more after one that is not plain."""
+    while True:
+        head, found, said = said.partition(b"\r\n\r\n")
+        m = re.match(rb"(GET|HEAD|POST|OPTIONS|PUT|DELETE) (/[!-~]*) HTTP/1\.1\r\n", head)
+        if not found or not m or re.search(rb"(?i)\r\n(transfer-encoding|expect)|%", head):
+            return
+        yield m.group(1).decode(), m.group(2).decode()
+        n = re.search(rb"(?i)\r\ncontent-length: (\d+)", head)
+        said = said[int(n.group(1)) if n else 0:]
+
+
+def replies_in(came):
+    """Status, headers and body of each reply; the body None where it did not come to its end."""
+    while came.startswith(b"HTTP/1.1 "):
+        head, found, came = came.partition(b"\r\n\r\n")
+        if not found:
+            return
+        status, headers, _ = parse(head + b"\r\n\r\n", whole=False)
+        body = None
+        if "content-length" in headers:
+            n = int(headers["content-length"])
+            body, came = (came[:n] if len(came) >= n else None), came[n:]
+        elif status in (204, 304):
+            body = b""
+        elif came.endswith(b"\r\n0\r\n\r\n"):
+            body, came = dechunk(came), b""
+        yield status, headers, body
+        if body is None:
+            return
 
 
 class Server:
@@ -47,7 +108,9 @@ class Server:
         return self.proc.returncode, err
 
     def connect(self, **kw):
-        s = socket.create_connection(("127.0.0.1", self.port), timeout=kw.get("timeout", TIMEOUT))
+        s = Watched()
+        s.settimeout(kw.get("timeout", TIMEOUT))
+        s.connect(("127.0.0.1", self.port))
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return s
 
@@ -148,11 +211,11 @@ def dechunk(b):
     return out
 
 
-def parse(raw):
+def parse(raw, whole=True):
     head, body = raw.split(b"\r\n\r\n", 1)
     lines = head.decode().split("\r\n")
     headers = {k.lower(): v for k, v in (x.split(": ", 1) for x in lines[1:])}
-    if headers.get("transfer-encoding") == "chunked":
+    if whole and headers.get("transfer-encoding") == "chunked":
         body = dechunk(body)
     return int(lines[0].split()[1]), headers, body
 

@@ -142,10 +142,8 @@ static bool cpu_integer(const dev *d, const weight *w)
 
 static void cpu_busy(dev *d, bool on)
 {
-    if (on)
-        workers_begin(d->pool);
-    else
-        workers_end(d->pool);
+    if (on && d->n_busy++ == 0) workers_begin(d->pool);
+    if (!on && --d->n_busy == 0) workers_end(d->pool);
 }
 
 const backend backend_cpu = {.name = "cpu",

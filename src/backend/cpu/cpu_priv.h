@@ -17,6 +17,7 @@ struct dev {
     cairn_compute compute;
     slabs tile_memory;
     size_t resident;
+    int32_t n_busy; /* users whose steps follow closely; under the model's lock, like steps */
 };
 
 struct exec {

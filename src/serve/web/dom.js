@@ -1,0 +1,59 @@
+// Elements made in one call.  Text only ever becomes text nodes: nothing here parses HTML.
+
+// el("button", {class: "plain", onclick: f, "aria-label": "…"}, "text", node, …)
+export function el(tag, attrs = {}, ...children) {
+  const e = document.createElement(tag);
+  for (const [name, value] of Object.entries(attrs)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) e.addEventListener(name.slice(2), value);
+    else if (name === "value" || name === "checked") e[name] = value;
+    else e.setAttribute(name, value === true ? "" : value);
+  }
+  e.append(...children.filter((c) => c !== null && c !== undefined));
+  return e;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export function svg(tag, attrs = {}, ...children) {
+  const e = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attrs)) {
+    if (value === undefined || value === null) continue;
+    if (name.startsWith("on")) e.addEventListener(name.slice(2), value);
+    else e.setAttribute(name, value);
+  }
+  e.append(...children);
+  return e;
+}
+
+export const $ = (id) => document.getElementById(id);
+
+// What a screen reader says next; sighted users see it happen.
+export function say(text) {
+  $("say").textContent = text;
+}
+
+let hide;
+export function toast(text) {
+  $("toast").textContent = text;
+  $("toast").hidden = false;
+  clearTimeout(hide);
+  hide = setTimeout(() => ($("toast").hidden = true), 6000);
+}
+
+export function download(name, text) {
+  const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+  el("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
+}
+
+export function bytes(n) {
+  const units = ["B", "KB", "MB", "GB", "TB"];
+  let i = 0;
+  while (n >= 1000 && i < units.length - 1) (n /= 1000), i++;
+  return (i && n < 10 ? n.toFixed(1) : Math.round(n)) + " " + units[i];
+}
+
+export function count(n) {
+  return Math.round(n).toLocaleString("en").replaceAll(",", "\u202f");
+}

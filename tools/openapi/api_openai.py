@@ -1,0 +1,68 @@
+"""OpenAI's chat completions, completions and embeddings."""
+from sampling import MODEL, N, SAMPLING, STOP, STREAM
+from shapes import ANY, BOOL, COUNT, INT, NULL, NUM, STR, arr, asked, between, const, either, enum, events, json_reply, null_or, obj, ref, route, whole
+
+TAG = "OpenAI"
+TEXT = {"type": "string", "minLength": 1}
+IDS = arr(whole(0), minItems=1)
+FINISH = enum("stop", "length", "tool_calls")
+
+
+def head(kind):
+    return {"id": STR, "object": const(kind), "created": INT, "model": STR, "system_fingerprint": STR}
+
+
+def piece(more=None):
+    return obj({"token": STR, "logprob": NUM, "bytes": arr(whole(0, 255)), **(more or {})})
+
+
+CALL = obj({"id": STR, "type": const("function"), "function": obj({"name": STR, "arguments": STR})})
+FUNCTION_TOOL = obj({"type": const("function"), "function": obj({"name": TEXT}, {"description": null_or(STR), "parameters": null_or({"type": "object"}), "strict": null_or(BOOL)}, more=True)}, more=True)
+PART = obj({"type": const("text"), "text": STR}, more=True)
+CONTENT = either(STR, arr(PART, minItems=1))
+
+SCHEMAS = {
+    "Usage": obj({"prompt_tokens": COUNT, "completion_tokens": COUNT, "total_tokens": COUNT, "prompt_tokens_details": obj({"cached_tokens": COUNT})}),
+    "TokenLogprob": piece({"top_logprobs": arr(piece())}),
+    "Logprobs": obj({"content": arr(ref("TokenLogprob")), "refusal": NULL}),
+    "ChatMessage": either(
+        obj({"role": enum("system", "developer", "user"), "content": CONTENT}, more=True),
+        obj({"role": const("assistant"), "content": CONTENT}, {"tool_calls": arr(ANY), "reasoning_content": STR}, more=True),
+        obj({"role": const("assistant"), "tool_calls": arr(obj({"function": obj({"name": TEXT}, {"arguments": either(STR, {"type": "object"})}, more=True)}, {"id": STR, "type": const("function")}, more=True), minItems=1)}, more=True),
+        obj({"role": const("tool"), "content": CONTENT}, {"tool_call_id": STR}, more=True)),
+    "ChatRequest": asked({"messages": arr(ref("ChatMessage"), minItems=1)}, {
+        **MODEL, **SAMPLING, **STREAM, "stop": STOP, "n": N, "max_tokens": whole(1), "max_completion_tokens": whole(1), "logprobs": BOOL,
+        "top_logprobs": whole(0, 20), "tools": arr(FUNCTION_TOOL), "tool_choice": enum("auto", "none"), "parallel_tool_calls": BOOL, "reasoning_effort": STR,
+        "thinking_budget_tokens": whole(-1), "chat_template_kwargs": {"type": "object"}, "add_generation_prompt": BOOL}),
+    "ChatCompletion": obj({**head("chat.completion"), "usage": ref("Usage"), "choices": arr(obj({
+        "index": COUNT, "logprobs": null_or(ref("Logprobs")), "finish_reason": FINISH,
+        "message": obj({"role": const("assistant"), "content": null_or(STR), "refusal": NULL},
+                       {"reasoning_content": STR, "reasoning": STR, "tool_calls": arr(CALL, minItems=1)})}), minItems=1)}),
+    "ChatChunk": obj({**head("chat.completion.chunk"), "choices": arr(obj({
+        "index": COUNT, "logprobs": null_or(ref("Logprobs")), "finish_reason": null_or(FINISH),
+        "delta": obj({}, {"role": const("assistant"), "content": STR, "refusal": NULL, "reasoning_content": STR, "reasoning": STR,
+                          "tool_calls": arr(obj({"index": COUNT, "function": obj({"arguments": STR}, {"name": STR})}, {"id": STR, "type": const("function")}), minItems=1)})}),
+        maxItems=1)}, {"usage": null_or(ref("Usage"))}),
+    "Rendered": obj({"prompt": STR}),
+    "CompletionRequest": asked({"prompt": either(TEXT, IDS, arr(TEXT, minItems=1), arr(IDS, minItems=1))}, {
+        **MODEL, **SAMPLING, **STREAM, "stop": STOP, "n": N, "best_of": N, "max_tokens": whole(1), "echo": BOOL, "logprobs": whole(0, 20), "suffix": const("")}),
+    "CompletionChoice": obj({"text": STR, "index": COUNT, "finish_reason": null_or(enum("stop", "length")), "logprobs": null_or(obj({
+        "tokens": arr(STR), "token_logprobs": arr(NUM), "top_logprobs": arr({"type": "object", "additionalProperties": NUM}), "text_offset": arr(COUNT)}))}),
+    "Completion": obj({**head("text_completion"), "usage": ref("Usage"), "choices": arr(ref("CompletionChoice"), minItems=1)}),
+    "CompletionChunk": obj({**head("text_completion"), "choices": arr(ref("CompletionChoice"), maxItems=1)}, {"usage": null_or(ref("Usage"))}),
+    "EmbeddingRequest": asked({"input": either(STR, IDS, arr(STR, minItems=1, maxItems=2048), arr(IDS, minItems=1, maxItems=2048))}, {
+        **MODEL, "dimensions": whole(1), "encoding_format": enum("float", "base64"), "prompt_name": STR, "prompt": STR, "truncate": BOOL}),
+    "Embeddings": obj({"object": const("list"), "model": STR, "usage": obj({"prompt_tokens": COUNT, "total_tokens": COUNT}),
+                       "data": arr(obj({"object": const("embedding"), "index": COUNT, "embedding": either(arr(NUM), STR)}))}),
+}
+
+ALL = (400, 401, 404, 405, 408, 413, 429, 500, 503)
+chat = events(json_reply(ref("ChatCompletion")), ref("ChatChunk"), ref("Error"), "[DONE]")
+text = events(json_reply(ref("Completion")), ref("CompletionChunk"), ref("Error"), "[DONE]")
+
+ROUTES = [
+    route("post", "/v1/chat/completions", "A chat's next message", {200: chat}, body=ref("ChatRequest"), tag=TAG, fails=ALL),
+    route("post", "/apply-template", "What the model would be given of a chat", {200: json_reply(ref("Rendered"))}, body=ref("ChatRequest"), tag=TAG, fails=ALL),
+    route("post", "/v1/completions", "A text that goes on", {200: text}, body=ref("CompletionRequest"), tag=TAG, fails=ALL),
+    route("post", "/v1/embeddings", "Vectors of texts", {200: json_reply(ref("Embeddings"))}, body=ref("EmbeddingRequest"), tag=TAG, fails=ALL),
+]

@@ -1,0 +1,49 @@
+"""What the server says of itself, and the page."""
+from shapes import BOOL, COUNT, INT, NUM, STR, ANY, arr, const, json_reply, null_or, obj, ref, route, says
+
+TAG = "server"
+NO_BODY = (401, 405, 408, 413, 503)
+
+SCHEMAS = {
+    "Error": obj({"error": obj({"message": STR, "type": STR, "param": null_or(STR), "code": null_or(STR)})}),
+    "Health": obj({"status": const("ok")}),
+    "EngineStats": obj(dict(
+        {name: COUNT for name in (
+            "active_rows", "pending_rows", "configured", "context_window", "submitted_rows", "cancelled_rows", "failed_rows", "prompt_tokens",
+            "generated_tokens", "steps", "kv_bytes", "kv_budget_bytes", "cached_tokens", "prefix_bytes", "prefix_budget_bytes", "disk_bytes",
+            "disk_entries", "checkpoint_files", "checkpoint_bytes", "checkpoints_written", "checkpoints_failed", "checkpoints_refused",
+            "resumed_requests", "replayed_tokens", "weights_bytes", "scratch_bytes")},
+        id=STR, disk_read_only=BOOL, kv_codec=STR, busy_seconds=NUM), description="Counters of one model's engine, since it was opened; bytes as they are now"),
+    "Stats": obj({"server": obj({"version": STR, "started_at": INT, "uptime_seconds": INT, "connections": COUNT, "requests": COUNT, "pending_prompts": COUNT}),
+                  "response_store": obj({"entries": COUNT, "bytes": COUNT, "max_bytes": COUNT, "ttl_ms": COUNT}), "models": arr(ref("EngineStats"))}),
+    "Flush": obj({"models": arr(obj(dict({name: COUNT for name in (
+        "durable", "pending", "dropped", "failed", "longest_tokens", "checkpoints", "checkpoints_pending", "checkpoints_failed", "cleanups_failed")}, id=STR)))}),
+    "Model": obj({"id": STR, "object": const("model"), "created": INT, "owned_by": STR, "context_window": COUNT, "family": STR, "quantization": STR,
+                  "parameters": COUNT, "vision": BOOL, "embeds": says("It only embeds: it answers nothing", BOOL)}),
+    "Models": obj({"object": const("list"), "data": arr(ref("Model"))}),
+}
+
+
+def page(types, text):
+    headers = {name: {"required": True, "schema": {"type": "string"}} for name in (
+        "ETag", "Cache-Control", "Content-Security-Policy", "X-Content-Type-Options", "Referrer-Policy", "Cross-Origin-Resource-Policy")}
+    return {200: {"description": text, "headers": headers, "content": {t: {"schema": {"type": "string"}} for t in types}},
+            304: {"description": "It is what If-None-Match names", "headers": headers}}
+
+
+flush = json_reply(ref("Flush"), "All that is known is on disk")
+not_flushed = {"description": "Something is not on disk, or the server ends",
+               "content": {"application/json": {"schema": {"anyOf": [ref("Flush"), ref("Error")]}}}}
+
+ROUTES = [
+    route("get", "/", "The page: chat, status, sampler", page(["text/html; charset=utf-8"], "The page"), tag=TAG, fails=(405, 408, 413, 503), open_to_all=True),
+    route("get", "/ui/{file}", "A file of the page", page(["text/css; charset=utf-8", "text/html; charset=utf-8", "text/javascript; charset=utf-8", "image/svg+xml"], "The file"),
+          tag=TAG, fails=(404, 405, 408, 413, 503), params=[("file", "Its name")], open_to_all=True),
+    route("get", "/health", "Whether the server answers", {200: json_reply(ref("Health"))}, tag=TAG, fails=(405, 408, 413, 503), open_to_all=True),
+    route("get", "/stats", "Counters as JSON", {200: json_reply(ref("Stats"))}, tag=TAG, fails=NO_BODY),
+    route("get", "/metrics", "Counters for Prometheus", {200: {"description": "Prometheus' text format", "content": {"text/plain; version=0.0.4; charset=utf-8": {"schema": STR}}}},
+          tag=TAG, fails=NO_BODY),
+    route("get", "/v1/models", "The models", {200: json_reply(ref("Models"))}, tag=TAG, fails=NO_BODY),
+    route("get", "/v1/models/{model}", "One model", {200: json_reply(ref("Model"))}, tag=TAG, fails=(401, 404, 405, 408, 413, 503), params=[("model", "Its id; slashes may stand as they are")]),
+    route("post", "/admin/cache/flush", "Writes what is known to disk, and waits for it", {200: flush, 503: not_flushed}, body=ANY, need_body=False, tag=TAG, fails=(401, 405, 408, 413)),
+]
