@@ -12,6 +12,7 @@
 #: make test-crash     writers of the disk cache, and servers, killed CRASH_ROUNDS times, at any moment
 #: make test-programs  random programs on every layout and codec of the cache: PROGRAMS_SEED, PROGRAMS_COUNT
 #: make test-sim       the scheduler with SIM_REQUESTS random requests on a simulated clock
+#: make test-memory    servers under hostile load keep to their budget: MEMORY_SECONDS
 #: make test-company   many requests at once have the bits of each alone: COMPANY_SECONDS, COMPANY_MODELS="…"
 #: make fuzz           each fuzz target for FUZZ_SECONDS; fuzz-long: 20 minutes each
 #: make check-all      clang-tidy, include-what-you-use and cppcheck over the whole tree
@@ -131,7 +132,7 @@ V ?= 0
 say = $(if $(filter 0,$(V)),@printf '  %-4s %s\n' '$(1)' '$@';)
 
 # --- targets ---
-.PHONY: all help install uninstall print-libs examples run kern-bench lab kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash test-programs test-sim test-company fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
+.PHONY: all help install uninstall print-libs examples run kern-bench lab kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash test-programs test-sim test-company test-memory fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 all: $(B)/libcairn.a $(B)/cairn.pc $(B)/cairn
@@ -309,6 +310,11 @@ test-company: $(B)/tests/sim/test_company
 	$(MAKE_MORE) B=$(B)-tsan SAN=thread $(B)-tsan/tests/sim/test_company
 	$< $(COMPANY_SECONDS) $(COMPANY_MODELS)
 	$(B)-tsan/tests/sim/test_company $(COMPANY_SECONDS) $(COMPANY_MODELS)
+
+# A server within an address space and within a control group, MEMORY_SECONDS each; `make test` takes seconds.
+MEMORY_SECONDS ?= 300
+test-memory: all
+	CAIRN_BIN=$(abspath $(B))/cairn CAIRN_MEMORY_SECONDS=$(MEMORY_SECONDS) python3 -m pytest -q -rs tests/cli/test_memory_load.py
 
 # Each target replays tests/fuzz/corpus/NAME, then makes inputs of its own for a while: always the same ones,
 # but in fuzz-long.
