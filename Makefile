@@ -12,6 +12,7 @@
 #: make test-crash     writers of the disk cache, and servers, killed CRASH_ROUNDS times, at any moment
 #: make test-programs  random programs on every layout and codec of the cache: PROGRAMS_SEED, PROGRAMS_COUNT
 #: make test-sim       the scheduler with SIM_REQUESTS random requests on a simulated clock
+#: make test-memory    servers under hostile load keep to their budget: MEMORY_SECONDS
 #: make test-company   many requests at once have the bits of each alone: COMPANY_SECONDS, COMPANY_MODELS="…"
 #: make test-soak      a server under load for SOAK_SECONDS holds no more in the end: memory, descriptors, threads
 #: make test-web       the page in a headless Chromium, if one is installed; screenshots in $(B)/web
@@ -134,7 +135,7 @@ V ?= 0
 say = $(if $(filter 0,$(V)),@printf '  %-4s %s\n' '$(1)' '$@';)
 
 # --- targets ---
-.PHONY: all help install uninstall print-libs examples run kern-bench lab kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash test-programs test-sim test-company test-soak test-web test-openapi fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
+.PHONY: all help install uninstall print-libs examples run kern-bench lab kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash test-programs test-sim test-company test-memory test-soak test-web test-openapi fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 all: $(B)/libcairn.a $(B)/cairn.pc $(B)/cairn
@@ -338,6 +339,11 @@ test-web: $(B)/cairn $(B)/tests/serve/fake_server
 OPENAPI_EXAMPLES ?= 60
 test-openapi: $(B)/tests/serve/fake_server
 	CAIRN_BIN=$(abspath $(B)/cairn) $$(tools/py-venv openapi) tests/serve/openapi_fuzz.py $(OPENAPI_EXAMPLES)
+
+# A server within an address space and within a control group, MEMORY_SECONDS each; `make test` takes seconds.
+MEMORY_SECONDS ?= 300
+test-memory: all
+	CAIRN_BIN=$(abspath $(B))/cairn CAIRN_MEMORY_SECONDS=$(MEMORY_SECONDS) $$(tools/py-venv) -m pytest -q -rs tests/cli/test_memory_load.py
 
 # Each target replays tests/fuzz/corpus/NAME, then makes inputs of its own for a while: always the same ones,
 # but in fuzz-long.

@@ -5,6 +5,7 @@
 #include "cairn/doctor.h"
 #include "cairn/embed.h"
 #include "cairn/engine.h"
+#include "cairn/fit.h"
 #include "cairn/model.h"
 #include "cairn/reply.h"
 #include "cairn/score.h"

@@ -40,7 +40,7 @@ typedef struct cairn_engine_opts {
     int32_t
         ctx_len; /* positions a request may use; 0: the largest that fits, at most the model's */
     int32_t max_step_rows; /* rows a step computes at most; 0: 512 */
-    uint64_t memory_limit; /* bytes for caches; 0: nine tenths of what is free */
+    uint64_t memory_limit; /* bytes for caches, within the budget; 0: what that leaves */
     const char *kv_codec;  /* as cairn_model_opts has it; NULL: the model's */
     /* Bytes for prefixes: rows that a later prompt of the same beginning takes up again, to the same bits.
        0: what the requests' own caches leave idle and half of the rest, at most 8 GiB; CAIRN_NO_PREFIX: none are kept. */
@@ -59,6 +59,12 @@ typedef struct cairn_engine_opts {
        long as without them, by measured speed: more than 1, at most 1000; 0: 3. */
     float max_gap;
     uint32_t deadline_ms; /* of requests that have none of their own; 0: none */
+    /* Bytes that the process may hold with this engine open: weights, programs, caches and their tables, prefixes,
+       what waits for the disk, requests, host_bytes, and what was allocated before.  0: that, and nine tenths of what
+       the machine, its control groups and limits leave free.  E_LIMIT with the sum where the context does not fit. */
+    uint64_t memory_budget;
+    uint64_t
+        host_bytes; /* of it, for the caller: connections, prompts and replies of a server, say */
 } cairn_engine_opts;
 
 /* docs/sampling.md says what each does, in which order and after whom. */
@@ -207,6 +213,14 @@ typedef struct cairn_engine_stats {
     uint64_t checkpoint_bytes; /* in the folder */
     uint32_t checkpoint_files;
     int32_t checkpoint_every; /* as in the options */
+    /* The budget and what of it is reserved, its parts beside weights, scratch, cache_bytes_total: allocated before,
+       tables of caches and the queue to disk, the caller's, requests at most and now. */
+    uint64_t memory_budget, memory_reserved, other_bytes, table_bytes, host_bytes;
+    uint64_t request_bytes_limit, request_bytes;
+    /* The plan of a request that asks for nothing; strings live as long as the engine. */
+    const char *method, *cache_layout, *why_not_faster;
+    uint64_t program;     /* hash of its ops */
+    int32_t program_rows; /* of the largest form that it was compiled in */
 } cairn_engine_stats;
 
 CAIRN_API void cairn_engine_opts_init(cairn_engine_opts *o);

@@ -48,6 +48,9 @@ typedef struct cairn_server_opts {
        fine. */
     void (*on_reload)(void *ctx, cairn_server *s);
     void *reload_ctx;
+    /* Bytes that connections, bodies, prompts and replies may take together, beside 30 KiB or so a connection: a body
+       has a fortieth of it at most.  0: as the other limits say, about 500 MiB. */
+    uint64_t host_bytes;
 } cairn_server_opts;
 
 CAIRN_API void cairn_server_opts_init(cairn_server_opts *o);

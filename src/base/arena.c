@@ -36,6 +36,13 @@ void arena_deinit(arena *a)
     a->used = 0;
 }
 
+size_t arena_bytes(const arena *a)
+{
+    size_t n = 0;
+    for (const struct arena_block *b = a->head; b; b = b->next) n += sizeof *b + b->cap;
+    return n;
+}
+
 static struct arena_block *add_block(arena *a, size_t size, bool zeroed)
 {
     size_t cap = a->head ? a->head->cap * 2 : BLOCK_MIN, all;

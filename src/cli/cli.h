@@ -26,6 +26,7 @@ typedef struct command {
 
 int cmd_run(const command *c, int argc, char **argv);
 int cmd_serve(const command *c, int argc, char **argv);
+int cmd_fit(const command *c, int argc, char **argv);
 int cmd_info(const command *c, int argc, char **argv);
 int cmd_tokenize(const command *c, int argc, char **argv);
 int cmd_detokenize(const command *c, int argc, char **argv);

@@ -16,6 +16,7 @@
 #include "cairn/server.h"
 #include "cli/serve_flags.h"
 #include "cli/serve_log.h"
+#include "cli/serve_memory.h"
 #include "cli/warm.h"
 
 enum {
@@ -38,7 +39,8 @@ typedef struct served {
     char id[SERVE_MAX_MODELS][ID_MAX];
     size_t n;
     key_list keys;
-    buf ssd; /* the folder of --ssd-cache, from the root on */
+    uint64_t upto[SERVE_MAX_MODELS]; /* serve_share_memory */
+    buf ssd;                         /* the folder of --ssd-cache, from the root on */
 } served;
 
 static cairn_server *running; /* for the signal handler; set before the handler is */
@@ -132,7 +134,8 @@ static bool same_name(const cli_words *words, char id[ID_MAX])
     return false;
 }
 
-static cairn_status open_one(const char *word, const serve_flags *f, served *s, cairn_diag *dg)
+static cairn_status open_one(const char *word, size_t i, const serve_flags *f, served *s,
+                             cairn_diag *dg)
 {
     cairn_model_opts o;
     cairn_engine_opts eo;
@@ -141,7 +144,8 @@ static cairn_status open_one(const char *word, const serve_flags *f, served *s, 
     cairn_engine_opts_init(&eo);
     o.n_threads = (int32_t)f->threads;
     o.memory_limit = f->memory;
-    eo.memory_limit = f->memory;
+    eo.memory_budget = s->upto[i];
+    eo.host_bytes = serve_host_bytes(f->memory);
     eo.ctx_len = (int32_t)f->ctx;
     eo.max_seqs = (int32_t)f->parallel;
     eo.max_queue = (int32_t)f->queue;
@@ -240,6 +244,7 @@ static void fill_opts(const serve_flags *f, const served *s, cairn_server_opts *
     o->n_api_keys = s->keys.n;
     o->max_connections = (int32_t)f->connections;
     o->max_body_bytes = f->max_body;
+    o->host_bytes = serve_host_bytes(f->memory);
     o->allow_hosts = f->hosts.item;
     o->n_allow_hosts = f->hosts.n;
     o->cors_origins = f->origins.item;
@@ -283,7 +288,9 @@ static cairn_status serve_models(serve_flags *f, cairn_diag *dg)
     buf_init(&s.ssd, MEM_SERVE);
     TRY_GOTO(read_keys(f->key_file, &s.keys, dg), out);
     TRY_GOTO(name_folder(f->ssd, &s.ssd, dg), out);
-    for (size_t i = 0; i < f->models.n; i++) TRY_GOTO(open_one(f->models.word[i], f, &s, dg), out);
+    TRY_GOTO(serve_share_memory(&f->models, f->memory, s.upto, dg), out);
+    for (size_t i = 0; i < f->models.n; i++)
+        TRY_GOTO(open_one(f->models.word[i], i, f, &s, dg), out);
     TRY_GOTO(warm_all(f, &s, dg), out);
     st = listen_and_serve(f, &s, dg);
     flush_all(&s);

@@ -7,9 +7,9 @@
 
 #include "base/clock.h"
 #include "base/diag.h"
+#include "base/log.h"
 #include "base/machine.h"
 #include "base/num.h"
-#include "engine/guard.h"
 
 enum {
     DEFAULT_SEQS = 4,   /* a person's few clients; each takes the cache of a whole context */
@@ -48,17 +48,33 @@ static cairn_status read_opts(engine *e, const cairn_engine_opts *o, cairn_diag 
     return in_range("ctx_len", o->ctx_len, 0, guard_model_ctx(e->m), dg);
 }
 
+static cairn_status make_tables(engine *e, int32_t most_ctx, cairn_diag *dg)
+{
+    const size_t n = (size_t)engine_capacity(e);
+    e->live = mem_calloc(n, sizeof *e->live, MEM_ENGINE);
+    e->inbox = mem_calloc(n, sizeof *e->inbox, MEM_ENGINE);
+    e->mine = mem_calloc(n, sizeof *e->mine, MEM_ENGINE);
+    e->item = mem_calloc((size_t)e->max_seqs, sizeof *e->item, MEM_ENGINE);
+    if (!e->live || !e->inbox || !e->mine || !e->item ||
+        sampler_new(e->m->shape.vocab, most_ctx, e->tok, &e->sampler) != CAIRN_OK)
+        return diag_set(dg, CAIRN_E_NOMEM, "no memory for an engine of %zu requests", n);
+    return CAIRN_OK;
+}
+
 /* Programs first, since the guard counts their scratch; then the cache that it allows. */
 static cairn_status make_stepper(engine *e, const cairn_engine_opts *o, cairn_diag *dg)
 {
     guard_in in = {.m = e->m,
+                   .tok = e->tok,
                    .max_seqs = e->max_seqs,
                    .max_step_rows = e->max_step_rows,
                    .ctx_len = o->ctx_len,
+                   .max_queue = e->max_queue,
+                   .budget = o->memory_budget,
+                   .host = o->host_bytes,
                    .limit = o->memory_limit,
                    .prefix = o->prefix_limit,
                    .disk = o->disk_dir != NULL};
-    guard_out fit;
     in.codec = stepper_codec(e->m);
     if (o->kv_codec) {
         TRY(scheme_read(o->kv_codec, &e->m->cache, in.codec.all.k.kind, &e->scheme, dg));
@@ -71,13 +87,15 @@ static cairn_status make_stepper(engine *e, const cairn_engine_opts *o, cairn_di
                        .codec = in.codec};
     if (!so.ctx_len) so.ctx_len = guard_model_ctx(e->m);
     TRY(stepper_new(e->m, &so, &e->stepper, dg));
-    in.scratch = e->scratch_bytes = stepper_scratch(e->stepper);
+    TRY(make_tables(e, so.ctx_len, dg));
+    in.scratch = stepper_scratch(e->stepper);
+    in.live = mem_used_all();
     machine_memory(&in.free, &in.total);
-    TRY(guard_fit(&in, &fit, dg));
-    e->ctx_len = fit.ctx_len;
-    e->prefix_bytes = fit.prefix_bytes;
-    const stepper_room room = {fit.cache_bytes, fit.prefix_room, fit.prefix_bytes};
-    TRY(stepper_add_cache(e->stepper, fit.ctx_len, room, dg));
+    TRY(guard_fit(&in, &e->fit, dg));
+    e->ctx_len = e->fit.ctx_len;
+    e->prefix_bytes = e->fit.prefix_bytes;
+    const stepper_room room = {e->fit.cache_bytes, e->fit.prefix_room, e->fit.prefix_bytes};
+    TRY(stepper_add_cache(e->stepper, e->ctx_len, room, dg));
     if (!cache_keeps(stepper_cache(e->stepper))) e->prefix_bytes = 0;
     if (cache_needs_marks(stepper_cache(e->stepper))) e->mark_every = MARK_EVERY;
     e->cohort.keeps = cache_keeps(stepper_cache(e->stepper));
@@ -86,16 +104,21 @@ static cairn_status make_stepper(engine *e, const cairn_engine_opts *o, cairn_di
     return CAIRN_OK;
 }
 
-static cairn_status make_tables(engine *e, cairn_diag *dg)
+/* What plans are made of, and the one of a request that asks for nothing, as -v shows it. */
+static cairn_status plan_all(engine *e, cairn_diag *dg)
 {
-    const size_t n = (size_t)engine_capacity(e);
-    e->live = mem_calloc(n, sizeof *e->live, MEM_ENGINE);
-    e->inbox = mem_calloc(n, sizeof *e->inbox, MEM_ENGINE);
-    e->mine = mem_calloc(n, sizeof *e->mine, MEM_ENGINE);
-    e->item = mem_calloc((size_t)e->max_seqs, sizeof *e->item, MEM_ENGINE);
-    if (!e->live || !e->inbox || !e->mine || !e->item ||
-        sampler_new(e->m->shape.vocab, e->ctx_len, e->tok, &e->sampler) != CAIRN_OK)
-        return diag_set(dg, CAIRN_E_NOMEM, "no memory for an engine of %zu requests", n);
+    const char *codec = e->scheme.text.len ? e->scheme.text.ptr : e->m->kv_text;
+    if (!codec) codec = e->m->compute == CAIRN_COMPUTE_F32 ? "f32" : "f16";
+    TRY(exec_can_read(e->m, e->stepper, codec, e->ctx_len, &e->can, dg));
+    e->can.keeps = e->prefix_bytes > 0;
+    e->can.saves = e->ckpt != NULL;
+    const exec_need plain = {.n_prompt = e->max_step_rows, .max_ids = e->ctx_len};
+    e->plan = exec_plan_make(&e->can, &plain);
+    log_event(LOG_INFO, "execution_plan",
+              "method=%s cache_layout=%s kv_codec=%s program=%016llx rows=%d..%d isa=%s why=\"%s\"",
+              e->plan.method->name, e->plan.layout, e->plan.codec,
+              (unsigned long long)e->plan.program, e->plan.last_rows, e->plan.max_rows, e->plan.isa,
+              e->plan.why);
     return CAIRN_OK;
 }
 
@@ -155,7 +178,6 @@ cairn_status engine_open(const model *m, const tok *t, const cairn_engine_opts *
     e->m = m;
     e->tok = t;
     if (hooks) e->hooks = *hooks;
-    e->weights_bytes = m->be->resident(m->dev);
     mutex_init(&e->mu);
     cond_init(&e->news);
     cond_init(&e->flushed);
@@ -164,7 +186,7 @@ cairn_status engine_open(const model *m, const tok *t, const cairn_engine_opts *
     TRY_GOTO(behind_open(e, o->disk_dir, o->disk_limit, dg), out);
     TRY_GOTO(resume_open(e, o, dg), out);
     e->cohort.common = e->common = request_space(&e->origin, (cairn_str){"", 0});
-    TRY_GOTO(make_tables(e, dg), out);
+    TRY_GOTO(plan_all(e, dg), out);
     stats_show(e);
     if (!e->hooks.manual) {
         st = thread_start(&e->owner, "cairn-engine", own, e);
@@ -209,15 +231,22 @@ static cairn_status promise_slot(engine *e, cairn_diag *dg)
 cairn_status engine_submit(engine *e, const cairn_request *q, cairn_event_fn fn, void *ctx,
                            cairn_request_id *out, cairn_diag *dg)
 {
-    const request_env env = {
-        e->tok,        e->m->shape.vocab, e->ctx_len, &e->origin, e->ckpt ? &e->text_files : NULL,
-        e->deadline_ms};
+    const request_env env = {e->tok,
+                             e->m->shape.vocab,
+                             e->ctx_len,
+                             &e->origin,
+                             e->ckpt ? &e->text_files : NULL,
+                             e->deadline_ms,
+                             &e->can};
     request *r = NULL;
     TRY(promise_slot(e, dg));
-    const cairn_status st = request_new(q, &env, fn, ctx, &r, dg);
+    cairn_status st = request_new(q, &env, fn, ctx, &r, dg);
     mutex_lock(&e->mu);
     e->n_coming--;
-    if (st == CAIRN_OK) {
+    const uint64_t held = e->request_bytes;
+    const bool fits = st == CAIRN_OK && r->bytes <= guard_left(e->fit.request_bytes, held);
+    if (fits) {
+        e->request_bytes += r->bytes;
         r->id = ++e->last_id;
         *out = r->id; /* before the first event can name it */
         r->born_ns = engine_now(e);
@@ -226,6 +255,13 @@ cairn_status engine_submit(engine *e, const cairn_request *q, cairn_event_fn fn,
         cond_signal(&e->news);
     }
     mutex_unlock(&e->mu);
+    if (st != CAIRN_OK || fits) return st;
+    st = diag_set(dg, CAIRN_E_BUSY,
+                  "the request takes %llu bytes; of the %llu for requests, others that run or wait "
+                  "hold %llu",
+                  (unsigned long long)r->bytes, (unsigned long long)e->fit.request_bytes,
+                  (unsigned long long)held);
+    request_free(r);
     return st;
 }
 

@@ -9,6 +9,8 @@
 #include "cache/store.h"
 #include "engine/cohort.h"
 #include "engine/engine.h"
+#include "engine/exec_plan.h"
+#include "engine/guard.h"
 #include "engine/pace.h"
 #include "engine/request.h"
 #include "engine/sched.h"
@@ -28,9 +30,12 @@ struct engine {
     const tok *tok;
     engine_hooks hooks;
     int32_t max_seqs, max_queue, max_step_rows, ctx_len;
-    int32_t mark_every;   /* positions; 0: the cache needs no marks */
-    uint32_t deadline_ms; /* of requests that have none */
-    uint64_t weights_bytes, scratch_bytes, prefix_bytes;
+    int32_t mark_every;    /* positions; 0: the cache needs no marks */
+    uint32_t deadline_ms;  /* of requests that have none */
+    guard_out fit;         /* who has how much of the budget */
+    uint64_t prefix_bytes; /* of fit; 0: none are kept */
+    exec_can can;
+    exec_plan plan;      /* of a request that asks for nothing */
     store_origin origin; /* of all prefixes, their space apart */
     char coded[304];     /* origin.scheme: compute mode and what caches hold */
     cache_ns common;     /* the space of requests that name none */
@@ -44,7 +49,8 @@ struct engine {
     request **live;  /* [capacity] accepted and not done */
     request **inbox; /* [capacity] accepted and not yet received */
     int32_t n_live, n_inbox;
-    int32_t n_coming; /* slots promised to submits under way */
+    int32_t n_coming;       /* slots promised to submits under way */
+    uint64_t request_bytes; /* that live ones hold */
     cairn_request_id last_id;
     cairn_engine_stats shown;
     engine_pin pin[MAX_PINS]; /* written by the owner alone, who reads it without the lock */

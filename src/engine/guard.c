@@ -1,18 +1,28 @@
-/* The memory guard.  Its figures are exact: cache_bytes is what a sequence takes at its worst moment,
-   cache_overhead what tables, the tree of prefixes and the disk's stages take, the scratch is what plans and
-   buffers take, weights are what the backend holds.  Memory that was
-   promised to a sequence is there before it starts; nothing is evicted or shrunk later. */
+/* The memory guard: one budget and who has how much of it.  Its figures are exact: cache_bytes is what a sequence
+   takes at its worst moment, cache_overhead what tables, the tree of prefixes and the disk's stages take, the
+   scratch is what plans and buffers take, weights are what the backend holds, and what else was allocated is counted
+   by base/alloc.  Memory that was promised to a sequence is there before it starts.  Under pressure a sequence takes
+   the blocks of prefixes that nobody uses, then requests wait, then the queue refuses (engine_submit). */
 #include "engine/guard.h"
+
+#include <stdio.h>
 
 #include "base/diag.h"
 #include "base/num.h"
 #include "cache/cache.h"
+#include "engine/request.h"
 
 enum {
-    LEAST_CTX = 64,    /* in less there is no room for a chat's frame and an answer */
-    UNKNOWN_CTX = 2048 /* no decoder that is supported was trained on less */
+    LEAST_CTX = 64,     /* in less there is no room for a chat's frame and an answer */
+    UNKNOWN_CTX = 2048, /* no decoder that is supported was trained on less */
+    QUEUE_PART = 16     /* of the budget, for requests that wait: small machines have few clients */
 };
 #define DEFAULT_PREFIX (UINT64_C(8) << 30)
+/* Requests that wait: what 64 of a context of 32k and a full vocabulary's text take; beyond it a queue is told that
+   it is full. */
+#define QUEUE_BYTES (UINT64_C(64) << 20)
+/* What no counter of ours sees: the program and its libraries, stacks, the ends of what the allocator holds. */
+#define PROGRAM_BYTES (UINT64_C(16) << 20)
 
 int32_t guard_model_ctx(const model *m)
 {
@@ -24,30 +34,87 @@ static uint64_t one_sequence(const guard_in *in, int32_t ctx)
     return cache_bytes(&in->m->cache, &in->codec, in->max_step_rows, ctx);
 }
 
-/* Weights used in place lie in the page cache, which the machine counts as free: hence the second
-   bound. */
-static uint64_t budget_of(const guard_in *in)
+/* Bytes of weights that lie in the file's pages, so that no allocation counts them: used in place, or looked up
+   beside what was made of them. */
+static void count_pages(const model *m, uint64_t *in_place, uint64_t *looked_up)
 {
-    if (in->limit) return in->limit;
-    const uint64_t held = in->m->be->resident(in->m->dev);
-    const uint64_t rest = in->total > held ? in->total - held : 0;
-    const uint64_t share = (in->free < rest ? in->free : rest) / 10 * 9;
-    return share > in->scratch ? share - in->scratch : 0;
+    *in_place = *looked_up = 0;
+    for (size_t i = 0; i < m->n_adopted; i++) {
+        const weight *w = m->w.item[i];
+        if (w->f32) continue;
+        if (!w->expert) *(w->dev ? looked_up : in_place) += !w->dev || w->gather ? w->size : 0;
+        for (int32_t k = 0; w->expert && k < w->n_expert; k++)
+            *in_place += w->expert[k].dev ? 0 : w->expert[k].size;
+    }
 }
 
-static cairn_status refuse(const guard_in *in, int32_t ctx, uint64_t budget, cairn_diag *dg)
+/* What has its place before caches are asked.  Requests: as many whole contexts as run at once, and so many that
+   wait as a part of the budget holds. */
+static void count_fixed(const guard_in *in, guard_out *out)
+{
+    uint64_t tiles = 0;
+    out->weights_bytes = in->weights;
+    if (!in->weights) {
+        uint64_t in_place, looked_up;
+        const uint64_t resident = in->m->be->resident(in->m->dev);
+        count_pages(in->m, &in_place, &looked_up);
+        tiles = guard_left(resident, in_place);
+        out->weights_bytes = resident + looked_up;
+    }
+    out->scratch_bytes = in->scratch;
+    out->other_bytes = guard_left(in->live, in->scratch + tiles);
+    out->host_bytes = in->host + PROGRAM_BYTES;
+    const uint64_t worst =
+        request_worst_bytes(in->tok, in->ctx_len ? in->ctx_len : guard_model_ctx(in->m));
+    const uint64_t part = (in->budget ? in->budget : in->free) / QUEUE_PART;
+    uint64_t waiting = worst * (uint64_t)in->max_queue;
+    if (waiting > QUEUE_BYTES) waiting = QUEUE_BYTES;
+    if (waiting > part) waiting = part;
+    out->request_bytes = worst * (uint64_t)in->max_seqs + waiting;
+}
+
+static uint64_t fixed(const guard_out *out)
+{
+    return out->weights_bytes + out->scratch_bytes + out->other_bytes + out->host_bytes +
+           out->request_bytes;
+}
+
+/* Bytes for caches and all that belongs to them.  Weights used in place lie in the page cache, which the machine
+   counts as free: hence the second bound. */
+static uint64_t budget_of(const guard_in *in, guard_out *out)
+{
+    count_fixed(in, out);
+    const uint64_t loaded = in->weights ? 0 : out->weights_bytes;
+    const uint64_t rest = guard_left(in->total, loaded);
+    const uint64_t share = (in->free < rest ? in->free : rest) / 10 * 9;
+    const uint64_t before = loaded + out->other_bytes;
+    out->budget = in->budget ? in->budget : before + share;
+    if (in->limit && !in->budget) return in->limit;
+    return guard_left(out->budget, fixed(out));
+}
+
+static cairn_status refuse(const guard_in *in, const guard_out *out, int32_t ctx, uint64_t budget,
+                           cairn_diag *dg)
 {
     const unsigned long long need = one_sequence(in, ctx);
-    if (in->limit)
+    if (in->limit && in->limit <= budget)
         return diag_set(dg, CAIRN_E_LIMIT,
                         "a context of %d needs %llu bytes of cache; the limit is %llu", ctx, need,
-                        (unsigned long long)budget);
+                        (unsigned long long)in->limit);
+    char of[120];
+    if (in->budget)
+        (void)snprintf(of, sizeof of, "the budget is %llu", (unsigned long long)in->budget);
+    else
+        (void)snprintf(of, sizeof of, "%llu of %llu are free, of which nine tenths may be used",
+                       (unsigned long long)in->free, (unsigned long long)in->total);
     return diag_set(dg, CAIRN_E_LIMIT,
-                    "a context of %d needs %llu bytes of cache and %llu of scratch beside %llu of "
-                    "weights; %llu of %llu bytes are free, of which nine tenths may be used",
-                    ctx, need, (unsigned long long)in->scratch,
-                    (unsigned long long)in->m->be->resident(in->m->dev),
-                    (unsigned long long)in->free, (unsigned long long)in->total);
+                    "a context of %d needs %llu bytes of cache and %llu are left: %s; weights take "
+                    "%llu, scratch %llu, requests %llu, the program and its buffers %llu, "
+                    "vocabularies and tables %llu",
+                    ctx, need, (unsigned long long)budget, of,
+                    (unsigned long long)out->weights_bytes, (unsigned long long)out->scratch_bytes,
+                    (unsigned long long)out->request_bytes, (unsigned long long)out->host_bytes,
+                    (unsigned long long)out->other_bytes);
 }
 
 /* cache_bytes never falls as the context grows. */
@@ -88,11 +155,6 @@ static cairn_status count_overhead(const guard_in *in, guard_out *out, cairn_dia
     return cache_overhead(&in->m->cache, &o, in->disk, &out->overhead, dg);
 }
 
-static uint64_t less(uint64_t a, uint64_t b)
-{
-    return a > b ? a - b : 0;
-}
-
 static uint64_t all_sequences(const guard_in *in, int32_t ctx, uint64_t budget)
 {
     const uint64_t all = one_sequence(in, ctx) * (uint64_t)in->max_seqs;
@@ -106,7 +168,7 @@ static cairn_status take_overhead(const guard_in *in, uint64_t *budget, cairn_di
     guard_out bare = {.ctx_len = ctx > 0 ? ctx : 1};
     bare.cache_bytes = all_sequences(in, bare.ctx_len, *budget);
     TRY(count_overhead(in, &bare, dg));
-    *budget = less(*budget, bare.overhead);
+    *budget = guard_left(*budget, bare.overhead);
     return CAIRN_OK;
 }
 
@@ -117,21 +179,40 @@ static cairn_status pay_overhead(const guard_in *in, uint64_t budget, guard_out 
     TRY(count_overhead(in, out, dg));
     const uint64_t sum = out->cache_bytes + out->prefix_room + out->overhead;
     if (sum <= budget) return CAIRN_OK;
-    out->prefix_room = less(out->prefix_room, sum - budget);
+    out->prefix_room = guard_left(out->prefix_room, sum - budget);
     return count_overhead(in, out, dg);
 }
 
 cairn_status guard_fit(const guard_in *in, guard_out *out, cairn_diag *dg)
 {
-    const uint64_t whole = budget_of(in);
+    guard_out o = {.ctx_len = in->ctx_len};
+    const uint64_t whole = budget_of(in, &o);
     uint64_t budget = whole;
-    if (!in->limit) TRY(take_overhead(in, &budget, dg));
-    int32_t ctx = in->ctx_len;
-    if (ctx && one_sequence(in, ctx) > budget) return refuse(in, ctx, budget, dg);
-    if (!ctx) ctx = largest_ctx(in, budget);
+    if (!in->limit || in->budget) TRY(take_overhead(in, &budget, dg));
+    if (in->limit && budget > in->limit) budget = in->limit;
+    if (o.ctx_len && one_sequence(in, o.ctx_len) > budget)
+        return refuse(in, &o, o.ctx_len, budget, dg);
+    if (!o.ctx_len) o.ctx_len = largest_ctx(in, budget);
     const int32_t least = min_i32(LEAST_CTX, guard_model_ctx(in->m));
-    if (!in->ctx_len && ctx < least) return refuse(in, least, budget, dg);
-    *out = (guard_out){.ctx_len = ctx, .cache_bytes = all_sequences(in, ctx, budget)};
-    if (in->prefix != GUARD_NO_PREFIX) fit_prefixes(in, budget - out->cache_bytes, out);
-    return pay_overhead(in, whole, out, dg);
+    if (!in->ctx_len && o.ctx_len < least) return refuse(in, &o, least, budget, dg);
+    o.cache_bytes = all_sequences(in, o.ctx_len, budget);
+    if (in->prefix != GUARD_NO_PREFIX) fit_prefixes(in, budget - o.cache_bytes, &o);
+    TRY(pay_overhead(in, whole, &o, dg));
+    o.reserved = fixed(&o) + o.cache_bytes + o.prefix_room + o.overhead;
+    *out = o;
+    return CAIRN_OK;
+}
+
+uint64_t guard_budget(const guard_in *in)
+{
+    guard_out o = {0};
+    (void)budget_of(in, &o);
+    return o.budget;
+}
+
+uint64_t guard_program_bytes(const guard_in *in)
+{
+    guard_out o = {0};
+    count_fixed(in, &o);
+    return o.other_bytes + o.host_bytes;
 }

@@ -66,6 +66,18 @@ static cairn_status check(const cairn_request *q, const request_env *env, cairn_
     return sample_check(&q->sampling, env->vocab, dg);
 }
 
+/* Each part at its limit; blocks of an arena grow by doubling, so that up to half of the last is unused. */
+uint64_t request_worst_bytes(const tok *t, int32_t ctx_len)
+{
+    const uint64_t n = (uint64_t)ctx_len;
+    const uint64_t ids = n * sizeof(int32_t) + n / KV_BLOCK * sizeof(uint64_t);
+    const uint64_t stops = CAIRN_MAX_STOP * CAIRN_MAX_STOP_BYTES * (1 + sizeof(int32_t));
+    const uint64_t lists = CAIRN_MAX_BIAS * sizeof(cairn_bias) +
+                           CAIRN_MAX_BREAKERS * (sizeof(cairn_str) + CAIRN_MAX_BREAKER_BYTES);
+    return sizeof(request) + 2 * (ids + stops + lists) + stream_worst_bytes(t, n) +
+           think_worst_bytes(t, n);
+}
+
 cache_ns request_space(const store_origin *o, cairn_str name)
 {
     store_origin mine = *o;
@@ -144,6 +156,9 @@ cairn_status request_new(const cairn_request *q, const request_env *env, cairn_e
         request_free(r);
         return st;
     }
+    const exec_need need = {r->n_prompt, r->max_ids, r->no_checkpoint};
+    r->plan = exec_plan_make(env->can, &need);
+    r->bytes = sizeof *r + arena_bytes(&r->a) + stream_bytes(&r->stream) + think_bytes(&r->think);
     *out = r;
     return CAIRN_OK;
 }

@@ -6,6 +6,7 @@
 #include "cache/cache.h"
 #include "cache/ckpt.h"
 #include "cache/store.h"
+#include "engine/exec_plan.h"
 #include "engine/stream.h"
 #include "engine/think.h"
 #include "sample/sample.h"
@@ -39,6 +40,8 @@ typedef struct request {
     uint64_t *chain;                   /* [n_prompt / 64] cohort_prepare */
     uint32_t deadline_ms;              /* 0: none */
     uint64_t born_ns;                  /* submit */
+    exec_plan plan;
+    uint64_t bytes; /* of memory that it holds until it is done */
     /* guarded by the engine's mu */
     bool cancel, whole; /* whole: its answer is complete, for who cancelled it */
     /* engine thread */
@@ -75,12 +78,15 @@ typedef struct request_env {
     const hash128
         *text_files;      /* their hash, where answers go on from checkpoints; NULL: they do not */
     uint32_t deadline_ms; /* where it has none */
+    const exec_can *can;
 } request_env;
 
 /* As cairn_engine_submit says of arguments; everything is copied. */
 cairn_status request_new(const cairn_request *r, const request_env *env, cairn_event_fn fn,
                          void *ctx, request **out, cairn_diag *dg);
 void request_free(request *r);
+/* Bytes that a request of a whole context holds at most: its ids, its text, all the lists that it may have. */
+uint64_t request_worst_bytes(const tok *t, int32_t ctx_len);
 
 cache_ns request_space(const store_origin *o, cairn_str name); /* of requests that share prefixes */
 

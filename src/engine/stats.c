@@ -49,6 +49,7 @@ void engine_get_stats(engine *e, cairn_engine_stats *out)
     const uint32_t size = out->struct_size;
     mutex_lock(&e->mu);
     *out = e->shown;
+    out->request_bytes = e->request_bytes;
     out->n_queued = e->n_live - e->shown.n_active;
     mutex_unlock(&e->mu);
     if (out->n_queued < 0) out->n_queued = 0; /* a request ended since the last turn */
@@ -56,8 +57,19 @@ void engine_get_stats(engine *e, cairn_engine_stats *out)
     out->max_seqs = e->max_seqs;
     out->max_queue = e->max_queue;
     out->ctx_len = e->ctx_len;
-    out->weights_bytes = e->weights_bytes;
-    out->scratch_bytes = e->scratch_bytes;
+    out->weights_bytes = e->fit.weights_bytes;
+    out->scratch_bytes = e->fit.scratch_bytes;
+    out->memory_budget = e->fit.budget;
+    out->memory_reserved = e->fit.reserved;
+    out->other_bytes = e->fit.other_bytes;
+    out->table_bytes = e->fit.overhead;
+    out->host_bytes = e->fit.host_bytes;
+    out->request_bytes_limit = e->fit.request_bytes;
+    out->method = e->plan.method->name;
+    out->cache_layout = e->plan.layout;
+    out->program = e->plan.program;
+    out->program_rows = e->plan.max_rows;
+    out->why_not_faster = e->plan.why;
     out->prefix_bytes_limit = e->prefix_bytes;
     out->checkpoint_every = e->checkpoint_every;
     out->kv_codec = e->scheme.text.ptr;

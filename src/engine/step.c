@@ -13,7 +13,7 @@
 /* Row counts that programs are compiled for; the largest is the stepper's own.  Factors of eight
    keep the scratch of all of them within 1.15 times the largest. */
 static const int32_t bucket_rows[] = {1, 8, 64};
-enum { MAX_BUCKETS = 4 };
+enum { MAX_BUCKETS = STEPPER_SHAPES };
 
 typedef struct bucket {
     int32_t max_rows;
@@ -162,6 +162,13 @@ size_t stepper_scratch(const stepper *s)
     size_t sum = s->logits_bytes + s->tap_bytes;
     for (int32_t i = 0; i < s->n_bucket; i++) sum += s->m->be->exec_bytes(s->bucket[i].exec);
     return sum;
+}
+
+stepper_shape stepper_shape_of(const stepper *s)
+{
+    stepper_shape out = {.n = s->n_bucket};
+    for (int32_t i = 0; i < s->n_bucket; i++) out.rows[i] = s->bucket[i].max_rows;
+    return out;
 }
 
 int32_t stepper_switch_len(const stepper *s)

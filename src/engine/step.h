@@ -35,6 +35,12 @@ typedef struct stepper_room {
 cairn_status stepper_add_cache(stepper *s, int32_t ctx_len, stepper_room room, cairn_diag *dg);
 cache *stepper_cache(stepper *s);
 size_t stepper_scratch(const stepper *s); /* bytes of programs and step buffers */
+/* The row counts, rising, that its program is compiled for: a step runs by the least that holds it. */
+enum { STEPPER_SHAPES = 4 };
+typedef struct stepper_shape {
+    int32_t rows[STEPPER_SHAPES], n;
+} stepper_shape;
+stepper_shape stepper_shape_of(const stepper *s);
 /* Smallest length at which a rotary table switches; 0: none does. */
 int32_t stepper_switch_len(const stepper *s);
 

@@ -48,6 +48,16 @@ cairn_status stream_init(stream *s, const tok *t, bool keep_special, const cairn
     return CAIRN_OK;
 }
 
+size_t stream_bytes(const stream *s)
+{
+    return s->text.cap + (s->detok ? detok_bytes(s->detok) : 0);
+}
+
+uint64_t stream_worst_bytes(const tok *t, uint64_t n_ids)
+{
+    return 2 * (CAIRN_MAX_STOP_BYTES + PIECE_BYTES) + (t ? detok_worst_bytes(t, n_ids) : 0);
+}
+
 void stream_deinit(stream *s)
 {
     detok_free(s->detok);

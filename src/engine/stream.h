@@ -27,7 +27,9 @@ typedef struct stream {
    are fed without allocating. */
 cairn_status stream_init(stream *s, const tok *t, bool keep_special, const cairn_str *stop,
                          size_t n_stop, size_t n_ids, arena *a, cairn_diag *dg);
-void stream_deinit(stream *s); /* zeroed is fine */
+void stream_deinit(stream *s);                             /* zeroed is fine */
+size_t stream_bytes(const stream *s);                      /* held, beside the arena */
+uint64_t stream_worst_bytes(const tok *t, uint64_t n_ids); /* t as for init */
 /* `text`: what may be sent now, valid until the next call; s->stopped afterwards tells whether a stop
    string is complete, and then nothing more may be fed. */
 cairn_status stream_feed(stream *s, int32_t id, cairn_str *text);

@@ -22,7 +22,9 @@ typedef struct think {
    back more than 16 KiB ends the following. */
 cairn_status think_init(think *t, const tok *tk, int32_t vocab, int32_t budget,
                         const struct cairn_reply_opts *how, size_t n_ids, cairn_diag *dg);
-void think_deinit(think *t); /* zeroed is fine */
+void think_deinit(think *t);        /* zeroed is fine */
+size_t think_bytes(const think *t); /* held */
+uint64_t think_worst_bytes(const tok *t, uint64_t n_ids);
 /* The id that must come next; NULL: any may.  Valid as long as t. */
 const int32_t *think_next(think *t);
 cairn_status think_feed(think *t, int32_t id); /* what came */

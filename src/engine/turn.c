@@ -33,6 +33,7 @@ static void forget(engine *e, const request *r)
     for (int32_t i = 0; i < e->n_live; i++)
         if (e->live[i] == r) {
             e->live[i] = e->live[--e->n_live];
+            e->request_bytes -= r->bytes;
             break;
         }
     mutex_unlock(&e->mu);
@@ -214,7 +215,9 @@ static bool add_token(engine *e, int32_t i, const sample_out *s, bool again)
 {
     request *r = e->mine[i];
     cairn_str text;
-    if (e->tok && !r->ignore_eos && tok_is_eos(e->tok, s->id)) {
+    const method_env env = {e->tok, e->sampler};
+    const method_end end = r->plan.method->finished(&env, r, s->id);
+    if (end == METHOD_EOS) {
         finish_whole(e, i, CAIRN_FINISH_STOP);
         return true;
     }
@@ -231,7 +234,7 @@ static bool add_token(engine *e, int32_t i, const sample_out *s, bool again)
         finish(e, i, CAIRN_FINISH_STOP, no_text, NULL);
         return true;
     }
-    if (r->n_ids < r->max_ids) return false;
+    if (end == METHOD_GOES_ON) return false;
     finish_whole(e, i, CAIRN_FINISH_LENGTH);
     return true;
 }
@@ -259,6 +262,11 @@ static void admit(engine *e)
         const int32_t i = queue_next(e);
         if (i < 0) return;
         request *r = e->mine[i];
+        cairn_diag dg = {0};
+        if (exec_plan_check(&r->plan, &e->can, &dg) != CAIRN_OK) {
+            finish(e, i, CAIRN_FINISH_ERROR, no_text, &dg);
+            continue;
+        }
         resume_begin(e, r);
         const cairn_status st = open_seq(e, r);
         if (st == CAIRN_E_BUSY) return; /* until another one ends, or what was read for it */
@@ -285,6 +293,7 @@ static bool begin(engine *e, int32_t i)
     r->counted = true;
     r->n_cached = min_i32(r->n_done, r->n_prompt);
     e->stats.cached_tokens += (uint64_t)r->n_cached;
+    r->plan.method->begin(r);
     if (r->n_ids == r->n_prompt) return false;
     tell_progress(e, r);
     return tell_again(e, i);
@@ -320,7 +329,7 @@ static void run_step(engine *e)
 {
     for (int32_t i = 0; i < e->n_active; i++) {
         const request *r = e->mine[i];
-        int32_t pending = r->state == REQ_RESTORE ? 0 : r->n_ids - r->n_done;
+        int32_t pending = r->state == REQ_RESTORE ? 0 : r->plan.method->propose(r).n;
         if (e->mark_every) pending = min_i32(pending, next_mark(e, r) - r->n_done);
         e->item[i] = (sched_item){.pending = pending,
                                   .left = cohort_left(r),
@@ -336,10 +345,11 @@ static void run_step(engine *e)
         const int32_t rows = e->item[i].rows;
         r->i_out = -1;
         if (rows == 0) continue;
-        const bool last = r->n_done + rows == r->n_ids;
+        const method_rows want = r->plan.method->propose(r);
+        const int32_t n_out = rows == want.n ? want.n_out : 0;
         const int32_t out =
-            stepper_add(e->stepper, r->seq, r->ids + r->n_done, rows, last, r->n_ids);
-        if (last) r->i_out = out;
+            stepper_add(e->stepper, r->seq, r->ids + r->n_done, rows, n_out, r->n_ids);
+        if (n_out > 0) r->i_out = out;
         r->n_done += rows;
     }
     stepper_run(e->stepper);
@@ -363,15 +373,9 @@ static bool take_token(engine *e, int32_t i)
     request *r = e->mine[i];
     cairn_diag dg = {0};
     sample_out s;
-    const sample_in in = {.how = &r->how,
-                          .choice = r->choice,
-                          .ids = r->ids,
-                          .n_prompt = r->n_prompt,
-                          .n_ids = r->n_ids,
-                          .n_logprobs = r->n_logprobs,
-                          .forced = think_next(&r->think),
-                          .state = &r->drawn};
-    if (sample_step(e->sampler, stepper_logits(e->stepper, r->i_out), &in, &s, &dg) != CAIRN_OK) {
+    const method_env env = {e->tok, e->sampler};
+    float *logits = stepper_logits(e->stepper, r->i_out);
+    if (r->plan.method->accept(&env, r, logits, &s, &dg) != CAIRN_OK) {
         finish(e, i, CAIRN_FINISH_ERROR, no_text, &dg);
         return true;
     }

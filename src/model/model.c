@@ -301,6 +301,17 @@ uint64_t model_token_bytes(const model *m)
     return n;
 }
 
+uint64_t model_step_bytes(const model *m, int32_t rows)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < m->w.n; i++) {
+        const weight *w = m->w.item[i];
+        const uint64_t most = w->matmul ? w->size : 0, one = met(w, w->size);
+        n += w->expert && one < most / (uint64_t)rows ? one * (uint64_t)rows : most;
+    }
+    return n;
+}
+
 void model_count_matmul(const model *m, uint64_t *all, uint64_t *head)
 {
     *all = *head = 0;

@@ -74,6 +74,8 @@ cairn_status model_record_dense(const model *m, arena *a, prog *out, cairn_diag 
 uint64_t model_loaded_bytes(const model *m);
 /* Bytes that decoding one token reads from the file: every matrix that it meets, once. */
 uint64_t model_token_bytes(const model *m);
+/* The same of a step of so many rows, which may meet different experts. */
+uint64_t model_step_bytes(const model *m, int32_t rows);
 /* Elements of every matrix that a token meets, and of the head among them. */
 void model_count_matmul(const model *m, uint64_t *all, uint64_t *head);
 

@@ -1,6 +1,8 @@
 /* GET /health and GET /stats.  The health body is what probes compare byte by byte. */
 #include "serve/health.h"
 
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/str.h"
@@ -10,6 +12,40 @@ void health_serve(cairn_server *s, http_req *rq)
 {
     (void)s;
     http_reply(rq, 200, "application/json", STR_LIT("{\"status\": \"ok\"}"));
+}
+
+/* One budget, and who has how much of it. */
+static void write_memory(json_writer *w, const cairn_engine_stats *st)
+{
+    json_w_key(w, "memory");
+    json_w_obj(w);
+    json_w_kuint(w, "budget_bytes", st->memory_budget);
+    json_w_kuint(w, "reserved_bytes", st->memory_reserved);
+    json_w_kuint(w, "weights_bytes", st->weights_bytes);
+    json_w_kuint(w, "scratch_bytes", st->scratch_bytes);
+    json_w_kuint(w, "cache_bytes", st->cache_bytes_total);
+    json_w_kuint(w, "table_bytes", st->table_bytes);
+    json_w_kuint(w, "request_bytes", st->request_bytes_limit);
+    json_w_kuint(w, "request_used_bytes", st->request_bytes);
+    json_w_kuint(w, "server_bytes", st->host_bytes);
+    json_w_kuint(w, "other_bytes", st->other_bytes);
+    json_w_end_obj(w);
+}
+
+/* How a request that asks for nothing is computed. */
+static void write_plan(json_writer *w, const cairn_engine_stats *st)
+{
+    char program[17];
+    (void)snprintf(program, sizeof program, "%016llx", (unsigned long long)st->program);
+    json_w_key(w, "plan");
+    json_w_obj(w);
+    json_w_kstr(w, "method", str_of(st->method ? st->method : ""));
+    json_w_kstr(w, "cache_layout", str_of(st->cache_layout ? st->cache_layout : ""));
+    json_w_kstr(w, "kv_codec", str_of(st->kv_codec));
+    json_w_kstr(w, "program", str_of(program));
+    json_w_kint(w, "program_rows", st->program_rows);
+    json_w_kstr(w, "why_not_faster", str_of(st->why_not_faster ? st->why_not_faster : ""));
+    json_w_end_obj(w);
 }
 
 static void write_engine(json_writer *w, const served_model *m)
@@ -49,6 +85,8 @@ static void write_engine(json_writer *w, const served_model *m)
     json_w_kuint(w, "weights_bytes", st.weights_bytes);
     json_w_kuint(w, "scratch_bytes", st.scratch_bytes);
     json_w_knum(w, "busy_seconds", st.busy_seconds);
+    write_memory(w, &st);
+    write_plan(w, &st);
     json_w_end_obj(w);
 }
 

@@ -16,7 +16,9 @@
 
 enum {
     STREAM_BACKLOG = 1 << 20, /* unread bytes at which a slow reader is cut: hours of text */
-    REPLY_MS = 60000          /* for a client to take a whole reply */
+    SLOW_BACKLOG =
+        16 << 10,    /* from here on all replies are summed at each write; a turn's burst is less */
+    REPLY_MS = 60000 /* for a client to take a whole reply */
 };
 
 uint64_t http_now_ms(void)
@@ -160,6 +162,25 @@ static void drop_sent(http_conn *c)
     c->out_at = 0;
 }
 
+/* While replies take more than they may, the stream that has left most unread is cut. */
+static void relieve(http_server *h)
+{
+    uint64_t sum = 0;
+    size_t most = SLOW_BACKLOG;
+    http_conn *worst = NULL;
+
+    for (http_conn *c = h->conns; c; c = c->next) {
+        sum += c->gone ? 0 : c->out.cap;
+        if (c->gone || c->state != CONN_STREAM || c->out.len - c->out_at <= most) continue;
+        most = c->out.len - c->out_at;
+        worst = c;
+    }
+    if (!worst || sum <= h->lim.max_replies_bytes) return;
+    log_event(LOG_INFO, "http_slow_reader", "backlog=%zu replies=%llu limit=%llu", most,
+              (unsigned long long)sum, (unsigned long long)h->lim.max_replies_bytes);
+    conn_cut(worst);
+}
+
 bool http_stream_write(http_req *rq, cairn_str bytes)
 {
     http_conn *c = rq->conn;
@@ -180,7 +201,8 @@ bool http_stream_write(http_req *rq, cairn_str bytes)
         return false;
     }
     conn_touch(c);
-    return true;
+    if (c->h->lim.max_replies_bytes && c->out.len - c->out_at > SLOW_BACKLOG) relieve(c->h);
+    return !c->gone;
 }
 
 void http_stream_end(http_req *rq)

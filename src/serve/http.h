@@ -16,6 +16,9 @@ typedef struct http_limits {
         header_timeout_ms;   /* total, from the first byte (or accept) to the end of the headers */
     int32_t body_timeout_ms; /* total, from there to the end of the body */
     uint64_t max_body_bytes;
+    uint64_t
+        max_bodies_bytes; /* of all that are being read; 0: eight times the largest, at least 64 MiB */
+    uint64_t max_replies_bytes; /* of all that clients have not taken; 0: any */
 } http_limits;
 
 typedef struct http_app {

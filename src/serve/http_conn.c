@@ -195,6 +195,7 @@ static uint64_t bodies_limit(const http_server *h)
 {
     uint64_t n = h->lim.max_body_bytes * BODIES_FACTOR;
 
+    if (h->lim.max_bodies_bytes) return h->lim.max_bodies_bytes;
     return n > BODIES_LEAST ? n : BODIES_LEAST;
 }
 

@@ -101,7 +101,7 @@ cairn_status jobs_init(jobs *q, void (*notify)(void *ctx), void *ctx)
     static const char *const names[JOBS_LANES] = {"cairn-short", "cairn-long"};
     cairn_status st = CAIRN_OK;
 
-    *q = (jobs){.notify = notify, .ctx = ctx};
+    *q = (jobs){.notify = notify, .ctx = ctx, .max_bytes = JOBS_MAX_BYTES};
     mutex_init(&q->mu);
     list_init(&q->finished);
     for (int i = 0; i < JOBS_LANES; i++) {
@@ -122,7 +122,7 @@ cairn_status jobs_put(jobs *q, job *j)
     mutex_lock(&q->mu);
     /* A body over the limit all by itself has its turn when nothing waits. */
     room = q->n_waiting < JOBS_MAX &&
-           (q->bytes_waiting == 0 || q->bytes_waiting + j->bytes <= JOBS_MAX_BYTES);
+           (q->bytes_waiting == 0 || q->bytes_waiting + j->bytes <= q->max_bytes);
     if (room) {
         j->running = j->dropped = false;
         list_put(&l->waiting, j);

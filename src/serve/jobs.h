@@ -7,7 +7,7 @@
 
 enum {
     JOBS_MAX = 1024,            /* waiting: half of the connections, which have one each at most */
-    JOBS_MAX_BYTES = 128 << 20, /* waiting: four bodies of the default limit */
+    JOBS_MAX_BYTES = 128 << 20, /* waiting: four bodies of the default limit, but jobs.max_bytes */
     JOBS_SHORT_BYTES = 256 << 10, /* up to this, a job goes to the lane for short ones */
     JOBS_LANES = 2
 };
@@ -47,6 +47,7 @@ typedef struct jobs {
     job_lane lane[JOBS_LANES]; /* short, long */
     job_list finished;         /* guarded by mu, like the rest */
     size_t n_waiting, bytes_waiting;
+    size_t max_bytes; /* waiting; JOBS_MAX_BYTES, which may be changed before the first is put */
     bool closing;
     void (*notify)(void *ctx); /* on worker threads, when jobs_deliver has work */
     void *ctx;

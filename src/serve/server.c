@@ -121,17 +121,31 @@ static cairn_status take_opts(cairn_server *s, const cairn_server_opts *o, cairn
     return diag_set(dg, CAIRN_E_NOMEM, "no memory for the server's options");
 }
 
+/* Of host_bytes.  Buffers take up to twice what is in them: so bodies being read and those that wait are a fifth
+   each, replies as much, and the rest is for the one long body that is being made a prompt, whose JSON takes up to
+   15 times its size. */
+enum { BODY_PART = 40, WAITING_PART = 10, REPLIES_PART = 5 };
+
+static void share_host_bytes(uint64_t bytes, http_limits *lim)
+{
+    if (!bytes) return;
+    if (lim->max_body_bytes > bytes / BODY_PART) lim->max_body_bytes = bytes / BODY_PART;
+    lim->max_bodies_bytes = bytes / WAITING_PART;
+    lim->max_replies_bytes = bytes / REPLIES_PART;
+}
+
 static cairn_status start_listening(cairn_server *s, const cairn_server_opts *o, cairn_diag *dg)
 {
     const char *host = o->host ? o->host : "127.0.0.1";
     const http_app app = {s, router_head, router_serve, router_refuse, on_woken, on_tick};
-    const http_limits lim = {
+    http_limits lim = {
         .max_connections = or_default(o->max_connections, 2048),
         .header_timeout_ms = or_default(o->header_timeout_ms, 10000),
         .body_timeout_ms = or_default(o->body_timeout_ms, 30000),
         .max_body_bytes = o->max_body_bytes ? o->max_body_bytes : (uint64_t)32 << 20,
     };
 
+    share_host_bytes(o->host_bytes, &lim);
     TRY(http_open(host, o->port, &lim, &app, &s->http, dg));
     if (!http_is_local(s->http) && s->auth.n == 0 && !o->open_to_all)
         return diag_set(dg, CAIRN_E_ARG,
@@ -155,6 +169,7 @@ cairn_status cairn_server_open(const cairn_server_opts *o, cairn_server **out, c
     mailbox_init(&s->mail, on_mail, s);
     responses_store_init(&s->responses);
     st = jobs_init(&s->jobs, on_mail, s);
+    if (o->host_bytes) s->jobs.max_bytes = o->host_bytes / WAITING_PART;
     if (st != CAIRN_OK) {
         (void)diag_set(dg, st, "the server's threads could not be started");
         goto out;

@@ -72,6 +72,18 @@ cairn_status detok_reserve(detok *d, size_t n)
     return buf_reserve(&d->text, 3 * (d->run.len + n + t->max_out + 8) + d->tail.len);
 }
 
+size_t detok_bytes(const detok *d)
+{
+    return sizeof *d + d->run.cap + d->tail.cap + d->text.cap;
+}
+
+/* What detok_reserve asks for, n ids behind an empty run. */
+uint64_t detok_worst_bytes(const tok *t, uint64_t n)
+{
+    const uint64_t run = n + t->max_out + 8, tail = (uint64_t)t->dec.strip_right * 4 + 8;
+    return sizeof(detok) + 2 * (run + tail + 3 * run + tail);
+}
+
 /* Certain text, but for what the strips take. */
 static void emit(detok *d, const char *p, size_t n)
 {

@@ -11,6 +11,9 @@ cairn_status detok_new(const tok *t, bool keep_special, detok **out);
 void detok_free(detok *d);
 /* Reserves so that feeding up to n more ids allocates nothing. */
 cairn_status detok_reserve(detok *d, size_t n);
+size_t detok_bytes(const detok *d); /* that it holds */
+/* The same at most, with room for n ids: a buffer has up to twice what was asked for. */
+uint64_t detok_worst_bytes(const tok *t, uint64_t n);
 /* `text` is valid until the next call.  An id without a piece has none; a negative one is E_ARG. */
 cairn_status detok_feed(detok *d, int32_t id, cairn_str *text);
 cairn_status detok_end(detok *d, cairn_str *text); /* what is held */

@@ -1,0 +1,341 @@
+"""A server under clients that mean harm keeps to its budget, loses no request and answers each as if it were alone.
+CAIRN_MEMORY_SECONDS makes it long (make test-memory)."""
+import contextlib
+import http.client
+import json
+import os
+import random
+import resource
+import socket
+import struct
+import sys
+import threading
+import time
+import urllib.parse
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from test_serve import start, stop  # noqa: E402
+from tiny import CONFIG, SANITIZED, TOKENIZER, put, refused, run, safetensors, shapes  # noqa: E402
+
+CTX = 2048
+BUDGET = 96 << 20
+SECONDS = float(os.environ.get("CAIRN_MEMORY_SECONDS", "4"))
+ADDRESSES = 3 << 30  # arenas and stacks of threads reserve more than they touch
+CLIENTS = 10
+ANSWER = 24
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    m = str(tmp_path_factory.mktemp("m") / "loaded")
+    os.makedirs(m)
+    config = dict(CONFIG, max_position_embeddings=CTX)
+    put(m, "config.json", config)
+    put(m, "tokenizer.json", TOKENIZER)
+    put(m, "model.safetensors", safetensors(lambda: shapes(config)))
+    put(m, "tokenizer_config.json", {"chat_template": "{{ messages[0].content }}"})
+    return m
+
+
+@contextlib.contextmanager
+def serving(model, *words, **more):
+    p, url = start(model, *words, **more)
+    try:
+        yield p, urllib.parse.urlsplit(url).port
+        assert stop(p) == 0
+    finally:
+        if p.poll() is None:
+            p.kill()
+            p.communicate()
+
+
+def ask(port, path, body, timeout=120):
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+    try:
+        data = body if isinstance(body, (bytes, type(None))) else json.dumps(body)
+        c.request("GET" if body is None else "POST", path, data)
+        r = c.getresponse()
+        return r.status, r.read()
+    finally:
+        c.close()
+
+
+def raw(port):
+    s = socket.create_connection(("127.0.0.1", port), timeout=30)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    return s
+
+
+def prompt(rng):
+    n = rng.choice([1, 30, 500, CTX - ANSWER - 1, CTX - ANSWER - 1])
+    return [rng.randrange(2, 64) for _ in range(n)]
+
+
+def completion(ids, **fields):
+    return dict({"prompt": ids, "max_tokens": ANSWER, "temperature": 0, "ignore_eos": True}, **fields)
+
+
+def send(port, body):
+    s = raw(port)
+    data = json.dumps(body).encode()
+    s.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(data) + data)
+    return s
+
+
+class Load:
+    """Threads that ask and threads that harm, until the time is over."""
+
+    def __init__(self, port, seconds, known):
+        self.port, self.end, self.known = port, time.monotonic() + seconds, known
+        self.wrong, self.answered, self.refused = [], 0, 0
+        self.mu = threading.Lock()
+
+    def honest(self, seed):
+        """Every request is answered in the end, by the text that it has alone, or by a refusal with figures."""
+        rng = random.Random(seed)
+        while time.monotonic() < self.end:
+            ids, want = rng.choice(self.known)
+            while True:
+                status, body = ask(self.port, "/v1/completions", completion(ids))
+                told = json.loads(body)
+                if status in (429, 503):
+                    with self.mu:
+                        self.refused += 1
+                    if not any(c.isdigit() for c in told["error"]["message"]) and status == 429:
+                        self.wrong.append(told)
+                    time.sleep(0.02)
+                    continue
+                break
+            with self.mu:
+                self.answered += 1
+                if status != 200 or told["choices"][0]["text"] != want:
+                    self.wrong.append((status, body[:200]))
+
+    def harm(self, seed):
+        rng = random.Random(seed)
+        kept = []
+        while time.monotonic() < self.end:
+            what = rng.randrange(6)
+            ids = prompt(rng)
+            try:
+                if what == 0:  # leaves in the middle
+                    s = send(self.port, completion(ids, stream=True, max_tokens=CTX))
+                    s.recv(64)
+                    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    s.close()
+                elif what == 1:  # never reads
+                    kept.append(send(self.port, completion(ids, stream=True, n=2, max_tokens=CTX, logprobs=5)))
+                elif what == 2:  # sends nothing
+                    kept.append(raw(self.port))
+                elif what == 3:  # a big body that is no good
+                    ask(self.port, "/v1/chat/completions",
+                        b'{"messages": [{"role": "user", "content": "' + b"w1 " * 150000 + b'"}]}')
+                elif what == 4:  # sends a part of one
+                    s = raw(self.port)
+                    s.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 590000\r\n\r\n" +
+                              b" " * 400000)
+                    kept.append(s)
+                else:  # many choices with much to tell of each token
+                    ask(self.port, "/v1/completions", completion(ids, n=8, logprobs=5, stop=["w63 w63"] * 16))
+            except (OSError, http.client.HTTPException):
+                pass  # cut, or refused: what is asked of harm is nothing
+            while len(kept) > 40:
+                kept.pop(rng.randrange(len(kept))).close()
+        for s in kept:
+            s.close()
+
+    def run(self):
+        threads = [threading.Thread(target=self.honest, args=(i,)) for i in range(CLIENTS // 2)]
+        threads += [threading.Thread(target=self.harm, args=(100 + i,)) for i in range(CLIENTS // 2)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join(timeout=SECONDS + 300)
+            assert not t.is_alive(), "a client hangs"
+        assert not self.wrong, self.wrong[:3]
+        assert self.answered > 0
+
+
+def peak(pid):
+    with open("/proc/%d/status" % pid, encoding="ascii") as f:
+        return int(next(line for line in f if line.startswith("VmHWM")).split()[1]) << 10
+
+
+def solo(port):
+    rng = random.Random(7)
+    known = []
+    for _ in range(6):
+        ids = prompt(rng)
+        known.append((ids, json.loads(ask(port, "/v1/completions", completion(ids))[1])["choices"][0]["text"]))
+    return known
+
+
+def withstand(p, port, budget):
+    load = Load(port, SECONDS, solo(port))
+    load.run()
+    memory = json.loads(ask(port, "/stats", None)[1])["models"][0]["memory"]
+    held = peak(p.pid)
+    print("answered %d, refused %d, peak %.1f MB of %.1f, reserved %.1f" %
+          (load.answered, load.refused, held / 1e6, budget / 1e6, memory["reserved_bytes"] / 1e6))
+    assert memory["reserved_bytes"] <= memory["budget_bytes"]
+    if not SANITIZED:
+        assert held <= budget * 1.05, (held, memory)
+    end = time.monotonic() + 60  # all slots and bytes come back
+    while time.monotonic() < end:
+        m = json.loads(ask(port, "/stats", None)[1])["models"][0]
+        if m["active_rows"] == m["pending_rows"] == 0 == m["memory"]["request_used_bytes"]:
+            return memory
+        time.sleep(0.05)
+    pytest.fail("rows are left: %r" % m)
+
+
+def test_within_an_address_space(model):
+    def few():
+        if not SANITIZED:  # whose shadow is terabytes
+            resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
+
+    with serving(model, "--memory", BUDGET, "--queue", 16, preexec_fn=few) as (p, port):
+        memory = withstand(p, port, BUDGET)
+        assert memory["budget_bytes"] == BUDGET
+
+
+def own_cgroup():
+    with open("/proc/self/cgroup", encoding="ascii") as f:
+        for line in f:
+            if line.startswith("0::"):
+                return "/sys/fs/cgroup" + line.strip()[3:]
+    return None
+
+
+@pytest.mark.skipif(SANITIZED, reason="sanitizers take memory of their own")
+def test_within_a_control_group(model):
+    """No flag: the group's limit is the budget, and the group kills nothing."""
+    limit, own = 160 << 20, own_cgroup()
+    group = os.path.join(own or "/none", "cairn-test-%d" % os.getpid())
+    try:
+        os.mkdir(group)
+    except OSError as e:
+        pytest.skip("no control group can be made: %s" % e)
+    try:
+        if not os.path.exists(group + "/memory.max"):
+            pytest.skip("control groups of version 2 have no memory limit here")
+        with open(group + "/memory.max", "w", encoding="ascii") as f:
+            f.write(str(limit))
+
+        def enter():
+            with open(group + "/cgroup.procs", "w", encoding="ascii") as f:
+                f.write("0")
+
+        with serving(model, preexec_fn=enter) as (p, port):
+            memory = withstand(p, port, limit)
+            assert memory["budget_bytes"] <= limit
+            with open(group + "/memory.events", encoding="ascii") as f:
+                assert "oom_kill 0\n" in f.read()
+    finally:
+        for _ in range(50):
+            with contextlib.suppress(OSError):
+                os.rmdir(group)
+                break
+            time.sleep(0.1)
+
+
+def refusal(port, path, body):
+    status, told = ask(port, path, body)
+    e = json.loads(told)["error"]
+    return status, e["code"], e["message"]
+
+
+def test_bad_input(model):
+    with serving(model, "--queue", 16) as (_, port):
+        many = [5] * CTX
+        status, _, says = refusal(port, "/v1/completions", {"prompt": ""})
+        assert status == 400, says
+        status, _, says = refusal(port, "/v1/completions", {"prompt": []})
+        assert status == 400, says
+        assert ask(port, "/v1/completions", {"prompt": many[1:], "temperature": 0})[0] == 200
+        for ids in many, many + many:
+            status, code, says = refusal(port, "/v1/completions", {"prompt": ids})
+            assert (status, code) == (400, "context_length_exceeded")
+            assert str(len(ids)) in says and str(CTX) in says, says
+        for n in 21, 128:  # places there are 20
+            status, _, says = refusal(port, "/v1/completions", {"prompt": [5], "n": n})
+            assert status == 400 and str(n) in says and "20" in says, says
+        for n in 129, 10 ** 9, -1, 0:
+            status, _, says = refusal(port, "/v1/completions", {"prompt": [5], "n": n})
+            assert status == 400 and "n" in says, says
+        for path, body in (("/v1/completions", {"prompt": [5]}),
+                           ("/v1/chat/completions", {"messages": [{"role": "user", "content": "w1"}]})):
+            for stop in (["w9"] * 17, ["w9"] * 1000000):
+                status, _, says = refusal(port, path, dict(body, stop=stop))
+                assert status == 400, says
+        assert ask(port, "/v1/completions", {"prompt": [5], "max_tokens": 1, "stop": ["w9"] * 16})[0] == 200
+
+
+def test_thousands_that_send_nothing(model):
+    """At most 1,024 are kept; more are told 503 or wait; whoever leaves makes room at once."""
+    most = 1300
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < most + 200:
+        pytest.skip("a hard limit of %d open files" % hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most + 200), hard))
+    idle = []
+    try:
+        with serving(model) as (p, port):
+            ask(port, "/health", None)
+            before = peak(p.pid)
+            for _ in range(most):
+                idle.append(socket.create_connection(("127.0.0.1", port), timeout=30))
+            for s in idle[:600]:
+                s.close()
+            end = time.monotonic() + 60
+            while True:
+                with contextlib.suppress(OSError, http.client.HTTPException):
+                    if ask(port, "/health", None)[0] == 200:
+                        break
+                assert time.monotonic() < end
+                time.sleep(0.1)
+            if not SANITIZED:
+                assert peak(p.pid) - before < 16 << 20
+            for s in idle:
+                s.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_fit(model):
+    """The table before a model is loaded: what it says fits opens, in no more than it says."""
+    r = run("fit", model, "--memory", BUDGET, "--json")
+    assert r.code == 0, r.err
+    told = json.loads(r.out)
+    assert told["budget_bytes"] == BUDGET and told["read_bandwidth_gbs"] > 0
+    assert told["max_context_tokens"] == told["model_context_tokens"] == CTX
+    assert [(x["context_tokens"], x["parallel_requests"]) for x in told["rows"]] == [(CTX, 1), (CTX, 4), (CTX, 16)]
+    for a, b in zip(told["rows"], told["rows"][1:]):
+        assert a["needed_bytes"] < b["needed_bytes"] and a["cache_bytes"] < b["cache_bytes"]
+        assert 0 < a["decode_tokens_per_second"] < b["decode_tokens_per_second"]
+    row = told["rows"][1]
+    assert row["fits"]
+    with serving(model, "--memory", BUDGET, "--parallel", 4, "--ctx", CTX, "--prompt-cache", 0) as (_, port):
+        memory = json.loads(ask(port, "/stats", None)[1])["models"][0]["memory"]
+        assert memory["cache_bytes"] == row["cache_bytes"]
+        assert abs(memory["reserved_bytes"] - row["needed_bytes"]) < 1 << 20
+    r = run("fit", model, "--memory", 1 << 20, "--no-speed")
+    assert r.code == 0 and b"does not fit" in r.out and b"too much" in r.out
+    refused(run("fit", model, "--ctx", CTX + 1, "--no-speed"), "a context of 2049; expected 1 to 2048")
+    refused(run("fit", model, "--memory", 0), "--memory", code=2)
+
+
+def test_models_share_one_budget(model, tmp_path):
+    other = tmp_path / "other"
+    os.symlink(model, other)
+    with serving(model, other, "--memory", BUDGET) as (p, port):
+        told = [m["memory"] for m in json.loads(ask(port, "/stats", None)[1])["models"]]
+        assert told[0]["budget_bytes"] < told[1]["budget_bytes"] <= BUDGET
+        for m in told:
+            assert m["reserved_bytes"] <= m["budget_bytes"] and m["cache_bytes"] > 1 << 20
+        plan = json.loads(ask(port, "/stats", None)[1])["models"][0]["plan"]
+        assert plan["method"] == "autoregressive" and plan["cache_layout"] == "paged" and plan["kv_codec"] == "f16"
+        assert "speculative" in plan["why_not_faster"] and len(plan["program"]) == 16
+    refused(run("serve", model, other, "--memory", 100000, "--port", 0), "weights of 2 models take", "budget of 100000")
