@@ -51,6 +51,8 @@ def test_each_allocation_fails(stream):
                 except ConnectionError:  # no memory for the connection
                     continue
                 got = util.read_all(c)
+                if stream and b"[DONE]" not in got:
+                    c.came = None  # it need not have an end
             assert got == b"" or got.startswith(b"HTTP/1.1 "), got
             fine = got.startswith(b"HTTP/1.1 200") and (b"[DONE]" in got) == stream
             streak = streak + 1 if fine else 0
@@ -115,6 +117,8 @@ def each_allocation_fails(path, body, is_whole, check):
                 except ConnectionError:
                     continue
                 got = util.read_all(c)
+                if b"text/event-stream" in got and not is_whole(got):
+                    c.came = None  # it need not have an end
             assert got == b"" or got.startswith(b"HTTP/1.1 "), got
             fine = got.startswith(b"HTTP/1.1 200") and is_whole(got)
             streak = streak + 1 if fine else 0

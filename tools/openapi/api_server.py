@@ -13,7 +13,12 @@ SCHEMAS = {
             "generated_tokens", "steps", "kv_bytes", "kv_budget_bytes", "cached_tokens", "prefix_bytes", "prefix_budget_bytes", "disk_bytes",
             "disk_entries", "checkpoint_files", "checkpoint_bytes", "checkpoints_written", "checkpoints_failed", "checkpoints_refused",
             "resumed_requests", "replayed_tokens", "weights_bytes", "scratch_bytes")},
-        id=STR, disk_read_only=BOOL, kv_codec=STR, busy_seconds=NUM), description="Counters of one model's engine, since it was opened; bytes as they are now"),
+        id=STR, disk_read_only=BOOL, kv_codec=STR, busy_seconds=NUM, memory=ref("Budget"), plan=ref("Plan")), description="Counters of one model's engine, since it was opened; bytes as they are now"),
+    "Budget": obj({name: COUNT for name in (
+        "budget_bytes", "reserved_bytes", "weights_bytes", "scratch_bytes", "cache_bytes", "table_bytes", "request_bytes", "request_used_bytes",
+        "server_bytes", "other_bytes")}, description="One budget, and who has how much of it"),
+    "Plan": obj(dict({name: STR for name in ("method", "cache_layout", "kv_codec", "program", "why_not_faster")}, program_rows=COUNT),
+                description="How a request that asks for nothing is computed"),
     "Stats": obj({"server": obj({"version": STR, "started_at": INT, "uptime_seconds": INT, "connections": COUNT, "requests": COUNT, "pending_prompts": COUNT}),
                   "response_store": obj({"entries": COUNT, "bytes": COUNT, "max_bytes": COUNT, "ttl_ms": COUNT}), "models": arr(ref("EngineStats"))}),
     "Flush": obj({"models": arr(obj(dict({name: COUNT for name in (
