@@ -41,6 +41,7 @@ cairn_status flags_parse(const flag *table, size_t n_flags, int argc, char **arg
 typedef struct flags_file {
     const char *path; /* for messages */
     char *text;       /* cut into values in place; they point into it.  NULL: empty */
+    size_t len;       /* bytes of it, without the NUL behind them */
     const char *word; /* the name whose values are words, not a flag's */
     const char **rest;
     size_t n_rest, max_rest;

@@ -58,11 +58,23 @@ static cairn_status take_line(const flag *table, size_t n_flags, flags_file *f, 
     return flags_parse(table, n_flags, value ? 2 : 1, argv, &word, 0, &n_word, dg);
 }
 
+/* A NUL would hide all that follows it, keys and hosts among them. */
+static cairn_status check_text(const flags_file *f, cairn_diag *dg)
+{
+    const char *nul = f->text ? memchr(f->text, '\0', f->len) : NULL;
+    size_t line = 1;
+
+    if (!nul) return CAIRN_OK;
+    for (const char *p = f->text; p < nul; p++) line += *p == '\n';
+    return diag_set(dg, CAIRN_E_ARG, "%s:%zu: found a NUL byte; expected text", f->path, line);
+}
+
 cairn_status flags_parse_file(const flag *table, size_t n_flags, flags_file *f, cairn_diag *dg)
 {
     char *rest = f->text, *line;
 
     f->n_rest = 0;
+    TRY(check_text(f, dg));
     for (size_t i = 1; (line = next_line(&rest)) != NULL; i++) {
         if (!*line || *line == '#') continue;
         const cairn_status st = take_line(table, n_flags, f, line, dg);

@@ -64,6 +64,9 @@ static cairn_status read_keys(const char *path, key_list *k, cairn_diag *dg)
 {
     if (!path) return CAIRN_OK;
     TRY(file_read_input(path, KEY_FILE_MAX, &k->text, dg));
+    /* As UTF-16 has after each letter: the first one alone would be a key. */
+    if (k->text.len && memchr(k->text.ptr, '\0', k->text.len))
+        return diag_set(dg, CAIRN_E_ARG, "%s: found a NUL byte; expected text", path);
     for (char *p = k->text.ptr; p && *p;) {
         char *end = strchr(p, '\n');
         if (end) *end = '\0';

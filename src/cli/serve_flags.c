@@ -111,6 +111,7 @@ static bool read_twice(const command *c, int argc, char **argv, int *exit_code)
         return false;
     }
     file.text = f->text.len ? f->text.ptr : NULL;
+    file.len = f->text.len;
     if (flags_parse_file(table, N_FLAGS, &file, &dg) != CAIRN_OK) {
         *exit_code = cli_usage(c, "%s", dg.message);
         return false;

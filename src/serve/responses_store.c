@@ -64,9 +64,10 @@ static void evict(responses_store *s, kept_response *k)
     drop(s, k);
 }
 
+/* Another thread may have read a later clock and got the lock before: its entry is not old. */
 static void expire(responses_store *s, uint64_t now_ms)
 {
-    while (s->oldest && now_ms - s->oldest->used_ms >= RESPONSES_TTL_MS) evict(s, s->oldest);
+    while (s->oldest && now_ms >= s->oldest->used_ms + RESPONSES_TTL_MS) evict(s, s->oldest);
 }
 
 void responses_store_put(responses_store *s, kept_response *k, uint64_t now_ms)

@@ -81,6 +81,8 @@ static cairn_status load(const tls *t, const char *cert, const char *key, cairn_
 {
     (void)SSL_CTX_set_min_proto_version(t->ctx, TLS1_2_VERSION);
     (void)SSL_CTX_set_options(t->ctx, SSL_OP_NO_RENEGOTIATION);
+    /* Clients may keep tickets; sessions kept here would be 20,480 by default, outside the budget. */
+    (void)SSL_CTX_set_session_cache_mode(t->ctx, SSL_SESS_CACHE_OFF);
     /* A reply grows and moves in its buffer while the kernel is full. */
     (void)SSL_CTX_set_mode(t->ctx, SSL_MODE_ENABLE_PARTIAL_WRITE |
                                        SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |

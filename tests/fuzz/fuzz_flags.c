@@ -26,7 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     };
     char *text = mem_alloc(size + 1, MEM_MISC);
     cairn_diag dg = {0};
-    flags_file f = {.path = "f", .text = text, .word = "model", .rest = rest, .max_rest = 4};
+    flags_file f = {
+        .path = "f", .text = text, .len = size, .word = "model", .rest = rest, .max_rest = 4};
 
     if (!text) return 0;
     if (size) memcpy(text, data, size);

@@ -278,6 +278,24 @@ def test_tls_files_again(pem, tmp_path):
             assert util.parse(util.read_all(kept))[0] == 200
 
 
+def test_tls_keeps_no_sessions(pem):
+    """What a client without tickets asks to be remembered is not: it would be memory of the server's."""
+    context = trusting(pem)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    with util.serving(*tls_flags(pem)) as s:
+        for tickets in True, False:
+            if not tickets:
+                context.options |= ssl.OP_NO_TICKET
+            session, reused = None, []
+            for _ in range(2):
+                with context.wrap_socket(s.connect(), server_hostname="localhost", session=session) as c:
+                    c.sendall(util.build("GET", "/health", None, GET))
+                    assert util.parse(util.read_all(c))[0] == 200
+                    session = c.session
+                    reused.append(c.session_reused)
+            assert reused == [False, tickets]
+
+
 def test_tls_wrong_files(pem, tmp_path):
     bad = tmp_path / "bad"
     bad.write_text("nonsense")

@@ -32,6 +32,7 @@ static cairn_status parse(const char *s)
     file =
         (flags_file){.path = "f.conf", .text = text, .word = "model", .rest = words, .max_rest = 2};
     (void)snprintf(text, sizeof text, "%s", s);
+    file.len = strlen(text);
     return flags_parse_file(table, sizeof table / sizeof *table, &file, &dg);
 }
 
@@ -89,11 +90,23 @@ static void test_mistakes(void **state)
     }
 }
 
+/* What is behind a NUL is neither read nor passed over. */
+static void test_nul(void **state)
+{
+    (void)state;
+    (void)parse("");
+    memcpy(text, "port 1\nhost a\0b\nport 2\n", 23);
+    file.len = 23;
+    assert_int_equal(flags_parse_file(table, 4, &file, &dg), CAIRN_E_ARG);
+    assert_string_equal(dg.message, "f.conf:2: found a NUL byte; expected text");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_nul),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

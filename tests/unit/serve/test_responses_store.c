@@ -67,6 +67,21 @@ static void test_age(void **state)
     responses_store_deinit(&s);
 }
 
+/* Clocks are read before the lock is held. */
+static void test_a_clock_read_earlier(void **state)
+{
+    responses_store s;
+
+    (void)state;
+    responses_store_init(&s);
+    responses_store_put(&s, made("a", &nobody, NULL), 1001);
+    assert_true(has(&s, "a", &nobody, 1000));
+    responses_store_put(&s, made("b", &nobody, NULL), 999);
+    assert_true(has(&s, "a", &nobody, 999));
+    assert_true(has(&s, "b", &nobody, 998));
+    responses_store_deinit(&s);
+}
+
 static void test_bytes(void **state)
 {
     char id[8];
@@ -146,8 +161,12 @@ static void test_chain(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_owners), cmocka_unit_test(test_age),   cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_past),   cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_owners),
+        cmocka_unit_test(test_age),
+        cmocka_unit_test(test_a_clock_read_earlier),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_past),
+        cmocka_unit_test(test_chain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
