@@ -4,6 +4,8 @@
    cubic would turn back.  Below the first knot a straight line that falls by its slope, and by 1 at least, so
    that nothing unlikely becomes likely; above the last one that of its slope.  The curve y = x is a
    temperature of 1. */
+#include <assert.h>
+
 #include "base/fmath.h"
 #include "sample/sample_priv.h"
 
@@ -40,6 +42,7 @@ static void calm(bend *b, int32_t i)
 static void bend_make(bend *b, const cairn_sampling *p)
 {
     const int32_t n = b->n = (int32_t)p->n_curve;
+    assert(n >= 2 && n <= CAIRN_MAX_KNOTS); /* sample_check */
     for (int32_t i = 0; i < n; i++) {
         b->x[i] = ln_of_percent(p->curve[i].x);
         b->y[i] = ln_of_percent(p->curve[i].y);
