@@ -59,7 +59,7 @@ static double bend_at(const bend *b, double l)
     int32_t i = 0;
     if (l <= b->x[0]) return b->y[0] + (b->slope[0] > 1 ? b->slope[0] : 1) * (l - b->x[0]);
     if (l >= b->x[last]) return b->y[last] + b->slope[last] * (l - b->x[last]);
-    while (l > b->x[i + 1]) i++;
+    while (i < last - 1 && l > b->x[i + 1]) i++;
     const double h = b->x[i + 1] - b->x[i], t = (l - b->x[i]) / h, u = 1 - t;
     return u * u * ((1 + 2 * t) * b->y[i] + t * h * b->slope[i]) +
            t * t * ((1 + 2 * u) * b->y[i + 1] - u * h * b->slope[i + 1]);
