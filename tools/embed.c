@@ -15,7 +15,12 @@ static const struct {
     {".js", "text/javascript; charset=utf-8"},
     {".svg", "image/svg+xml"},
 };
-enum { N_TYPES = sizeof types / sizeof types[0], MAX_BYTES = 1 << 20, PER_LINE = 24 };
+enum {
+    N_TYPES = sizeof types / sizeof types[0],
+    MAX_FILES = 62,      /* the page has a dozen */
+    MAX_BYTES = 1 << 20, /* of a file: the page's are some KiB; more is a mistake */
+    PER_LINE = 24        /* numbers: lines of 96 characters at most */
+};
 
 static const char *base_name(const char *path)
 {
@@ -58,10 +63,10 @@ static int put_bytes(FILE *out, const char *path, int i, uint64_t *hash)
 
 int main(int argc, char **argv)
 {
-    uint64_t hash[64];
+    uint64_t hash[MAX_FILES];
     FILE *out;
 
-    if (argc < 3 || argc > 64) return fprintf(stderr, "usage: embed OUT.c FILE…\n"), 2;
+    if (argc < 3 || argc - 2 > MAX_FILES) return fprintf(stderr, "usage: embed OUT.c FILE…\n"), 2;
     out = fopen(argv[1], "w");
     if (!out) return fprintf(stderr, "embed: %s: %s\n", argv[1], strerror(errno)), 1;
     fprintf(out, "/* Made by tools/embed.c. */\n#include \"serve/web_table.h\"\n\n");

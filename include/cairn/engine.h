@@ -63,8 +63,7 @@ typedef struct cairn_engine_opts {
        what waits for the disk, requests, host_bytes, and what was allocated before.  0: that, and nine tenths of what
        the machine, its control groups and limits leave free.  E_LIMIT with the sum where the context does not fit. */
     uint64_t memory_budget;
-    uint64_t
-        host_bytes; /* of it, for the caller: connections, prompts and replies of a server, say */
+    uint64_t host_bytes; /* of it, the caller's: connections, prompts, replies of a server */
 } cairn_engine_opts;
 
 /* docs/sampling.md says what each does, in which order and after whom. */

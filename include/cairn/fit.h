@@ -14,8 +14,7 @@ typedef struct cairn_fit_opts {
     uint64_t memory_budget; /* as cairn_engine_opts has it */
     uint64_t host_bytes;    /* likewise */
     int32_t n_threads;      /* 0: one for each core this process may use */
-    int32_t
-        ctx_len; /* this context alone; 0: 2,048 and its doubles up to the model's, and the model's */
+    int32_t ctx_len;  /* this alone; 0: 2,048, its doubles up to the model's, and the model's */
     int32_t max_seqs; /* so many parallel requests alone; 0: 1, 4 and 16 */
     bool no_speed;    /* measures nothing: speeds are 0 */
 } cairn_fit_opts;
@@ -25,9 +24,8 @@ typedef struct cairn_fit_row {
     int32_t ctx_len, max_seqs;
     uint64_t needed_bytes; /* all in all: what is below, weights, and what is allocated already */
     uint64_t cache_bytes, table_bytes, scratch_bytes, request_bytes;
-    double
-        decode_tps; /* tokens a second of all requests together, each at the end of its context */
-    bool fits;      /* into the budget */
+    double decode_tps; /* tokens a second of all together, each at the end of its context */
+    bool fits;         /* into the budget */
 } cairn_fit_row;
 typedef void (*cairn_fit_fn)(void *ctx, const cairn_fit_row *row);
 

@@ -6,6 +6,7 @@
 
 #include "base/diag.h"
 #include "base/num.h"
+#include "cairn/model.h"
 #include "engine/fit.h"
 
 void cairn_fit_opts_init(cairn_fit_opts *o)

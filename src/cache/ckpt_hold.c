@@ -44,13 +44,16 @@ static bool is_no_file(int e)
 
 ckpt_whose ckpt_hold(int folder, const char *name, int *out)
 {
+    *out = -1;
     for (int tries = 0; tries < MAX_TRIES; tries++) {
         const int fd = open_named(folder, name);
-        *out = fd;
         if (fd < 0 && errno == ENOENT) return CKPT_NONE;
         if (fd < 0) return is_no_file(errno) ? CKPT_OURS : CKPT_THEIRS;
         const int e = lock_named(folder, name, fd);
-        if (e == 0) return CKPT_OURS;
+        if (e == 0) {
+            *out = fd;
+            return CKPT_OURS;
+        }
         (void)close(fd);
         if (e != EINTR) break;
     }

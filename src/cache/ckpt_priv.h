@@ -42,7 +42,7 @@ bool ckpt_name_is_tmp(const char *text);
 
 /* ckpt_hold.c: names and locks. */
 typedef enum ckpt_whose { CKPT_NONE, CKPT_OURS, CKPT_THEIRS } ckpt_whose;
-/* OURS: `*out` is the file, locked, the caller's to close; -1 where it cannot be opened. */
+/* OURS: `*out` is the file, locked, the caller's to close, or -1 where it is none that can be opened.  Else -1. */
 ckpt_whose ckpt_hold(int folder, const char *name, int *out);
 bool ckpt_has_name(int folder, const char *name, int fd);
 enum { CKPT_ELSEWHERE = -1 };

@@ -105,8 +105,8 @@ cairn_status store_load(const store_conf *c, int fd, store_scratch *x, const sto
                         cairn_diag *dg);
 int store_open_file(int folder, const char *name); /* -1 with errno */
 struct stat;
-int64_t
-store_file_time(const struct stat *st); /* in ns; at an end of their range where it is past it */
+/* In ns; at an end of their range where it is past it. */
+int64_t store_file_time(const struct stat *st);
 void store_touch_file(int fd, int64_t stamp_ns);                       /* where that is allowed */
 void store_touch_name(int folder, const char *name, int64_t stamp_ns); /* the same */
 
@@ -139,8 +139,8 @@ int store_save(const store_conf *c, int folder, const store_item *it, store_form
 /* Opens the folder, which must be ours alone to write, in one that no others may write; makes it.  0 or an errno,
    for which `why` may have better words than the system. */
 int store_open_folder(const char *path, int *out, const char **why);
-bool store_is_in_place(int folder,
-                       const char *path); /* the open folder still is the one of its path */
+/* The open folder still is the one of its path. */
+bool store_is_in_place(int folder, const char *path);
 /* Bytes that were read of the n at `at`; less at the file's end or after an error. */
 size_t store_read_some(int fd, void *to, size_t n, uint64_t at);
 int store_write_all(int fd, const void *from, size_t n, uint64_t at); /* 0 or an errno */

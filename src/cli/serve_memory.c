@@ -7,9 +7,8 @@
 #include "base/machine.h"
 
 enum {
-    HOST_PART = 8, /* of the budget is the server's own */
-    SMALL_PART =
-        4, /* of a small one, up to HOST_LEAST: a prompt of some tokens must still come in */
+    HOST_PART = 8, /* of the budget: weights and caches need it more */
+    SMALL_PART = 4 /* of a small one, up to HOST_LEAST: a prompt must still come in */
 };
 #define HOST_MOST  (UINT64_C(1280) << 20) /* bodies of 32 MiB, the most that is read anyway */
 #define HOST_LEAST (UINT64_C(40) << 20)   /* bodies of 1 MiB */

@@ -1,4 +1,4 @@
-/* Plans are made by tables of what costs speed: each line is one faster way and the reason that closes it. */
+/* What a request and an engine come to.  Of each faster way a plan says what closes it, for whoever wonders. */
 #include "engine/exec_plan.h"
 
 #include <stdio.h>

@@ -9,8 +9,8 @@
 #include "engine/step.h"
 
 enum {
-    EXEC_LAYOUT_BYTES = 48, /* all kinds of layers at once: 34 */
-    EXEC_WHY_BYTES = 256
+    EXEC_LAYOUT_BYTES = 48, /* all kinds of layers at once: 27 */
+    EXEC_WHY_BYTES = 256    /* all four ways, the last one's reason of some 100; more is cut */
 };
 
 /* What an engine can.  Immutable once it is open; strings live as long as the engine. */

@@ -15,9 +15,9 @@ typedef struct guard_in {
     int32_t max_seqs, max_queue, max_step_rows;
     int32_t ctx_len; /* 0: the largest that fits, at most the model's */
     uint64_t budget; /* bytes in all; 0: what is held, and nine tenths of what is free */
-    uint64_t
-        limit; /* bytes for caches at most; 0: what the budget leaves.  Without a budget it is kept by giving
-                         prefixes less, and nothing else is counted */
+    /* Bytes for caches at most; 0: what the budget leaves.  Without a budget it is kept by giving prefixes less,
+       and nothing else is counted. */
+    uint64_t limit;
     uint64_t prefix;  /* bytes for prefixes at most; 0: by default; GUARD_NO_PREFIX */
     uint64_t scratch; /* bytes of programs and step buffers */
     uint64_t live;    /* bytes allocated now, programs, step buffers and packed weights included */
@@ -34,8 +34,7 @@ typedef struct guard_in {
 typedef struct guard_out {
     int32_t ctx_len;
     uint64_t budget;
-    uint64_t
-        reserved; /* all that follows but prefix_bytes; at most the budget where one was given */
+    uint64_t reserved; /* all below but prefix_bytes; at most the budget where one was given */
     uint64_t weights_bytes, scratch_bytes, other_bytes; /* other: what else was allocated before */
     uint64_t request_bytes; /* of requests, running and waiting, with their texts */
     uint64_t host_bytes;    /* the caller's, and what the program itself takes */

@@ -5,11 +5,11 @@
 
 #include "engine/request.h"
 
+/* Nothing to set up: what sampling remembers began with the request, or where an earlier attempt had come to. */
 static void ar_begin(request *r)
 {
     assert(r->n_ids >= r->n_prompt && r->n_ids <= r->max_ids);
-    (void)
-        r; /* what sampling remembers begins with the request, or where an earlier attempt had come to */
+    (void)r; /* without asserts */
 }
 
 static method_rows ar_propose(const request *r)

@@ -6,6 +6,8 @@
 
 #include "cache/cache.h"
 #include "model/model.h"
+#include "tensor/batch.h"
+#include "tensor/prog.h"
 
 typedef struct stepper stepper;
 

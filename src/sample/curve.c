@@ -4,6 +4,8 @@
    cubic would turn back.  Below the first knot a straight line that falls by its slope, and by 1 at least, so
    that nothing unlikely becomes likely; above the last one that of its slope.  The curve y = x is a
    temperature of 1. */
+#include <assert.h>
+
 #include "base/fmath.h"
 #include "sample/sample_priv.h"
 
@@ -40,6 +42,7 @@ static void calm(bend *b, int32_t i)
 static void bend_make(bend *b, const cairn_sampling *p)
 {
     const int32_t n = b->n = (int32_t)p->n_curve;
+    assert(n >= 2 && n <= CAIRN_MAX_KNOTS); /* sample_check */
     for (int32_t i = 0; i < n; i++) {
         b->x[i] = ln_of_percent(p->curve[i].x);
         b->y[i] = ln_of_percent(p->curve[i].y);
@@ -56,7 +59,7 @@ static double bend_at(const bend *b, double l)
     int32_t i = 0;
     if (l <= b->x[0]) return b->y[0] + (b->slope[0] > 1 ? b->slope[0] : 1) * (l - b->x[0]);
     if (l >= b->x[last]) return b->y[last] + b->slope[last] * (l - b->x[last]);
-    while (l > b->x[i + 1]) i++;
+    while (i < last - 1 && l > b->x[i + 1]) i++;
     const double h = b->x[i + 1] - b->x[i], t = (l - b->x[i]) / h, u = 1 - t;
     return u * u * ((1 + 2 * t) * b->y[i] + t * h * b->slope[i]) +
            t * t * ((1 + 2 * u) * b->y[i + 1] - u * h * b->slope[i + 1]);

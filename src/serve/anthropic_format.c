@@ -14,6 +14,7 @@
 #include "serve/json_cut.h"
 #include "serve/random.h"
 #include "serve/sse.h"
+#include "serve/text_of.h"
 
 typedef enum block { BLOCK_NONE, BLOCK_THOUGHT, BLOCK_TEXT, BLOCK_CALL } block;
 
@@ -236,7 +237,7 @@ static void close_block(message_out *o, buf *frames)
     } else {
         if (o->content.len) buf_byte(&o->content, ',');
         w = json_write(&o->content);
-        write_block(&w, o, o->text.len ? buf_view(&o->text) : STR_LIT(""));
+        write_block(&w, o, text_of(&o->text));
     }
     o->open = BLOCK_NONE;
     o->index++;

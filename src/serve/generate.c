@@ -12,11 +12,14 @@
 #include "serve/openai_wire.h"
 #include "serve/prompt.h"
 #include "serve/random.h"
+#include "serve/text_of.h"
 
 enum {
-    MAX_SAMPLES = 8, /* to be looked at side by side */
-    MAX_TOKENS = 256,
-    JUNK_PERCENT = 2 /* of the characters may be letters of another script */
+    MAX_SAMPLES = 8,  /* to be looked at side by side */
+    MAX_TOKENS = 256, /* a page of text: enough to see it fall apart */
+    SAMPLES = 3,      /* unless the body says otherwise, like the next: a few lines of each */
+    TOKENS = 80,
+    JUNK_PERCENT = 2 /* of letters of other scripts, and more: fewer may be a name */
 };
 
 static cairn_status bad_knot(chat_fault *f, size_t i, const char *what)
@@ -27,6 +30,7 @@ static cairn_status bad_knot(chat_fault *f, size_t i, const char *what)
     return chat_fault_set(f, CAIRN_E_ARG, name, "`%s` %s", name, what);
 }
 
+/* The engine checks the same (sample_check): here the point is named as the body has it. */
 static cairn_status read_knot(json_val v, size_t i, cairn_knot *out, chat_fault *f)
 {
     const double x = json_num(json_get(v, "x_pct"), -1), y = json_num(json_get(v, "y_pct"), -1);
@@ -68,8 +72,8 @@ static cairn_status ask_read(chat_ask *a, cairn_str body, chat_fault *f)
 
     TRY(chat_ask_open(a, body, f));
     const json_val root = json_root(a->doc), seed = json_get(root, "seed");
-    a->n = 3;
-    a->rq.max_tokens = 80;
+    a->n = SAMPLES;
+    a->rq.max_tokens = TOKENS;
     a->rq.keep_special = true; /* <unused7> is to be seen */
     TRY(chat_want_int(root, "n", 1, MAX_SAMPLES, &a->n, f));
     TRY(chat_want_int(root, "max_tokens", 1, MAX_TOKENS, &a->rq.max_tokens, f));
@@ -208,7 +212,7 @@ static void samples_whole(void *out, const answer_usage *u, buf *body)
     json_w_key(&w, "samples");
     json_w_arr(&w);
     for (uint32_t i = 0; i < o->n; i++) {
-        const cairn_str text = o->text[i].len ? buf_view(&o->text[i]) : STR_LIT("");
+        const cairn_str text = text_of(&o->text[i]);
         json_w_obj(&w);
         json_w_kstr(&w, "text", text);
         json_w_kbool(&w, "junk", is_junk(text));

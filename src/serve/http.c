@@ -16,9 +16,8 @@
 
 enum {
     STREAM_BACKLOG = 1 << 20, /* unread bytes at which a slow reader is cut: hours of text */
-    SLOW_BACKLOG =
-        16 << 10,    /* from here on all replies are summed at each write; a turn's burst is less */
-    REPLY_MS = 60000 /* for a client to take a whole reply */
+    SLOW_BACKLOG = 16 << 10,  /* from here on all replies are summed; a turn's burst is less */
+    REPLY_MS = 60000          /* for a client to take a whole reply */
 };
 
 uint64_t http_now_ms(void)

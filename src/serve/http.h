@@ -16,8 +16,8 @@ typedef struct http_limits {
         header_timeout_ms;   /* total, from the first byte (or accept) to the end of the headers */
     int32_t body_timeout_ms; /* total, from there to the end of the body */
     uint64_t max_body_bytes;
-    uint64_t
-        max_bodies_bytes; /* of all that are being read; 0: eight times the largest, at least 64 MiB */
+    /* Of all that are being read; 0: eight times the largest, at least 64 MiB. */
+    uint64_t max_bodies_bytes;
     uint64_t max_replies_bytes; /* of all that clients have not taken; 0: any */
 } http_limits;
 
@@ -36,9 +36,9 @@ typedef struct http_app {
 
 enum {
     HTTP_TICK_MS = 100, /* the grain of every deadline */
-    HTTP_MAX_REPLY_HEADERS =
-        16, /* set by http_set_header for one reply: the page's six, cross-site ones, an API's own */
-    HTTP_MAX_REPLY_VALUE = 160 /* bytes of one's value, its end included */
+    /* Set by http_set_header for one reply: the page's six, cross-site ones, an API's own. */
+    HTTP_MAX_REPLY_HEADERS = 16,
+    HTTP_MAX_REPLY_VALUE = 160 /* bytes of one's value, its end included: the page's policy fits */
 };
 
 /* Binds and listens.  `host` is a numeric address or a name; port 0 picks one.  *out ends in
@@ -78,7 +78,8 @@ void http_on_gone(http_req *rq, void (*fn)(void *user), void *user);
 /* What the request's line in the log says of tokens so far. */
 void http_note_tokens(http_req *rq, int64_t n_prompt, int64_t n_generated);
 
-/* For the reply to come; the first value of a name stays.  `name` is static text, `value` is copied (shorter than HTTP_MAX_REPLY_VALUE). */
+/* For the reply to come; the first value of a name stays.  `name` is static text, `value` is copied (shorter than
+   HTTP_MAX_REPLY_VALUE). */
 void http_set_header(http_req *rq, const char *name, const char *value);
 /* The whole reply; the body is copied. `type` is the content type. */
 void http_reply(http_req *rq, int status, const char *type, cairn_str body);

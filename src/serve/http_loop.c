@@ -423,7 +423,7 @@ static cairn_status listener_open(http_server *h, const char *host, int32_t port
 {
     struct addrinfo hint = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     struct addrinfo *list = NULL;
-    struct sockaddr_storage sa;
+    struct sockaddr_storage sa = {0};
     socklen_t n = sizeof sa;
     char service[12], name[12];
     int rc;

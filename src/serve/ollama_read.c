@@ -7,6 +7,7 @@
 
 #include "base/diag.h"
 #include "base/str.h"
+#include "serve/body_path.h"
 #include "serve/chat_sampling.h"
 #include "serve/openai_messages.h"
 
@@ -119,30 +120,25 @@ static void put_calls(json_writer *w, json_val calls)
     json_w_end_arr(w);
 }
 
-static cairn_status check_message(json_val m, size_t i, chat_fault *f)
+static cairn_status check_message(json_val m, body_path p, chat_fault *f)
 {
     static const char *const texts[] = {"content", "thinking", "tool_name", "tool_call_id"};
     const json_val images = json_get(m, "images"), calls = json_get(m, "tool_calls");
-    char path[64];
 
-    (void)snprintf(path, sizeof path, "messages[%zu]", i);
-    if (json_typeof(m) != JSON_OBJ) return chat_want(f, path, "an object", m);
-    (void)snprintf(path, sizeof path, "messages[%zu].role", i);
+    if (json_typeof(m) != JSON_OBJ) return chat_want(f, p.s, "an object", m);
     if (json_typeof(json_get(m, "role")) != JSON_STR)
-        return chat_want(f, path, "a string", json_get(m, "role"));
+        return chat_want(f, path_key(p, "role").s, "a string", json_get(m, "role"));
     for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++) {
         const json_val v = json_get(m, texts[k]);
-        (void)snprintf(path, sizeof path, "messages[%zu].%s", i, texts[k]);
         if (json_typeof(v) > JSON_NULL && json_typeof(v) != JSON_STR)
-            return chat_want(f, path, "a string", v);
+            return chat_want(f, path_key(p, texts[k]).s, "a string", v);
     }
-    (void)snprintf(path, sizeof path, "messages[%zu].images", i);
     if (json_typeof(images) > JSON_NULL && !chat_empty_list(images))
-        return chat_fault_set(f, CAIRN_E_UNSUPPORTED, path,
-                              "`%s` is not supported: the model reads text alone", path);
-    (void)snprintf(path, sizeof path, "messages[%zu].tool_calls", i);
+        return chat_fault_set(f, CAIRN_E_UNSUPPORTED, path_key(p, "images").s,
+                              "`%s` is not supported: the model reads text alone",
+                              path_key(p, "images").s);
     if (json_typeof(calls) > JSON_NULL && json_typeof(calls) != JSON_ARR)
-        return chat_want(f, path, "an array", calls);
+        return chat_want(f, path_key(p, "tool_calls").s, "an array", calls);
     return CAIRN_OK;
 }
 
@@ -180,13 +176,14 @@ static cairn_status take_messages(const buf *made, chat_ask *a, chat_fault *f)
 
 static cairn_status put_messages(json_val list, buf *made, chat_fault *f)
 {
+    const body_path p = {"messages"};
     json_writer w = json_write(made);
     json_iter it = json_each(list);
     json_val m;
 
     json_w_arr(&w);
     for (size_t i = 0; json_next(&it, &m); i++) {
-        TRY(check_message(m, i, f));
+        TRY(check_message(m, path_element(p, i), f));
         put_message(&w, m);
     }
     json_w_end_arr(&w);

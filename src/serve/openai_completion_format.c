@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "serve/openai_wire.h"
 #include "serve/sse.h"
+#include "serve/text_of.h"
 
 typedef struct text_choice {
     buf text;                            /* not written yet, like the next: JSON elements */
@@ -106,7 +107,7 @@ static void put_name(const text_out *o, int32_t id, json_writer *w, bool key)
 
     buf_init(&name, MEM_SERVE);
     put_token_name(&name, cairn_text_piece(o->text, id));
-    const cairn_str s = name.len ? buf_view(&name) : STR_LIT("");
+    const cairn_str s = text_of(&name);
     if (buf_status(&name) != CAIRN_OK) w->out->no_memory = true;
     if (key)
         json_w_key_str(w, s);
@@ -181,7 +182,7 @@ static void write_choice(json_writer *w, const void *out, uint32_t i)
     const text_choice *ch = &o->choice[i];
 
     json_w_obj(w);
-    json_w_kstr(w, "text", ch->text.len ? buf_view(&ch->text) : STR_LIT(""));
+    json_w_kstr(w, "text", text_of(&ch->text));
     json_w_kint(w, "index", i);
     json_w_key(w, "logprobs");
     if (o->n_top >= 0) {

@@ -1,6 +1,7 @@
-/* OpenAI's embeddings, and Ollama's in its words: texts or lists of tokens to vectors, as numbers or as base64 of their bytes.  All of it
-   runs as a job (jobs.h), in the lane of long ones whatever the body's size: steps take seconds, and no
-   short prompt waits for them.  A client that leaves drops the job; steps under way run to their end. */
+/* OpenAI's embeddings, and Ollama's in its words: texts or lists of tokens to vectors, as numbers or as base64 of
+   their bytes.  All of it runs as a job (jobs.h), in the lane of long ones whatever the body's size: steps take
+   seconds, and no short prompt waits for them.  A client that leaves drops the job; steps under way run to their
+   end. */
 #include "serve/openai_embed.h"
 
 #include <stdarg.h>

@@ -3,6 +3,7 @@
 #include "serve/openai_whole.h"
 
 #include "base/str.h"
+#include "serve/text_of.h"
 
 void whole_init(whole *w)
 {
@@ -41,7 +42,7 @@ static void put_call(whole *w)
     json_w_key(&j, "function");
     json_w_obj(&j);
     json_w_kstr(&j, "name", buf_view(&w->name));
-    json_w_kstr(&j, "arguments", w->args.len ? buf_view(&w->args) : STR_LIT(""));
+    json_w_kstr(&j, "arguments", text_of(&w->args));
     json_w_end_obj(&j);
     json_w_end_obj(&j);
 }
@@ -88,7 +89,7 @@ void whole_write(const whole *w, json_writer *out)
     if (w->calls.len && !w->content.len)
         json_w_null(out);
     else
-        json_w_str(out, w->content.len ? buf_view(&w->content) : STR_LIT(""));
+        json_w_str(out, text_of(&w->content));
     json_w_key(out, "refusal");
     json_w_null(out);
     if (w->thought.len) {

@@ -36,6 +36,7 @@ static void make(prompt *p, const models *m, cairn_str body)
     prompt_make_more(p, m, responses_ask_read, read_input, body);
 }
 
+/* prompt_count's object, with a member before its own. */
 static void count(prompt *p, const models *m, cairn_str body)
 {
     static const char head[] = "{\"object\":\"response.input_tokens\",";

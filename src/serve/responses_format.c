@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "serve/openai_wire.h"
 #include "serve/responses_wire.h"
+#include "serve/text_of.h"
 
 static void response_close(void *out)
 {
@@ -64,11 +65,6 @@ static void *response_open(const prompt *p)
     return o;
 }
 
-static cairn_str view_of(const buf *b)
-{
-    return b->len ? buf_view(b) : STR_LIT("");
-}
-
 static void response_start(void *out, buf *frames)
 {
     response_out *o = out;
@@ -79,8 +75,8 @@ static void response_start(void *out, buf *frames)
     w = json_write(&b);
     responses_write(&w, o, "in_progress", NULL, (cairn_str){0});
     frames->no_memory |= buf_status(&b) != CAIRN_OK;
-    responses_put(o, "response.created", view_of(&b), frames);
-    responses_put(o, "response.in_progress", view_of(&b), frames);
+    responses_put(o, "response.created", text_of(&b), frames);
+    responses_put(o, "response.in_progress", text_of(&b), frames);
     buf_deinit(&b);
 }
 
@@ -288,7 +284,7 @@ static void response_finish(void *out, const answer_usage *u, buf *frames)
     response_whole(o, u, &body);
     frames->no_memory |= buf_status(&body) != CAIRN_OK;
     (void)snprintf(event, sizeof event, "response.%s", status_of(o));
-    responses_put(o, event, view_of(&body), frames);
+    responses_put(o, event, text_of(&body), frames);
     buf_deinit(&body);
 }
 
@@ -304,7 +300,7 @@ static void response_fail(void *out, int status, const char *code, cairn_str mes
     w = json_write(&body);
     responses_write(&w, o, "failed", NULL, message);
     frames->no_memory |= buf_status(&body) != CAIRN_OK;
-    responses_put(o, "response.failed", view_of(&body), frames);
+    responses_put(o, "response.failed", text_of(&body), frames);
     buf_deinit(&body);
 }
 

@@ -105,12 +105,11 @@ static cairn_status message_item(items *w, json_val item, body_path p)
         return want(w, path_key(p, "role"), "user, assistant, system or developer", asked);
     buf_init(&text, MEM_SERVE);
     st = all_text(w, json_get(item, "content"), path_key(p, "content"), assistant, &text);
-    if (st == CAIRN_OK) st = buf_status(&text) == CAIRN_OK ? CAIRN_OK : no_memory(w);
-    if (st == CAIRN_OK && (assistant || user)) {
+    if (st == CAIRN_OK && buf_status(&text) != CAIRN_OK) st = no_memory(w);
+    if (st == CAIRN_OK && (assistant || user))
         items_say(w, user ? turns_user : turns_assistant, buf_view(&text));
-    } else if (st == CAIRN_OK) {
+    else if (st == CAIRN_OK)
         items_say_system(w, buf_view(&text));
-    }
     buf_deinit(&text);
     return st;
 }
@@ -213,6 +212,15 @@ static cairn_status custom_item(items *w, json_val item, body_path p)
     return CAIRN_OK;
 }
 
+/* The output of the call `id`, unless st says what went wrong with its text, which is let go either way. */
+static cairn_status end_result(items *w, cairn_str id, cairn_status st, buf *text)
+{
+    if (st == CAIRN_OK && buf_status(text) != CAIRN_OK) st = no_memory(w);
+    if (st == CAIRN_OK) turns_result(&w->t, id, name_of_call(w, id), buf_view(text));
+    buf_deinit(text);
+    return st;
+}
+
 static cairn_status output_item(items *w, json_val item, body_path p)
 {
     cairn_status st;
@@ -222,10 +230,7 @@ static cairn_status output_item(items *w, json_val item, body_path p)
     TRY(may_str(w, item, p, "call_id", &id));
     buf_init(&text, MEM_SERVE);
     st = all_text(w, json_get(item, "output"), path_key(p, "output"), false, &text);
-    if (st == CAIRN_OK) st = buf_status(&text) == CAIRN_OK ? CAIRN_OK : no_memory(w);
-    if (st == CAIRN_OK) turns_result(&w->t, id, name_of_call(w, id), buf_view(&text));
-    buf_deinit(&text);
-    return st;
+    return end_result(w, id, st, &text);
 }
 
 /* Calls whose items have a form of their own, as a call of a tool of that name. */
@@ -296,10 +301,7 @@ static cairn_status shell_output_item(items *w, json_val item, body_path p)
         if (i > 0) buf_byte(&text, '\n');
         st = one_shell_output(w, v, path_element(path_key(p, "output"), i), &text);
     }
-    if (st == CAIRN_OK) st = buf_status(&text) == CAIRN_OK ? CAIRN_OK : no_memory(w);
-    if (st == CAIRN_OK) turns_result(&w->t, id, name_of_call(w, id), buf_view(&text));
-    buf_deinit(&text);
-    return st;
+    return end_result(w, id, st, &text);
 }
 
 static cairn_status patch_output_item(items *w, json_val item, body_path p)
@@ -313,12 +315,12 @@ static cairn_status patch_output_item(items *w, json_val item, body_path p)
     return CAIRN_OK;
 }
 
-typedef struct item_kind {
+typedef struct item_reader {
     const char *type;
     cairn_status (*add)(items *w, json_val item, body_path p);
-} item_kind;
+} item_reader;
 
-static const item_kind kinds[] = {
+static const item_reader readers[] = {
     {"message", message_item},
     {"reasoning", reasoning_item},
     {"function_call", function_item},
@@ -368,7 +370,6 @@ static cairn_status no_such_item(items *w, body_path p, cairn_str type)
                           STR_ARG(type));
 }
 
-/* The item's type; what says none is a message, or refers to an item. */
 cairn_status items_type(items *w, json_val item, body_path p, cairn_str *out)
 {
     const json_val type = json_get(item, "type");
@@ -384,8 +385,8 @@ cairn_status items_type(items *w, json_val item, body_path p, cairn_str *out)
 
 cairn_status items_add(items *w, json_val item, body_path p, cairn_str type)
 {
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (str_is(type, kinds[i].type)) return kinds[i].add(w, item, p);
+    for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++)
+        if (str_is(type, readers[i].type)) return readers[i].add(w, item, p);
     return no_such_item(w, p, type);
 }
 

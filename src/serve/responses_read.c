@@ -33,9 +33,8 @@ static const chat_refusal refusals[] = {
 
 typedef struct word_field {
     const char *in, *name; /* the object that holds it, NULL: the body; its name */
-    const char
-        *words; /* that it may be, with a space behind each; the end is one that errors name */
-    const char *what;
+    const char *words;     /* that it may be, with a space behind each */
+    const char *what;      /* the same, as errors name them */
 } word_field;
 
 static const word_field words[] = {
@@ -236,6 +235,29 @@ static const char *tier_of(json_val root)
     return str_is(tier, "flex") ? "flex" : "default";
 }
 
+static void echo_reasoning(json_writer *w, json_val v, bool summary)
+{
+    json_w_key(w, "reasoning");
+    json_w_obj(w);
+    echo_word(w, v, "effort");
+    json_w_key(w, "summary");
+    if (summary)
+        json_w_str(w, STR_LIT("detailed")); /* all that was thought */
+    else
+        json_w_null(w);
+    json_w_end_obj(w);
+}
+
+static void echo_text(json_writer *w, json_val v)
+{
+    json_w_key(w, "text");
+    json_w_obj(w);
+    json_w_key(w, "format");
+    json_w_raw(w, STR_LIT("{\"type\":\"text\"}")); /* read_text takes no other */
+    echo_or(w, v, "verbosity", "\"medium\"");
+    json_w_end_obj(w);
+}
+
 /* As the response repeats them, with what holds where nothing was said. */
 static void put_echo(json_val root, const chat_ask *a, responses_ask *r)
 {
@@ -246,7 +268,6 @@ static void put_echo(json_val root, const chat_ask *a, responses_ask *r)
                                           "prompt_cache_key",
                                           "safety_identifier",
                                           "user"};
-    const json_val text = json_get(root, "text"), reasoning = json_get(root, "reasoning");
     json_writer w = json_write(&r->echo);
 
     for (size_t i = 0; i < sizeof or_null / sizeof or_null[0]; i++)
@@ -255,24 +276,11 @@ static void put_echo(json_val root, const chat_ask *a, responses_ask *r)
     json_w_kbool(&w, "background", false);
     json_w_kbool(&w, "store", r->keep);
     json_w_kbool(&w, "parallel_tool_calls", !a->one_call);
-    json_w_key(&w, "reasoning");
-    json_w_obj(&w);
-    echo_word(&w, reasoning, "effort");
-    json_w_key(&w, "summary");
-    if (r->summary)
-        json_w_str(&w, STR_LIT("detailed")); /* all that was thought */
-    else
-        json_w_null(&w);
-    json_w_end_obj(&w);
+    echo_reasoning(&w, json_get(root, "reasoning"), r->summary);
     json_w_kstr(&w, "service_tier", str_of(tier_of(root)));
     echo_or(&w, root, "temperature", "1.0");
     echo_or(&w, root, "top_p", "1.0");
-    json_w_key(&w, "text");
-    json_w_obj(&w);
-    json_w_key(&w, "format");
-    json_w_raw(&w, STR_LIT("{\"type\":\"text\"}"));
-    echo_or(&w, text, "verbosity", "\"medium\"");
-    json_w_end_obj(&w);
+    echo_text(&w, json_get(root, "text"));
     echo_or(&w, root, "tool_choice", "\"auto\"");
     echo_or(&w, root, "tools", "[]");
     json_w_kint(&w, "top_logprobs", a->n_top);

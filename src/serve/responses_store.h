@@ -8,8 +8,8 @@
 #include "serve/auth.h"
 
 enum {
-    RESPONSES_MAX_BYTES =
-        32 << 20, /* of all: hundreds of an agent's turns, as each keeps only what it added */
+    /* Of all: hundreds of an agent's turns, as each keeps only what it added. */
+    RESPONSES_MAX_BYTES = 32 << 20,
     RESPONSES_TTL_MS = 3600 * 1000, /* since the last use: the pauses of a person at work */
     RESPONSE_DIGITS = 32,           /* hexadecimal, of an id: 128 bits, nobody guesses one */
     RESPONSE_ID = 40                /* bytes of an id, NUL included */

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "serve/sse.h"
+#include "serve/text_of.h"
 
 const item_words responses_words[] = {
     [ITEM_NONE] = {0},
@@ -25,11 +26,6 @@ const item_words responses_words[] = {
                      "response.custom_tool_call_input.delta",
                      "response.custom_tool_call_input.done", "input"},
 };
-
-static cairn_str view_of(const buf *b)
-{
-    return b->len ? buf_view(b) : STR_LIT("");
-}
 
 static void write_usage(json_writer *w, const response_out *o, const answer_usage *u)
 {
@@ -141,7 +137,7 @@ static void write_part(json_writer *w, const response_out *o, bool whole)
 {
     json_w_obj(w);
     json_w_kstr(w, "type", str_of(responses_words[o->open].part));
-    json_w_kstr(w, "text", whole ? view_of(&o->said) : STR_LIT(""));
+    json_w_kstr(w, "text", whole ? text_of(&o->said) : STR_LIT(""));
     if (o->open == ITEM_MESSAGE) {
         write_list(w, "annotations", NULL);
         write_list(w, "logprobs", whole ? &o->logprobs_of_item : NULL);
@@ -162,10 +158,10 @@ static void write_call(json_writer *w, const response_out *o, bool whole)
 {
     const responses_tool *t = o->tool;
 
-    json_w_kstr(w, "call_id", view_of(&o->call_id));
-    json_w_kstr(w, "name", t ? t->name : view_of(&o->call_name));
+    json_w_kstr(w, "call_id", text_of(&o->call_id));
+    json_w_kstr(w, "name", t ? t->name : text_of(&o->call_name));
     if (t && t->space.len) json_w_kstr(w, "namespace", t->space);
-    json_w_kstr(w, responses_words[o->open].key, whole ? view_of(&o->said) : STR_LIT(""));
+    json_w_kstr(w, responses_words[o->open].key, whole ? text_of(&o->said) : STR_LIT(""));
 }
 
 void responses_write_item(json_writer *w, const response_out *o, const char *status, bool whole)
@@ -234,7 +230,7 @@ static void put_done(response_out *o, buf *frames)
 {
     json_writer w = open_item_event(o, responses_words[o->open].done, frames);
 
-    json_w_kstr(&w, responses_words[o->open].key, view_of(&o->said));
+    json_w_kstr(&w, responses_words[o->open].key, text_of(&o->said));
     if (o->open == ITEM_MESSAGE) write_list(&w, "logprobs", &o->logprobs_of_item);
     close_event(&w, frames);
 }

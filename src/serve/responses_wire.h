@@ -41,8 +41,8 @@ typedef struct response_out {
     const responses_tool *tool; /* that is called; NULL: none of the client's */
     buf args;                   /* of a custom tool's call, as the model wrote them */
     json_member input;
-    buf new_logprobs,
-        logprobs_of_item;         /* JSON: elements; the first of tokens that told nothing yet */
+    buf new_logprobs; /* JSON, like the next: elements, of tokens that told nothing yet */
+    buf logprobs_of_item;
     int32_t n_waiting, n_thought; /* tokens: likewise; of thoughts */
     buf output;                   /* JSON: the items that are done */
     answer_end end;

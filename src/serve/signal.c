@@ -12,9 +12,8 @@
 #include "serve/prompt.h"
 
 enum {
-    N_BINS = 80,
-    MAX_IDS =
-        2048 /* its cache comes on top of the engines' budget, and nothing stops it half-way */
+    N_BINS = 80,   /* some 19 % of a probability each */
+    MAX_IDS = 2048 /* its cache is beside the engines' budget, and nothing stops it half-way */
 };
 
 typedef struct signal {
@@ -70,11 +69,10 @@ static bool encode(prompt *p, cairn_ids *ids)
 
 static bool score(prompt *p, const cairn_ids *ids, signal *s)
 {
+    cairn_model_info info;
     cairn_score_opts o;
     cairn_diag dg = {0};
     cairn_status st;
-
-    cairn_model_info info;
 
     cairn_model_info_init(&info);
     cairn_model_get_info(p->model->model, &info);

@@ -169,6 +169,6 @@ void site_preflight(const site *s, http_req *rq, const char *methods)
     http_set_header(rq, "Access-Control-Allow-Methods", methods);
     /* No cookies are read here, so all headers may be sent; the star does not mean this one. */
     http_set_header(rq, "Access-Control-Allow-Headers", "*, Authorization");
-    http_set_header(rq, "Access-Control-Max-Age",
-                    "600"); /* seconds; what browsers allow at least */
+    /* Seconds; what browsers allow at least. */
+    http_set_header(rq, "Access-Control-Max-Age", "600");
 }

@@ -18,13 +18,14 @@ typedef struct site {
 enum { SITE_MAX_NAME = 128 }; /* bytes of an origin: it goes back in a reply's header */
 
 /* `hosts`: names without port that Host may give beside addresses, localhost and the machine's own; "*": any.
-   `origins`: as browsers write them, "SCHEME://" and "*" for all of a scheme, "*" for any. */
+   `origins`: as browsers write them, "SCHEME://" and "*" for all of a scheme, "*" for any.  Both are copied.  E_ARG:
+   a name that is empty or too long, no origin; E_NOMEM.  Followed by site_deinit either way. */
 cairn_status site_init(site *s, const char *const *hosts, size_t n_hosts,
                        const char *const *origins, size_t n_origins, cairn_diag *dg);
 void site_deinit(site *s);
 
-bool site_host_ok(const site *s,
-                  const char *host); /* a header's value, with its port; NULL is fine */
+/* `host`: a header's value, with its port; NULL is fine. */
+bool site_host_ok(const site *s, const char *host);
 bool site_origin_listed(const site *s, const char *origin);
 /* From a page of this server itself. */
 bool site_same_origin(const char *origin, const char *host);

@@ -189,13 +189,9 @@ ssize_t tls_send(tls_conn *c, const void *p, size_t n)
     const int rc = SSL_write(c->ssl, p, n < INT_MAX ? (int)n : INT_MAX);
 
     if (rc > 0) return rc;
-    if (no_bytes(c, rc) < 0 && c->wants_out) {
-        c->wants_out = false; /* that is tls_recv's */
-        errno = EAGAIN;
-    } else {
-        errno =
-            EPIPE; /* nothing is sent that waits for the client: it is spoken to after the handshake */
-    }
+    /* Nothing that is sent waits for the client's bytes: it is spoken to after the handshake. */
+    errno = no_bytes(c, rc) < 0 && c->wants_out ? EAGAIN : EPIPE;
+    c->wants_out = false; /* that is tls_recv's */
     return -1;
 }
 

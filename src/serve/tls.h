@@ -10,7 +10,8 @@
 typedef struct tls tls;
 typedef struct tls_conn tls_conn;
 
-/* `cert`: the chain, the server's own first; `key`: its private key, without a password.  PEM both. */
+/* `cert`: the file of the chain, the server's own first; `key`: that of its private key, without a password.  PEM
+   both, read now.  E_ARG names the file and what was found; E_NOMEM. */
 cairn_status tls_open(const char *cert, const char *key, tls **out, cairn_diag *dg);
 void tls_close(tls *t); /* connections may outlive it; NULL is fine */
 

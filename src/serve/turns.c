@@ -2,6 +2,7 @@
 #include "serve/turns.h"
 
 #include "base/str.h"
+#include "serve/text_of.h"
 
 const char turns_user[] = "user", turns_assistant[] = "assistant", turns_system[] = "system";
 
@@ -29,11 +30,6 @@ cairn_status turns_status(const turns *t)
     return st == CAIRN_OK ? buf_status(&t->calls) : st;
 }
 
-static cairn_str view_of(const buf *b)
-{
-    return b->len ? buf_view(b) : STR_LIT("");
-}
-
 void turns_flush(turns *t)
 {
     if (!t->role) return;
@@ -41,7 +37,7 @@ void turns_flush(turns *t)
     json_w_kstr(&t->w, "role", str_of(t->role));
     json_w_key(&t->w, "content");
     if (t->has_text || !t->calls.len)
-        json_w_str(&t->w, view_of(&t->text));
+        json_w_str(&t->w, text_of(&t->text));
     else
         json_w_null(&t->w);
     if (t->thought.len) json_w_kstr(&t->w, "reasoning_content", buf_view(&t->thought));

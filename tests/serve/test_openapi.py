@@ -85,10 +85,11 @@ def test_holds_answers(server):
 
 
 def test_every_field_is_one_or_another(server):
-    """What the file says of requests: its examples of each generating route are taken, and values out of its ranges are not."""
+    """What the file says of a chat's request: numbers beyond its ranges are refused, by the schema and by the server."""
     ask = conform.SCHEMAS["ChatRequest"]
     base = util.ask()
     assert not conform.faults(base, ask)
+    tried = 0
     for name, schema in ask["properties"].items():
         kind = schema.get("anyOf", [{}])[-1]
         for bound, by in (("minimum", -1), ("maximum", 1)):
@@ -100,3 +101,5 @@ def test_every_field_is_one_or_another(server):
                 body["logprobs"] = True
             assert conform.faults(body, ask), name
             assert server.request("POST", "/v1/chat/completions", body)[0] == 400, (name, bound)
+            tried += 1
+    assert tried > 20

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -709,6 +710,28 @@ static void clock_jumps(void **state)
     assert_int_equal(n_warn, 0);
 }
 
+/* A file that somebody else has locked: no descriptor of it stays, nor is one closed that is not ours any more. */
+static void held_elsewhere(void **state)
+{
+    (void)state;
+    char name[CKPT_NAME_BYTES];
+    ckpt_name_text((hash128){1, 0}, name);
+    const int folder = open(dir.path, O_RDONLY | O_DIRECTORY);
+    const int theirs = openat(folder, name, O_RDWR | O_CREAT, 0600);
+    assert_int_equal(flock(theirs, LOCK_EX | LOCK_NB), 0);
+    int fd = 0;
+    assert_int_equal(ckpt_hold(folder, name, &fd), CKPT_THEIRS);
+    assert_int_equal(fd, -1);
+    assert_false(ckpt_remove_this(folder, name, theirs));
+    assert_int_equal(close(theirs), 0);
+    assert_int_equal(ckpt_hold(folder, name, &fd), CKPT_OURS);
+    assert_int_equal(close(fd), 0);
+    assert_true(ckpt_remove(folder, name, -1));
+    assert_int_equal(ckpt_hold(folder, name, &fd), CKPT_NONE);
+    assert_int_equal(fd, -1);
+    assert_int_equal(close(folder), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -728,6 +751,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(killed_beside, begin, end),
         cmocka_unit_test_setup_teardown(folder_gone, begin, end),
         cmocka_unit_test_setup_teardown(odd_folder, begin, end),
+        cmocka_unit_test_setup_teardown(held_elsewhere, begin, end),
         cmocka_unit_test_setup_teardown(clock_jumps, begin, end),
         cmocka_unit_test_setup_teardown(faults, begin, end),
     };
