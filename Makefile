@@ -17,6 +17,7 @@
 #: make test-soak      a server under load for SOAK_SECONDS holds no more in the end: memory, descriptors, threads
 #: make test-web       the page in a headless Chromium, if one is installed; screenshots in $(B)/web
 #: make test-openapi   the server asked by schemathesis, by docs/openapi.json, for OPENAPI_EXAMPLES a route
+#: make test-clients   litellm, langchain-openai, pydantic-ai and the agent of claude-agent-sdk against the server
 #: make fuzz           each fuzz target for FUZZ_SECONDS; fuzz-long: 20 minutes each
 #: make check-all      clang-tidy, include-what-you-use and cppcheck over the whole tree
 #: make check-text     templates and tokenizers beside the references, at length
@@ -135,7 +136,7 @@ V ?= 0
 say = $(if $(filter 0,$(V)),@printf '  %-4s %s\n' '$(1)' '$@';)
 
 # --- targets ---
-.PHONY: all help install uninstall print-libs examples run kern-bench lab kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash test-programs test-sim test-company test-memory test-soak test-web test-openapi fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
+.PHONY: all help install uninstall print-libs examples run kern-bench lab kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash test-programs test-sim test-company test-memory test-soak test-web test-openapi test-clients fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 all: $(B)/libcairn.a $(B)/cairn.pc $(B)/cairn
@@ -333,12 +334,14 @@ test-soak: $(B)/cairn $(B)/bench/bench_serve
 	CAIRN_SOAK_SECONDS=$(SOAK_SECONDS) CAIRN_SOAK_MODEL='$(SOAK_MODEL)' CAIRN_BIN=$(abspath $(B)/cairn) \
 	    $$(tools/py-venv) -m pytest -q -s tests/cli/test_soak.py
 
-# Of the page and of HTTP from outside, each with Python packages of its own, installed on demand.
+# Of the page, of HTTP from outside and of other people's clients, each with Python packages of its own, installed on demand.
 test-web: $(B)/cairn $(B)/tests/serve/fake_server
 	CAIRN_BIN=$(abspath $(B)/cairn) CAIRN_SHOTS=$(abspath $(B)/web) $$(tools/py-venv web) -m pytest -q -rs tests/web
 OPENAPI_EXAMPLES ?= 60
 test-openapi: $(B)/tests/serve/fake_server
 	CAIRN_BIN=$(abspath $(B)/cairn) $$(tools/py-venv openapi) tests/serve/openapi_fuzz.py $(OPENAPI_EXAMPLES)
+test-clients: $(B)/cairn $(B)/tests/serve/fake_server
+	CAIRN_BIN=$(abspath $(B)/cairn) $$(tools/py-venv clients) -m pytest -q -rs -W ignore tests/clients
 
 # A server within an address space and within a control group, MEMORY_SECONDS each; `make test` takes seconds.
 MEMORY_SECONDS ?= 300

@@ -8,7 +8,7 @@
 static const command commands[] = {
     {"run", "[MODEL] [-p PROMPT | -f FILE] [flags]",
      "Answer a prompt; without one, on a terminal, hold a conversation.", cmd_run},
-    {"serve", "[MODEL...] [flags]", "Serve models over HTTP (OpenAI chat completions).", cmd_serve},
+    {"serve", "[MODEL...] [flags]", "Serve models over HTTP, as OpenAI and others do.", cmd_serve},
     {"info", "MODEL [--json] [--tensor NAME --out OUT.npy]", "Show what a model is made of.",
      cmd_info},
     {"fit", "MODEL [--memory BYTES] [--json] [flags]",
