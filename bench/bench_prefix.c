@@ -1,16 +1,18 @@
 /* What the prefix cache itself costs, beside what it saves: the look-up of a long prompt, with few entries and
    with thousands; taking one up; making it known.  The limit of a look-up is reading the prompt and what it is
    compared with once: a pass over both is timed in the same run.
+   Then what a hit costs a real model: the last block, which ends inside, and the recurrent state are copied.
      bench_prefix [tokens of the prompt] [entries] */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/rng.h"
 #include "cache/cache.h"
 
-enum { REPEATS = 9, STEP = 512, ENTRY = 192 };
+enum { REPEATS = 9, STEP = 512, ENTRY = 192, HIT = 4096 + 40, MOST_LAYERS = 30 };
 
 static const cache_layer_spec layers[] = {
     {1, 8, 8, .window = 0}, {1, 8, 8, .window = 4096}, {.n_state = 16}};
@@ -109,8 +111,54 @@ static void measure(int kind, int32_t *ids, int32_t n, int32_t n_entries)
             other[i] = i < 70 ? ids[i] : (int32_t)(rng_u64(7, (uint64_t)k, (uint64_t)i) % 50000);
         (void)leave(c, other, ENTRY);
     }
-    printf("%-26s %8.3f %8.3f %8.3f %8.3f\n", names[kind], known * 1e3, few * 1e3,
-           median_take_up(c, ids, n) * 1e3, read_twice(ids, n) * 1e3);
+    const double many = median_take_up(c, ids, n), t0 = clock_s();
+    cache_forget(c);
+    printf("%-26s %8.3f %8.3f %8.3f %8.3f %8.3f\n", names[kind], known * 1e3, few * 1e3, many * 1e3,
+           (clock_s() - t0) * 1e3, read_twice(ids, n) * 1e3);
+    cache_free(c);
+}
+
+/* Models' shapes: layers that are all alike. */
+static const struct {
+    const char *name;
+    int32_t n_layer;
+    cache_layer_spec layer;
+} models[] = {{"SmolLM2 135M", 30, {3, 64, 64, .window = 0}},
+              {"Qwen2.5 1.5B", 28, {2, 128, 128, .window = 0}},
+              {"Mamba-2 130M", 24, {.n_state = 24 * 64 * 128 + 3 * 1792}}};
+
+/* A hit behind HIT tokens whose last block and state have been written, as they are after a prefill. */
+static void measure_hit(int model, int32_t *ids)
+{
+    cache *c = NULL;
+    cairn_diag dg = {0};
+    cache_layer_spec l[MOST_LAYERS];
+    const cachespec spec = {models[model].n_layer, l};
+    for (int32_t i = 0; i < spec.n_layer; i++) l[i] = models[model].layer;
+    const kv_scheme f16 = kv_plain(KV_F16);
+    const uint64_t one = cache_bytes(&spec, &f16, STEP, HIT + 64);
+    const cache_opts o = {f16, 1, HIT + 64, STEP, one, 2 * one, 2 * one};
+    if (cache_new(&spec, &o, &c, &dg) != CAIRN_OK) {
+        (void)fprintf(stderr, "bench_prefix: %s\n", dg.message);
+        exit(1);
+    }
+    const size_t state = cache_state_bytes(&spec);
+    const size_t block = (size_t)(cache_bytes(&spec, &f16, STEP, 1) - state);
+    const seq_id q = open_on(c, ids, HIT);
+    for (int32_t at = 0; at < HIT; at = cache_len(c, q)) {
+        const int32_t rows = at + STEP < HIT ? STEP : HIT - at;
+        cache_reserve(c, q, rows);
+        cache_commit(c, q, rows);
+        cache_publish(c, q, ids);
+    }
+    if (block) memset(cache_blocks(c, q)[0][HIT / KV_BLOCK], 1, block);
+    if (state) memset(cache_state(c, q), 1, state);
+    cache_mark(c, q, ids, CACHE_TURN);
+    cache_close(c, q);
+    /* it parts from what was there inside the last block, which is copied; a state is there at the end alone */
+    const int32_t n = state ? HIT : HIT - 8;
+    printf("%-26s %8.2f %8.2f %8.3f\n", models[model].name, (double)block / (1 << 20),
+           (double)state / (1 << 20), median_take_up(c, ids, n) * 1e3);
     cache_free(c);
 }
 
@@ -118,16 +166,20 @@ int main(int argc, char **argv)
 {
     const int32_t n = argc > 1 ? atoi(argv[1]) : 131072,
                   n_entries = argc > 2 ? atoi(argv[2]) : 10000;
-    if (n < 128 || n > 1 << 22 || n_entries < 0 || n_entries > 1 << 16) {
+    if (n < HIT || n > 1 << 22 || n_entries < 0 || n_entries > 1 << 16) {
         (void)fprintf(stderr, "usage: bench_prefix [tokens] [entries]\n");
         return 2;
     }
     int32_t *ids = mem_alloc(((size_t)n + 1) * sizeof *ids, MEM_MISC);
     if (!ids) return 1;
     for (int32_t i = 0; i <= n; i++) ids[i] = (int32_t)(rng_u64(3, 0, (uint64_t)i) % 50000);
-    printf("%d tokens, %d entries besides; milliseconds, medians of %d\n%-26s %8s %8s %8s %8s\n",
-           (int)n, (int)n_entries, REPEATS, "", "leave", "take up", "…beside", "read 2x");
+    printf(
+        "%d tokens, %d entries besides; milliseconds, medians of %d\n%-26s %8s %8s %8s %8s %8s\n",
+        (int)n, (int)n_entries, REPEATS, "", "leave", "take up", "…beside", "forget", "read 2x");
     for (int kind = 0; kind < 3; kind++) measure(kind, ids, n, n_entries);
+    printf("a hit of %d tokens; MiB, milliseconds\n%-26s %8s %8s %8s\n", HIT, "", "block", "state",
+           "take up");
+    for (int m = 0; m < (int)(sizeof models / sizeof *models); m++) measure_hit(m, ids);
     mem_free(ids);
     return 0;
 }

@@ -72,8 +72,8 @@ void block_drop_tree(group *p, int32_t block)
 static bool make_room(cache *c, int32_t g)
 {
     const group *p = &c->group[g];
-    while (p->n_free == 0 && p->window && tree_drop_oldest_block(c, g, false)) continue;
-    while (p->n_free == 0 && tree_drop_oldest(c)) continue;
+    while (p->n_free == 0 && p->window && drop_window_block(c, g, false)) continue;
+    while (p->n_free == 0 && drop_leaf(c)) continue;
     if (p->n_free == 0) tree_merge_blocks(c, g);
     return p->n_free > 0;
 }

@@ -222,7 +222,7 @@ void prefix_keep_state(cache *c, const seq *q)
 {
     prefix_node *v = &c->tree.node[q->node];
     if (v->snap != NO_SNAP || !c->n_snap) return;
-    if (c->n_snap_free == 0 && !tree_drop_oldest_snap(c)) return;
+    if (c->n_snap_free == 0 && !drop_snap(c)) return;
     const int32_t snap = c->free_snap[--c->n_snap_free];
     memcpy(c->snaps + (size_t)snap * c->state_bytes, q->state, c->state_bytes);
     tree_set_snap(c, q->node, snap);
@@ -291,16 +291,16 @@ uint64_t cache_kept(const cache *c)
 static bool drop_cold(cache *c)
 {
     for (int32_t g = 0; g < c->n_group; g++)
-        if (c->group[g].window && tree_drop_oldest_block(c, g, true)) return true;
+        if (c->group[g].window && drop_window_block(c, g, true)) return true;
     return false;
 }
 
 void prefix_trim(cache *c)
 {
-    while (cache_kept(c) > c->opts.prefix_bytes && (drop_cold(c) || tree_drop_oldest(c))) continue;
+    while (cache_kept(c) > c->opts.prefix_bytes && (drop_cold(c) || drop_leaf(c))) continue;
 }
 
 void cache_forget(cache *c)
 {
-    while (c->keeps && tree_drop_oldest(c)) continue;
+    while (c->keeps && drop_leaf(c)) continue;
 }

@@ -1,6 +1,6 @@
 /* What the files of the cache share.  cache.c owns sequences, cache_layout.c all sizes, cache_block.c the pools and
    who refers to a block, cache_tree.c the tree of known prefixes, cache_prefix.c what sequences take from
-   it and leave in it, cache_pin.c what may not go, cache_disk.c, cache_restore.c and cache_reader.c what files
+   it and leave in it, cache_drop.c what is given up first, cache_pin.c what may not go, cache_disk.c, cache_restore.c and cache_reader.c what files
    hold of it. */
 #ifndef CACHE_CACHE_PRIV_H
 #define CACHE_CACHE_PRIV_H
@@ -52,32 +52,35 @@ typedef struct prefix_node {
     int32_t lo, n;
     int32_t snap;   /* recurrent state after its last token */
     uint32_t birth; /* tells it from others that had its place */
+    uint64_t used;  /* tree.clock when it was; leaves are in order of it */
     int32_t saved;  /* SAVED_*: its block up to its end, and its state */
 } prefix_node;
 
-/* Things that are given up in order of last use: in one of two lists, those of little value first. */
+/* Things in order of last use: in one of two lists, of which the cold one is given up first. */
 enum { LIST_NONE, LIST_COLD, LIST_KEPT };
 typedef struct list_link {
     int32_t prev, next, in;
 } list_link;
 typedef struct ends {
     int32_t first, last; /* least, most recent */
+    int32_t passed;      /* drops in a row that took another than the first that might go */
 } ends;
 
-/* Invariant of the lists: a parent was used no longer ago than its children. */
+/* Invariants of the lists: a parent was used no longer ago than its children; a leaf is what has none. */
 typedef struct tree {
     int32_t n_node, n_free;
     prefix_node *node;
     int32_t *free_node;
     int32_t *tok;    /* [n_node][KV_BLOCK] */
     int32_t *block;  /* [n_node][n_group] */
-    int32_t n_thing; /* groups, then snapshots, then nodes */
+    int32_t n_thing; /* groups, then snapshots, nodes, leaves */
     list_link *link; /* [n_node][n_thing] */
     ends (*list)[3]; /* [n_thing] by LIST_* */
     uint32_t n_bucket;
     int32_t *bucket; /* [n_bucket] first node of each chain */
     int32_t *path;   /* [n_group] scratch of a match */
     uint32_t births;
+    uint64_t clock; /* uses so far */
 } tree;
 
 struct cache {
@@ -91,8 +94,9 @@ struct cache {
     uint8_t *const **views; /* storage of views */
     uint8_t *states;        /* [n_seq] of state_bytes */
     size_t state_bytes;
-    bool keeps;        /* prefixes */
-    struct disk *disk; /* NULL: none */
+    double attend_cost; /* how much dearer each position makes a token, in tokens at position 0 */
+    bool keeps;         /* prefixes */
+    struct disk *disk;  /* NULL: none */
     int32_t n_pin;
     tree tree;
     int32_t n_snap, n_snap_free;
@@ -183,14 +187,24 @@ void tree_set_snap(cache *c, int32_t node, int32_t snap);
 void tree_drop_snap(cache *c, int32_t node);
 void tree_keep(tree *t, int32_t node, int32_t thing); /* is worth more than others of its kind */
 void tree_touch(tree *t, int32_t node);               /* and all above it */
-bool tree_drop_oldest(cache *c); /* a node without children or users; false: there is none */
-bool tree_drop_oldest_block(cache *c, int32_t g, bool cold_only); /* that no sequence refers to */
-bool tree_drop_oldest_snap(cache *c);
+void tree_remove(cache *c, int32_t node);             /* without children or users */
 int32_t tree_newest(const tree *t); /* of all nodes, by last use; NO_NODE: there is none */
 int32_t tree_older(const tree *t, int32_t node);
 /* A node in the middle of a block needs no block of its own beside another one that begins with its
    positions.  What lies above open sequences and pins cannot be given up but so. */
 void tree_merge_blocks(cache *c, int32_t g);
+static inline int32_t tree_snaps(const tree *t) /* as things */
+{
+    return t->n_thing - 3;
+}
+static inline int32_t tree_leaves(const tree *t)
+{
+    return t->n_thing - 1;
+}
+static inline list_link *tree_link(const tree *t, int32_t node, int32_t thing)
+{
+    return &t->link[(size_t)node * (size_t)t->n_thing + (size_t)thing];
+}
 static inline int32_t *tree_tok(const tree *t, int32_t node)
 {
     return t->tok + (size_t)node * KV_BLOCK;
@@ -214,6 +228,15 @@ static inline int32_t tree_next_block(const tree *t, int32_t node)
 {
     return tree_before(t, node, t->node[node].i_block);
 }
+
+/* cache_drop.c: false: nothing may go */
+enum {
+    DROP_LOOK =
+        8 /* things that one is chosen of: enough to meet other conversations, and half a microsecond */
+};
+bool drop_leaf(cache *c);                                    /* without users */
+bool drop_window_block(cache *c, int32_t g, bool cold_only); /* that no sequence refers to */
+bool drop_snap(cache *c);
 
 /* cache_disk.c */
 uint64_t disk_bytes(const cache *c); /* what a disk tier takes, but for the index of its files */

@@ -4,8 +4,8 @@
    number of conversations does not matter.  Owns nodes, lists and their references to blocks; decides
    nothing of what is worth keeping.
 
-   Every list is in order of last use, and a node is used whenever one below it is; so the oldest of all
-   nodes has no children, or an open sequence uses it. */
+   Every list is in order of last use, and a node is used whenever one below it is.  Those without children
+   have a list of their own, so that what may go is found however long the paths are. */
 #include <assert.h>
 #include <string.h>
 
@@ -14,56 +14,70 @@
 #include "base/hash.h"
 #include "cache/cache_priv.h"
 
-static int32_t thing_snap(const tree *t)
-{
-    return t->n_thing - 2;
-}
 static int32_t thing_node(const tree *t)
 {
-    return t->n_thing - 1;
-}
-static list_link *link_of(const tree *t, int32_t node, int32_t thing)
-{
-    return &t->link[(size_t)node * (size_t)t->n_thing + (size_t)thing];
+    return t->n_thing - 2;
 }
 
 static void unlink_thing(tree *t, int32_t node, int32_t thing)
 {
-    list_link *l = link_of(t, node, thing);
+    list_link *l = tree_link(t, node, thing);
     ends *e = &t->list[thing][l->in];
-    *(l->prev == NO_NODE ? &e->first : &link_of(t, l->prev, thing)->next) = l->next;
-    *(l->next == NO_NODE ? &e->last : &link_of(t, l->next, thing)->prev) = l->prev;
+    *(l->prev == NO_NODE ? &e->first : &tree_link(t, l->prev, thing)->next) = l->next;
+    *(l->next == NO_NODE ? &e->last : &tree_link(t, l->next, thing)->prev) = l->prev;
     l->in = LIST_NONE;
+}
+
+static void link_before(tree *t, int32_t node, int32_t thing, int32_t in, int32_t next)
+{
+    ends *e = &t->list[thing][in];
+    int32_t *back = next == NO_NODE ? &e->last : &tree_link(t, next, thing)->prev;
+    const int32_t prev = *back;
+    *tree_link(t, node, thing) = (list_link){prev, next, in};
+    *(prev == NO_NODE ? &e->first : &tree_link(t, prev, thing)->next) = node;
+    *back = node;
 }
 
 /* At the end: used just now. */
 static void link_thing(tree *t, int32_t node, int32_t thing, int32_t in)
 {
-    list_link *l = link_of(t, node, thing);
-    ends *e = &t->list[thing][in];
-    *l = (list_link){e->last, NO_NODE, in};
-    *(e->last == NO_NODE ? &e->first : &link_of(t, e->last, thing)->next) = node;
-    e->last = node;
+    link_before(t, node, thing, in, NO_NODE);
 }
 
 static void move_thing(tree *t, int32_t node, int32_t thing, int32_t in)
 {
-    if (link_of(t, node, thing)->in != LIST_NONE) unlink_thing(t, node, thing);
+    if (tree_link(t, node, thing)->in != LIST_NONE) unlink_thing(t, node, thing);
     link_thing(t, node, thing, in);
 }
 
 void tree_keep(tree *t, int32_t node, int32_t thing)
 {
-    if (link_of(t, node, thing)->in != LIST_NONE) move_thing(t, node, thing, LIST_KEPT);
+    if (tree_link(t, node, thing)->in != LIST_NONE) move_thing(t, node, thing, LIST_KEPT);
 }
 
 void tree_touch(tree *t, int32_t node)
 {
-    for (; node != NO_NODE; node = t->node[node].parent)
+    const uint64_t now = ++t->clock;
+    for (; node != NO_NODE; node = t->node[node].parent) {
+        t->node[node].used = now;
         for (int32_t k = 0; k < t->n_thing; k++) {
-            const int32_t in = link_of(t, node, k)->in;
+            const int32_t in = tree_link(t, node, k)->in;
             if (in != LIST_NONE) move_thing(t, node, k, in);
         }
+    }
+}
+
+/* Its last child is gone, which had its place before `next`: of the same use mostly.  Where many leaves are older than
+   it, it counts as used now. */
+static void become_leaf(tree *t, int32_t node, int32_t next)
+{
+    const int32_t leaves = tree_leaves(t);
+    for (int32_t k = 0; k < DROP_LOOK && next != NO_NODE && t->node[next].used < t->node[node].used;
+         k++)
+        next = tree_link(t, next, leaves)->next;
+    if (next != NO_NODE && t->node[next].used < t->node[node].used) next = NO_NODE;
+    if (next == NO_NODE) t->node[node].used = ++t->clock;
+    link_before(t, node, leaves, LIST_KEPT, next);
 }
 
 static uint32_t count_buckets(const tree *t)
@@ -76,7 +90,7 @@ static uint32_t count_buckets(const tree *t)
 uint64_t tree_bytes(const cache *c)
 {
     const tree *t = &c->tree;
-    const uint64_t n = (uint64_t)t->n_node, ng = (uint64_t)c->n_group, n_thing = ng + 2;
+    const uint64_t n = (uint64_t)t->n_node, ng = (uint64_t)c->n_group, n_thing = ng + 3;
     const uint64_t node = sizeof *t->node + sizeof *t->free_node + KV_BLOCK * sizeof *t->tok +
                           ng * sizeof *t->block + n_thing * sizeof *t->link;
     return n * node + n_thing * sizeof *t->list + count_buckets(t) * sizeof *t->bucket +
@@ -87,7 +101,7 @@ cairn_status tree_new(cache *c, cairn_diag *dg)
 {
     tree *t = &c->tree;
     const size_t n = (size_t)t->n_node, ng = (size_t)c->n_group;
-    t->n_thing = c->n_group + 2;
+    t->n_thing = c->n_group + 3;
     t->n_bucket = count_buckets(t);
     t->node = mem_calloc(n, sizeof *t->node, MEM_CACHE);
     t->free_node = mem_calloc(n, sizeof *t->free_node, MEM_CACHE);
@@ -101,7 +115,7 @@ cairn_status tree_new(cache *c, cairn_diag *dg)
         !t->path)
         return diag_set(dg, CAIRN_E_NOMEM, "no memory for a tree of %d prefixes", t->n_node);
     for (int32_t k = 0; k < t->n_thing; k++)
-        for (int32_t in = 0; in < 3; in++) t->list[k][in] = (ends){NO_NODE, NO_NODE};
+        for (int32_t in = 0; in < 3; in++) t->list[k][in] = (ends){NO_NODE, NO_NODE, 0};
     for (uint32_t i = 0; i < t->n_bucket; i++) t->bucket[i] = NO_NODE;
     for (int32_t i = 0; i < t->n_node; i++) t->free_node[i] = t->n_node - 1 - i;
     t->n_free = t->n_node;
@@ -152,6 +166,8 @@ static void adopt(tree *t, int32_t parent, int32_t child)
     n->prev = NO_NODE;
     n->next = NO_NODE;
     if (parent == NO_NODE) return;
+    if (tree_link(t, parent, tree_leaves(t))->in != LIST_NONE)
+        unlink_thing(t, parent, tree_leaves(t));
     n->next = t->node[parent].child;
     if (n->next != NO_NODE) t->node[n->next].prev = child;
     t->node[parent].child = child;
@@ -169,7 +185,7 @@ static void disown(tree *t, int32_t child)
 static int32_t new_node(cache *c)
 {
     tree *t = &c->tree;
-    if (t->n_free == 0 && !tree_drop_oldest(c)) return NO_NODE;
+    if (t->n_free == 0 && !drop_leaf(c)) return NO_NODE;
     const int32_t i = t->free_node[--t->n_free];
     t->node[i] = (prefix_node){.parent = NO_NODE,
                                .child = NO_NODE,
@@ -179,7 +195,7 @@ static int32_t new_node(cache *c)
                                .birth = ++t->births};
     for (int32_t g = 0; g < c->n_group; g++)
         t->block[(size_t)i * (size_t)c->n_group + (size_t)g] = NO_BLOCK;
-    for (int32_t k = 0; k < t->n_thing; k++) link_of(t, i, k)->in = LIST_NONE;
+    for (int32_t k = 0; k < t->n_thing; k++) tree_link(t, i, k)->in = LIST_NONE;
     return i;
 }
 
@@ -204,6 +220,8 @@ int32_t tree_root(cache *c, const cache_ns *ns, bool make)
     t->node[i].ns = *ns;
     hang(t, i);
     link_thing(t, i, thing_node(t), LIST_KEPT);
+    link_thing(t, i, tree_leaves(t), LIST_KEPT);
+    tree_touch(t, i);
     return i;
 }
 
@@ -221,6 +239,7 @@ int32_t tree_add(cache *c, int32_t parent, const int32_t *tok, int32_t n, int32_
     adopt(t, parent, i);
     hang(t, i);
     link_thing(t, i, thing_node(t), LIST_KEPT);
+    link_thing(t, i, tree_leaves(t), LIST_KEPT);
     tree_touch(t, i);
     return i;
 }
@@ -250,7 +269,7 @@ void tree_set_snap(cache *c, int32_t node, int32_t snap)
     assert(c->tree.node[node].snap == NO_SNAP);
     c->tree.node[node].snap = snap;
     c->tree.node[node].saved = SAVED_NOT;
-    link_thing(&c->tree, node, thing_snap(&c->tree), LIST_COLD);
+    link_thing(&c->tree, node, tree_snaps(&c->tree), LIST_COLD);
 }
 
 void tree_drop_snap(cache *c, int32_t node)
@@ -259,7 +278,7 @@ void tree_drop_snap(cache *c, int32_t node)
     if (n->snap == NO_SNAP) return;
     c->free_snap[c->n_snap_free++] = n->snap;
     n->snap = NO_SNAP;
-    unlink_thing(&c->tree, node, thing_snap(&c->tree));
+    unlink_thing(&c->tree, node, tree_snaps(&c->tree));
 }
 
 int32_t tree_split(cache *c, int32_t node, int32_t n)
@@ -288,7 +307,7 @@ int32_t tree_split(cache *c, int32_t node, int32_t n)
     for (int32_t g = 0; g < c->n_group; g++) {
         if (tree_block(c, node, g) == NO_BLOCK) continue;
         tree_set_block(c, up, g, tree_block(c, node, g));
-        if (c->group[g].window && link_of(t, node, g)->in == LIST_KEPT) tree_keep(t, up, g);
+        if (c->group[g].window && tree_link(t, node, g)->in == LIST_KEPT) tree_keep(t, up, g);
     }
     link_thing(t, up, thing_node(t), LIST_KEPT);
     tree_touch(t, up);
@@ -332,61 +351,24 @@ void tree_merge_blocks(cache *c, int32_t g)
 {
     const tree *t = &c->tree;
     for (int32_t k = t->list[thing_node(t)][LIST_KEPT].first; k != NO_NODE;
-         k = link_of(t, k, thing_node(t))->next)
+         k = tree_link(t, k, thing_node(t))->next)
         for (int32_t i = t->node[k].users > 0 ? k : NO_NODE; i != NO_NODE; i = t->node[i].parent)
             merge_upward(c, i, g);
 }
 
-static void remove_node(cache *c, int32_t i)
+void tree_remove(cache *c, int32_t i)
 {
     tree *t = &c->tree;
+    const int32_t up = t->node[i].parent, next = tree_link(t, i, tree_leaves(t))->next;
     assert(t->node[i].child == NO_NODE && t->node[i].users == 0);
     for (int32_t g = 0; g < c->n_group; g++) tree_drop_block(c, i, g);
     tree_drop_snap(c, i);
     unlink_thing(t, i, thing_node(t));
+    unlink_thing(t, i, tree_leaves(t));
     unhang(t, i);
     disown(t, i);
+    if (up != NO_NODE && t->node[up].child == NO_NODE) become_leaf(t, up, next);
     t->free_node[t->n_free++] = i;
-}
-
-bool tree_drop_oldest(cache *c)
-{
-    tree *t = &c->tree;
-    for (int32_t tries = 0; tries <= c->n_seq + c->n_pin; tries++) {
-        const int32_t i = t->list[thing_node(t)][LIST_KEPT].first;
-        if (i == NO_NODE) return false;
-        if (t->node[i].users == 0 && t->node[i].child == NO_NODE) {
-            remove_node(c, i);
-            return true;
-        }
-        tree_touch(t, i); /* in use: so it is not old */
-    }
-    return false;
-}
-
-bool tree_drop_oldest_block(cache *c, int32_t g, bool cold_only)
-{
-    tree *t = &c->tree;
-    for (int32_t in = LIST_COLD; in <= (cold_only ? LIST_COLD : LIST_KEPT); in++)
-        for (int32_t i = t->list[g][in].first; i != NO_NODE; i = link_of(t, i, g)->next)
-            if (c->group[g].by_seq[tree_block(c, i, g)] == 0) {
-                tree_drop_block(c, i, g);
-                return true;
-            }
-    return false;
-}
-
-bool tree_drop_oldest_snap(cache *c)
-{
-    tree *t = &c->tree;
-    for (int32_t in = LIST_COLD; in <= LIST_KEPT; in++) {
-        int32_t i = t->list[thing_snap(t)][in].first;
-        while (i != NO_NODE && t->node[i].pins) i = link_of(t, i, thing_snap(t))->next;
-        if (i == NO_NODE) continue;
-        tree_drop_snap(c, i);
-        return true;
-    }
-    return false;
 }
 
 int32_t tree_newest(const tree *t)
@@ -396,5 +378,5 @@ int32_t tree_newest(const tree *t)
 
 int32_t tree_older(const tree *t, int32_t node)
 {
-    return link_of(t, node, thing_node(t))->prev;
+    return tree_link(t, node, thing_node(t))->prev;
 }

@@ -97,6 +97,29 @@ static int32_t next_listed(const cache *c, int32_t i)
     return c->tree.link[i * c->tree.n_thing + nodes].next;
 }
 
+/* A parent comes behind its children; leaves are all that have none, in order of use. */
+static void check_lists(const cache *c)
+{
+    const tree *t = &c->tree;
+    int32_t leaves = 0, listed = 0;
+    bool *seen = mem_calloc((size_t)t->n_node, sizeof *seen, MEM_MISC);
+    for (int32_t i = NO_NODE; (i = next_listed(c, i)) != NO_NODE;) {
+        const int32_t up = t->node[i].parent;
+        assert_true(up == NO_NODE || !seen[up]);
+        seen[i] = true;
+        leaves += t->node[i].child == NO_NODE;
+    }
+    uint64_t used = 0;
+    for (int32_t i = t->list[tree_leaves(t)][LIST_KEPT].first; i != NO_NODE;
+         i = tree_link(t, i, tree_leaves(t))->next) {
+        assert_true(seen[i] && t->node[i].child == NO_NODE && t->node[i].used > used);
+        used = t->node[i].used;
+        listed++;
+    }
+    assert_int_equal(listed, leaves);
+    mem_free(seen);
+}
+
 /* Every reference is counted, once; every block, node and snapshot is somewhere. */
 void world_count(const world *w)
 {
@@ -126,6 +149,7 @@ void world_count(const world *w)
         nodes++;
         snaps += c->tree.node[i].snap != NO_SNAP;
     }
+    check_lists(c);
     assert_int_equal(nodes, c->tree.n_node);
     assert_int_equal(snaps, c->n_snap);
     assert_true(cache_used(c) <= cache_total(c));
