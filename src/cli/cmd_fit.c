@@ -11,6 +11,7 @@ enum { MOST_ROWS = 64 }; /* 16 contexts by 3 counts at most */
 typedef struct fit_table {
     cairn_fit_row row[MOST_ROWS];
     size_t n;
+    uint64_t host_bytes; /* of a server, at most: a part of the report's other_bytes */
 } fit_table;
 
 static void add_row(void *ctx, const cairn_fit_row *row)
@@ -62,12 +63,14 @@ static void print_text(const cairn_model_info *i, const cairn_fit_report *r, con
     buf_printf(b, "%s  cache %s\n", i->name, i->kv_codec);
     buf_printf(b, "  weights     %10.1f MB, of which a token reads %.1f MB\n",
                (double)r->weights_bytes / 1e6, (double)r->token_bytes / 1e6);
-    buf_printf(b, "  program     %10.1f MB, with its buffers and the vocabulary\n",
-               (double)r->other_bytes / 1e6);
+    buf_printf(b, "  program     %10.1f MB, with the vocabulary\n",
+               (double)(r->other_bytes - t->host_bytes) / 1e6);
+    buf_printf(b, "  server      %10.1f MB, at most, for bodies and replies on their way\n",
+               (double)t->host_bytes / 1e6);
     buf_printf(b, "  budget      %10.1f MB; %.1f of %.1f MB are free\n",
                (double)r->budget_bytes / 1e6, (double)r->free_bytes / 1e6,
                (double)r->total_bytes / 1e6);
-    buf_printf(b, "  reads       %10.2f GB/s\n", r->read_gbs);
+    if (r->read_gbs > 0) buf_printf(b, "  reads       %10.2f GB/s\n", r->read_gbs);
     if (r->max_ctx)
         buf_printf(b, "  longest     %10d of %d positions, one request\n", (int)r->max_ctx,
                    (int)i->ctx_train);
@@ -94,7 +97,7 @@ static cairn_status run_fit(const char *word, const cairn_model_opts *mo, cairn_
     cairn_model_info_init(&info);
     buf_init(&b, MEM_MISC);
     TRY(cli_open_model(word, mo, &m, dg));
-    o->host_bytes = serve_host_bytes(o->memory_budget);
+    o->host_bytes = t.host_bytes = serve_host_bytes(o->memory_budget);
     cairn_status st = cairn_fit(m, o, add_row, &t, &r, dg);
     if (st == CAIRN_OK) {
         cairn_model_get_info(m, &info);
