@@ -222,9 +222,15 @@ static void on_token(void *ctx, uint32_t i, const gen_token *t)
     answer_leave(c);
 }
 
+/* Tokens of the choice.  Where its reader ended it, what the engine drew until it heard of that is nobody's. */
+static int32_t generated(const answer *c, uint32_t i, const gen_result *r)
+{
+    return ended(c, i) ? c->choices[i].n_seen : r->n_generated;
+}
+
 static void add_usage(answer *c, uint32_t i, const gen_result *r)
 {
-    c->usage.n_generated += r->n_generated - c->choices[i].n_seen;
+    c->usage.n_generated += generated(c, i, r) - c->choices[i].n_seen;
     if (i % c->n_each == 0) {                         /* the choices of a prompt share it */
         if (c->n == c->n_each) c->usage.n_cached = 0; /* said before, by on_began */
         c->usage.n_cached += r->n_cached;
@@ -240,7 +246,7 @@ static bool failed(const answer *c, uint32_t i, const gen_result *r)
 
 static void end_choice(answer *c, uint32_t i, const gen_result *r)
 {
-    answer_end e = {.finish = r->finish, .stop = r->stop, .n_generated = r->n_generated};
+    answer_end e = {.finish = r->finish, .stop = r->stop, .n_generated = generated(c, i, r)};
 
     begin_choice(c, i);
     read_text(c, i, r->text);
