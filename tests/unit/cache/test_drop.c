@@ -197,6 +197,40 @@ static void windows(void **state)
     cache_free(c);
 }
 
+/* A node of a whole block, the `n`th on its path, that begins with `token`. */
+static int32_t add_node(cache *c, int32_t parent, int32_t token, int32_t n)
+{
+    const int32_t i = tree_add(c, parent, prompt(token), KV_BLOCK, n, 0);
+    assert_true(i != NO_NODE);
+    return i;
+}
+
+/* Leaves are in order of use, though one whose last child is gone may count as used later than what is above it. */
+static void leaves_stay_in_order(void **state)
+{
+    (void)state;
+    cache *c = make(full, 1, 1 << 20, 1 << 20);
+    tree *t = &c->tree;
+    const cache_ns ns = {0};
+    const int32_t root = tree_root(c, &ns, true), above = add_node(c, root, 1, 0),
+                  at = add_node(c, above, 2, 1), old = add_node(c, at, 3, 2);
+    for (int32_t i = 0; i <= DROP_LOOK; i++) (void)add_node(c, root, 10 + i, 0);
+    tree_remove(c, add_node(c, at, 4, 2));
+    (void)add_node(c, root, 30, 0);
+    tree_remove(c, old);
+    (void)add_node(c, root, 31, 0);
+    tree_remove(c, at);
+    uint64_t used = 0;
+    int32_t n = 0;
+    for (int32_t i = t->list[tree_leaves(t)][LIST_KEPT].first; i != NO_NODE; n++) {
+        assert_true(t->node[i].used > used);
+        used = t->node[i].used;
+        i = tree_link(t, i, tree_leaves(t))->next;
+    }
+    assert_int_equal(n, DROP_LOOK + 4);
+    cache_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +241,7 @@ int main(void)
         cmocka_unit_test(near_states),
         cmocka_unit_test(stateless_ends),
         cmocka_unit_test(windows),
+        cmocka_unit_test(leaves_stay_in_order),
     };
     return cmocka_run_group_tests_name("drop", tests, NULL, NULL);
 }
