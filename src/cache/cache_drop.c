@@ -7,13 +7,15 @@
    used meanwhile.  (GreedyDual ages by value instead: Cao and Irani 1997, section 4; a list in order of use needs
    no heap, and nothing to be done about what is not looked at.)
 
-   A drop looks at DROP_LOOK things and walks DROP_WALK nodes from each at most, beside stepping over what sequences
-   and pins use.  Nothing allocates. */
+   A drop weighs DROP_LOOK things and walks DROP_WALK nodes from each at most.  It steps over what sequences and pins
+   use, which is not moved: as far as the first thing that may go, and while fewer than DROP_FAR are passed in all.
+   Nothing allocates. */
 #include "base/num.h"
 #include "cache/cache_priv.h"
 
 enum {
-    DROP_WALK = 32 /* twice the blocks between two states that an engine keeps: 1,024 positions */
+    DROP_WALK = 32, /* twice the blocks between two states that an engine keeps: 1,024 positions */
+    DROP_FAR = 64   /* a choice is worth passing 4,096 positions of a sequence, not all of it */
 };
 
 typedef struct pick {
@@ -28,6 +30,12 @@ static void consider(pick *p, int32_t node, double worth)
     if (p->best != NO_NODE && worth >= p->worth) return;
     p->best = node;
     p->worth = worth;
+}
+
+/* After `passed` things, those that may not go included. */
+static bool is_enough(const pick *p, int32_t passed)
+{
+    return p->n == DROP_LOOK || (p->n > 0 && passed >= DROP_FAR);
 }
 
 static int32_t decide(ends *e, const pick *p)
@@ -92,16 +100,11 @@ bool drop_leaf(cache *c)
 {
     tree *t = &c->tree;
     const int32_t leaves = tree_leaves(t);
-    const uint64_t now = t->clock;
     ends *e = &t->list[leaves][LIST_KEPT];
     pick p = nothing;
-    for (int32_t i = e->first, next; i != NO_NODE && t->node[i].used <= now && p.n < DROP_LOOK;
-         i = next) {
-        next = tree_link(t, i, leaves)->next;
-        if (t->node[i].users > 0)
-            tree_touch(t, i); /* in use: so it is not old; and behind `now` */
-        else
-            consider(&p, i, leaf_worth(c, i));
+    for (int32_t i = e->first, k = 0; i != NO_NODE && !is_enough(&p, k); k++) {
+        if (t->node[i].users == 0) consider(&p, i, leaf_worth(c, i));
+        i = tree_link(t, i, leaves)->next;
     }
     if (p.n == 0) return false;
     tree_remove(c, decide(e, &p));
@@ -114,9 +117,11 @@ bool drop_window_block(cache *c, int32_t g, bool cold_only)
     for (int32_t in = LIST_COLD; in <= (cold_only ? LIST_COLD : LIST_KEPT); in++) {
         ends *e = &t->list[g][in];
         pick p = nothing;
-        for (int32_t i = e->first; i != NO_NODE && p.n < DROP_LOOK; i = tree_link(t, i, g)->next)
+        for (int32_t i = e->first, k = 0; i != NO_NODE && !is_enough(&p, k); k++) {
             if (c->group[g].by_seq[tree_block(c, i, g)] == 0)
                 consider(&p, i, window_worth(c, i, g));
+            i = tree_link(t, i, g)->next;
+        }
         if (p.n == 0) continue;
         tree_drop_block(c, decide(e, &p), g);
         return true;
@@ -131,9 +136,10 @@ bool drop_snap(cache *c)
     for (int32_t in = LIST_COLD; in <= LIST_KEPT; in++) {
         ends *e = &t->list[snaps][in];
         pick p = nothing;
-        for (int32_t i = e->first; i != NO_NODE && p.n < DROP_LOOK;
-             i = tree_link(t, i, snaps)->next)
+        for (int32_t i = e->first, k = 0; i != NO_NODE && !is_enough(&p, k); k++) {
             if (t->node[i].pins == 0) consider(&p, i, state_cost(c, i)); /* all of one size */
+            i = tree_link(t, i, snaps)->next;
+        }
         if (p.n == 0) continue;
         tree_drop_snap(c, decide(e, &p));
         return true;

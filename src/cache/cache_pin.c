@@ -69,5 +69,6 @@ void cache_unpin(cache *c, int32_t pin)
     c->n_pin--;
     c->tree.node[pin].pins--;
     c->tree.node[pin].users--;
+    tree_touch(&c->tree, pin); /* used until now */
     prefix_trim(c);
 }

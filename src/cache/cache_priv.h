@@ -66,7 +66,8 @@ typedef struct ends {
     int32_t passed;      /* drops in a row that took another than the first that might go */
 } ends;
 
-/* Invariants of the lists: a parent was used no longer ago than its children; a leaf is what has none. */
+/* Invariants of the lists: a parent was used no longer ago than its children, but for one that counts as used when it
+   became a leaf; a leaf is what has none. */
 typedef struct tree {
     int32_t n_node, n_free;
     prefix_node *node;

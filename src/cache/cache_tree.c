@@ -68,7 +68,7 @@ void tree_touch(tree *t, int32_t node)
 }
 
 /* Its last child is gone, which had its place before `next`: of the same use mostly.  Where many leaves are older than
-   it, it counts as used now. */
+   it, it counts as used now, and those above it as soon as it is gone. */
 static void become_leaf(tree *t, int32_t node, int32_t next)
 {
     const int32_t leaves = tree_leaves(t);
@@ -367,6 +367,7 @@ void tree_remove(cache *c, int32_t i)
     unlink_thing(t, i, tree_leaves(t));
     unhang(t, i);
     disown(t, i);
+    if (up != NO_NODE && t->node[up].used < t->node[i].used) t->node[up].used = t->node[i].used;
     if (up != NO_NODE && t->node[up].child == NO_NODE) become_leaf(t, up, next);
     t->free_node[t->n_free++] = i;
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/diag.h"
+#include "base/log.h"
 #include "base/num.h"
 #include "cache/cache.h"
 #include "engine/request.h"
@@ -110,11 +111,11 @@ static cairn_status refuse(const guard_in *in, const guard_out *out, int32_t ctx
     return diag_set(dg, CAIRN_E_LIMIT,
                     "a context of %d needs %llu bytes of cache and %llu are left: %s; weights take "
                     "%llu, scratch %llu, requests %llu, the program and its buffers %llu, "
-                    "vocabularies and tables %llu",
+                    "vocabularies and tables %llu, tables of caches and a disk's stages %llu",
                     ctx, need, (unsigned long long)budget, of,
                     (unsigned long long)out->weights_bytes, (unsigned long long)out->scratch_bytes,
                     (unsigned long long)out->request_bytes, (unsigned long long)out->host_bytes,
-                    (unsigned long long)out->other_bytes);
+                    (unsigned long long)out->other_bytes, (unsigned long long)out->overhead);
 }
 
 /* cache_bytes never falls as the context grows. */
@@ -161,13 +162,16 @@ static uint64_t all_sequences(const guard_in *in, int32_t ctx, uint64_t budget)
     return all < budget ? all : budget;
 }
 
-/* Without prefixes, at the context that would fit if there were none. */
-static cairn_status take_overhead(const guard_in *in, uint64_t *budget, cairn_diag *dg)
+/* With a tree of prefixes and the disk's stages, but no room for prefixes, at the context that would fit if there
+   were none of all that. */
+static cairn_status take_overhead(const guard_in *in, uint64_t *budget, guard_out *out,
+                                  cairn_diag *dg)
 {
     const int32_t ctx = in->ctx_len ? in->ctx_len : largest_ctx(in, *budget);
-    guard_out bare = {.ctx_len = ctx > 0 ? ctx : 1};
+    guard_out bare = {.ctx_len = ctx > 0 ? ctx : 1, .prefix_bytes = in->prefix != GUARD_NO_PREFIX};
     bare.cache_bytes = all_sequences(in, bare.ctx_len, *budget);
     TRY(count_overhead(in, &bare, dg));
+    out->overhead = bare.overhead;
     *budget = guard_left(*budget, bare.overhead);
     return CAIRN_OK;
 }
@@ -183,12 +187,12 @@ static cairn_status pay_overhead(const guard_in *in, uint64_t budget, guard_out 
     return count_overhead(in, out, dg);
 }
 
-cairn_status guard_fit(const guard_in *in, guard_out *out, cairn_diag *dg)
+static cairn_status fit(const guard_in *in, guard_out *out, cairn_diag *dg)
 {
     guard_out o = {.ctx_len = in->ctx_len};
     const uint64_t whole = budget_of(in, &o);
     uint64_t budget = whole;
-    if (!in->limit || in->budget) TRY(take_overhead(in, &budget, dg));
+    if (!in->limit || in->budget) TRY(take_overhead(in, &budget, &o, dg));
     if (in->limit && budget > in->limit) budget = in->limit;
     if (o.ctx_len && one_sequence(in, o.ctx_len) > budget)
         return refuse(in, &o, o.ctx_len, budget, dg);
@@ -200,6 +204,21 @@ cairn_status guard_fit(const guard_in *in, guard_out *out, cairn_diag *dg)
     TRY(pay_overhead(in, whole, &o, dg));
     o.reserved = fixed(&o) + o.cache_bytes + o.prefix_room + o.overhead;
     *out = o;
+    return CAIRN_OK;
+}
+
+/* Whoever asks for a disk asks for prefixes. */
+cairn_status guard_fit(const guard_in *in, guard_out *out, cairn_diag *dg)
+{
+    if (in->disk || in->prefix == GUARD_NO_PREFIX) return fit(in, out, dg);
+    cairn_diag why = {0};
+    const cairn_status st = fit(in, out, &why);
+    if (st == CAIRN_OK) return CAIRN_OK;
+    if (st != CAIRN_E_LIMIT) return diag_set(dg, st, "%s", why.message);
+    guard_in less = *in;
+    less.prefix = GUARD_NO_PREFIX;
+    TRY(fit(&less, out, dg));
+    log_event(LOG_WARN, "no_prefixes", "ctx_len=%d why=\"%s\"", out->ctx_len, why.message);
     return CAIRN_OK;
 }
 

@@ -76,16 +76,16 @@ cairn_status think_init(think *t, const tok *tk, int32_t vocab, int32_t budget,
     return CAIRN_OK;
 }
 
-/* A machine has two buffers of markup, each at most twice what was reserved, and little else. */
 size_t think_bytes(const think *t)
 {
     if (!t->reply) return t->closing.cap;
-    return t->closing.cap + 4 * (size_t)MARKUP + (t->detok ? detok_bytes(t->detok) : 0);
+    return t->closing.cap + reply_bytes(t->reply) + (t->detok ? detok_bytes(t->detok) : 0);
 }
 
+/* A machine has six buffers of that size, and is smaller itself, the closing ids included. */
 uint64_t think_worst_bytes(const tok *t, uint64_t n_ids)
 {
-    return t ? 5 * (uint64_t)MARKUP + detok_worst_bytes(t, n_ids) : 0;
+    return t ? 7 * (uint64_t)MARKUP + detok_worst_bytes(t, n_ids) : 0;
 }
 
 void think_deinit(think *t)

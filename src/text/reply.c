@@ -331,6 +331,12 @@ cairn_status reply_reserve(reply *r, size_t most)
     return CAIRN_OK;
 }
 
+size_t reply_bytes(const reply *r)
+{
+    return sizeof *r + r->held.cap + r->replay.cap + r->text.cap + r->raw.cap + r->value.cap +
+           r->json.cap;
+}
+
 void reply_free(reply *r)
 {
     if (!r) return;

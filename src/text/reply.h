@@ -16,6 +16,7 @@ cairn_status reply_feed(reply *r, cairn_str bytes, bool special);
 /* Before the first feed: room for text and for what a call holds back, `most` bytes of each.  Feeding then
    allocates nothing; it fails where more would be needed. */
 cairn_status reply_reserve(reply *r, size_t most);
+size_t reply_bytes(const reply *r); /* held, but for the tools */
 cairn_status reply_skip(reply *r, cairn_str bytes);
 cairn_status reply_finish(reply *r);
 /* What closes a thought of the family, whether one is open or not; empty: it has none. */

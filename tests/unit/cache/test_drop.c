@@ -197,6 +197,91 @@ static void windows(void **state)
     cache_free(c);
 }
 
+/* A node of a whole block, the `n`th on its path, that begins with `token`. */
+static int32_t add_node(cache *c, int32_t parent, int32_t token, int32_t n)
+{
+    const int32_t i = tree_add(c, parent, prompt(token), KV_BLOCK, n, 0);
+    assert_true(i != NO_NODE);
+    return i;
+}
+
+/* What is in use is stepped over, and its place left as it is. */
+static void used_stays(void **state)
+{
+    (void)state;
+    cache *c = make(full, 1, 1 << 20, 1 << 20);
+    const tree *t = &c->tree;
+    const seq_id q = open_on(c, 1, 64);
+    go_on(c, q, 1, 64, true);
+    const int32_t at = cache_seq(c, q)->node;
+    (void)add_node(c, t->node[at].parent, 2, 0);
+    const uint64_t used = t->node[at].used;
+    assert_true(drop_leaf(c));
+    assert_true(t->list[tree_leaves(t)][LIST_KEPT].first == at && t->node[at].used == used);
+    assert_int_equal(tree_child(t, t->node[at].parent, 2), NO_NODE);
+    assert_false(drop_leaf(c));
+    cache_close(c, q);
+    assert_true(drop_leaf(c));
+    cache_free(c);
+}
+
+/* Behind many blocks that a sequence holds nothing cheaper is looked for. */
+static void not_too_far(void **state)
+{
+    (void)state;
+    enum { HELD = 70 * KV_BLOCK };
+    static const cache_layer_spec wide[] = {{1, 8, 8, .window = HELD}};
+    static int32_t ids[HELD];
+    for (int far = 0; far < 2; far++) {
+        cache *c = NULL;
+        cairn_diag dg;
+        const cachespec s = {1, wide};
+        const cache_opts o = {kv_plain(KV_F16), 2, HELD, STEP, 4 << 20, 1 << 20, 1 << 20};
+        assert_ok(cache_new(&s, &o, &c, &dg));
+        leave(c, 1, 64);
+        const int32_t n = far ? HELD : 10 * KV_BLOCK;
+        seq_id q;
+        assert_ok(cache_open_on(c, &(cache_ask){.ids = ids, .n_ids = n, .n_pos = n}, &q));
+        while (cache_len(c, q) < n) {
+            cache_reserve(c, q, KV_BLOCK);
+            cache_commit(c, q, KV_BLOCK);
+            cache_publish(c, q, ids);
+        }
+        leave(c, 2, 10);
+        assert_true(drop_window_block(c, 0, false));
+        assert_int_equal(taken_up(c, 1), far ? 0 : 64);
+        assert_int_equal(taken_up(c, 2), far ? 10 : 0);
+        cache_close(c, q);
+        cache_free(c);
+    }
+}
+
+/* Leaves are in order of use, though one whose last child is gone may count as used later than what is above it. */
+static void leaves_stay_in_order(void **state)
+{
+    (void)state;
+    cache *c = make(full, 1, 1 << 20, 1 << 20);
+    tree *t = &c->tree;
+    const cache_ns ns = {0};
+    const int32_t root = tree_root(c, &ns, true), above = add_node(c, root, 1, 0),
+                  at = add_node(c, above, 2, 1), old = add_node(c, at, 3, 2);
+    for (int32_t i = 0; i <= DROP_LOOK; i++) (void)add_node(c, root, 10 + i, 0);
+    tree_remove(c, add_node(c, at, 4, 2));
+    (void)add_node(c, root, 30, 0);
+    tree_remove(c, old);
+    (void)add_node(c, root, 31, 0);
+    tree_remove(c, at);
+    uint64_t used = 0;
+    int32_t n = 0;
+    for (int32_t i = t->list[tree_leaves(t)][LIST_KEPT].first; i != NO_NODE; n++) {
+        assert_true(t->node[i].used > used);
+        used = t->node[i].used;
+        i = tree_link(t, i, tree_leaves(t))->next;
+    }
+    assert_int_equal(n, DROP_LOOK + 4);
+    cache_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +292,9 @@ int main(void)
         cmocka_unit_test(near_states),
         cmocka_unit_test(stateless_ends),
         cmocka_unit_test(windows),
+        cmocka_unit_test(used_stays),
+        cmocka_unit_test(not_too_far),
+        cmocka_unit_test(leaves_stay_in_order),
     };
     return cmocka_run_group_tests_name("drop", tests, NULL, NULL);
 }

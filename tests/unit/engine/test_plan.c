@@ -4,6 +4,7 @@
 #include "engine/engine_priv.h"
 #include "engine/fit.h"
 #include "sim_model.h"
+#include "tmp.h"
 #include "watch.h"
 
 static sim_model sim;
@@ -188,6 +189,42 @@ static void budget_is_kept(void **state)
     }
 }
 
+/* Where sequences take all that is left, a tree without room for prefixes and the stages of a disk have theirs too.
+   Where these do not fit, there is no engine with a disk, and without one no prefixes are kept. */
+static void tight_budget_is_kept(void **state)
+{
+    (void)state;
+    tmp_dir dir;
+    assert_true(tmp_make(&dir));
+    for (int i = 0; i < 4; i++) {
+        const bool disk = i % 2;
+        int none = 0, bare = 0, refused = 0;
+        for (uint64_t budget = 19 << 20; budget < 22 << 20; budget += 1 << 16) {
+            const cairn_engine_opts o = {.max_seqs = 8,
+                                         .ctx_len = i / 2 * 2048,
+                                         .memory_budget = budget,
+                                         .disk_dir = disk ? dir.path : NULL};
+            engine *e = NULL;
+            cairn_diag dg = {0};
+            const cairn_status st = engine_open(&sim.m, NULL, &o, &hooks, &e, &dg);
+            assert_true(st == CAIRN_OK || st == CAIRN_E_LIMIT);
+            refused += st != CAIRN_OK;
+            if (st != CAIRN_OK) continue;
+            const guard_out *f = &e->fit;
+            assert_true(f->reserved <= budget);
+            assert_true(mem_used_all() + f->weights_bytes + f->request_bytes + f->host_bytes <=
+                        f->reserved + 4096);
+            assert_true(cache_keeps(stepper_cache(e->stepper)) == (f->prefix_bytes > 0));
+            none += f->prefix_bytes == 0;
+            bare += f->prefix_bytes > 0 && f->prefix_room == 0;
+            engine_close(e);
+        }
+        assert_true(bare > 0 && refused > 0);
+        assert_true((none > 0) == !disk);
+    }
+    assert_true(tmp_drop(&dir));
+}
+
 static void budget_too_small(void **state)
 {
     (void)state;
@@ -309,6 +346,7 @@ int main(void)
         cmocka_unit_test(plans_say_what_runs),
         cmocka_unit_test(plans_for_another_shape_are_refused),
         cmocka_unit_test(budget_is_kept),
+        cmocka_unit_test(tight_budget_is_kept),
         cmocka_unit_test(budget_too_small),
         cmocka_unit_test(requests_have_a_share),
         cmocka_unit_test(fit_agrees_with_the_engine),

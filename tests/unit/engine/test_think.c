@@ -131,6 +131,18 @@ static void feeds_without_allocating(void **state)
     think_deinit(&th);
 }
 
+/* What is followed counts as what was allocated for it, and not as more than the most. */
+static void counts_its_bytes(void **state)
+{
+    (void)state;
+    think th;
+    const uint64_t before = mem_used_all();
+    assert_ok(start(&th, VOCAB, 2));
+    assert_int_equal(think_bytes(&th), mem_used_all() - before);
+    assert_true(think_bytes(&th) <= think_worst_bytes(t, MOST));
+    think_deinit(&th);
+}
+
 static cairn_status begin(void *ctx)
 {
     think th;
@@ -149,9 +161,8 @@ static void without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(closes_a_thought),
-        cmocka_unit_test(refuses_what_it_cannot_close),
-        cmocka_unit_test(feeds_without_allocating),
+        cmocka_unit_test(closes_a_thought),         cmocka_unit_test(refuses_what_it_cannot_close),
+        cmocka_unit_test(feeds_without_allocating), cmocka_unit_test(counts_its_bytes),
         cmocka_unit_test(without_memory),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
