@@ -41,8 +41,9 @@ bool ckpt_name_parse(const char *text, hash128 *key);
 bool ckpt_name_is_tmp(const char *text);
 
 /* ckpt_hold.c: names and locks. */
-typedef enum ckpt_whose { CKPT_NONE, CKPT_OURS, CKPT_THEIRS } ckpt_whose;
-/* OURS: `*out` is the file, locked, the caller's to close, or -1 where it is none that can be opened.  Else -1. */
+typedef enum ckpt_whose { CKPT_NONE, CKPT_OURS, CKPT_THEIRS, CKPT_UNKNOWN } ckpt_whose;
+/* OURS: `*out` is the file, locked, the caller's to close, or -1 where it is none that can be opened.  Else -1.
+   UNKNOWN: the system did not say, for what errno has. */
 ckpt_whose ckpt_hold(int folder, const char *name, int *out);
 bool ckpt_has_name(int folder, const char *name, int fd);
 enum { CKPT_ELSEWHERE = -1 };

@@ -104,6 +104,8 @@ store_verdict store_load_head(const store_conf *c, int fd, store_name n, store_s
 cairn_status store_load(const store_conf *c, int fd, store_scratch *x, const store_dest *d,
                         cairn_diag *dg);
 int store_open_file(int folder, const char *name); /* -1 with errno */
+/* For writing too: file systems over a network lock nothing else exclusively. */
+int store_open_to_lock(int folder, const char *name);
 struct stat;
 /* In ns; at an end of their range where it is past it. */
 int64_t store_file_time(const struct stat *st);

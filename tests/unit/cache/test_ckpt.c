@@ -2,10 +2,13 @@
 #include "test.h"
 #include "tmp.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +20,16 @@
 #include "fake_time.h"
 
 enum { VOCAB = 1000, MOST = 100, FLUSH_MS = 10000 };
+
+static int flock_error; /* what it fails with; 0: it does not */
+
+int flock(int fd, int op)
+{
+    const int e = flock_error;
+    if (!e) return (int)syscall(SYS_flock, fd, op);
+    errno = e;
+    return -1;
+}
 
 static tmp_dir dir;
 static uint32_t n_warn;
@@ -723,12 +736,47 @@ static void held_elsewhere(void **state)
     assert_int_equal(ckpt_hold(folder, name, &fd), CKPT_THEIRS);
     assert_int_equal(fd, -1);
     assert_false(ckpt_remove_this(folder, name, theirs));
+    assert_true(ckpt_remove(folder, name, -1)); /* that one's to remove */
     assert_int_equal(close(theirs), 0);
     assert_int_equal(ckpt_hold(folder, name, &fd), CKPT_OURS);
     assert_int_equal(close(fd), 0);
     assert_true(ckpt_remove(folder, name, -1));
     assert_int_equal(ckpt_hold(folder, name, &fd), CKPT_NONE);
     assert_int_equal(fd, -1);
+    assert_int_equal(close(folder), 0);
+}
+
+/* What the system does not say is not taken for another's hold: the file may be there, and ours to remove. */
+static void hold_unknown(void **state)
+{
+    (void)state;
+    char name[CKPT_NAME_BYTES], tmp[NAME_MAX];
+    struct rlimit files;
+    ckpt_name_text((hash128){1, 0}, name);
+    const int folder = open(dir.path, O_RDONLY | O_DIRECTORY);
+    const int made = openat(folder, name, O_RDWR | O_CREAT, 0600);
+    assert_true(made >= 0 && close(made) == 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+    const struct rlimit none = {0, files.rlim_max};
+    int fd = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    const ckpt_whose full = ckpt_hold(folder, name, &fd);
+    const bool gone = ckpt_remove(folder, name, -1);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+    assert_int_equal(full, CKPT_UNKNOWN);
+    assert_int_equal(fd, -1);
+    assert_false(gone);
+    flock_error = ENOLCK;
+    const ckpt_whose no_locks = ckpt_hold(folder, name, &fd);
+    const bool gone_too = ckpt_remove(folder, name, -1);
+    const int e = store_make_tmp(folder, name, tmp, &fd);
+    flock_error = 0;
+    assert_int_equal(no_locks, CKPT_UNKNOWN);
+    assert_false(gone_too);
+    assert_int_equal(e, ENOLCK); /* and not that of a lost race */
+    assert_int_equal(faccessat(folder, tmp, F_OK, 0), -1);
+    assert_true(ckpt_remove(folder, name, -1));
+    assert_int_equal(faccessat(folder, name, F_OK, 0), -1);
     assert_int_equal(close(folder), 0);
 }
 
@@ -752,6 +800,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(folder_gone, begin, end),
         cmocka_unit_test_setup_teardown(odd_folder, begin, end),
         cmocka_unit_test_setup_teardown(held_elsewhere, begin, end),
+        cmocka_unit_test_setup_teardown(hold_unknown, begin, end),
         cmocka_unit_test_setup_teardown(clock_jumps, begin, end),
         cmocka_unit_test_setup_teardown(faults, begin, end),
     };
