@@ -79,14 +79,17 @@ static int take_name(int folder, const char *tmp, const char *name, int held)
     return e;
 }
 
-int ckpt_land(int folder, const char *tmp, const char *name, int fd, int held)
+int ckpt_land(int folder, const char *tmp, const char *name, int *fd, int held)
 {
-    int e = take_name(folder, tmp, name, held);
-    if (e != 0) (void)unlinkat(folder, tmp, 0);
+    const int e = take_name(folder, tmp, name, held);
+    if (e != 0) {
+        (void)unlinkat(folder, tmp, 0);
+        (void)close(*fd);
+        *fd = -1;
+        return e;
+    }
     /* EINVAL: it has no such thing */
-    if (e == 0 && fsync(folder) != 0 && errno != EINVAL) e = errno;
-    if (e != 0) (void)close(fd);
-    return e;
+    return fsync(folder) != 0 && errno != EINVAL ? errno : 0;
 }
 
 bool ckpt_remove_this(int folder, const char *name, int fd)

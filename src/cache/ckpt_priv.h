@@ -47,9 +47,10 @@ typedef enum ckpt_whose { CKPT_NONE, CKPT_OURS, CKPT_THEIRS, CKPT_UNKNOWN } ckpt
 ckpt_whose ckpt_hold(int folder, const char *name, int *out);
 bool ckpt_has_name(int folder, const char *name, int fd);
 enum { CKPT_ELSEWHERE = -1 };
-/* The locked file `tmp`, open as fd, takes the name unless another process holds that; `held`: the file by which
-   this one does, or -1.  0: fd holds it from now on; else an errno or CKPT_ELSEWHERE, and fd is closed. */
-int ckpt_land(int folder, const char *tmp, const char *name, int fd, int held);
+/* The locked file `tmp`, open as *fd, takes the name unless another process holds that; `held`: the file by which
+   this one does, or -1.  0, an errno or CKPT_ELSEWHERE.  *fd holds the name from now on, which an error may leave
+   in doubt after a crash, or is closed and -1. */
+int ckpt_land(int folder, const char *tmp, const char *name, int *fd, int held);
 /* Unless another process holds it.  False: it is there still, and should not be. */
 bool ckpt_remove(int folder, const char *name, int held);
 bool ckpt_remove_this(int folder, const char *name, int fd); /* it was that one, and is gone */

@@ -27,7 +27,7 @@ static int want_folder(ckpt *c)
     return 0;
 }
 
-/* 0: `*out` holds the new file; else an errno or CKPT_ELSEWHERE. */
+/* 0, an errno or CKPT_ELSEWHERE; `*out` holds the new file, or is -1: it did not get its name. */
 static int write_file(ckpt *c, const ckpt_meta *m, const int32_t *ids, int held, int64_t stamp_ns,
                       int *out)
 {
@@ -43,7 +43,7 @@ static int write_file(ckpt *c, const ckpt_meta *m, const int32_t *ids, int held,
     if (e == 0 && fsync(fd) != 0) e = errno;
     if (c->landing) c->landing(c->ctx);
     if (e == 0) {
-        e = ckpt_land(c->folder, tmp, name, fd, held);
+        e = ckpt_land(c->folder, tmp, name, &fd, held);
         *out = fd;
         return e;
     }
@@ -149,6 +149,7 @@ static void write_first(ckpt *c)
         a->elsewhere = true;
         a->saved = false;
     } else {
+        if (fd >= 0) hold(c, a, fd); /* who completes it has something to remove */
         a->failed = c->reopen = true;
         c->stats.n_failed++;
         c->n_lost += a->let_go; /* nobody will try again */

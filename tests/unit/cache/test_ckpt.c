@@ -31,6 +31,19 @@ int flock(int fd, int op)
     return -1;
 }
 
+static int n_sync_folder; /* of a folder: how many more may fail; the writer's thread reads it */
+
+int fsync(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0 || !S_ISDIR(st.st_mode) ||
+        __atomic_load_n(&n_sync_folder, __ATOMIC_RELAXED) == 0)
+        return (int)syscall(SYS_fsync, fd);
+    (void)__atomic_sub_fetch(&n_sync_folder, 1, __ATOMIC_RELAXED);
+    errno = EIO;
+    return -1;
+}
+
 static tmp_dir dir;
 static uint32_t n_warn;
 static int32_t ids[MOST];
@@ -382,6 +395,31 @@ static void damaged(void **state)
     ckpt_end(c, expect(c, &q, 6), false);
     ckpt_close(c);
     buf_deinit(&whole);
+}
+
+/* The file got its name, and its folder could not be synced: it is not durable, but ours to remove. */
+static void named_not_durable(void **state)
+{
+    (void)state;
+    const ckpt_ask q = ask(1);
+    for (int again = 0; again < 2; again++) {
+        ckpt *c = open_with(opts()), *other = open_with(opts());
+        ckpt_attempt *a = expect(c, &q, 0);
+        __atomic_store_n(&n_sync_folder, 1, __ATOMIC_RELAXED);
+        ckpt_save(c, a, ids, 10, NULL);
+        for (int ms = 0; stats_of(c).n_failed == 0 && ms < FLUSH_MS; ms++) (void)usleep(1000);
+        assert_true(file_exists(file_of(1)));
+        ckpt_end(other, expect(other, &q, 0), true); /* nobody else goes on with it, or removes it */
+        ckpt_flushed f;
+        ckpt_flush(other, FLUSH_MS, &f);
+        assert_true(file_exists(file_of(1)));
+        if (again) assert_int_equal(flush(c).durable, 1);
+        ckpt_end(c, a, true);
+        assert_int_equal(flush(c).cleanups, 0);
+        assert_false(file_exists(file_of(1)));
+        ckpt_close(other);
+        ckpt_close(c);
+    }
 }
 
 /* Whole files of others are none of a request's, and age as ours do. */
@@ -790,6 +828,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(failed_cleanup, begin, end),
         cmocka_unit_test_setup_teardown(no_folder, begin, end),
         cmocka_unit_test_setup_teardown(damaged, begin, end),
+        cmocka_unit_test_setup_teardown(named_not_durable, begin, end),
         cmocka_unit_test_setup_teardown(foreign, begin, end),
         cmocka_unit_test_setup_teardown(sampler_state, begin, end),
         cmocka_unit_test_setup_teardown(limits, begin, end),
