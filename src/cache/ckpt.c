@@ -161,6 +161,24 @@ static void clean_up(ckpt *c, ckpt_attempt *a)
     cond_signal(&c->work);
 }
 
+/* A file that may have its name in a moment, of this attempt or of one before. */
+static bool is_written(const ckpt *c, hash128 key)
+{
+    const ckpt_attempt *a = c->all;
+    while (a && !(a->writing && hash128_same(a->meta.key, key))) a = a->next;
+    return a != NULL;
+}
+
+/* Nobody goes on from it any more: what its key has on disk goes, and what is being written. */
+static void retire(ckpt *c, ckpt_attempt *a)
+{
+    ckpt_entry *e = ckpt_entry_of(c, a->meta.key);
+    a->stale = a->completed = true;
+    dequeue(c, a);
+    if (e || is_written(c, a->meta.key) || ckpt_holder_of(c, a->meta.key)) clean_up(c, a);
+    if (e) ckpt_entry_drop(c, e);
+}
+
 static ckpt_attempt *former_of(const ckpt *c, hash128 key)
 {
     ckpt_attempt *a = c->all;
@@ -259,6 +277,7 @@ static const char *take_over(ckpt *c, ckpt_attempt *a, const ckpt_ask *q, ckpt_f
     } else if (!other) {
         why = go_on_from_file(c, a, q, out);
     }
+    if (other) retire(c, former); /* it runs on, and nobody would remove its file when it is done */
     if (former) {
         ckpt_attempt *holder = ckpt_holder_of(c, q->key);
         if (holder) {
@@ -287,8 +306,8 @@ ckpt_attempt *ckpt_begin(ckpt *c, const ckpt_ask *q, int32_t *ids, ckpt_found *o
     a->meta = (ckpt_meta){
         .key = q->key, .n_prompt = q->n_prompt, .seed = q->seed, .seed_given = q->seed_given};
     mutex_lock(&c->mu);
-    a->born = c->barrier;
     const char *why = take_over(c, a, q, out);
+    a->born = c->barrier;
     a->next = c->all;
     c->all = a;
     memcpy(ids, a->ids, (size_t)out->n_new * sizeof *ids);
@@ -319,26 +338,12 @@ void ckpt_save(ckpt *c, ckpt_attempt *a, const int32_t *ids, int32_t n_new,
     mutex_unlock(&c->mu);
 }
 
-/* A file that may have its name in a moment, of this attempt or of one before. */
-static bool is_written(const ckpt *c, hash128 key)
-{
-    const ckpt_attempt *a = c->all;
-    while (a && !(a->writing && hash128_same(a->meta.key, key))) a = a->next;
-    return a != NULL;
-}
-
 void ckpt_end(ckpt *c, ckpt_attempt *a, bool completed)
 {
     if (!a) return;
     mutex_lock(&c->mu);
     a->let_go = true;
-    if (completed && !a->stale) {
-        ckpt_entry *e = ckpt_entry_of(c, a->meta.key);
-        a->stale = a->completed = true;
-        dequeue(c, a);
-        if (e || is_written(c, a->meta.key) || ckpt_holder_of(c, a->meta.key)) clean_up(c, a);
-        if (e) ckpt_entry_drop(c, e);
-    }
+    if (completed && !a->stale) retire(c, a);
     ckpt_free_if_over(c, a);
     mutex_unlock(&c->mu);
 }

@@ -73,7 +73,7 @@ struct ckpt_attempt {
     bool queued;        /* to be written */
     bool writing;       /* now, by the writer, who reads ids without the lock */
     bool stale;         /* superseded or completed: nothing more is written */
-    bool completed;     /* what is being written must not stay */
+    bool completed;     /* or another answer is wanted: what is being written must not stay */
     bool saved, failed; /* how the last write went */
     bool elsewhere;     /* another process holds the key's file: nothing is written meanwhile */
     int held;           /* the key's file, locked, of one of the key's attempts; -1 */

@@ -221,10 +221,26 @@ static void attempts(void **state)
     (void)flush(c);
     b = ckpt_begin(c, &q, found, &f);
     assert_int_equal(f.n_new, 0);
-    ckpt_end(c, a, false);
+    ckpt_end(c, a, true); /* nothing of it is left for b's next attempt */
     ckpt_end(c, b, false);
     ckpt_end(c, ckpt_begin(c, &q, found, &f), false);
-    assert_int_equal(f.n_new, 10);
+    assert_int_equal(f.n_new, 0);
+    (void)flush(c);
+    assert_false(file_exists(file_of(1)));
+    ckpt_end(c, ckpt_begin(c, &q, found, &f), false);
+    assert_int_equal(f.n_new, 0);
+    a = ckpt_begin(c, &q, found, &f);
+    ckpt_save(c, a, ids, 10, NULL);
+    (void)flush(c);
+    b = ckpt_begin(c, &q, found, &f);
+    ckpt_save(c, b, ids, 11, NULL); /* written after the former's file went */
+    assert_int_equal(flush(c).durable, 1);
+    ckpt_end(c, a, true);
+    ckpt_end(c, b, false);
+    (void)flush(c);
+    assert_int_equal(stats_of(c).n_file, 1);
+    ckpt_end(c, ckpt_begin(c, &q, found, &f), false);
+    assert_int_equal(f.n_new, 11);
     ckpt_close(c);
 }
 
@@ -264,7 +280,7 @@ static void set_gate(gate *g, bool shut)
 static void lands_late(void **state)
 {
     (void)state;
-    for (int newer = 0; newer < 3; newer++) {
+    for (int newer = 0; newer < 4; newer++) {
         gate g = {.shut = true};
         mutex_init(&g.mu);
         cond_init(&g.c);
@@ -272,7 +288,8 @@ static void lands_late(void **state)
         o.landing = at_gate;
         o.ctx = &g;
         ckpt *c = open_with(o);
-        const ckpt_ask q = ask(1);
+        ckpt_ask q = ask(1);
+        q.seed_given = newer < 3;
         ckpt_attempt *a = expect(c, &q, 0), *b = NULL;
         ckpt_flushed f;
         ckpt_save(c, a, ids, 10, NULL);
@@ -280,7 +297,9 @@ static void lands_late(void **state)
         ckpt_flush(c, 0, &f);
         assert_int_equal(f.pending, 1);
         if (newer == 1) b = expect(c, &q, 10);
+        if (newer == 3) b = expect(c, &q, 0); /* another answer, which draws nothing */
         ckpt_end(c, a, true);
+        if (newer == 3) ckpt_end(c, b, false);
         if (newer == 1) ckpt_end(c, b, true);
         if (newer == 2) b = expect(c, &q, 0); /* the same request once more: its file must stay */
         if (newer == 2) ckpt_save(c, b, ids, 12, NULL);
