@@ -236,16 +236,29 @@ static bool is_ineligible(const ckpt *c, hash128 key)
     return a != NULL;
 }
 
+/* A lock of this process's own, which an attempt that ended left to one that was superseded, keeps nobody out. */
+static ckpt_whose take_file(const ckpt *c, hash128 key, int *fd)
+{
+    char name[CKPT_NAME_BYTES];
+    ckpt_name_text(key, name);
+    ckpt_attempt *mine = ckpt_holder_of(c, key);
+    if (mine && is_written(c, key)) return CKPT_UNKNOWN; /* the writer looks at what it holds */
+    if (!mine) return ckpt_hold(c->folder, name, fd);
+    *fd = mine->held;
+    mine->held = -1;
+    if (ckpt_has_name(c->folder, name, *fd)) return CKPT_OURS;
+    (void)close(*fd);
+    return ckpt_hold(c->folder, name, fd);
+}
+
 /* From the file, of whatever process that is gone, with mu held; answers why it was dropped, NULL: it was not. */
 static const char *go_on_from_file(ckpt *c, ckpt_attempt *a, const ckpt_ask *q, ckpt_found *out)
 {
     const char *why = NULL;
-    char name[CKPT_NAME_BYTES];
     ckpt_meta m;
     int fd = -1;
     if (c->folder < 0 || is_ineligible(c, q->key)) return NULL;
-    ckpt_name_text(q->key, name);
-    const ckpt_whose w = ckpt_hold(c->folder, name, &fd);
+    const ckpt_whose w = take_file(c, q->key, &fd);
     a->elsewhere = w == CKPT_THEIRS;
     if (w != CKPT_OURS || fd < 0) return NULL;
     const store_verdict v = take_from_file(c, fd, q, a->ids, &m, &why);

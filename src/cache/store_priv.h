@@ -146,7 +146,7 @@ bool store_is_in_place(int folder, const char *path);
 /* Bytes that were read of the n at `at`; less at the file's end or after an error. */
 size_t store_read_some(int fd, void *to, size_t n, uint64_t at);
 int store_write_all(int fd, const void *from, size_t n, uint64_t at); /* 0 or an errno */
-/* A locked file beside the one called `name`, to be written: 0 or an errno. */
+/* A locked file beside the one called `name`, to be written and read: 0 or an errno. */
 int store_make_tmp(int folder, const char *name, char tmp[NAME_MAX], int *out);
 /* It takes the name for good where e is 0, else it goes; closed in both cases.  0 or an errno. */
 int store_land(int folder, const char *tmp, const char *name, int fd, int e);

@@ -244,6 +244,29 @@ static void attempts(void **state)
     ckpt_close(c);
 }
 
+/* The lock passes from who ended to who is superseded and still runs: no other process's. */
+static void lock_of_our_own(void **state)
+{
+    (void)state;
+    ckpt *c = open_with(opts());
+    const ckpt_ask q = ask(1);
+    ckpt_attempt *a = expect(c, &q, 0);
+    ckpt_save(c, a, ids, 10, NULL);
+    (void)flush(c);
+    ckpt_attempt *b = expect(c, &q, 10);
+    ckpt_save(c, b, ids, 20, NULL);
+    assert_int_equal(flush(c).durable, 1);
+    ckpt_end(c, b, false);
+    b = expect(c, &q, 20);
+    ckpt_save(c, b, ids, 30, NULL);
+    assert_int_equal(flush(c).durable, 1);
+    ckpt_end(c, a, true);
+    ckpt_end(c, b, true);
+    (void)flush(c);
+    assert_false(file_exists(file_of(1)));
+    ckpt_close(c);
+}
+
 typedef struct gate { /* holds the writer before a file gets its name */
     mutex mu;
     cond c;
@@ -843,6 +866,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(found_again, begin, end),
         cmocka_unit_test_setup_teardown(seeds, begin, end),
         cmocka_unit_test_setup_teardown(attempts, begin, end),
+        cmocka_unit_test_setup_teardown(lock_of_our_own, begin, end),
         cmocka_unit_test_setup_teardown(lands_late, begin, end),
         cmocka_unit_test_setup_teardown(failed_cleanup, begin, end),
         cmocka_unit_test_setup_teardown(no_folder, begin, end),
