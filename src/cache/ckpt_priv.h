@@ -59,7 +59,8 @@ bool ckpt_remove_this(int folder, const char *name, int fd); /* it was that one,
 typedef struct ckpt_entry {
     hash128 key;
     uint64_t bytes;
-    int64_t used_ns; /* the time that it has: when it was written, as far as a clock knows */
+    int64_t used_ns;  /* the time that it has: when it was written, as far as a clock knows */
+    int64_t found_ns; /* the one that the start found, possible or not; 0: written since */
     bool foreign;
 } ckpt_entry;
 
@@ -120,7 +121,8 @@ int64_t ckpt_stamp(ckpt *c);                      /* a time for a file, later th
 void ckpt_free_if_over(ckpt *c, ckpt_attempt *a); /* nobody needs it any more */
 
 /* ckpt_write.c */
-void *ckpt_run_writer(void *c);       /* its thread */
+void *ckpt_run_writer(void *c);                 /* its thread */
+int ckpt_by_time(const void *a, const void *b); /* entries, for qsort: the oldest first */
 void ckpt_make_room(ckpt *c);         /* the oldest files go; with mu held, let go meanwhile */
 bool ckpt_cleanup_due(const ckpt *c); /* with mu held */
 

@@ -451,7 +451,8 @@ static void named_not_durable(void **state)
         ckpt_save(c, a, ids, 10, NULL);
         for (int ms = 0; stats_of(c).n_failed == 0 && ms < FLUSH_MS; ms++) (void)usleep(1000);
         assert_true(file_exists(file_of(1)));
-        ckpt_end(other, expect(other, &q, 0), true); /* nobody else goes on with it, or removes it */
+        ckpt_end(other, expect(other, &q, 0),
+                 true); /* nobody else goes on with it, or removes it */
         ckpt_flushed f;
         ckpt_flush(other, FLUSH_MS, &f);
         assert_true(file_exists(file_of(1)));
@@ -803,6 +804,26 @@ static void clock_jumps(void **state)
     assert_int_equal(n_warn, 0);
 }
 
+/* What a clock without a battery gave is of now for the limits too: the oldest of the others goes. */
+static void odd_time_stays(void **state)
+{
+    (void)state;
+    const int64_t now_s = clock_unix_s();
+    const int64_t at_s[] = {now_s - 300, now_s - 200, 3600, now_s + 100000};
+    for (uint64_t k = 1; k <= 4; k++) leave_file(k, 10);
+    for (uint64_t k = 1; k <= 4; k++) {
+        const struct timespec t = {(time_t)at_s[k - 1], 0};
+        assert_int_equal(utimensat(AT_FDCWD, file_of(k), (struct timespec[]){t, t}, 0), 0);
+    }
+    ckpt_opts o = opts();
+    o.max_files = 2;
+    ckpt_close(open_with(o));
+    for (uint64_t k = 1; k <= 4; k++) assert_int_equal(file_exists(file_of(k)), k >= 3);
+    o.max_files = 1;
+    ckpt_close(open_with(o)); /* in the order of what they had */
+    assert_true(!file_exists(file_of(3)) && file_exists(file_of(4)));
+}
+
 /* A file that somebody else has locked: no descriptor of it stays, nor is one closed that is not ours any more. */
 static void held_elsewhere(void **state)
 {
@@ -884,6 +905,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(held_elsewhere, begin, end),
         cmocka_unit_test_setup_teardown(hold_unknown, begin, end),
         cmocka_unit_test_setup_teardown(clock_jumps, begin, end),
+        cmocka_unit_test_setup_teardown(odd_time_stays, begin, end),
         cmocka_unit_test_setup_teardown(faults, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
