@@ -162,6 +162,7 @@ typedef struct store_entry {
     uint32_t newer, older;
     int32_t first_block, n_block, n_tok, n_state; /* n_block 0: foreign, of known size alone */
     uint16_t here[STORE_MAX_GROUPS];
+    bool future; /* the file's time was, and mtime_ns is what the scan gave it */
     int32_t *state_pos;
     store_key key[]; /* [n_block], then the positions */
 } store_entry;
