@@ -161,6 +161,24 @@ static void clean_up(ckpt *c, ckpt_attempt *a)
     cond_signal(&c->work);
 }
 
+/* A file that may have its name in a moment, of this attempt or of one before. */
+static bool is_written(const ckpt *c, hash128 key)
+{
+    const ckpt_attempt *a = c->all;
+    while (a && !(a->writing && hash128_same(a->meta.key, key))) a = a->next;
+    return a != NULL;
+}
+
+/* Nobody goes on from it any more: what its key has on disk goes, and what is being written. */
+static void retire(ckpt *c, ckpt_attempt *a)
+{
+    ckpt_entry *e = ckpt_entry_of(c, a->meta.key);
+    a->stale = a->completed = true;
+    dequeue(c, a);
+    if (e || is_written(c, a->meta.key) || ckpt_holder_of(c, a->meta.key)) clean_up(c, a);
+    if (e) ckpt_entry_drop(c, e);
+}
+
 static ckpt_attempt *former_of(const ckpt *c, hash128 key)
 {
     ckpt_attempt *a = c->all;
@@ -218,16 +236,29 @@ static bool is_ineligible(const ckpt *c, hash128 key)
     return a != NULL;
 }
 
+/* A lock of this process's own, which an attempt that ended left to one that was superseded, keeps nobody out. */
+static ckpt_whose take_file(const ckpt *c, hash128 key, int *fd)
+{
+    char name[CKPT_NAME_BYTES];
+    ckpt_name_text(key, name);
+    ckpt_attempt *mine = ckpt_holder_of(c, key);
+    if (mine && is_written(c, key)) return CKPT_UNKNOWN; /* the writer looks at what it holds */
+    if (!mine) return ckpt_hold(c->folder, name, fd);
+    *fd = mine->held;
+    mine->held = -1;
+    if (ckpt_has_name(c->folder, name, *fd)) return CKPT_OURS;
+    (void)close(*fd);
+    return ckpt_hold(c->folder, name, fd);
+}
+
 /* From the file, of whatever process that is gone, with mu held; answers why it was dropped, NULL: it was not. */
 static const char *go_on_from_file(ckpt *c, ckpt_attempt *a, const ckpt_ask *q, ckpt_found *out)
 {
     const char *why = NULL;
-    char name[CKPT_NAME_BYTES];
     ckpt_meta m;
     int fd = -1;
     if (c->folder < 0 || is_ineligible(c, q->key)) return NULL;
-    ckpt_name_text(q->key, name);
-    const ckpt_whose w = ckpt_hold(c->folder, name, &fd);
+    const ckpt_whose w = take_file(c, q->key, &fd);
     a->elsewhere = w == CKPT_THEIRS;
     if (w != CKPT_OURS || fd < 0) return NULL;
     const store_verdict v = take_from_file(c, fd, q, a->ids, &m, &why);
@@ -259,6 +290,7 @@ static const char *take_over(ckpt *c, ckpt_attempt *a, const ckpt_ask *q, ckpt_f
     } else if (!other) {
         why = go_on_from_file(c, a, q, out);
     }
+    if (other) retire(c, former); /* it runs on, and nobody would remove its file when it is done */
     if (former) {
         ckpt_attempt *holder = ckpt_holder_of(c, q->key);
         if (holder) {
@@ -287,8 +319,8 @@ ckpt_attempt *ckpt_begin(ckpt *c, const ckpt_ask *q, int32_t *ids, ckpt_found *o
     a->meta = (ckpt_meta){
         .key = q->key, .n_prompt = q->n_prompt, .seed = q->seed, .seed_given = q->seed_given};
     mutex_lock(&c->mu);
-    a->born = c->barrier;
     const char *why = take_over(c, a, q, out);
+    a->born = c->barrier;
     a->next = c->all;
     c->all = a;
     memcpy(ids, a->ids, (size_t)out->n_new * sizeof *ids);
@@ -319,26 +351,12 @@ void ckpt_save(ckpt *c, ckpt_attempt *a, const int32_t *ids, int32_t n_new,
     mutex_unlock(&c->mu);
 }
 
-/* A file that may have its name in a moment, of this attempt or of one before. */
-static bool is_written(const ckpt *c, hash128 key)
-{
-    const ckpt_attempt *a = c->all;
-    while (a && !(a->writing && hash128_same(a->meta.key, key))) a = a->next;
-    return a != NULL;
-}
-
 void ckpt_end(ckpt *c, ckpt_attempt *a, bool completed)
 {
     if (!a) return;
     mutex_lock(&c->mu);
     a->let_go = true;
-    if (completed && !a->stale) {
-        ckpt_entry *e = ckpt_entry_of(c, a->meta.key);
-        a->stale = a->completed = true;
-        dequeue(c, a);
-        if (e || is_written(c, a->meta.key) || ckpt_holder_of(c, a->meta.key)) clean_up(c, a);
-        if (e) ckpt_entry_drop(c, e);
-    }
+    if (completed && !a->stale) retire(c, a);
     ckpt_free_if_over(c, a);
     mutex_unlock(&c->mu);
 }

@@ -61,7 +61,7 @@ typedef struct ckpt_found {
 } ckpt_found;
 /* The key's new attempt: writes of a former one that are queued are cancelled.  `ids`, [max_new], takes what a
    former one had drawn by its last checkpoint, unless it runs still and the seed is not given: then somebody
-   wants another answer.  NULL: no memory, and the request goes on without. */
+   wants another answer, and the former's file goes.  NULL: no memory, and the request goes on without. */
 ckpt_attempt *ckpt_begin(ckpt *c, const ckpt_ask *a, int32_t *ids, ckpt_found *out);
 /* All it has drawn, n_new ids of which the first ones are those of the call before; copied.  Allocates
    nothing.  An attempt whose key has a newer one saves nothing any more. */

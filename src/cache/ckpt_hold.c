@@ -28,15 +28,6 @@ static int lock_named(int folder, const char *name, int fd)
     return ckpt_has_name(folder, name, fd) ? 0 : EINTR;
 }
 
-/* For writing too: file systems over a network lock nothing else exclusively. */
-static int open_named(int folder, const char *name)
-{
-    int fd;
-    do fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    while (fd < 0 && errno == EINTR);
-    return fd;
-}
-
 static bool is_no_file(int e)
 {
     return e == ELOOP || e == EISDIR || e == EACCES || e == ENXIO;
@@ -46,16 +37,17 @@ ckpt_whose ckpt_hold(int folder, const char *name, int *out)
 {
     *out = -1;
     for (int tries = 0; tries < MAX_TRIES; tries++) {
-        const int fd = open_named(folder, name);
+        const int fd = store_open_to_lock(folder, name);
         if (fd < 0 && errno == ENOENT) return CKPT_NONE;
-        if (fd < 0) return is_no_file(errno) ? CKPT_OURS : CKPT_THEIRS;
+        if (fd < 0) return is_no_file(errno) ? CKPT_OURS : CKPT_UNKNOWN;
         const int e = lock_named(folder, name, fd);
         if (e == 0) {
             *out = fd;
             return CKPT_OURS;
         }
         (void)close(fd);
-        if (e != EINTR) break;
+        errno = e;
+        if (e != EINTR) return e == EWOULDBLOCK ? CKPT_THEIRS : CKPT_UNKNOWN;
     }
     return CKPT_THEIRS;
 }
@@ -77,6 +69,7 @@ static int take_name(int folder, const char *tmp, const char *name, int held)
         int fd;
         const ckpt_whose w = ckpt_hold(folder, name, &fd);
         if (w == CKPT_THEIRS) return CKPT_ELSEWHERE;
+        if (w == CKPT_UNKNOWN) return errno;
         if (w == CKPT_NONE)
             e = name_new(folder, tmp, name);
         else
@@ -86,14 +79,17 @@ static int take_name(int folder, const char *tmp, const char *name, int held)
     return e;
 }
 
-int ckpt_land(int folder, const char *tmp, const char *name, int fd, int held)
+int ckpt_land(int folder, const char *tmp, const char *name, int *fd, int held)
 {
-    int e = take_name(folder, tmp, name, held);
-    if (e != 0) (void)unlinkat(folder, tmp, 0);
+    const int e = take_name(folder, tmp, name, held);
+    if (e != 0) {
+        (void)unlinkat(folder, tmp, 0);
+        (void)close(*fd);
+        *fd = -1;
+        return e;
+    }
     /* EINVAL: it has no such thing */
-    if (e == 0 && fsync(folder) != 0 && errno != EINVAL) e = errno;
-    if (e != 0) (void)close(fd);
-    return e;
+    return fsync(folder) != 0 && errno != EINVAL ? errno : 0;
 }
 
 bool ckpt_remove_this(int folder, const char *name, int fd)
@@ -108,8 +104,9 @@ bool ckpt_remove_this(int folder, const char *name, int fd)
 bool ckpt_remove(int folder, const char *name, int held)
 {
     int fd = -1;
-    if (!ckpt_has_name(folder, name, held) && ckpt_hold(folder, name, &fd) != CKPT_OURS)
-        return true;
+    const ckpt_whose w =
+        ckpt_has_name(folder, name, held) ? CKPT_OURS : ckpt_hold(folder, name, &fd);
+    if (w != CKPT_OURS) return w != CKPT_UNKNOWN;
     const bool gone = unlinkat(folder, name, 0) == 0 || errno == ENOENT;
     if (fd >= 0) (void)close(fd);
     return gone;

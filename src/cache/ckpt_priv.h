@@ -41,14 +41,16 @@ bool ckpt_name_parse(const char *text, hash128 *key);
 bool ckpt_name_is_tmp(const char *text);
 
 /* ckpt_hold.c: names and locks. */
-typedef enum ckpt_whose { CKPT_NONE, CKPT_OURS, CKPT_THEIRS } ckpt_whose;
-/* OURS: `*out` is the file, locked, the caller's to close, or -1 where it is none that can be opened.  Else -1. */
+typedef enum ckpt_whose { CKPT_NONE, CKPT_OURS, CKPT_THEIRS, CKPT_UNKNOWN } ckpt_whose;
+/* OURS: `*out` is the file, locked, the caller's to close, or -1 where it is none that can be opened.  Else -1.
+   UNKNOWN: the system did not say, for what errno has. */
 ckpt_whose ckpt_hold(int folder, const char *name, int *out);
 bool ckpt_has_name(int folder, const char *name, int fd);
 enum { CKPT_ELSEWHERE = -1 };
-/* The locked file `tmp`, open as fd, takes the name unless another process holds that; `held`: the file by which
-   this one does, or -1.  0: fd holds it from now on; else an errno or CKPT_ELSEWHERE, and fd is closed. */
-int ckpt_land(int folder, const char *tmp, const char *name, int fd, int held);
+/* The locked file `tmp`, open as *fd, takes the name unless another process holds that; `held`: the file by which
+   this one does, or -1.  0, an errno or CKPT_ELSEWHERE.  *fd holds the name from now on, which an error may leave
+   in doubt after a crash, or is closed and -1. */
+int ckpt_land(int folder, const char *tmp, const char *name, int *fd, int held);
 /* Unless another process holds it.  False: it is there still, and should not be. */
 bool ckpt_remove(int folder, const char *name, int held);
 bool ckpt_remove_this(int folder, const char *name, int fd); /* it was that one, and is gone */
@@ -57,7 +59,8 @@ bool ckpt_remove_this(int folder, const char *name, int fd); /* it was that one,
 typedef struct ckpt_entry {
     hash128 key;
     uint64_t bytes;
-    int64_t used_ns; /* the time that it has: when it was written, as far as a clock knows */
+    int64_t used_ns;  /* the time that it has: when it was written, as far as a clock knows */
+    int64_t found_ns; /* the one that the start found, possible or not; 0: written since */
     bool foreign;
 } ckpt_entry;
 
@@ -71,7 +74,7 @@ struct ckpt_attempt {
     bool queued;        /* to be written */
     bool writing;       /* now, by the writer, who reads ids without the lock */
     bool stale;         /* superseded or completed: nothing more is written */
-    bool completed;     /* what is being written must not stay */
+    bool completed;     /* or another answer is wanted: what is being written must not stay */
     bool saved, failed; /* how the last write went */
     bool elsewhere;     /* another process holds the key's file: nothing is written meanwhile */
     int held;           /* the key's file, locked, of one of the key's attempts; -1 */
@@ -118,7 +121,8 @@ int64_t ckpt_stamp(ckpt *c);                      /* a time for a file, later th
 void ckpt_free_if_over(ckpt *c, ckpt_attempt *a); /* nobody needs it any more */
 
 /* ckpt_write.c */
-void *ckpt_run_writer(void *c);       /* its thread */
+void *ckpt_run_writer(void *c);                 /* its thread */
+int ckpt_by_time(const void *a, const void *b); /* entries, for qsort: the oldest first */
 void ckpt_make_room(ckpt *c);         /* the oldest files go; with mu held, let go meanwhile */
 bool ckpt_cleanup_due(const ckpt *c); /* with mu held */
 

@@ -62,7 +62,8 @@ static void scan_file(scan *s, const char *name, hash128 key)
     if (!known || v == STORE_BAD || gone) return;
     c->stats.n_foreign += v == STORE_FOREIGN;
     const uint64_t bytes = (uint64_t)st.st_size;
-    c->entry[c->n_entry++] = (ckpt_entry){key, bytes, used_ns, v == STORE_FOREIGN};
+    const int64_t as_of_ns = is_a_time(s, used_ns) ? used_ns : s->now_ns;
+    c->entry[c->n_entry++] = (ckpt_entry){key, bytes, as_of_ns, used_ns, v == STORE_FOREIGN};
     c->stats.bytes += bytes;
     ckpt_make_room(c);
 }
@@ -84,24 +85,18 @@ static void scan_folder(scan *s)
     if (d) (void)closedir(d);
 }
 
-static int by_time(const void *a, const void *b)
-{
-    const ckpt_entry *x = a, *y = b;
-    return x->used_ns < y->used_ns ? -1 : x->used_ns > y->used_ns;
-}
-
 /* What has an impossible time gets that of now, in the order of what it had: else it would be the latest until the
    clock gets there, or old at once where it was set since. */
 static void correct_times(const scan *s)
 {
     ckpt *c = s->c;
-    qsort(c->entry, c->n_entry, sizeof *c->entry, by_time);
+    qsort(c->entry, c->n_entry, sizeof *c->entry, ckpt_by_time);
     for (uint32_t i = 0; i < c->n_entry; i++)
-        if (is_a_time(s, c->entry[i].used_ns)) c->stamp_ns = c->entry[i].used_ns;
+        if (is_a_time(s, c->entry[i].found_ns)) c->stamp_ns = c->entry[i].found_ns;
     for (uint32_t i = 0; i < c->n_entry; i++) {
         char name[CKPT_NAME_BYTES];
         ckpt_entry *e = &c->entry[i];
-        if (is_a_time(s, e->used_ns)) continue;
+        if (is_a_time(s, e->found_ns)) continue;
         e->used_ns = ckpt_stamp(c);
         ckpt_name_text(e->key, name);
         store_touch_name(c->folder, name, e->used_ns);

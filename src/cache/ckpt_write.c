@@ -27,7 +27,7 @@ static int want_folder(ckpt *c)
     return 0;
 }
 
-/* 0: `*out` holds the new file; else an errno or CKPT_ELSEWHERE. */
+/* 0, an errno or CKPT_ELSEWHERE; `*out` holds the new file, or is -1: it did not get its name. */
 static int write_file(ckpt *c, const ckpt_meta *m, const int32_t *ids, int held, int64_t stamp_ns,
                       int *out)
 {
@@ -43,7 +43,7 @@ static int write_file(ckpt *c, const ckpt_meta *m, const int32_t *ids, int held,
     if (e == 0 && fsync(fd) != 0) e = errno;
     if (c->landing) c->landing(c->ctx);
     if (e == 0) {
-        e = ckpt_land(c->folder, tmp, name, fd, held);
+        e = ckpt_land(c->folder, tmp, name, &fd, held);
         *out = fd;
         return e;
     }
@@ -52,13 +52,20 @@ static int write_file(ckpt *c, const ckpt_meta *m, const int32_t *ids, int held,
     return e;
 }
 
+int ckpt_by_time(const void *a, const void *b)
+{
+    const ckpt_entry *x = a, *y = b;
+    if (x->used_ns != y->used_ns) return x->used_ns < y->used_ns ? -1 : 1;
+    return x->found_ns < y->found_ns ? -1 : x->found_ns > y->found_ns;
+}
+
 void ckpt_make_room(ckpt *c)
 {
     while (c->n_entry > 1 && (c->n_entry > c->max_files || c->stats.bytes > c->max_bytes)) {
         char name[CKPT_NAME_BYTES];
         ckpt_entry *oldest = c->entry;
         for (uint32_t i = 1; i < c->n_entry; i++)
-            if (c->entry[i].used_ns < oldest->used_ns) oldest = &c->entry[i];
+            if (ckpt_by_time(&c->entry[i], oldest) < 0) oldest = &c->entry[i];
         ckpt_name_text(oldest->key, name);
         ckpt_entry_drop(c, oldest);
         mutex_unlock(&c->mu);
@@ -107,7 +114,8 @@ static void landed(ckpt *c, ckpt_attempt *a, int fd, int64_t stamp_ns)
     if (!settle_cleanups(c, a)) return;
     ckpt_entry *e = ckpt_entry_of(c, a->meta.key);
     if (e) ckpt_entry_drop(c, e);
-    c->entry[c->n_entry++] = (ckpt_entry){a->meta.key, c->file.len, stamp_ns, false};
+    c->entry[c->n_entry++] =
+        (ckpt_entry){.key = a->meta.key, .bytes = c->file.len, .used_ns = stamp_ns};
     c->stats.bytes += c->file.len;
     ckpt_make_room(c);
 }
@@ -149,10 +157,11 @@ static void write_first(ckpt *c)
         a->elsewhere = true;
         a->saved = false;
     } else {
+        if (fd >= 0) hold(c, a, fd); /* who completes it has something to remove */
         a->failed = c->reopen = true;
         c->stats.n_failed++;
+        warn(c, e);             /* lets mu go: the attempt may end meanwhile */
         c->n_lost += a->let_go; /* nobody will try again */
-        warn(c, e);
     }
     a->writing = false;
     ckpt_free_if_over(c, a);

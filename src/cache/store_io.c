@@ -33,12 +33,22 @@ typedef struct batch { /* parts that lie side by side in a file */
     hash64_stream hash; /* of the tensor that goes on in the next batch */
 } batch;
 
-int store_open_file(int folder, const char *name)
+static int open_named(int folder, const char *name, int access)
 {
     int fd;
-    do fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    do fd = openat(folder, name, access | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     while (fd < 0 && errno == EINTR);
     return fd;
+}
+
+int store_open_file(int folder, const char *name)
+{
+    return open_named(folder, name, O_RDONLY);
+}
+
+int store_open_to_lock(int folder, const char *name)
+{
+    return open_named(folder, name, O_RDWR);
 }
 
 size_t store_read_some(int fd, void *to, size_t n, uint64_t at)
@@ -264,7 +274,7 @@ bool store_is_in_place(int folder, const char *path)
 
 void store_drop_tmp(int folder, const char *name)
 {
-    const int fd = store_open_file(folder, name);
+    const int fd = store_open_to_lock(folder, name);
     if (fd < 0) return;
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) (void)unlinkat(folder, name, 0);
     (void)close(fd);

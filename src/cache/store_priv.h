@@ -104,6 +104,8 @@ store_verdict store_load_head(const store_conf *c, int fd, store_name n, store_s
 cairn_status store_load(const store_conf *c, int fd, store_scratch *x, const store_dest *d,
                         cairn_diag *dg);
 int store_open_file(int folder, const char *name); /* -1 with errno */
+/* For writing too: file systems over a network lock nothing else exclusively. */
+int store_open_to_lock(int folder, const char *name);
 struct stat;
 /* In ns; at an end of their range where it is past it. */
 int64_t store_file_time(const struct stat *st);
@@ -144,7 +146,7 @@ bool store_is_in_place(int folder, const char *path);
 /* Bytes that were read of the n at `at`; less at the file's end or after an error. */
 size_t store_read_some(int fd, void *to, size_t n, uint64_t at);
 int store_write_all(int fd, const void *from, size_t n, uint64_t at); /* 0 or an errno */
-/* A locked file beside the one called `name`, to be written: 0 or an errno. */
+/* A locked file beside the one called `name`, to be written and read: 0 or an errno. */
 int store_make_tmp(int folder, const char *name, char tmp[NAME_MAX], int *out);
 /* It takes the name for good where e is 0, else it goes; closed in both cases.  0 or an errno. */
 int store_land(int folder, const char *tmp, const char *name, int fd, int e);
@@ -160,6 +162,7 @@ typedef struct store_entry {
     uint32_t newer, older;
     int32_t first_block, n_block, n_tok, n_state; /* n_block 0: foreign, of known size alone */
     uint16_t here[STORE_MAX_GROUPS];
+    bool future; /* the file's time was, and mtime_ns is what the scan gave it */
     int32_t *state_pos;
     store_key key[]; /* [n_block], then the positions */
 } store_entry;

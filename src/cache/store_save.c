@@ -152,15 +152,17 @@ int store_make_tmp(int folder, const char *name, char tmp[NAME_MAX], int *out)
         (void)snprintf(tmp, NAME_MAX, "%s.tmp-%ld-%llx", name, (long)getpid(),
                        (unsigned long long)clock_ns());
         const int fd =
-            openat(folder, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+            openat(folder, tmp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0 && (errno == EEXIST || errno == EINTR)) continue;
         if (fd < 0) return errno;
-        if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 && st.st_nlink == 1) {
+        const int e = flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+        if (e == 0 && fstat(fd, &st) == 0 && st.st_nlink == 1) {
             *out = fd;
             return 0;
         }
         (void)close(fd);
         (void)unlinkat(folder, tmp, 0);
+        if (e != 0 && e != EWOULDBLOCK && e != EINTR) return e; /* nothing can be locked there */
     }
     return EBUSY;
 }

@@ -11,6 +11,10 @@
 #include "base/log.h"
 #include "cache/store_priv.h"
 
+/* Slots looked at under one lock: microseconds, where all files' calls would be a second and more, and 8 KiB of
+   the stack. */
+enum { BATCH_SLOTS = 256 };
+
 typedef struct scan {
     store *s;
     int folder;
@@ -82,19 +86,53 @@ static void scan_folder(scan *sc)
 }
 
 /* A time of the future would make a file the latest at every start until then.  New times are later than all. */
-static void correct_times(store *s, int64_t now_ns)
+static void give_times(store *s, int64_t now_ns)
 {
     mutex_lock(&s->mu);
     for (uint32_t i = s->index.oldest; i != STORE_NONE; i = s->index.slot[i]->newer) {
-        char name[STORE_NAME_BYTES];
         store_entry *e = s->index.slot[i];
-        if (e->mtime_ns <= now_ns && e->mtime_ns > s->touched_ns) s->touched_ns = e->mtime_ns;
-        if (e->mtime_ns <= now_ns) continue;
-        e->mtime_ns = store_stamp(s);
-        store_name_text(e->name, name);
-        store_touch_name(s->folder, name, e->mtime_ns);
+        e->future = e->mtime_ns > now_ns;
+        if (e->future)
+            e->mtime_ns = store_stamp(s);
+        else if (e->mtime_ns > s->touched_ns)
+            s->touched_ns = e->mtime_ns;
     }
     mutex_unlock(&s->mu);
+}
+
+typedef struct given {
+    store_name name;
+    int64_t stamp_ns;
+} given;
+
+/* Of the slots from..from + BATCH_SLOTS - 1; answers how many, -1: there are no more slots, or the store closes. */
+static int take_given(store *s, uint32_t from, given out[BATCH_SLOTS])
+{
+    int n = 0;
+    mutex_lock(&s->mu);
+    const bool more = from < s->index.cap && !s->stop;
+    for (uint32_t i = from; more && i < s->index.cap && i - from < BATCH_SLOTS; i++) {
+        const store_entry *e = s->index.slot[i];
+        if (e && e->future) out[n++] = (given){e->name, e->mtime_ns};
+    }
+    mutex_unlock(&s->mu);
+    return more ? n : -1;
+}
+
+/* The files' times without mu, which the thread that reads must not wait for.  Where it reads one of them just now,
+   the earlier of both times may stay. */
+static void correct_times(store *s, int folder, int64_t now_ns)
+{
+    given batch[BATCH_SLOTS];
+    int n;
+    give_times(s, now_ns);
+    for (uint32_t from = 0; (n = take_given(s, from, batch)) >= 0; from += BATCH_SLOTS) {
+        for (int i = 0; i < n; i++) {
+            char name[STORE_NAME_BYTES];
+            store_name_text(batch[i].name, name);
+            store_touch_name(folder, name, batch[i].stamp_ns);
+        }
+    }
 }
 
 void store_scan(store *s)
@@ -112,7 +150,7 @@ void store_scan(store *s)
     s->stats.n_corrupt += sc.n_corrupt;
     const uint32_t n = s->index.n, n_foreign = s->index.n_foreign;
     mutex_unlock(&s->mu);
-    correct_times(s, now_ns);
+    correct_times(s, sc.folder, now_ns);
     /* told before anyone is let on: who waits for the scan may then read what was said of it */
     if (sc.n_corrupt || sc.n_kept || sc.n_left)
         log_event(LOG_WARN, "store.scan",

@@ -2,10 +2,13 @@
 #include "test.h"
 #include "tmp.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +20,29 @@
 #include "fake_time.h"
 
 enum { VOCAB = 1000, MOST = 100, FLUSH_MS = 10000 };
+
+static int flock_error; /* what it fails with; 0: it does not */
+
+int flock(int fd, int op)
+{
+    const int e = flock_error;
+    if (!e) return (int)syscall(SYS_flock, fd, op);
+    errno = e;
+    return -1;
+}
+
+static int n_sync_folder; /* of a folder: how many more may fail; the writer's thread reads it */
+
+int fsync(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0 || !S_ISDIR(st.st_mode) ||
+        __atomic_load_n(&n_sync_folder, __ATOMIC_RELAXED) == 0)
+        return (int)syscall(SYS_fsync, fd);
+    (void)__atomic_sub_fetch(&n_sync_folder, 1, __ATOMIC_RELAXED);
+    errno = EIO;
+    return -1;
+}
 
 static tmp_dir dir;
 static uint32_t n_warn;
@@ -195,10 +221,49 @@ static void attempts(void **state)
     (void)flush(c);
     b = ckpt_begin(c, &q, found, &f);
     assert_int_equal(f.n_new, 0);
-    ckpt_end(c, a, false);
+    ckpt_end(c, a, true); /* nothing of it is left for b's next attempt */
     ckpt_end(c, b, false);
     ckpt_end(c, ckpt_begin(c, &q, found, &f), false);
-    assert_int_equal(f.n_new, 10);
+    assert_int_equal(f.n_new, 0);
+    (void)flush(c);
+    assert_false(file_exists(file_of(1)));
+    ckpt_end(c, ckpt_begin(c, &q, found, &f), false);
+    assert_int_equal(f.n_new, 0);
+    a = ckpt_begin(c, &q, found, &f);
+    ckpt_save(c, a, ids, 10, NULL);
+    (void)flush(c);
+    b = ckpt_begin(c, &q, found, &f);
+    ckpt_save(c, b, ids, 11, NULL); /* written after the former's file went */
+    assert_int_equal(flush(c).durable, 1);
+    ckpt_end(c, a, true);
+    ckpt_end(c, b, false);
+    (void)flush(c);
+    assert_int_equal(stats_of(c).n_file, 1);
+    ckpt_end(c, ckpt_begin(c, &q, found, &f), false);
+    assert_int_equal(f.n_new, 11);
+    ckpt_close(c);
+}
+
+/* The lock passes from who ended to who is superseded and still runs: no other process's. */
+static void lock_of_our_own(void **state)
+{
+    (void)state;
+    ckpt *c = open_with(opts());
+    const ckpt_ask q = ask(1);
+    ckpt_attempt *a = expect(c, &q, 0);
+    ckpt_save(c, a, ids, 10, NULL);
+    (void)flush(c);
+    ckpt_attempt *b = expect(c, &q, 10);
+    ckpt_save(c, b, ids, 20, NULL);
+    assert_int_equal(flush(c).durable, 1);
+    ckpt_end(c, b, false);
+    b = expect(c, &q, 20);
+    ckpt_save(c, b, ids, 30, NULL);
+    assert_int_equal(flush(c).durable, 1);
+    ckpt_end(c, a, true);
+    ckpt_end(c, b, true);
+    (void)flush(c);
+    assert_false(file_exists(file_of(1)));
     ckpt_close(c);
 }
 
@@ -238,7 +303,7 @@ static void set_gate(gate *g, bool shut)
 static void lands_late(void **state)
 {
     (void)state;
-    for (int newer = 0; newer < 3; newer++) {
+    for (int newer = 0; newer < 4; newer++) {
         gate g = {.shut = true};
         mutex_init(&g.mu);
         cond_init(&g.c);
@@ -246,7 +311,8 @@ static void lands_late(void **state)
         o.landing = at_gate;
         o.ctx = &g;
         ckpt *c = open_with(o);
-        const ckpt_ask q = ask(1);
+        ckpt_ask q = ask(1);
+        q.seed_given = newer < 3;
         ckpt_attempt *a = expect(c, &q, 0), *b = NULL;
         ckpt_flushed f;
         ckpt_save(c, a, ids, 10, NULL);
@@ -254,7 +320,9 @@ static void lands_late(void **state)
         ckpt_flush(c, 0, &f);
         assert_int_equal(f.pending, 1);
         if (newer == 1) b = expect(c, &q, 10);
+        if (newer == 3) b = expect(c, &q, 0); /* another answer, which draws nothing */
         ckpt_end(c, a, true);
+        if (newer == 3) ckpt_end(c, b, false);
         if (newer == 1) ckpt_end(c, b, true);
         if (newer == 2) b = expect(c, &q, 0); /* the same request once more: its file must stay */
         if (newer == 2) ckpt_save(c, b, ids, 12, NULL);
@@ -369,6 +437,32 @@ static void damaged(void **state)
     ckpt_end(c, expect(c, &q, 6), false);
     ckpt_close(c);
     buf_deinit(&whole);
+}
+
+/* The file got its name, and its folder could not be synced: it is not durable, but ours to remove. */
+static void named_not_durable(void **state)
+{
+    (void)state;
+    const ckpt_ask q = ask(1);
+    for (int again = 0; again < 2; again++) {
+        ckpt *c = open_with(opts()), *other = open_with(opts());
+        ckpt_attempt *a = expect(c, &q, 0);
+        __atomic_store_n(&n_sync_folder, 1, __ATOMIC_RELAXED);
+        ckpt_save(c, a, ids, 10, NULL);
+        for (int ms = 0; stats_of(c).n_failed == 0 && ms < FLUSH_MS; ms++) (void)usleep(1000);
+        assert_true(file_exists(file_of(1)));
+        ckpt_end(other, expect(other, &q, 0),
+                 true); /* nobody else goes on with it, or removes it */
+        ckpt_flushed f;
+        ckpt_flush(other, FLUSH_MS, &f);
+        assert_true(file_exists(file_of(1)));
+        if (again) assert_int_equal(flush(c).durable, 1);
+        ckpt_end(c, a, true);
+        assert_int_equal(flush(c).cleanups, 0);
+        assert_false(file_exists(file_of(1)));
+        ckpt_close(other);
+        ckpt_close(c);
+    }
 }
 
 /* Whole files of others are none of a request's, and age as ours do. */
@@ -710,6 +804,26 @@ static void clock_jumps(void **state)
     assert_int_equal(n_warn, 0);
 }
 
+/* What a clock without a battery gave is of now for the limits too: the oldest of the others goes. */
+static void odd_time_stays(void **state)
+{
+    (void)state;
+    const int64_t now_s = clock_unix_s();
+    const int64_t at_s[] = {now_s - 300, now_s - 200, 3600, now_s + 100000};
+    for (uint64_t k = 1; k <= 4; k++) leave_file(k, 10);
+    for (uint64_t k = 1; k <= 4; k++) {
+        const struct timespec t = {(time_t)at_s[k - 1], 0};
+        assert_int_equal(utimensat(AT_FDCWD, file_of(k), (struct timespec[]){t, t}, 0), 0);
+    }
+    ckpt_opts o = opts();
+    o.max_files = 2;
+    ckpt_close(open_with(o));
+    for (uint64_t k = 1; k <= 4; k++) assert_int_equal(file_exists(file_of(k)), k >= 3);
+    o.max_files = 1;
+    ckpt_close(open_with(o)); /* in the order of what they had */
+    assert_true(!file_exists(file_of(3)) && file_exists(file_of(4)));
+}
+
 /* A file that somebody else has locked: no descriptor of it stays, nor is one closed that is not ours any more. */
 static void held_elsewhere(void **state)
 {
@@ -723,6 +837,7 @@ static void held_elsewhere(void **state)
     assert_int_equal(ckpt_hold(folder, name, &fd), CKPT_THEIRS);
     assert_int_equal(fd, -1);
     assert_false(ckpt_remove_this(folder, name, theirs));
+    assert_true(ckpt_remove(folder, name, -1)); /* that one's to remove */
     assert_int_equal(close(theirs), 0);
     assert_int_equal(ckpt_hold(folder, name, &fd), CKPT_OURS);
     assert_int_equal(close(fd), 0);
@@ -732,16 +847,52 @@ static void held_elsewhere(void **state)
     assert_int_equal(close(folder), 0);
 }
 
+/* What the system does not say is not taken for another's hold: the file may be there, and ours to remove. */
+static void hold_unknown(void **state)
+{
+    (void)state;
+    char name[CKPT_NAME_BYTES], tmp[NAME_MAX];
+    struct rlimit files;
+    ckpt_name_text((hash128){1, 0}, name);
+    const int folder = open(dir.path, O_RDONLY | O_DIRECTORY);
+    const int made = openat(folder, name, O_RDWR | O_CREAT, 0600);
+    assert_true(made >= 0 && close(made) == 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+    const struct rlimit none = {0, files.rlim_max};
+    int fd = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    const ckpt_whose full = ckpt_hold(folder, name, &fd);
+    const bool gone = ckpt_remove(folder, name, -1);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+    assert_int_equal(full, CKPT_UNKNOWN);
+    assert_int_equal(fd, -1);
+    assert_false(gone);
+    flock_error = ENOLCK;
+    const ckpt_whose no_locks = ckpt_hold(folder, name, &fd);
+    const bool gone_too = ckpt_remove(folder, name, -1);
+    const int e = store_make_tmp(folder, name, tmp, &fd);
+    flock_error = 0;
+    assert_int_equal(no_locks, CKPT_UNKNOWN);
+    assert_false(gone_too);
+    assert_int_equal(e, ENOLCK); /* and not that of a lost race */
+    assert_int_equal(faccessat(folder, tmp, F_OK, 0), -1);
+    assert_true(ckpt_remove(folder, name, -1));
+    assert_int_equal(faccessat(folder, name, F_OK, 0), -1);
+    assert_int_equal(close(folder), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(found_again, begin, end),
         cmocka_unit_test_setup_teardown(seeds, begin, end),
         cmocka_unit_test_setup_teardown(attempts, begin, end),
+        cmocka_unit_test_setup_teardown(lock_of_our_own, begin, end),
         cmocka_unit_test_setup_teardown(lands_late, begin, end),
         cmocka_unit_test_setup_teardown(failed_cleanup, begin, end),
         cmocka_unit_test_setup_teardown(no_folder, begin, end),
         cmocka_unit_test_setup_teardown(damaged, begin, end),
+        cmocka_unit_test_setup_teardown(named_not_durable, begin, end),
         cmocka_unit_test_setup_teardown(foreign, begin, end),
         cmocka_unit_test_setup_teardown(sampler_state, begin, end),
         cmocka_unit_test_setup_teardown(limits, begin, end),
@@ -752,7 +903,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(folder_gone, begin, end),
         cmocka_unit_test_setup_teardown(odd_folder, begin, end),
         cmocka_unit_test_setup_teardown(held_elsewhere, begin, end),
+        cmocka_unit_test_setup_teardown(hold_unknown, begin, end),
         cmocka_unit_test_setup_teardown(clock_jumps, begin, end),
+        cmocka_unit_test_setup_teardown(odd_time_stays, begin, end),
         cmocka_unit_test_setup_teardown(faults, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -264,6 +264,41 @@ static void clock_backwards(void **state)
     for (int i = 0; i < 4; i++) rig_free(r[i]);
 }
 
+/* All of a machine whose clock was set back: more than one batch. */
+static void many_of_the_future(void **state)
+{
+    (void)state;
+    enum { N = 300 };
+    store_opts o = rig_opts(dir.path);
+    rig_run *r[N];
+    char path[RIG_PATH];
+    struct stat f;
+    store_id id;
+    store_stats st;
+    int64_t before_ns = 0;
+    store *s = rig_open(&o);
+    for (int i = 0; i < N; i++) {
+        r[i] = rig_whole((uint64_t)i * 8, 0, 4);
+        rig_put_durable(s, r[i]);
+        const struct timespec t = {(time_t)clock_unix_s() + 1000000 + i / 2, i};
+        rig_path(&dir, r[i], path);
+        assert_int_equal(utimensat(AT_FDCWD, path, (struct timespec[2]){t, t}, 0), 0);
+    }
+    store_get_stats(s, &st);
+    store_close(s);
+    o.max_bytes = st.bytes / N * (N - 1);
+    s = rig_open(&o);
+    assert_false(rig_found(s, r[0], &id));
+    store_close(s);
+    for (int i = 1; i < N; i++) { /* in the order of what they had */
+        rig_path(&dir, r[i], path);
+        assert_int_equal(stat(path, &f), 0);
+        assert_true(store_file_time(&f) > before_ns && f.st_mtim.tv_sec <= clock_unix_s() + 1);
+        before_ns = store_file_time(&f);
+    }
+    for (int i = 0; i < N; i++) rig_free(r[i]);
+}
+
 static void two_stores(void **state)
 {
     (void)state;
@@ -328,6 +363,7 @@ int main(void)
         CASE(file_for_a_folder),           CASE(without_permission), CASE(full_disk),
         CASE(waits_before_it_tries_again), CASE(clock_backwards),    CASE(two_stores),
         CASE(closed_while_it_writes),      CASE(folder_above),       CASE(odd_folder),
+        CASE(many_of_the_future),
     };
 #undef CASE
     return cmocka_run_group_tests(tests, NULL, NULL);
