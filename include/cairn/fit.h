@@ -29,6 +29,7 @@ typedef struct cairn_fit_row {
 } cairn_fit_row;
 typedef void (*cairn_fit_fn)(void *ctx, const cairn_fit_row *row);
 
+/* Kept prefixes and what a disk cache stages are not counted: an engine with them needs up to some 64 MiB more. */
 typedef struct cairn_fit_report {
     uint32_t struct_size; /* set by cairn_fit_report_init */
     uint64_t budget_bytes, free_bytes, total_bytes;

@@ -160,8 +160,8 @@ static void write_first(ckpt *c)
         if (fd >= 0) hold(c, a, fd); /* who completes it has something to remove */
         a->failed = c->reopen = true;
         c->stats.n_failed++;
-        warn(c, e);             /* lets mu go: the attempt may end meanwhile */
-        c->n_lost += a->let_go; /* nobody will try again */
+        warn(c, e); /* lets mu go: the attempt may end meanwhile */
+        c->n_lost += a->let_go && !a->stale && !a->queued; /* nobody will try again */
     }
     a->writing = false;
     ckpt_free_if_over(c, a);

@@ -119,7 +119,7 @@ static int take_given(store *s, uint32_t from, given out[BATCH_SLOTS])
     return more ? n : -1;
 }
 
-/* The files' times without mu, which the thread that reads must not wait for.  Where it reads one of them just now,
+/* The files' times without mu, which the thread that reads must not wait for.  Of one that it reads meanwhile
    the earlier of both times may stay. */
 static void correct_times(store *s, int folder, int64_t now_ns)
 {
