@@ -302,8 +302,8 @@ def test_bad_input(model):
 
 
 def test_thousands_that_send_nothing(model):
-    """At most 1,024 are kept; more are told 503 or wait; whoever leaves makes room at once."""
-    most = 1300
+    """At most 2,048 are kept; more are told 503 or wait; whoever leaves makes room at once."""
+    most = 2300
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < most + 200:
         pytest.skip("a hard limit of %d open files" % hard)
