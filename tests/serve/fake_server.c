@@ -33,6 +33,16 @@ static void on_usr1(int sig)
     mem_fail_nth((uint64_t)n);
 }
 
+/* None fails from now, which a line tells: the signal may come to the thread later than a request to another. */
+static void on_usr2(int sig)
+{
+    static const char line[] = "none fails\n";
+
+    (void)sig;
+    mem_fail_nth(0);
+    if (write(STDOUT_FILENO, line, sizeof line - 1) < 0) _exit(1);
+}
+
 static void on_hup(int sig)
 {
     (void)sig;
@@ -124,6 +134,7 @@ int main(int argc, char **argv)
     signal(SIGINT, on_signal);
     signal(SIGHUP, on_hup);
     signal(SIGUSR1, on_usr1);
+    signal(SIGUSR2, on_usr2);
     printf("listening on http://127.0.0.1:%d\n", cairn_server_port(the_server));
     fflush(stdout);
     st = cairn_server_run(the_server, (int32_t)drain_ms, &dg);
