@@ -163,8 +163,10 @@ static void ssm_point(const ssm_spec *h, int32_t threads, const char *isa)
 
 int main(int argc, char **argv)
 {
-    static const ssm_spec specs[] = {
-        {80, 64, 128, 1, 0, 1}, {48, 64, 128, 1, 0, 1}, {32, 64, 16, 1, 0, 1}};
+    static const ssm_spec specs[] = {{80, 64, 128, 1, 0, 1},
+                                     {48, 64, 128, 1, 0, 1},
+                                     {24, 64, 128, 1, 0, 1},
+                                     {32, 64, 16, 1, 0, 1}};
     const int32_t threads = argc > 1 ? (int32_t)strtol(argv[1], NULL, 10) : 1;
     const char *isa = argc > 2 ? argv[2] : NULL;
     conv_point(5376, threads, isa);
