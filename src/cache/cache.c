@@ -1,4 +1,4 @@
-/* Paged KV cache and recurrent states.  Owns the block tables, a state a sequence and the accounting; knows
+/* Paged KV cache and recurrent states.  Owns the block tables and the accounting; knows
    nothing of what a block holds.
 
    Invariant: for every group, the blocks that open sequences may still ask for never exceed the
@@ -13,32 +13,6 @@
 #include "base/diag.h"
 #include "base/num.h"
 #include "cache/cache_priv.h"
-
-static cairn_status map_states(cache *c, cairn_diag *dg)
-{
-    size_t size;
-    if (!c->state_bytes) return CAIRN_OK;
-    if (!mul_size((size_t)c->n_seq, c->state_bytes, &size))
-        return diag_set(dg, CAIRN_E_LIMIT, "%d recurrent states of %zu bytes overflow", c->n_seq,
-                        c->state_bytes);
-    c->states = mem_map(size, MEM_CACHE);
-    if (!c->states) return diag_set(dg, CAIRN_E_NOMEM, "%zu bytes for recurrent states", size);
-    for (int32_t i = 0; i < c->n_seq; i++)
-        c->seq[i].state = (float *)(void *)(c->states + (size_t)i * c->state_bytes);
-    return CAIRN_OK;
-}
-
-static cairn_status map_snaps(cache *c, cairn_diag *dg)
-{
-    const size_t size = (size_t)c->n_snap * c->state_bytes; /* at most prefix_bytes */
-    c->snaps = mem_map(size, MEM_CACHE);
-    c->free_snap = mem_calloc((size_t)c->n_snap + 1, sizeof *c->free_snap, MEM_CACHE);
-    if (!c->snaps || !c->free_snap)
-        return diag_set(dg, CAIRN_E_NOMEM, "%zu bytes for %d snapshots of states", size, c->n_snap);
-    c->n_snap_free = c->n_snap;
-    for (int32_t i = 0; i < c->n_snap; i++) c->free_snap[i] = c->n_snap - 1 - i;
-    return CAIRN_OK;
-}
 
 static void hand_out_tables(cache *c)
 {
@@ -69,11 +43,8 @@ cairn_status cache_new(const cachespec *spec, const cache_opts *o, cache **out, 
         goto out;
     }
     hand_out_tables(c);
-    TRY_GOTO(map_states(c, dg), out);
-    if (c->keeps) {
-        TRY_GOTO(map_snaps(c, dg), out);
-        TRY_GOTO(tree_new(c, dg), out);
-    }
+    TRY_GOTO(state_pool_new(c, dg), out);
+    if (c->keeps) TRY_GOTO(tree_new(c, dg), out);
     for (int32_t g = 0; g < c->n_group; g++) TRY_GOTO(block_pool_new(&c->group[g], dg), out);
     *out = c;
     c = NULL;
@@ -88,9 +59,7 @@ void cache_free(cache *c)
     disk_free(c); /* nobody reads into blocks from here on */
     for (int32_t g = 0; c->group && g < c->n_group; g++) block_pool_free(&c->group[g]);
     tree_free(c);
-    mem_unmap(c->snaps, (size_t)c->n_snap * c->state_bytes, MEM_CACHE);
-    mem_free(c->free_snap);
-    mem_unmap(c->states, (size_t)c->n_seq * c->state_bytes, MEM_CACHE);
+    block_pool_free(&c->states);
     mem_free(c->views);
     mem_free(c->tables);
     mem_free(c->ints);
@@ -118,7 +87,7 @@ static uint64_t open_states(const cache *c)
 
 uint64_t cache_used(const cache *c)
 {
-    uint64_t sum = open_states(c) + (uint64_t)(c->n_snap - c->n_snap_free) * c->state_bytes;
+    uint64_t sum = (uint64_t)(c->states.n_block - c->states.n_free) * c->state_bytes;
     for (int32_t g = 0; g < c->n_group; g++)
         sum += (uint64_t)(c->group[g].n_block - c->group[g].n_free) * c->group[g].block_bytes;
     return sum;
@@ -134,7 +103,7 @@ uint64_t cache_reserved(const cache *c)
 
 uint64_t cache_total(const cache *c)
 {
-    uint64_t sum = (uint64_t)(c->n_seq + c->n_snap) * c->state_bytes;
+    uint64_t sum = (uint64_t)c->states.n_block * c->state_bytes;
     for (int32_t g = 0; g < c->n_group; g++)
         sum += (uint64_t)c->group[g].n_block * c->group[g].block_bytes;
     return sum;
@@ -181,7 +150,7 @@ cairn_status cache_open(cache *c, int32_t n_pos, seq_id *out)
     q->len = q->reserved_rows = q->n_known = q->shared = 0;
     q->node = NO_NODE;
     q->n_pos = n_pos;
-    if (q->state) memset(q->state, 0, c->state_bytes);
+    if (c->state_bytes) state_open(c, q);
     memset(q->first, 0, 2 * (size_t)c->n_group * sizeof *q->first);
     set_aside(c, n_pos, 1);
     *out = s;
@@ -221,6 +190,7 @@ void cache_close(cache *c, seq_id s)
     }
     cache_drop_blocks(c, q);
     set_aside(c, q->n_pos, -1);
+    if (q->state) state_close(c, q);
     if (q->node != NO_NODE) prefix_leave(c, q);
     q->open = false;
     if (c->keeps) prefix_trim(c);
@@ -245,6 +215,7 @@ void cache_reserve(cache *c, seq_id s, int32_t n_rows)
                 give_back(c, q, g, q->first[g]++);
         while (q->end[g] < end) take_block(c, q, g, q->end[g]++);
     }
+    if (q->state) state_reserve(c, q);
     q->reserved_rows = n_rows;
 }
 
@@ -255,6 +226,7 @@ void cache_commit(cache *c, seq_id s, int32_t n_rows)
     assert(!q->state || n_rows == q->reserved_rows); /* the state has gone through all */
     q->len += n_rows;
     q->reserved_rows = 0;
+    if (q->state && n_rows > 0) state_commit(c, q);
 }
 
 void cache_rewind(cache *c, seq_id s, int32_t n_pos)
@@ -291,4 +263,10 @@ uint8_t *const *const *cache_blocks(const cache *c, seq_id s)
 float *cache_state(const cache *c, seq_id s)
 {
     return cache_seq(c, s)->state;
+}
+
+const float *cache_state_before(const cache *c, seq_id s)
+{
+    const seq *q = cache_seq(c, s);
+    return q->state ? state_shared(c, q) : NULL;
 }

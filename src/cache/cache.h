@@ -114,6 +114,9 @@ void cache_commit(cache *c, seq_id s, int32_t n_rows);
 void cache_rewind(cache *c, seq_id s, int32_t n_pos);
 int32_t cache_len(const cache *c, seq_id s);
 uint8_t *const *const *cache_blocks(const cache *c, seq_id s); /* [group][position / 64] */
-float *cache_state(const cache *c, seq_id s); /* of all layers; NULL: no layer is recurrent */
+/* The recurrent state of all layers, which the reserved rows leave behind; NULL: no layer is recurrent. */
+float *cache_state(const cache *c, seq_id s);
+/* What it is before those rows, where that lies elsewhere: others may read it too.  NULL: it is cache_state. */
+const float *cache_state_before(const cache *c, seq_id s);
 
 #endif

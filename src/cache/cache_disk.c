@@ -191,7 +191,7 @@ static int32_t stage_states(cache *c, stage *s, uint8_t **at, int32_t first, int
         const int32_t node = c->disk->ram[i];
         const prefix_node *v = &c->tree.node[node];
         if (!has_new_state(v)) continue;
-        memcpy(*at, c->snaps + (size_t)v->snap * c->state_bytes, c->state_bytes);
+        memcpy(*at, block_at(&c->states, v->snap), c->state_bytes);
         out[n++] = (store_state){tree_end(v), *at};
         *at += c->state_bytes;
         note_saved(c, s, node);

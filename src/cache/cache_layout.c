@@ -265,6 +265,8 @@ cairn_status layout_make(cache *c, const cachespec *spec, const cache_opts *o, c
     size_pools(c);
     c->keeps = o->prefix_bytes > 0;
     if (c->keeps) add_prefix_room(c);
+    c->states.block_bytes = c->state_bytes;
+    c->states.n_block = c->state_bytes ? c->n_seq + c->n_snap : 0;
     return CAIRN_OK;
 }
 
@@ -274,7 +276,7 @@ void layout_free(cache *c)
     mem_free(c->layer);
 }
 
-/* What cache_new allocates beside pools, states and snapshots. */
+/* What cache_new allocates beside pools and states. */
 static uint64_t table_bytes(const cache *c)
 {
     const uint64_t lanes = (uint64_t)c->n_seq * (uint64_t)c->n_group;
@@ -283,7 +285,8 @@ static uint64_t table_bytes(const cache *c)
         2 * sizeof *c->ints + (uint64_t)c->n_table * sizeof *c->tables + sizeof *c->views;
     uint64_t sum = sizeof *c + layers + (uint64_t)c->n_seq * sizeof *c->seq + lanes * lane;
     for (int32_t g = 0; g < c->n_group; g++) sum += block_list_bytes(&c->group[g]);
-    if (c->keeps) sum += tree_bytes(c) + ((uint64_t)c->n_snap + 1) * sizeof *c->free_snap;
+    if (c->state_bytes) sum += block_list_bytes(&c->states);
+    if (c->keeps) sum += tree_bytes(c);
     return sum;
 }
 

@@ -145,8 +145,7 @@ void prefix_begin(cache *c, seq *q, const cache_ask *a)
     const prefix_node *v = &c->tree.node[m.node];
     const bool own = is_below(&c->tree, m.node, root), go_on = own && may_go_on(c, &m);
     tree_touch(&c->tree, m.node);
-    if (v->snap != NO_SNAP && q->state)
-        memcpy(q->state, c->snaps + (size_t)v->snap * c->state_bytes, c->state_bytes);
+    if (v->snap != NO_SNAP) state_follow(c, q, m.node);
     borrow(c, q, &m);
     if (own)
         prefix_use(c, q,
@@ -218,16 +217,6 @@ void cache_publish(cache *c, seq_id s, const int32_t *ids)
     prefix_trim(c);
 }
 
-void prefix_keep_state(cache *c, const seq *q)
-{
-    prefix_node *v = &c->tree.node[q->node];
-    if (v->snap != NO_SNAP || !c->n_snap) return;
-    if (c->n_snap_free == 0 && !drop_snap(c)) return;
-    const int32_t snap = c->free_snap[--c->n_snap_free];
-    memcpy(c->snaps + (size_t)snap * c->state_bytes, q->state, c->state_bytes);
-    tree_set_snap(c, q->node, snap);
-}
-
 /* The windows before the sequence's known end are worth more than what lies between such ends.  One that was
    given up since it was known, the tree gets again. */
 static void keep_windows(cache *c, const seq *q, bool longest)
@@ -250,7 +239,7 @@ void cache_mark(cache *c, seq_id s, const int32_t *ids, cache_worth worth)
 {
     seq *q = cache_seq(c, s);
     if (q->node == NO_NODE || q->len == 0 || !prefix_learn(c, q, ids, q->len)) return;
-    if (q->state) prefix_keep_state(c, q);
+    if (q->state) state_keep(c, q, q->node);
     keep_windows(c, q, worth == CACHE_TURN);
     if (worth == CACHE_TURN) tree_keep(&c->tree, q->node, c->n_group);
     tree_touch(&c->tree, q->node);
@@ -282,7 +271,7 @@ void prefix_rewound(cache *c, seq *q)
 
 uint64_t cache_kept(const cache *c)
 {
-    uint64_t sum = (uint64_t)(c->n_snap - c->n_snap_free) * c->state_bytes;
+    uint64_t sum = (uint64_t)c->states.n_kept * c->state_bytes;
     for (int32_t g = 0; g < c->n_group; g++)
         sum += (uint64_t)c->group[g].n_kept * c->group[g].block_bytes;
     return sum;

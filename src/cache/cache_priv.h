@@ -1,5 +1,5 @@
 /* What the files of the cache share.  cache.c owns sequences, cache_layout.c all sizes, cache_block.c the pools and
-   who refers to a block, cache_tree.c the tree of known prefixes, cache_prefix.c what sequences take from
+   who refers to a block, cache_state.c recurrent states, cache_tree.c the tree of known prefixes, cache_prefix.c what sequences take from
    it and leave in it, cache_drop.c what is given up first, cache_pin.c what may not go, cache_disk.c, cache_restore.c and cache_reader.c what files
    hold of it. */
 #ifndef CACHE_CACHE_PRIV_H
@@ -34,7 +34,12 @@ typedef struct seq {
     int32_t *end;    /* [group] one past the highest block index held */
     uint8_t **table; /* [group][n_table] */
     uint8_t *const **view; /* [group] → its row of `table` */
-    float *state;
+    float *state;          /* NULL: no layer is recurrent */
+    int32_t
+        own; /* where `state` lies, referred to by nobody else; NO_SNAP: not open, or no state */
+    int32_t
+        from; /* where its rows lie that others may read too, until it writes; NO_SNAP: in its own */
+    bool blank; /* its own is zeros, though not written yet */
 } seq;
 
 enum { SAVED_NOT, SAVED_SOON, SAVED, SAVED_NO_ROOM /* there was none when it was tried */ };
@@ -50,7 +55,7 @@ typedef struct prefix_node {
     int32_t pins;
     int32_t i_block;
     int32_t lo, n;
-    int32_t snap;   /* recurrent state after its last token */
+    int32_t snap;   /* recurrent state after its last token, one of cache.states */
     uint32_t birth; /* tells it from others that had its place */
     uint64_t used;  /* tree.clock when it was; leaves are in order of it */
     int32_t saved;  /* SAVED_*: its block up to its end, and its state */
@@ -93,16 +98,14 @@ struct cache {
     int32_t *ints;          /* storage of first and end */
     uint8_t **tables;       /* storage of tables */
     uint8_t *const **views; /* storage of views */
-    uint8_t *states;        /* [n_seq] of state_bytes */
+    group states; /* of open sequences and of nodes, as blocks: n_seq and n_snap of them */
     size_t state_bytes;
     double attend_cost; /* how much dearer each position makes a token, in tokens at position 0 */
     bool keeps;         /* prefixes */
     struct disk *disk;  /* NULL: none */
     int32_t n_pin;
     tree tree;
-    int32_t n_snap, n_snap_free;
-    uint8_t *snaps; /* [n_snap] of state_bytes */
-    int32_t *free_snap;
+    int32_t n_snap; /* states beside those of open sequences, at most */
 };
 
 static inline bool group_has(const group *p, int32_t i_block)
@@ -170,6 +173,18 @@ void block_add_seq(group *p, int32_t block);
 void block_drop_seq(group *p, int32_t block);
 void block_add_tree(group *p, int32_t block);
 void block_drop_tree(group *p, int32_t block);
+
+/* cache_state.c */
+cairn_status state_pool_new(cache *c, cairn_diag *dg);
+void state_open(cache *c, seq *q); /* zeros */
+void state_close(cache *c, seq *q);
+void state_clear(cache *c, seq *q);                /* zeros again */
+void state_follow(cache *c, seq *q, int32_t node); /* goes on from the node's; nothing is copied */
+void state_reserve(cache *c, seq *q);              /* before rows are computed */
+void state_commit(cache *c, seq *q);               /* after that */
+void state_keep(cache *c, seq *q, int32_t node);   /* leaves it to a node too, if there is room */
+void state_forsaken(cache *c, int32_t state);      /* a node referred to it, and does no more */
+const float *state_shared(const cache *c, const seq *q); /* NULL: it is its own */
 
 /* cache_tree.c */
 uint64_t tree_bytes(const cache *c);
@@ -251,7 +266,6 @@ void disk_drop(cache *c, seq *q); /* is closed as soon as nobody reads into it *
 bool prefix_learn(cache *c, seq *q, const int32_t *ids, int32_t to);
 void prefix_begin(cache *c, seq *q, const cache_ask *a); /* of an empty one: what is known of it */
 void prefix_use(cache *c, seq *q, int32_t node);
-void prefix_keep_state(cache *c, const seq *q);
 void prefix_trim(cache *c);                         /* what is kept fits into its bytes again */
 void prefix_leave(cache *c, seq *q);                /* it no longer uses the tree */
 void prefix_rewound(cache *c, seq *q);              /* len is shorter than what is known of it */

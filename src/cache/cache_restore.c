@@ -269,11 +269,12 @@ bool restore_step(const cache *c, restore *r)
 static void leave(cache *c, restore *r, int32_t n)
 {
     seq *q = r->q;
-    q->len = q->shared = n;
-    if (!prefix_learn(c, q, r->ids, n)) return;
     const bool state = q->state && !r->failed;
+    q->len = q->shared = n;
+    if (state) q->blank = false; /* it was read */
+    if (!prefix_learn(c, q, r->ids, n)) return;
+    if (state) state_keep(c, q, q->node);
     const bool from_file = state || r->fresh[c->tree.node[q->node].i_block];
-    if (state) prefix_keep_state(c, q);
     if (from_file) c->tree.node[q->node].saved = SAVED;
     for (int32_t i = q->node; c->tree.node[i].n > 0; i = c->tree.node[i].parent) {
         prefix_node *v = &c->tree.node[i];
@@ -291,7 +292,7 @@ static void begin_again(cache *c, restore *r)
     cache_drop_blocks(c, q);
     for (int32_t g = 0; g < c->n_group; g++) q->first[g] = q->end[g] = 0;
     q->len = q->shared = 0;
-    if (q->state) memset(q->state, 0, c->state_bytes);
+    if (q->state) state_clear(c, q);
     r->tries++;
     prefix_begin(c, q, &r->ask);
 }

@@ -268,6 +268,7 @@ void tree_set_snap(cache *c, int32_t node, int32_t snap)
 {
     assert(c->tree.node[node].snap == NO_SNAP);
     c->tree.node[node].snap = snap;
+    block_add_tree(&c->states, snap);
     c->tree.node[node].saved = SAVED_NOT;
     link_thing(&c->tree, node, tree_snaps(&c->tree), LIST_COLD);
 }
@@ -276,8 +277,10 @@ void tree_drop_snap(cache *c, int32_t node)
 {
     prefix_node *n = &c->tree.node[node];
     if (n->snap == NO_SNAP) return;
-    c->free_snap[c->n_snap_free++] = n->snap;
+    const int32_t was = n->snap;
     n->snap = NO_SNAP;
+    block_drop_tree(&c->states, was);
+    state_forsaken(c, was);
     unlink_thing(&c->tree, node, tree_snaps(&c->tree));
 }
 

@@ -236,7 +236,8 @@ static bool is_ineligible(const ckpt *c, hash128 key)
     return a != NULL;
 }
 
-/* A lock of this process's own, which an attempt that ended left to one that was superseded, keeps nobody out. */
+/* A lock of this process's own, which an attempt that ended left to one that was superseded, keeps nobody out: the
+   file is lent, and that one still its holder. */
 static ckpt_whose take_file(const ckpt *c, hash128 key, int *fd)
 {
     char name[CKPT_NAME_BYTES];
@@ -245,8 +246,8 @@ static ckpt_whose take_file(const ckpt *c, hash128 key, int *fd)
     if (mine && is_written(c, key)) return CKPT_UNKNOWN; /* the writer looks at what it holds */
     if (!mine) return ckpt_hold(c->folder, name, fd);
     *fd = mine->held;
-    mine->held = -1;
     if (ckpt_has_name(c->folder, name, *fd)) return CKPT_OURS;
+    mine->held = -1;
     (void)close(*fd);
     return ckpt_hold(c->folder, name, fd);
 }
@@ -261,14 +262,16 @@ static const char *go_on_from_file(ckpt *c, ckpt_attempt *a, const ckpt_ask *q, 
     const ckpt_whose w = take_file(c, q->key, &fd);
     a->elsewhere = w == CKPT_THEIRS;
     if (w != CKPT_OURS || fd < 0) return NULL;
+    ckpt_attempt *lender = ckpt_holder_of(c, q->key);
     const store_verdict v = take_from_file(c, fd, q, a->ids, &m, &why);
     if (v == STORE_GOOD) {
+        if (lender) lender->held = -1;
         note_found(c, a, &m, out);
         a->saved = true;
         a->held = fd;
         return NULL;
     }
-    (void)close(fd);
+    if (!lender) (void)close(fd);
     if (v != STORE_BAD) return NULL;
     ckpt_entry *e = ckpt_entry_of(c, q->key);
     if (e) ckpt_entry_drop(c, e);

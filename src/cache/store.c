@@ -338,6 +338,15 @@ static int open_entry(store *s, store_id id, store_name *n, char text[STORE_NAME
     return fd;
 }
 
+static void use(store *s, uint32_t slot, int64_t stamp_ns)
+{
+    store_entry *e = s->index.slot[slot];
+    e->mtime_ns = stamp_ns;
+    e->used = true;
+    e->stale = false;
+    index_touch(&s->index, slot);
+}
+
 /* The order of use after a good read; after another the entry goes, a damaged one with its file. */
 static void account(store *s, store_id id, int fd, cairn_status st)
 {
@@ -349,7 +358,7 @@ static void account(store *s, store_id id, int fd, cairn_status st)
     s->n_lost += st == CAIRN_E_CORRUPT || (st == CAIRN_E_NOTFOUND && fd < 0);
     if (st == CAIRN_OK) stamp_ns = store_stamp(s);
     if (slot != STORE_NONE && st == CAIRN_OK)
-        index_touch(&s->index, slot);
+        use(s, slot, stamp_ns);
     else if (slot != STORE_NONE && st == CAIRN_E_CORRUPT)
         store_doom(s, slot);
     else if (slot != STORE_NONE && st == CAIRN_E_NOTFOUND && fd < 0)

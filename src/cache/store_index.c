@@ -300,8 +300,9 @@ void index_sort(store_index *ix, int64_t now_ns)
     bool *listed = mem_calloc(ix->cap, sizeof *listed, MEM_CACHE);
     if (all && up && listed) { /* or else the order of the folder stays */
         for (uint32_t i = ix->oldest; i != STORE_NONE; i = ix->slot[i]->newer) {
-            const int64_t t = ix->slot[i]->mtime_ns;
-            all[n++] = (aged){t < now_ns ? t : now_ns, t, i};
+            const store_entry *e = ix->slot[i];
+            const int64_t t = e->mtime_ns, known_ns = t < now_ns ? t : now_ns;
+            all[n++] = (aged){e->used ? now_ns + 1 : known_ns, t, i};
         }
         qsort(all, n, sizeof *all, by_age);
         relist(ix, all, n, up, listed);

@@ -158,11 +158,12 @@ typedef struct store_entry {
     store_key root, parent;
     store_name name;
     uint64_t bytes;
-    int64_t mtime_ns; /* of the scan */
+    int64_t mtime_ns; /* of the scan, or what its file was or is to be given since */
     uint32_t newer, older;
     int32_t first_block, n_block, n_tok, n_state; /* n_block 0: foreign, of known size alone */
     uint16_t here[STORE_MAX_GROUPS];
-    bool future; /* the file's time was, and mtime_ns is what the scan gave it */
+    bool used;  /* since the scan met it */
+    bool stale; /* its file is to be given mtime_ns by the scan */
     int32_t *state_pos;
     store_key key[]; /* [n_block], then the positions */
 } store_entry;
@@ -195,7 +196,7 @@ uint32_t index_before(const store_index *ix, store_key root, store_key parent, i
 uint64_t index_path_bytes(const store_index *ix, uint32_t slot); /* of it and what precedes it */
 /* It becomes the latest, and what precedes it later still: a path is lost from its end. */
 void index_touch(store_index *ix, uint32_t slot);
-/* The order of use that the files' times tell; those of the future are of now. */
+/* The order of use that the files' times tell; those of the future are of now, and what was read since is later. */
 void index_sort(store_index *ix, int64_t now_ns);
 int32_t index_longest(const store_index *ix);
 

@@ -85,14 +85,15 @@ static void scan_folder(scan *sc)
     (void)closedir(d);
 }
 
-/* A time of the future would make a file the latest at every start until then.  New times are later than all. */
+/* A time of the future would make a file the latest at every start until then.  New times are later than all, and in
+   the order of use, so what was read meanwhile gets another one too. */
 static void give_times(store *s, int64_t now_ns)
 {
     mutex_lock(&s->mu);
     for (uint32_t i = s->index.oldest; i != STORE_NONE; i = s->index.slot[i]->newer) {
         store_entry *e = s->index.slot[i];
-        e->future = e->mtime_ns > now_ns;
-        if (e->future)
+        e->stale = e->used || e->mtime_ns > now_ns;
+        if (e->stale)
             e->mtime_ns = store_stamp(s);
         else if (e->mtime_ns > s->touched_ns)
             s->touched_ns = e->mtime_ns;
@@ -102,6 +103,7 @@ static void give_times(store *s, int64_t now_ns)
 
 typedef struct given {
     store_name name;
+    uint32_t slot;
     int64_t stamp_ns;
 } given;
 
@@ -113,25 +115,47 @@ static int take_given(store *s, uint32_t from, given out[BATCH_SLOTS])
     const bool more = from < s->index.cap && !s->stop;
     for (uint32_t i = from; more && i < s->index.cap && i - from < BATCH_SLOTS; i++) {
         const store_entry *e = s->index.slot[i];
-        if (e && e->future) out[n++] = (given){e->name, e->mtime_ns};
+        if (e && e->stale) out[n++] = (given){e->name, i, e->mtime_ns};
     }
     mutex_unlock(&s->mu);
     return more ? n : -1;
 }
 
-/* The files' times without mu, which the thread that reads must not wait for.  Of one that it reads meanwhile
-   the earlier of both times may stay. */
+/* Those of them that were read meanwhile, with the time of that; answers how many. */
+static int take_read(store *s, given *g, int n)
+{
+    int n_read = 0;
+    mutex_lock(&s->mu);
+    for (int i = 0; i < n; i++) {
+        const store_entry *e = s->index.slot[g[i].slot];
+        if (!e || !hash128_same(e->name.end, g[i].name.end) ||
+            e->name.n_block != g[i].name.n_block || e->mtime_ns == g[i].stamp_ns)
+            continue;
+        g[n_read] = g[i];
+        g[n_read++].stamp_ns = e->mtime_ns;
+    }
+    mutex_unlock(&s->mu);
+    return n_read;
+}
+
+static void give(const given *g, int n, int folder)
+{
+    for (int i = 0; i < n; i++) {
+        char name[STORE_NAME_BYTES];
+        store_name_text(g[i].name, name);
+        store_touch_name(folder, name, g[i].stamp_ns);
+    }
+}
+
+/* The files' times without mu, which the thread that reads must not wait for.  One that it reads meanwhile may have
+   got the earlier of both times last: it gets the later one again. */
 static void correct_times(store *s, int folder, int64_t now_ns)
 {
     given batch[BATCH_SLOTS];
     int n;
     give_times(s, now_ns);
     for (uint32_t from = 0; (n = take_given(s, from, batch)) >= 0; from += BATCH_SLOTS) {
-        for (int i = 0; i < n; i++) {
-            char name[STORE_NAME_BYTES];
-            store_name_text(batch[i].name, name);
-            store_touch_name(folder, name, batch[i].stamp_ns);
-        }
+        for (; n > 0; n = take_read(s, batch, n)) give(batch, n, folder);
     }
 }
 

@@ -204,7 +204,8 @@ int32_t stepper_add(stepper *s, seq_id q, const int32_t *ids, int32_t n, int32_t
                                  pos0,
                                  known_len,
                                  cache_blocks(s->cache, q),
-                                 cache_state(s->cache, q)};
+                                 cache_state(s->cache, q),
+                                 cache_state_before(s->cache, q)};
     s->seq[t->n_seg++] = q;
     for (int32_t i = 0; i < n; i++) {
         s->id[t->n_rows + i] = ids[i];

@@ -11,7 +11,8 @@ typedef struct segment {
     int32_t pos0;        /* position of row0 */
     int32_t known_len;   /* length of the sequence as known: selects long rotary factors */
     uint8_t *const *const *blocks; /* [group][position / KV_BLOCK] */
-    float *state;                  /* recurrent state of all layers; NULL: the model has none */
+    float *state;      /* recurrent state of all layers, left behind; NULL: the model has none */
+    const float *from; /* what it is before row0, where that lies elsewhere; NULL: it is there */
 } segment;
 
 typedef struct step {

@@ -39,6 +39,8 @@ static void make_weights(void)
 typedef struct lane {
     int32_t seed, at;
     float state[BEFORE + STATE];
+    bool apart; /* a step reads the state where it may not write */
+    float from[BEFORE + STATE];
     float y[ROWS * VALUES * DV];
 } lane;
 
@@ -55,7 +57,13 @@ static void run_step(lane *const *lanes, const int32_t *rows, int32_t n_lane, bo
     int32_t n = 0;
     rig g;
     for (int32_t i = 0; i < n_lane; i++) {
-        seg[i] = (segment){.row0 = n, .n_rows = rows[i], .state = lanes[i]->state};
+        lane *l = lanes[i];
+        seg[i] = (segment){.row0 = n, .n_rows = rows[i], .state = l->state};
+        if (l->apart) {
+            memcpy(l->from, l->state, sizeof l->from);
+            memset(l->state + BEFORE, 0xff, STATE * sizeof(float)); /* NaN */
+            seg[i].from = l->from;
+        }
         n += rows[i];
     }
     for (int i = 0; i < 4; i++) v[i] = (value){cols[i], ROWS_ALL, false};
@@ -80,6 +88,7 @@ static void run_lane(lane *l, bool tiled, const char *isa, int32_t threads, int3
 {
     static lane other;
     other = (lane){.seed = 5};
+    l->apart = company;
     for (int i = 0; i < BEFORE; i++) l->state[i] = 1.5f;
     while (l->at < ROWS) {
         const int32_t n = l->at + chunk < ROWS ? chunk : ROWS - l->at;

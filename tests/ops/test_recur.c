@@ -27,9 +27,10 @@ static float input(int32_t seq, int32_t in, int32_t row, int32_t i)
     return rig_rand((uint64_t)(seq * MAX_IN + in), (uint64_t)(row * MAX_COLS + i));
 }
 
-/* Steps of `chunk` rows of sequence 0; with company, sequence 1 gives three rows before them. */
+/* Steps of `chunk` rows of sequence 0; with company, sequence 1 gives three rows before them.  Apart: a step reads the
+   state of sequence 0 where it may not write. */
 static void run_case(const recur_case *c, const char *isa, int32_t threads, int32_t chunk,
-                     bool company, float *out)
+                     bool company, bool apart, float *out)
 {
     enum { OTHER = 3 };
     const size_t n_state = (size_t)c->n_state + STATE_GAP;
@@ -38,14 +39,22 @@ static void run_case(const recur_case *c, const char *isa, int32_t threads, int3
                        {two ? c->in_cols[1] : 1, ROWS_ALL, false},
                        {c->cols, ROWS_ALL, false}};
     const kv_layer kv[2] = {{.group = -1}, {.group = -1, .state_off = 4}};
-    float *state[2] = {calloc(n_state, sizeof(float)), calloc(n_state, sizeof(float))};
+    float *state[3];
+    for (int i = 0; i < 3; i++) assert_non_null(state[i] = calloc(n_state, sizeof(float)));
     rig g;
-    assert_true(state[0] && state[1]);
     rig_open(&g, isa, threads, &c->o, v, 3, chunk + OTHER, 1, NULL);
     for (int32_t at = 0, other = 0; at < ROWS; at += chunk) {
         const int32_t n = ROWS - at < chunk ? ROWS - at : chunk, before = company ? OTHER : 0;
+        if (apart) {
+            memcpy(state[2], state[0], n_state * sizeof(float));
+            memset(state[0] + 4, 0xff, (size_t)c->n_state * sizeof(float)); /* NaN */
+        }
         const segment seg[2] = {{.row0 = 0, .n_rows = OTHER, .pos0 = other, .state = state[1]},
-                                {.row0 = before, .n_rows = n, .pos0 = at, .state = state[0]}};
+                                {.row0 = before,
+                                 .n_rows = n,
+                                 .pos0 = at,
+                                 .state = state[0],
+                                 .from = apart ? state[2] : NULL}};
         for (int32_t k = 0; k < (two ? 2 : 1); k++)
             for (int32_t r = 0; r < before + n; r++)
                 for (int32_t i = 0; i < c->in_cols[k]; i++)
@@ -61,8 +70,7 @@ static void run_case(const recur_case *c, const char *isa, int32_t threads, int3
     }
     for (int32_t i = 0; i < 4; i++) assert_true(state[0][i] == 0); /* another layer's */
     rig_close(&g);
-    free(state[0]);
-    free(state[1]);
+    for (int i = 0; i < 3; i++) free(state[i]);
 }
 
 static void check_bits(const recur_case *c, const float *want)
@@ -72,13 +80,14 @@ static void check_bits(const recur_case *c, const float *want)
     float *got = calloc(n, sizeof *got);
     assert_non_null(got);
     for (int32_t l = 0, n_level = rig_levels(); l < n_level; l++)
-        for (size_t k = 0; k < 4 * sizeof chunks / sizeof *chunks; k++) {
+        for (size_t k = 0; k < 8 * sizeof chunks / sizeof *chunks; k++) {
             if (left_out()) continue;
-            run_case(c, isa_name(rig_level(l)), k & 1 ? 3 : 1, chunks[k / 4], k & 2, got);
+            run_case(c, isa_name(rig_level(l)), k & 1 ? 3 : 1, chunks[k / 8], k & 2, k & 4, got);
             for (size_t i = 0; i < n; i++)
                 if (!rig_same(got[i], want[i]))
-                    fail_msg("%s, chunks of %d, %s: row %zu is %a, not %a", isa_name(rig_level(l)),
-                             (int)chunks[k / 4], k & 2 ? "in company" : "alone",
+                    fail_msg("%s, chunks of %d, %s%s: row %zu is %a, not %a",
+                             isa_name(rig_level(l)), (int)chunks[k / 8],
+                             k & 2 ? "in company" : "alone", k & 4 ? ", states apart" : "",
                              i / (size_t)c->cols, (double)got[i], (double)want[i]);
         }
     free(got);
@@ -106,7 +115,7 @@ static void check_conv(int32_t k, int32_t cols, bool silu_after, bool biased)
     assert_non_null(y);
     for (int32_t i = 0; i < k * cols; i++) w[i] = rig_rand(90, (uint64_t)i);
     for (int32_t i = 0; i < cols; i++) bias[i] = rig_rand(91, (uint64_t)i);
-    run_case(&c, "ref", 1, ROWS, false, y);
+    run_case(&c, "ref", 1, ROWS, false, false, y);
     for (int32_t r = 0; r < ROWS; r++)
         for (int32_t i = 0; i < cols; i++) {
             double sum = biased ? (double)bias[i] : 0, size = fabs(sum);
@@ -203,7 +212,7 @@ static void check_ssm(const ssm_spec *s)
         c.bias[i] = 2 * rig_rand(94, i);
         scan_in_double(&c, (int32_t)i, want, off);
     }
-    run_case(&k, "ref", 1, ROWS, false, y);
+    run_case(&k, "ref", 1, ROWS, false, false, y);
     for (int32_t i = 0; i < ROWS * inner; i++) assert_true(fabs((double)y[i] - want[i]) <= off[i]);
     check_bits(&k, y);
     free(y);

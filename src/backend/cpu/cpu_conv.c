@@ -14,12 +14,13 @@ typedef struct conv_job {
     size_t cols, n_part; /* parts of the columns */
 } conv_job;
 
-/* The last k - 1 of the rows seen so far; reads run ahead of writes. */
-static void keep_rows(float *old, const float *x, size_t n_old, size_t n, size_t ld, size_t cols)
+/* The last k - 1 of the rows seen so far, of `was` and x; where was is old, reads run ahead of writes. */
+static void keep_rows(float *old, const float *was, const float *x, size_t n_old, size_t n,
+                      size_t ld, size_t cols)
 {
     for (size_t i = 0; i < n_old; i++) {
         const size_t from = i + n;
-        const float *row = from < n_old ? old + from * ld : x + (from - n_old) * ld;
+        const float *row = from < n_old ? was + from * ld : x + (from - n_old) * ld;
         memcpy(old + i * ld, row, cols * sizeof *old);
     }
 }
@@ -30,6 +31,7 @@ static void conv_part(const conv_job *j, const segment *g, size_t first, size_t 
     const size_t n_old = (size_t)w->rows - 1, n = (size_t)g->n_rows, ld = j->cols;
     const size_t at = j->r->s->kv[j->o->layer].state_off + (size_t)j->o->u.conv.state;
     float *old = g->state + at + first;
+    const float *was = g->from ? g->from + at + first : old;
     const float *x = j->x + (size_t)g->row0 * ld + first;
     float *y = j->y + (size_t)g->row0 * ld + first;
     kern_conv c = {.w = w->f32 + first,
@@ -39,11 +41,11 @@ static void conv_part(const conv_job *j, const segment *g, size_t first, size_t 
                    .silu = j->o->u.conv.silu};
     for (size_t i = 0; i < n; i++) {
         c.n_old = i < n_old ? n_old - i : 0;
-        c.old = old + (n_old - c.n_old) * ld;
+        c.old = was + (n_old - c.n_old) * ld;
         c.now = x + (i - (n_old - c.n_old)) * ld;
         j->r->x->d->k.vec.conv(y + i * ld, &c, cols);
     }
-    keep_rows(old, x, n_old, n, ld, cols);
+    keep_rows(old, was, x, n_old, n, ld, cols);
 }
 
 static void conv_span(void *ctx, size_t begin, size_t end, int32_t i_thread)

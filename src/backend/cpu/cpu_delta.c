@@ -38,7 +38,7 @@ static void delta_head(const delta_job *j, const segment *g, int32_t h, float *s
     const size_t state = j->r->s->kv[o->layer].state_off + (size_t)o->u.delta.state;
     const float by = 1.0f / sqrtf((float)dk);
     float *q = scratch, *key = scratch + round_up((size_t)dk, 16);
-    kern_delta d = {.s = g->state + state + (size_t)(h * dk) * (size_t)dv,
+    kern_delta d = {.s = cpu_state(g, state + (size_t)(h * dk) * (size_t)dv, (size_t)(dk * dv)),
                     .q = q,
                     .k = key,
                     .n_key = dk,

@@ -4,6 +4,8 @@
 #ifndef CPU_PRIV_H
 #define CPU_PRIV_H
 
+#include <string.h>
+
 #include "backend/cpu/kern/kern.h"
 #include "backend/cpu/slab.h"
 #include "base/workers.h"
@@ -49,6 +51,12 @@ static inline float *cpu_val(const cpu_run *r, val v)
 {
     size_t at = r->x->pl->offset[v];
     return at == SIZE_MAX ? r->s->logits : (float *)(void *)(r->x->values + at);
+}
+/* n floats of a sequence's state from `at` on, as they are before its first row: once a step, by who goes through them. */
+static inline float *cpu_state(const segment *g, size_t at, size_t n)
+{
+    if (g->from) memcpy(g->state + at, g->from + at, n * sizeof *g->state);
+    return g->state + at;
 }
 static inline uint8_t *cpu_thread_scratch(const cpu_run *r, int32_t i_thread)
 {

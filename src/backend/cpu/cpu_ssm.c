@@ -27,7 +27,8 @@ static void scan_head(const ssm_job *j, const segment *g, size_t head)
     const size_t at_b = j->inner + head / (n_head / (size_t)s->n_group) * n;
     const size_t at_c = at_b + (size_t)s->n_group * n;
     const float a = o->w[0]->f32[head], d = o->w[1]->f32[head], bias = o->w[2]->f32[head];
-    float *h = g->state + j->r->s->kv[o->layer].state_off + (size_t)o->u.ssm.state + head * dim * n;
+    const size_t state = j->r->s->kv[o->layer].state_off + (size_t)o->u.ssm.state;
+    float *h = cpu_state(g, state + head * dim * n, dim * n);
     for (size_t row = (size_t)g->row0; row < (size_t)(g->row0 + g->n_rows); row++) {
         const float *xbc = j->xbc + row * j->n_xbc, *x = xbc + head * dim;
         float *y = j->y + row * j->inner + head * dim;

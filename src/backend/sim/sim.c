@@ -129,7 +129,8 @@ static int32_t window_of(const prog *p, const step *s, int32_t group)
 static uint64_t run_row(const exec *x, const step *s, const segment *g, int32_t pos, int32_t id)
 {
     uint64_t left = 0; /* by the row before, in the recurrent state; none yet: 0 */
-    if (g->state) memcpy(&left, g->state, sizeof left);
+    const float *was = g->from && pos == g->pos0 ? g->from : g->state;
+    if (was) memcpy(&left, was, sizeof left);
     const uint64_t before = pos == 0 ? x->d->seed ^ left : s->n_group ? look(g, 0, pos - 1) : left;
     const uint64_t h = mix(mix(before, (uint64_t)id), long_table(x->pl->p, g));
     uint64_t seen = mix(h, left);

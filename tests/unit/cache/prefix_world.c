@@ -56,6 +56,32 @@ static uint32_t *cell(const world *w, const naive *q, int32_t g, int32_t pos)
     return (uint32_t *)(void *)block + pos % KV_BLOCK;
 }
 
+static int32_t state_floats(const world *w)
+{
+    return (int32_t)(w->c->state_bytes / sizeof(float));
+}
+
+/* All of it is what the row with that hash left. */
+static void check_state(const world *w, const naive *q, uint32_t hash)
+{
+    const float *from = cache_state_before(w->c, q->id),
+                *state = from ? from : cache_state(w->c, q->id);
+    for (int32_t i = 0; i < state_floats(w); i++) {
+        uint32_t now;
+        memcpy(&now, &state[i], sizeof now);
+        assert_int_equal(now, hash ? hash + (uint32_t)i : 0);
+    }
+}
+
+static void write_state(const world *w, const naive *q, uint32_t hash)
+{
+    float *state = cache_state(w->c, q->id);
+    for (int32_t i = 0; state && i < state_floats(w); i++) {
+        const uint32_t now = hash + (uint32_t)i;
+        memcpy(&state[i], &now, sizeof now);
+    }
+}
+
 static void verify(const world *w, const naive *q)
 {
     uint32_t h[CTX];
@@ -66,11 +92,7 @@ static void verify(const world *w, const naive *q)
         for (int32_t p = window ? max_i32(0, q->len - window + 1) : 0; p < q->len; p++)
             if (group_has(&w->c->group[g], p / KV_BLOCK)) assert_int_equal(*cell(w, q, g, p), h[p]);
     }
-    const float *state = cache_state(w->c, q->id);
-    if (!state) return;
-    uint32_t now;
-    memcpy(&now, state, sizeof now);
-    assert_int_equal(now, q->len ? h[q->len - 1] : 0);
+    if (cache_state(w->c, q->id) && q->len > 0) check_state(w, q, h[q->len - 1]);
 }
 
 /* References of pins: to the deepest block of each number that is still seen. */
@@ -120,11 +142,39 @@ static void check_lists(const cache *c)
     mem_free(seen);
 }
 
-/* Every reference is counted, once; every block, node and snapshot is somewhere. */
+/* Each open sequence has one of its own; what nodes keep, or kept and sequences read, has its limit. */
+static void count_states(const cache *c)
+{
+    const group *p = &c->states;
+    int32_t *by_seq = mem_calloc((size_t)p->n_block + 1, 2 * sizeof *by_seq, MEM_MISC);
+    int32_t *by_tree = by_seq + p->n_block, own = 0, kept = 0, unused = 0;
+    for (int32_t s = 0; p->n_block && s < c->n_seq; s++) {
+        const seq *q = &c->seq[s];
+        if (!q->open) continue;
+        assert_true(p->by_seq[q->own] == 1 && p->by_tree[q->own] == 0);
+        by_seq[q->own]++;
+        own++;
+        if (q->from != NO_SNAP) by_seq[q->from]++;
+    }
+    for (int32_t i = NO_NODE; (i = next_listed(c, i)) != NO_NODE;)
+        if (c->tree.node[i].snap != NO_SNAP) by_tree[c->tree.node[i].snap]++;
+    for (int32_t b = 0; b < p->n_block; b++) {
+        assert_int_equal(by_seq[b], p->by_seq[b]);
+        assert_int_equal(by_tree[b], p->by_tree[b]);
+        kept += !by_seq[b] && by_tree[b];
+        unused += !by_seq[b] && !by_tree[b];
+    }
+    assert_int_equal(kept, p->n_kept);
+    assert_int_equal(unused, p->n_free);
+    assert_true(p->n_block - unused - own <= c->n_snap);
+    mem_free(by_seq);
+}
+
+/* Every reference is counted, once; every block, node and state is somewhere. */
 void world_count(const world *w)
 {
     const cache *c = w->c;
-    int32_t nodes = c->tree.n_free, snaps = c->n_snap_free, i = NO_NODE;
+    int32_t nodes = c->tree.n_free, i = NO_NODE;
     for (int32_t g = 0; g < c->n_group; g++) {
         const group *p = &c->group[g];
         int32_t *by_seq = mem_calloc((size_t)p->n_block, 2 * sizeof *by_seq, MEM_MISC);
@@ -145,13 +195,10 @@ void world_count(const world *w)
         assert_int_equal(free_blocks, p->n_free);
         mem_free(by_seq);
     }
-    while ((i = next_listed(c, i)) != NO_NODE) {
-        nodes++;
-        snaps += c->tree.node[i].snap != NO_SNAP;
-    }
+    while ((i = next_listed(c, i)) != NO_NODE) nodes++;
     check_lists(c);
     assert_int_equal(nodes, c->tree.n_node);
-    assert_int_equal(snaps, c->n_snap);
+    count_states(c);
     assert_true(cache_used(c) <= cache_total(c));
 }
 
@@ -213,7 +260,7 @@ static void grow(world *w, naive *q)
 {
     uint32_t h[CTX];
     const int32_t rows = min_i32(q->n_pos - q->len, 1 + below(w, below(w, 2) ? MAX_STEP : 2));
-    float *state = cache_state(w->c, q->id);
+    const bool state = cache_state(w->c, q->id) != NULL;
     const int32_t commit = !state && below(w, 8) == 0 ? rows / 2 : rows;
     cache_reserve(w->c, q->id, rows);
     hashes(q->ids, q->len + rows, h);
@@ -221,7 +268,8 @@ static void grow(world *w, naive *q)
         for (int32_t g = 0; g < w->c->n_group; g++)
             if (group_has(&w->c->group[g], (q->len + i) / KV_BLOCK))
                 *cell(w, q, g, q->len + i) = h[q->len + i];
-    if (state) memcpy(state, &h[q->len + rows - 1], sizeof *h);
+    if (state) check_state(w, q, q->len ? h[q->len - 1] : 0);
+    write_state(w, q, h[q->len + rows - 1]);
     cache_commit(w->c, q->id, commit);
     q->len += commit;
     q->furthest = max_i32(q->furthest, q->len + rows - commit);

@@ -53,7 +53,7 @@ void world_open_cache(world *w); /* of w->opts */
 /* The i-th thing.  `ample`: with room for all, so that whatever was marked is known. */
 void world_do(world *w, uint64_t i, bool ample);
 void world_verify(const world *w); /* what open sequences see */
-void world_count(const world *w);  /* references, blocks, nodes, snapshots */
+void world_count(const world *w);  /* references, blocks, nodes, states */
 void world_close_all(world *w);    /* sequences and pins */
 bool world_open(world *w, naive *q, int32_t n_ids, int32_t n_pos); /* q's prompt; false: no room */
 

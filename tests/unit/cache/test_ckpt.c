@@ -267,6 +267,44 @@ static void lock_of_our_own(void **state)
     ckpt_close(c);
 }
 
+/* Its file cannot be gone on from, but is not another process's for that. */
+static void lock_kept_of_unreadable(void **state)
+{
+    (void)state;
+    static const ckpt_conf newer = {"a model's print", 3, 0, VOCAB}; /* numerics */
+    ckpt *c = open_with(opts()), *other = open_with(opts());
+    const ckpt_ask q = ask(1);
+    ckpt_attempt *a = expect(c, &q, 0);
+    ckpt_save(c, a, ids, 10, NULL);
+    (void)flush(c);
+    ckpt_attempt *b = expect(c, &q, 10);
+    (void)flush(c);
+    ckpt_end(c, b, false); /* a has the lock */
+    const ckpt_meta m = {.key = q.key, .n_prompt = 7, .n_new = 10, .seed = 5, .seed_given = true};
+    buf file;
+    buf_init(&file, MEM_MISC);
+    ckpt_encode(&newer, &m, ids, &file);
+    const int fd = open(file_of(1), O_WRONLY);
+    assert_int_equal(pwrite(fd, file.ptr, file.len, 0), (ssize_t)file.len);
+    assert_int_equal(close(fd), 0);
+    b = expect(c, &q, 0);
+    assert_false(b->elsewhere);
+    ckpt_attempt *theirs = expect(other, &q, 0);
+    assert_true(theirs->elsewhere);
+    ckpt_save(other, theirs, ids, 5, NULL);
+    assert_int_equal(flush(other).durable, 0);
+    ckpt_save(c, b, ids, 20, NULL);
+    assert_int_equal(flush(c).durable, 1);
+    ckpt_end(other, theirs, false);
+    ckpt_end(c, a, true);
+    ckpt_end(c, b, true);
+    (void)flush(c);
+    assert_false(file_exists(file_of(1)));
+    ckpt_close(other);
+    ckpt_close(c);
+    buf_deinit(&file);
+}
+
 typedef struct gate { /* holds the writer before a file gets its name */
     mutex mu;
     cond c;
@@ -888,6 +926,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(seeds, begin, end),
         cmocka_unit_test_setup_teardown(attempts, begin, end),
         cmocka_unit_test_setup_teardown(lock_of_our_own, begin, end),
+        cmocka_unit_test_setup_teardown(lock_kept_of_unreadable, begin, end),
         cmocka_unit_test_setup_teardown(lands_late, begin, end),
         cmocka_unit_test_setup_teardown(failed_cleanup, begin, end),
         cmocka_unit_test_setup_teardown(no_folder, begin, end),

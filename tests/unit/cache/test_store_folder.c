@@ -1,17 +1,57 @@
 /* The disk tier in folders and on disks that refuse, beside others, and under clocks that go back. */
 #include "store_rig.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+
+/* What the scan's thread does before a call that it makes for a file. */
+typedef struct meanwhile {
+    mutex mu;
+    cond c;
+    int calls;           /* before it is done */
+    store *s;            /* NULL: not open yet */
+    rig_run *const *run; /* of three, the first one that is found is read */
+    rig_run *read;       /* which that was */
+} meanwhile;
+static meanwhile *at_advice, *at_time;
+
+static void do_meanwhile(meanwhile **at)
+{
+    store_id id;
+    meanwhile *m = *at;
+    if (!m || m->calls-- > 0) return;
+    *at = NULL;
+    mutex_lock(&m->mu);
+    while (!m->s && cond_wait_ms(&m->c, &m->mu, 20000)) {
+    }
+    for (int i = 0; m->s && i < 3 && !m->read; i++)
+        if (rig_found(m->s, m->run[i], &id)) m->read = m->run[i];
+    if (m->read && rig_read_back(m->s, m->read) != CAIRN_OK) m->read = NULL;
+    mutex_unlock(&m->mu);
+}
+
+int posix_fadvise(int fd, off_t at, off_t n, int advice)
+{
+    do_meanwhile(&at_advice);
+    return syscall(SYS_fadvise64, fd, at, n, advice) == 0 ? 0 : errno;
+}
+
+int utimensat(int folder, const char *name, const struct timespec t[2], int flags)
+{
+    if (folder != AT_FDCWD) do_meanwhile(&at_time);
+    return (int)syscall(SYS_utimensat, folder, name, t, flags);
+}
 
 static tmp_dir dir;
 static uint32_t n_read_only;
@@ -299,6 +339,73 @@ static void many_of_the_future(void **state)
     for (int i = 0; i < N; i++) rig_free(r[i]);
 }
 
+/* Three files of that time; the start has room for `n`.  Answers the one that is read while it looks at them. */
+static rig_run *start_and_read(rig_run *r[3], meanwhile **at, int calls, time_t t, int n)
+{
+    char path[RIG_PATH];
+    store_opts o = rig_opts(dir.path);
+    store_stats st;
+    store *s = rig_open(&o);
+    for (int i = 0; i < 3; i++) {
+        r[i] = rig_whole((uint64_t)i * 8, 0, 64);
+        rig_put_durable(s, r[i]);
+        rig_path(&dir, r[i], path);
+        assert_int_equal(utimensat(AT_FDCWD, path, (struct timespec[2]){{t, 0}, {t, 0}}, 0), 0);
+    }
+    store_get_stats(s, &st);
+    store_close(s);
+    o.max_bytes = st.bytes / 3 * (uint64_t)n;
+    meanwhile m = {.calls = calls, .run = r};
+    mutex_init(&m.mu);
+    cond_init(&m.c);
+    *at = &m;
+    assert_ok(store_open(&o, &s, NULL));
+    mutex_lock(&m.mu);
+    m.s = s;
+    cond_signal(&m.c);
+    mutex_unlock(&m.mu);
+    assert_true(store_scanned(s, 20000));
+    store_close(s);
+    assert_null(*at);
+    cond_deinit(&m.c);
+    mutex_deinit(&m.mu);
+    assert_non_null(m.read);
+    return m.read;
+}
+
+/* It is the latest from then on, though the start finds it the oldest when it is through. */
+static void read_before_the_scan_ends(void **state)
+{
+    (void)state;
+    rig_run *r[3];
+    store_id id;
+    const rig_run *read = start_and_read(r, &at_advice, 1, clock_unix_s() - 1000000, 1);
+    store_opts o = rig_opts(dir.path);
+    store *s = rig_open(&o);
+    for (int i = 0; i < 3; i++) assert_int_equal(rig_found(s, r[i], &id), r[i] == read);
+    store_close(s);
+    for (int i = 0; i < 3; i++) rig_free(r[i]);
+}
+
+/* The scan gives its file a time in the same moment: that of the reading stays, later than the others'. */
+static void read_while_times_are_corrected(void **state)
+{
+    (void)state;
+    rig_run *r[3];
+    char path[RIG_PATH];
+    struct stat f;
+    int64_t ns[3], read_ns = 0;
+    const rig_run *read = start_and_read(r, &at_time, 0, clock_unix_s() + 1000000, 3);
+    for (int i = 0; i < 3; i++) {
+        rig_path(&dir, r[i], path);
+        assert_int_equal(stat(path, &f), 0);
+        ns[i] = store_file_time(&f);
+        if (r[i] == read) read_ns = ns[i];
+    }
+    for (int i = 0; i < 3; i++) assert_true(r[i] == read || ns[i] < read_ns);
+    for (int i = 0; i < 3; i++) rig_free(r[i]);
+}
+
 static void two_stores(void **state)
 {
     (void)state;
@@ -360,10 +467,18 @@ int main(void)
 {
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, begin, end)
     const struct CMUnitTest tests[] = {
-        CASE(file_for_a_folder),           CASE(without_permission), CASE(full_disk),
-        CASE(waits_before_it_tries_again), CASE(clock_backwards),    CASE(two_stores),
-        CASE(closed_while_it_writes),      CASE(folder_above),       CASE(odd_folder),
+        CASE(file_for_a_folder),
+        CASE(without_permission),
+        CASE(full_disk),
+        CASE(waits_before_it_tries_again),
+        CASE(clock_backwards),
+        CASE(two_stores),
+        CASE(closed_while_it_writes),
+        CASE(folder_above),
+        CASE(odd_folder),
         CASE(many_of_the_future),
+        CASE(read_before_the_scan_ends),
+        CASE(read_while_times_are_corrected),
     };
 #undef CASE
     return cmocka_run_group_tests(tests, NULL, NULL);
