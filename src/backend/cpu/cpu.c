@@ -83,6 +83,7 @@ static void cpu_exec_free(exec *x)
     if (x->thread)
         mem_unmap(x->thread, x->thread_size * (size_t)workers_count(x->d->pool), MEM_SCRATCH);
     if (x->rope) mem_unmap(x->rope, x->rope_size, MEM_SCRATCH);
+    mem_free(x->with);
     mem_free(x);
 }
 
@@ -100,15 +101,17 @@ static cairn_status cpu_compile(dev *d, const plan *pl, int32_t max_ctx, exec **
                 .shared_size = need.shared,
                 .thread_size = need.thread,
                 .rope_size = cpu_rope_size(pl)};
+    x->with = mem_alloc((size_t)pl->p->n_op + 1, MEM_ENGINE);
     x->values = mem_map(x->values_size, MEM_SCRATCH);
     x->shared = mem_map(x->shared_size, MEM_SCRATCH);
     x->rope = mem_map(x->rope_size, MEM_SCRATCH);
     x->thread = mem_map(threads_size, MEM_SCRATCH);
-    if (!x->values || !x->shared || !x->rope || !x->thread) {
+    if (!x->with || !x->values || !x->shared || !x->rope || !x->thread) {
         size_t sum = x->values_size + x->shared_size + x->rope_size + threads_size;
         cpu_exec_free(x);
         return diag_set(dg, CAIRN_E_NOMEM, "%zu bytes for a program's values and scratch", sum);
     }
+    cpu_find_gated(d, pl->p, x->with);
     *out = x;
     return CAIRN_OK;
 }

@@ -36,6 +36,7 @@ static void glu_span(void *ctx, size_t begin, size_t end, int32_t i_thread)
 void cpu_glu(cpu_run *r, const op *o)
 {
     act_job j = act_start(r, o);
+    if (cpu_with(r, o) & CPU_DONE) return;
     cpu_spans(r, act_size(r, o), CPU_GRAIN_MATH, ACT_ALIGN, glu_span, &j);
 }
 

@@ -54,7 +54,7 @@ static size_t scratch_floats(const op *o, int32_t n_split, float *base, attend_s
     const size_t v = (size_t)n_vec;
     const bool latent = is_latent(o);
     size_t n_q = round_up(v * (size_t)dk, LANES), n_s = v * SCORE_PITCH;
-    size_t n_panel = latent ? KV_BLOCK * row_pitch(dk) : LANES * (size_t)dk;
+    size_t n_panel = latent ? KV_BLOCK * row_pitch(dk) : SCORE_STRIPS * LANES * (size_t)dk;
     size_t n_values = KV_BLOCK * row_pitch(dv);
     if (n_panel < n_values) n_panel = n_values;
     size_t n_turned = latent ? pad16(n_vec) * (size_t)dk : 0;

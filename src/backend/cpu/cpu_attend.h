@@ -11,6 +11,7 @@
 enum {
     TILE_VECS = 48, /* query vectors (rows × heads) a unit: queries, scores and a panel fit L2 */
     LANES = 16,
+    SCORE_STRIPS = 2,                  /* of keys widened at a time */
     SCORE_PITCH = ATTEND_SPLIT + LANES /* floats between two vectors' scores; see row_pitch */
 };
 
@@ -107,7 +108,7 @@ void kv_encode(const cpu_run *r, const kv_layer *kv, val keys, val values);
 void kv_turn(float *x, size_t n);
 void kv_turn_back(float *x, size_t n);
 /* m over m->n_strip tiles of keys of m->n elements, at m->b (m->row and m->strip are set here): in the codec, or
-   opened to f32 in `panel` [m->n][KV_TILE] when it is coded or many vectors share them. */
+   opened to f32 in `panel` [SCORE_STRIPS][m->n][KV_TILE] when it is coded or many vectors share them. */
 void kv_scores(const kern_vec *k, kv_codec codec, kern_mm *m, float *panel);
 /* The first n_cols elements of the values (latent: the keys) of positions number p0 … p1 - 1 to rows of f32,
    [p1 - p0][row_pitch(n_cols)]. */

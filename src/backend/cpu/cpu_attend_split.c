@@ -23,15 +23,18 @@ void kv_scores(const kern_vec *k, kv_codec codec, kern_mm *m, float *panel)
     }
     const uint8_t *tile = m->b;
     const int32_t n = m->n_strip;
+    const size_t wide = KV_TILE * (size_t)m->n;
     m->b = panel;
-    m->n_strip = 1;
-    for (int32_t t = 0; t < n; t++, m->c += KV_TILE) {
-        if (kv_is_plain(codec.kind))
-            k->widen[codec.kind](panel, tile, m->n, KV_TILE);
-        else
-            k->open_tile[codec.kind](panel, tile, m->n, codec.group);
+    for (int32_t t = 0; t < n; t += m->n_strip, m->c += (size_t)m->n_strip * KV_TILE) {
+        m->n_strip = min_i32(n - t, SCORE_STRIPS);
+        for (int32_t i = 0; i < m->n_strip; i++) {
+            if (kv_is_plain(codec.kind))
+                k->widen[codec.kind](panel + (size_t)i * wide, tile, m->n, KV_TILE);
+            else
+                k->open_tile[codec.kind](panel + (size_t)i * wide, tile, m->n, codec.group);
+            tile += KV_TILE * kv_row_bytes(codec, m->n);
+        }
         k->mm[KV_F32](m);
-        tile += KV_TILE * kv_row_bytes(codec, m->n);
     }
 }
 

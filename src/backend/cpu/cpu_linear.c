@@ -47,6 +47,7 @@ typedef struct linear_job {
     int32_t n_run;      /* runs of units a chunk of rows */
     int32_t chunk;      /* rows */
     int32_t quant_rows; /* rows a task of quantisation */
+    const cpu_products *p;
 } linear_job;
 
 static size_t act_struct(int32_t group)
@@ -70,6 +71,12 @@ static act8 act_form(const dev *d, const weight *w)
     else if (w->klass == WEIGHT_HEAD || (a.group == 256 ? down : w->klass == WEIGHT_KV))
         a.terms = 2;
     return a;
+}
+
+bool cpu_meets_codes(const dev *d, const weight *w)
+{
+    const act8 a = act_form(d, w);
+    return a.group == 32 && a.terms == 1;
 }
 
 /* Lists the forms of x that the op's weights need, each once, and their place from base on; answers
@@ -100,7 +107,7 @@ cpu_need cpu_products_need(const dev *d, const weight *const *w, int32_t n_w, in
     linear_job j = {.w = w, .n_w = n_w, .n_rows = max_rows};
     cpu_need need = {.shared = plan_acts(&j, d, NULL)};
     size_t sums = sizeof(float) * TILE_MAX_VEC * UNIT;
-    need.thread = sums + TILE_PANEL;
+    need.thread = (n_w == 2 ? 2 * sums : sums) + TILE_PANEL;
     for (int32_t i = 0; i < n_w; i++) {
         size_t rows = sums + sizeof(float) * CPU_DEQUANT_ROWS * (size_t)w[i]->cols;
         if (j.act_of[i] < 0 && rows > need.thread) need.thread = rows;
@@ -286,6 +293,52 @@ static void linear_task(void *ctx, int32_t i_task, int32_t i_thread)
     }
 }
 
+static void add_bias(const linear_job *j, int32_t i_w, int32_t unit, int32_t n_t, float *y)
+{
+    const weight *w = j->w[i_w];
+    const size_t row0 = (size_t)unit * UNIT, n = (size_t)min_i32(UNIT, w->rows - unit * UNIT);
+    for (int32_t t = 0; w->bias && t < n_t; t++, y += UNIT)
+        j->r->x->d->k.vec.add(y, y, w->bias + row0, n);
+}
+
+/* The gated sums y of rows t0 … t0+n_t-1 to where they go; in 8 bits each row's are one group. */
+static void finish_gated(const linear_job *j, int32_t unit, int32_t t0, int32_t n_t, const float *y)
+{
+    if (j->p->glued_codes) {
+        a8_32 *to = (a8_32 *)(void *)j->out[0] + (size_t)unit * (size_t)j->n_rows + t0;
+        j->r->x->d->k.lin.quant32(y, n_t, 1, to, sizeof *to);
+        return;
+    }
+    const size_t rows = (size_t)j->w[0]->rows, row0 = (size_t)unit * UNIT;
+    const size_t n = rows - row0 < UNIT ? rows - row0 : UNIT;
+    for (int32_t t = 0; t < n_t; t++, y += UNIT)
+        memcpy(j->out[0] + (size_t)(t0 + t) * rows + row0, y, n * sizeof *y);
+}
+
+/* Units of both weights, and the GLU of their sums. */
+static void gated_task(void *ctx, int32_t i_task, int32_t i_thread)
+{
+    const linear_job *j = ctx;
+    const bool crossed = j->p->crossed;
+    int32_t t0 = i_task / j->n_run * j->chunk, run = i_task % j->n_run;
+    int32_t n_t = min_i32(j->chunk, j->n_rows - t0);
+    int32_t unit = (int32_t)((int64_t)j->n_unit * run / j->n_run);
+    const int32_t end = (int32_t)((int64_t)j->n_unit * (run + 1) / j->n_run);
+    uint8_t *scratch = cpu_thread_scratch(j->r, i_thread);
+    float *y[2];
+    for (int i = 0; i < 2; i++, scratch += sizeof(float) * TILE_MAX_VEC * UNIT)
+        y[i] = (float *)(void *)scratch;
+    for (; unit < end; unit++) {
+        for (int i = 0; i < 2; i++) {
+            tile_unit(j, i, unit, t0, n_t, scratch, y[i]);
+            add_bias(j, i, unit, n_t, y[i]);
+        }
+        j->r->x->d->k.vec.glu[j->p->glu->u.glu.act](y[0], y[crossed], y[!crossed],
+                                                    (size_t)n_t * UNIT);
+        finish_gated(j, unit, t0, n_t, y[0]);
+    }
+}
+
 /* Chunks of rows whose sums stay in L1, times runs of units: enough tasks to keep the threads even, runs
    as long as that allows (memory likes long streams). */
 static void cut(linear_job *j)
@@ -300,7 +353,7 @@ static void cut(linear_job *j)
     j->chunk = min_i32(most, ceil_div(j->n_rows, CHUNK_STEP) * CHUNK_STEP);
     n_chunk = ceil_div(j->n_rows, j->chunk);
     j->n_run = max_i32(1, min_i32(j->n_unit, ceil_div(want, n_chunk)));
-    workers_run(j->r->x->d->pool, n_chunk * j->n_run, linear_task, j);
+    workers_run(j->r->x->d->pool, n_chunk * j->n_run, j->p->glu ? gated_task : linear_task, j);
 }
 
 void cpu_products_run(cpu_run *r, const cpu_products *p)
@@ -311,14 +364,19 @@ void cpu_products_run(cpu_run *r, const cpu_products *p)
                     .x = p->x,
                     .residual = p->residual,
                     .n_rows = p->n_rows,
-                    .cols = p->w[0]->cols};
+                    .cols = p->w[0]->cols,
+                    .p = p};
     if (j.n_rows == 0) return;
     for (int32_t i = 0; i < p->n_w; i++) {
         j.out[i] = p->out[i];
         j.n_unit += ceil_div(p->w[i]->rows, UNIT);
     }
     plan_acts(&j, r->x->d, p->shared);
-    quantise(&j);
+    if (p->codes)
+        j.act[0].data = p->codes;
+    else
+        quantise(&j);
+    if (p->glu) j.n_unit /= 2;
     cut(&j);
 }
 
@@ -330,6 +388,14 @@ void cpu_linear(cpu_run *r, const op *o)
                       .residual = o->in[1] == VAL_NONE ? NULL : cpu_val(r, o->in[1]),
                       .n_rows = cpu_rows(r, o->in[0]),
                       .shared = r->x->shared};
+    const uint8_t with = cpu_with(r, o);
     for (int32_t i = 0; i < o->n_w; i++) p.out[i] = cpu_val(r, o->out[i]);
+    if (with & CPU_CODES_IN) p.codes = (uint8_t *)cpu_val(r, o->in[0]);
+    if (with & CPU_GATES) {
+        p.glu = o + 1;
+        p.crossed = p.glu->in[0] == o->out[1];
+        p.out[0] = cpu_val(r, p.glu->out[0]);
+        p.glued_codes = with & CPU_CODES_OUT;
+    }
     cpu_products_run(r, &p);
 }

@@ -38,7 +38,7 @@ typedef struct pick_job {
 
 /* A thread's scratch, in this order. */
 typedef struct pick_scratch {
-    float *s, *sum, *panel; /* [heads][PICK_CHUNK], [PICK_CHUNK], a tile of keys */
+    float *s, *sum, *panel; /* [heads][PICK_CHUNK], [PICK_CHUNK], tiles of keys */
 } pick_scratch;
 
 static size_t score_room(const op *o, int32_t max_ctx)
@@ -56,7 +56,7 @@ static pick_scratch pick_thread_scratch(const pick_job *j, int32_t i_thread)
 cpu_need cpu_pick_need(const dev *d, const op *o, int32_t max_rows, int32_t max_ctx)
 {
     const size_t rows = (size_t)min_i32(max_rows, PICK_ROWS), dim = (size_t)o->u.pick.dim;
-    const size_t n = ((size_t)o->u.pick.n_head + 1) * PICK_CHUNK + dim * KV_TILE;
+    const size_t n = ((size_t)o->u.pick.n_head + 1) * PICK_CHUNK + SCORE_STRIPS * dim * KV_TILE;
     (void)d;
     return (cpu_need){rows * score_room(o, max_ctx) * sizeof(uint32_t), n * sizeof(float)};
 }

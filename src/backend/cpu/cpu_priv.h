@@ -35,6 +35,7 @@ struct exec {
     float *rope; /* cosines and sines of the step's rows: cpu_rope_tables */
     size_t rope_size;
     uint64_t *op_ns; /* of each op, or NULL: nobody asks */
+    uint8_t *with;   /* of each op: CPU_GATES … */
 };
 
 /* One run in progress. */
@@ -61,6 +62,20 @@ static inline float *cpu_state(const segment *g, size_t at, size_t n)
 static inline uint8_t *cpu_thread_scratch(const cpu_run *r, int32_t i_thread)
 {
     return r->x->thread + (size_t)i_thread * r->x->thread_size;
+}
+
+/* cpu_gated.c: what an op does of its neighbours' work, or has done by them. */
+enum {
+    CPU_GATES = 1,      /* LINEAR of two weights: the GLU behind it too */
+    CPU_CODES_OUT = 2,  /* in 8 bits, for the LINEAR behind that */
+    CPU_CODES_IN = 4,   /* LINEAR: its input is so */
+    CPU_DONE = 8,       /* GLU: nothing is left */
+    CPU_GATED_ROWS = 16 /* of fewer, all of it by itself: what they write stays in L2 */
+};
+void cpu_find_gated(const dev *d, const prog *p, uint8_t *with);
+static inline uint8_t cpu_with(const cpu_run *r, const op *o)
+{
+    return cpu_rows(r, o->out[0]) < CPU_GATED_ROWS ? 0 : r->x->with[o - r->x->pl->p->op];
 }
 
 /* Calls fn for spans that cover [0, n), inline if n <= grain: a fork costs as much as some thousand
@@ -127,7 +142,13 @@ typedef struct cpu_products {
     const float *x, *residual; /* residual: n_w 1, or NULL */
     float *out[OP_MAX_OUT];
     uint8_t *shared;
+    uint8_t *codes;   /* or NULL: x in 8 bits as cpu_meets_codes says, [group][row] */
+    const op *glu;    /* or NULL: that of the results, which are not written themselves (n_w 2) */
+    bool crossed;     /* the second is its gate */
+    bool glued_codes; /* the form of its result, at out[0]: 8 bits as above, or floats */
 } cpu_products;
+/* The weight meets 8-bit activations in groups of 32, one term. */
+bool cpu_meets_codes(const dev *d, const weight *w);
 cpu_need cpu_products_need(const dev *d, const weight *const *w, int32_t n_w, int32_t max_rows);
 void cpu_products_run(cpu_run *r, const cpu_products *p);
 enum { CPU_DEQUANT_ROWS = 4 }; /* rows dequantised at a time: they share the reads of x */
