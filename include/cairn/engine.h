@@ -64,6 +64,9 @@ typedef struct cairn_engine_opts {
        the machine, its control groups and limits leave free.  E_LIMIT with the sum where the context does not fit. */
     uint64_t memory_budget;
     uint64_t host_bytes; /* of it, the caller's: connections, prompts, replies of a server */
+    /* The longest prompt of which cairn_score is asked for one row while the engine is open, one at a time: what that
+       takes is set aside too.  0: of none. */
+    int32_t score_len;
 } cairn_engine_opts;
 
 /* docs/sampling.md says what each does, in which order and after whom. */

@@ -12,11 +12,12 @@ extern "C" {
 typedef struct cairn_fit_opts {
     uint32_t struct_size;   /* set by cairn_fit_opts_init */
     uint64_t memory_budget; /* as cairn_engine_opts has it */
-    uint64_t host_bytes;    /* likewise */
-    int32_t n_threads;      /* 0: one for each core this process may use */
-    int32_t ctx_len;  /* this alone; 0: 2,048, its doubles up to the model's, and the model's */
-    int32_t max_seqs; /* so many parallel requests alone; 0: 1, 4 and 16 */
-    bool no_speed;    /* measures nothing: speeds are 0 */
+    uint64_t host_bytes;    /* likewise, as is score_len */
+    int32_t score_len;
+    int32_t n_threads; /* 0: one for each core this process may use */
+    int32_t ctx_len;   /* this alone; 0: 2,048, its doubles up to the model's, and the model's */
+    int32_t max_seqs;  /* so many parallel requests alone; 0: 1, 4 and 16 */
+    bool no_speed;     /* measures nothing: speeds are 0 */
 } cairn_fit_opts;
 
 /* Of requests of ctx_len positions, max_seqs at once; bytes.  Without prefixes, which take what is left. */

@@ -48,10 +48,14 @@ typedef struct cairn_server_opts {
        fine. */
     void (*on_reload)(void *ctx, cairn_server *s);
     void *reload_ctx;
-    /* Bytes that connections, bodies, prompts and replies may take together, beside 30 KiB or so a connection: a body
-       has a fortieth of it at most.  0: as the other limits say, about 500 MiB. */
+    /* Bytes that connections, bodies, prompts, answers and replies may take together: a body has a fortieth of it at
+       most, and so many connections are kept as have room in a sixteenth, at 5 KiB or, with TLS, 53.  0: as the other
+       limits say, about 500 MiB. */
     uint64_t host_bytes;
 } cairn_server_opts;
+
+/* score_len of the engines that a server is given: what POST /signal asks for. */
+enum { CAIRN_SIGNAL_LEN = 2048 };
 
 CAIRN_API void cairn_server_opts_init(cairn_server_opts *o);
 /* Binds and listens; nothing is answered before cairn_server_run. */

@@ -98,6 +98,7 @@ static cairn_status run_fit(const char *word, const cairn_model_opts *mo, cairn_
     buf_init(&b, MEM_MISC);
     TRY(cli_open_model(word, mo, &m, dg));
     o->host_bytes = t.host_bytes = serve_host_bytes(o->memory_budget);
+    o->score_len = CAIRN_SIGNAL_LEN;
     cairn_status st = cairn_fit(m, o, add_row, &t, &r, dg);
     if (st == CAIRN_OK) {
         cairn_model_get_info(m, &info);

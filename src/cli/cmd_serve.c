@@ -149,6 +149,7 @@ static cairn_status open_one(const char *word, size_t i, const serve_flags *f, s
     o.memory_limit = f->memory;
     eo.memory_budget = s->upto[i];
     eo.host_bytes = serve_host_bytes(f->memory);
+    eo.score_len = CAIRN_SIGNAL_LEN;
     eo.ctx_len = (int32_t)f->ctx;
     eo.max_seqs = (int32_t)f->parallel;
     eo.max_queue = (int32_t)f->queue;

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/num.h"
+#include "engine/forward.h"
 
 enum {
     DEFAULT_SEQS = 4,   /* a person's few clients; each takes the cache of a whole context */
@@ -45,6 +46,8 @@ static cairn_status read_opts(engine *e, const cairn_engine_opts *o, cairn_diag 
     if (!(e->pace.bound > 1 && e->pace.bound <= MAX_GAP))
         return diag_set(dg, CAIRN_E_ARG, "max_gap is %g; expected more than 1, at most %d",
                         e->pace.bound, MAX_GAP);
+    if (o->score_len < 0)
+        return diag_set(dg, CAIRN_E_ARG, "score_len is %d; expected 0 or more", o->score_len);
     return in_range("ctx_len", o->ctx_len, 0, guard_model_ctx(e->m), dg);
 }
 
@@ -71,7 +74,6 @@ static cairn_status make_stepper(engine *e, const cairn_engine_opts *o, cairn_di
                    .ctx_len = o->ctx_len,
                    .max_queue = e->max_queue,
                    .budget = o->memory_budget,
-                   .host = o->host_bytes,
                    .limit = o->memory_limit,
                    .prefix = o->prefix_limit,
                    .disk = o->disk_dir != NULL};
@@ -88,6 +90,8 @@ static cairn_status make_stepper(engine *e, const cairn_engine_opts *o, cairn_di
     if (!so.ctx_len) so.ctx_len = guard_model_ctx(e->m);
     TRY(stepper_new(e->m, &so, &e->stepper, dg));
     TRY(make_tables(e, so.ctx_len, dg));
+    TRY(forward_score_bytes(e->m, o->score_len, &in.host, dg));
+    in.host += o->host_bytes;
     in.scratch = stepper_scratch(e->stepper);
     in.live = mem_used_all();
     machine_memory(&in.free, &in.total);

@@ -6,6 +6,7 @@
 #include "base/machine.h"
 #include "base/num.h"
 #include "cairn/engine.h"
+#include "engine/forward.h"
 #include "engine/guard.h"
 #include "engine/step.h"
 #include "sample/sample.h"
@@ -175,7 +176,8 @@ cairn_status fit_model(const model *m, const tok *t, const cairn_fit_opts *o, ca
         goto out;
     }
     machine_memory(&j.free, &j.total);
-    j.host = o->host_bytes;
+    TRY_GOTO(forward_score_bytes(&j.m, o->score_len, &j.host, dg), out);
+    j.host += o->host_bytes;
     j.weights = model_loaded_bytes(m);
     j.live = guard_left(mem_used_all(), m->dev ? m->be->resident(m->dev) : 0);
     if (!o->no_speed) TRY_GOTO(measure_reads(&j, dg), out);

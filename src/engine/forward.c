@@ -133,3 +133,26 @@ cairn_status forward_hidden(const model *m, const int32_t *ids, size_t n, const 
     job j = {.m = m, .hidden = fn, .ctx = ctx};
     return run(&j, ids, n, o, dg);
 }
+
+cairn_status forward_score_bytes(const model *m, int32_t n, uint64_t *out, cairn_diag *dg)
+{
+    const int32_t ctx = min_i32(n, guard_model_ctx(m));
+    const stepper_opts so = {.max_rows = chunk_rows(m, ctx, &(cairn_score_opts){0}),
+                             .max_out = 1,
+                             .max_seqs = 1,
+                             .ctx_len = ctx,
+                             .codec = stepper_codec(m)};
+    const cache_opts co = {
+        .codec = so.codec, .max_seqs = 1, .ctx_len = ctx, .max_step_rows = so.max_rows};
+    stepper *s = NULL;
+    uint64_t tables;
+    if (n <= 0) {
+        *out = 0;
+        return CAIRN_OK;
+    }
+    TRY(cache_overhead(&m->cache, &co, false, &tables, dg));
+    TRY(stepper_new(m, &so, &s, dg));
+    *out = stepper_scratch(s) + tables + cache_bytes(&m->cache, &so.codec, so.max_rows, ctx);
+    stepper_free(s);
+    return CAIRN_OK;
+}

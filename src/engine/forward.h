@@ -13,6 +13,9 @@ cairn_status forward_score(const model *m, const int32_t *ids, size_t n, const c
 cairn_status forward_hidden(const model *m, const int32_t *ids, size_t n, const cairn_score_opts *o,
                             cairn_hidden_fn fn, void *ctx, cairn_diag *dg);
 
+/* Bytes that a score of one row takes where a prompt has up to n ids; 0 where n is. */
+cairn_status forward_score_bytes(const model *m, int32_t n, uint64_t *out, cairn_diag *dg);
+
 /* Ids are of the model, and the prompt is not longer than it can be. */
 cairn_status forward_check_ids(const model *m, const int32_t *ids, size_t n, cairn_diag *dg);
 

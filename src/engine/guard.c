@@ -49,8 +49,7 @@ static void count_pages(const model *m, uint64_t *in_place, uint64_t *looked_up)
     }
 }
 
-/* What has its place before caches are asked.  Requests: as many whole contexts as run at once, and so many that
-   wait as a part of the budget holds. */
+/* What has its place before caches are asked. */
 static void count_fixed(const guard_in *in, guard_out *out)
 {
     uint64_t tiles = 0;
@@ -65,23 +64,26 @@ static void count_fixed(const guard_in *in, guard_out *out)
     out->scratch_bytes = in->scratch;
     out->other_bytes = guard_left(in->live, in->scratch + tiles);
     out->host_bytes = in->host + PROGRAM_BYTES;
-    const uint64_t worst =
-        request_worst_bytes(in->tok, in->ctx_len ? in->ctx_len : guard_model_ctx(in->m));
+}
+
+/* Requests: as many whole contexts as run at once, and so many that wait as a part of the budget holds. */
+static uint64_t requests(const guard_in *in, int32_t ctx)
+{
+    const uint64_t worst = request_worst_bytes(in->tok, ctx);
     const uint64_t part = (in->budget ? in->budget : in->free) / QUEUE_PART;
     uint64_t waiting = worst * (uint64_t)in->max_queue;
     if (waiting > QUEUE_BYTES) waiting = QUEUE_BYTES;
     if (waiting > part) waiting = part;
-    out->request_bytes = worst * (uint64_t)in->max_seqs + waiting;
+    return worst * (uint64_t)in->max_seqs + waiting;
 }
 
 static uint64_t fixed(const guard_out *out)
 {
-    return out->weights_bytes + out->scratch_bytes + out->other_bytes + out->host_bytes +
-           out->request_bytes;
+    return out->weights_bytes + out->scratch_bytes + out->other_bytes + out->host_bytes;
 }
 
-/* Bytes for caches and all that belongs to them.  Weights used in place lie in the page cache, which the machine
-   counts as free: hence the second bound. */
+/* Bytes for requests, caches and all that belongs to these.  Weights used in place lie in the page cache, which the
+   machine counts as free: hence the second bound. */
 static uint64_t budget_of(const guard_in *in, guard_out *out)
 {
     count_fixed(in, out);
@@ -94,14 +96,34 @@ static uint64_t budget_of(const guard_in *in, guard_out *out)
     return guard_left(out->budget, fixed(out));
 }
 
-static cairn_status refuse(const guard_in *in, const guard_out *out, int32_t ctx, uint64_t budget,
+/* What a fit is held against. */
+typedef struct bounds {
+    uint64_t whole;         /* of requests, caches and all that belongs to these */
+    uint64_t cap;           /* of caches and prefixes alone */
+    bool requests, belongs; /* these have a place in whole: under a bare limit they have none */
+} bounds;
+
+static uint64_t beside_caches(const bounds *b, const guard_out *o)
+{
+    return (b->requests ? o->request_bytes : 0) + (b->belongs ? o->overhead : 0);
+}
+
+static bool within(const bounds *b, const guard_out *o)
+{
+    const uint64_t caches = o->cache_bytes + o->prefix_room, beside = beside_caches(b, o);
+    return caches <= b->cap && beside <= b->whole && caches <= b->whole - beside;
+}
+
+/* Of a context, that not even one sequence of it fits. */
+static cairn_status refuse(const guard_in *in, const guard_out *out, const bounds *b,
                            cairn_diag *dg)
 {
-    const unsigned long long need = one_sequence(in, ctx);
+    const unsigned long long need = out->cache_bytes;
+    const uint64_t budget = guard_left(b->whole, beside_caches(b, out));
     if (in->limit && in->limit <= budget)
         return diag_set(dg, CAIRN_E_LIMIT,
-                        "a context of %d needs %llu bytes of cache; the limit is %llu", ctx, need,
-                        (unsigned long long)in->limit);
+                        "a context of %d needs %llu bytes of cache; the limit is %llu",
+                        out->ctx_len, need, (unsigned long long)in->limit);
     char of[120];
     if (in->budget)
         (void)snprintf(of, sizeof of, "the budget is %llu", (unsigned long long)in->budget);
@@ -112,36 +134,10 @@ static cairn_status refuse(const guard_in *in, const guard_out *out, int32_t ctx
                     "a context of %d needs %llu bytes of cache and %llu are left: %s; weights take "
                     "%llu, scratch %llu, requests %llu, the program and its buffers %llu, "
                     "vocabularies and tables %llu, tables of caches and a disk's stages %llu",
-                    ctx, need, (unsigned long long)budget, of,
+                    out->ctx_len, need, (unsigned long long)budget, of,
                     (unsigned long long)out->weights_bytes, (unsigned long long)out->scratch_bytes,
                     (unsigned long long)out->request_bytes, (unsigned long long)out->host_bytes,
                     (unsigned long long)out->other_bytes, (unsigned long long)out->overhead);
-}
-
-/* cache_bytes never falls as the context grows. */
-static int32_t largest_ctx(const guard_in *in, uint64_t budget)
-{
-    int32_t lo = 0, hi = guard_model_ctx(in->m);
-    while (lo < hi) {
-        const int32_t mid = lo + (hi - lo + 1) / 2;
-        if (one_sequence(in, mid) <= budget)
-            lo = mid;
-        else
-            hi = mid - 1;
-    }
-    return lo;
-}
-
-/* Unless somebody says how much: half of what sequences leave, and their own bytes while they lie idle. */
-static void fit_prefixes(const guard_in *in, uint64_t left, guard_out *out)
-{
-    out->prefix_bytes = in->prefix;
-    if (!in->prefix) {
-        out->prefix_bytes = out->cache_bytes + left / 2;
-        if (out->prefix_bytes > DEFAULT_PREFIX) out->prefix_bytes = DEFAULT_PREFIX;
-        left /= 2;
-    }
-    out->prefix_room = out->prefix_bytes < left ? out->prefix_bytes : left;
 }
 
 static cairn_status count_overhead(const guard_in *in, guard_out *out, cairn_diag *dg)
@@ -156,53 +152,79 @@ static cairn_status count_overhead(const guard_in *in, guard_out *out, cairn_dia
     return cache_overhead(&in->m->cache, &o, in->disk, &out->overhead, dg);
 }
 
-static uint64_t all_sequences(const guard_in *in, int32_t ctx, uint64_t budget)
+typedef void (*setter)(const guard_in *in, uint64_t v, guard_out *o);
+
+/* The least that a context can do with: one sequence, and no room for prefixes beside the tree. */
+static void set_ctx(const guard_in *in, uint64_t v, guard_out *o)
 {
-    const uint64_t all = one_sequence(in, ctx) * (uint64_t)in->max_seqs;
-    return all < budget ? all : budget;
+    o->ctx_len = (int32_t)v;
+    o->cache_bytes = one_sequence(in, o->ctx_len);
+    o->request_bytes = requests(in, o->ctx_len);
 }
 
-/* With a tree of prefixes and the disk's stages, but no room for prefixes, at the context that would fit if there
-   were none of all that. */
-static cairn_status take_overhead(const guard_in *in, uint64_t *budget, guard_out *out,
-                                  cairn_diag *dg)
+static void set_cache(const guard_in *in, uint64_t v, guard_out *o)
 {
-    const int32_t ctx = in->ctx_len ? in->ctx_len : largest_ctx(in, *budget);
-    guard_out bare = {.ctx_len = ctx > 0 ? ctx : 1, .prefix_bytes = in->prefix != GUARD_NO_PREFIX};
-    bare.cache_bytes = all_sequences(in, bare.ctx_len, *budget);
-    TRY(count_overhead(in, &bare, dg));
-    out->overhead = bare.overhead;
-    *budget = guard_left(*budget, bare.overhead);
-    return CAIRN_OK;
+    (void)in;
+    o->cache_bytes = v;
 }
 
-/* What prefixes need besides, they give up of their room; with less of it, that is less too. */
-static cairn_status pay_overhead(const guard_in *in, uint64_t budget, guard_out *out,
-                                 cairn_diag *dg)
+static void set_room(const guard_in *in, uint64_t v, guard_out *o)
 {
-    TRY(count_overhead(in, out, dg));
-    const uint64_t sum = out->cache_bytes + out->prefix_room + out->overhead;
-    if (sum <= budget) return CAIRN_OK;
-    out->prefix_room = guard_left(out->prefix_room, sum - budget);
-    return count_overhead(in, out, dg);
+    (void)in;
+    o->prefix_room = v;
+}
+
+/* The largest of lo, lo + 1, … hi that bisection finds to fit; lo where none does.  Overhead need not grow with
+   caches (a state more is some blocks less), so what is found is tried, and never taken to follow. */
+static cairn_status find_largest(const guard_in *in, const bounds *b, uint64_t lo, uint64_t hi,
+                                 setter set, guard_out *o, cairn_diag *dg)
+{
+    uint64_t mid = hi; /* most often all of it fits */
+    while (lo < hi) {
+        set(in, mid, o);
+        TRY(count_overhead(in, o, dg));
+        if (within(b, o))
+            lo = mid;
+        else
+            hi = mid - 1;
+        mid = lo + (hi - lo + 1) / 2;
+    }
+    set(in, lo, o);
+    return count_overhead(in, o, dg);
+}
+
+/* Unless somebody says how much: half of what sequences leave, and their own bytes while they lie idle. */
+static cairn_status fit_prefixes(const guard_in *in, bounds b, guard_out *out, cairn_diag *dg)
+{
+    const uint64_t room = guard_left(b.whole, beside_caches(&b, out));
+    uint64_t left = guard_left(room < b.cap ? room : b.cap, out->cache_bytes);
+    out->prefix_bytes = in->prefix;
+    if (!in->prefix) {
+        out->prefix_bytes = out->cache_bytes + left / 2;
+        if (out->prefix_bytes > DEFAULT_PREFIX) out->prefix_bytes = DEFAULT_PREFIX;
+        left /= 2;
+    }
+    b.belongs = true; /* what prefixes need besides, they give up of their room in any case */
+    return find_largest(in, &b, 0, out->prefix_bytes < left ? out->prefix_bytes : left, set_room,
+                        out, dg);
 }
 
 static cairn_status fit(const guard_in *in, guard_out *out, cairn_diag *dg)
 {
-    guard_out o = {.ctx_len = in->ctx_len};
-    const uint64_t whole = budget_of(in, &o);
-    uint64_t budget = whole;
-    if (!in->limit || in->budget) TRY(take_overhead(in, &budget, &o, dg));
-    if (in->limit && budget > in->limit) budget = in->limit;
-    if (o.ctx_len && one_sequence(in, o.ctx_len) > budget)
-        return refuse(in, &o, o.ctx_len, budget, dg);
-    if (!o.ctx_len) o.ctx_len = largest_ctx(in, budget);
-    const int32_t least = min_i32(LEAST_CTX, guard_model_ctx(in->m));
-    if (!in->ctx_len && o.ctx_len < least) return refuse(in, &o, least, budget, dg);
-    o.cache_bytes = all_sequences(in, o.ctx_len, budget);
-    if (in->prefix != GUARD_NO_PREFIX) fit_prefixes(in, budget - o.cache_bytes, &o);
-    TRY(pay_overhead(in, whole, &o, dg));
-    o.reserved = fixed(&o) + o.cache_bytes + o.prefix_room + o.overhead;
+    guard_out o = {.prefix_bytes = in->prefix != GUARD_NO_PREFIX}; /* any: it has a tree then */
+    bounds b = {.whole = budget_of(in, &o), .cap = in->limit ? in->limit : UINT64_MAX};
+    b.requests = b.belongs = !in->limit || in->budget;
+    const int32_t model_ctx = guard_model_ctx(in->m), least = min_i32(LEAST_CTX, model_ctx);
+    if (in->ctx_len) {
+        set_ctx(in, (uint64_t)in->ctx_len, &o);
+        TRY(count_overhead(in, &o, dg));
+    } else
+        TRY(find_largest(in, &b, (uint64_t)least, (uint64_t)model_ctx, set_ctx, &o, dg));
+    if (!within(&b, &o)) return refuse(in, &o, &b, dg);
+    const uint64_t one = o.cache_bytes, all = one * (uint64_t)in->max_seqs;
+    TRY(find_largest(in, &b, one, all, set_cache, &o, dg));
+    if (in->prefix != GUARD_NO_PREFIX) TRY(fit_prefixes(in, b, &o, dg));
+    o.reserved = fixed(&o) + o.request_bytes + o.cache_bytes + o.prefix_room + o.overhead;
     *out = o;
     return CAIRN_OK;
 }

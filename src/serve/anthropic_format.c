@@ -346,7 +346,7 @@ static void message_finish(void *out, const answer_usage *u, buf *frames)
     close_event(&w, frames);
 }
 
-static void message_whole(void *out, const answer_usage *u, buf *body)
+static bool message_whole(void *out, const answer_usage *u, buf *body)
 {
     const message_out *o = out;
     json_writer w = json_write(body);
@@ -357,6 +357,7 @@ static void message_whole(void *out, const answer_usage *u, buf *body)
     write_stop(&w, o);
     write_usage(&w, u);
     json_w_end_obj(&w);
+    return false;
 }
 
 const answer_format anthropic_format = {

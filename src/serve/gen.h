@@ -42,6 +42,8 @@ typedef struct mailbox {
     gen *ready; /* guarded by mu: those with news, newest first */
     gen *live;  /* I/O thread: all that are not done */
     size_t n_live;
+    /* I/O thread: what answers may keep until they are sent, at most (0: anything), and do at worst. */
+    uint64_t most_kept, kept;
     void (*notify)(void *ctx);
     void *ctx;
 } mailbox;

@@ -202,7 +202,7 @@ static void samples_end(void *out, uint32_t i, const answer_end *e, buf *frames)
     (void)out, (void)i, (void)e, (void)frames;
 }
 
-static void samples_whole(void *out, const answer_usage *u, buf *body)
+static bool samples_whole(void *out, const answer_usage *u, buf *body)
 {
     const samples *o = out;
     json_writer w = json_write(body);
@@ -220,6 +220,7 @@ static void samples_whole(void *out, const answer_usage *u, buf *body)
     }
     json_w_end_arr(&w);
     json_w_end_obj(&w);
+    return false;
 }
 
 static cairn_status samples_status(const void *out)

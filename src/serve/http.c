@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -204,11 +205,19 @@ bool http_stream_write(http_req *rq, cairn_str bytes)
     return !c->gone;
 }
 
+void http_stream_more(http_req *rq, void (*fn)(void *user), void *user)
+{
+    rq->more = fn;
+    rq->more_user = user;
+    conn_want(rq->conn, EPOLLOUT, true);
+}
+
 void http_stream_end(http_req *rq)
 {
     http_conn *c = rq->conn;
 
     rq->on_gone = NULL;
+    rq->more = NULL;
     if (c->gone) return;
     if (!rq->head.old) buf_puts(&c->out, "0\r\n\r\n");
     c->ended = true;
@@ -216,6 +225,13 @@ void http_stream_end(http_req *rq)
         conn_cut(c);
     else
         conn_touch(c);
+}
+
+void http_stream_cut(http_req *rq)
+{
+    rq->on_gone = NULL;
+    rq->more = NULL;
+    conn_cut(rq->conn);
 }
 
 const char *http_method(const http_req *rq)

@@ -16,7 +16,7 @@ typedef struct http_limits {
         header_timeout_ms;   /* total, from the first byte (or accept) to the end of the headers */
     int32_t body_timeout_ms; /* total, from there to the end of the body */
     uint64_t max_body_bytes;
-    /* Of all that are being read; 0: eight times the largest, at least 64 MiB. */
+    /* Of all that are being read, and of all heads; 0: eight times the largest, at least 64 MiB. */
     uint64_t max_bodies_bytes;
     uint64_t max_replies_bytes; /* of all that clients have not taken; 0: any */
 } http_limits;
@@ -91,6 +91,10 @@ void http_stream_beat(http_req *rq, const char *beat); /* another one from now o
 /* Queues bytes.  A client that leaves more than a bounded backlog unread is cut: on_gone may be
    called from here, and rq be invalid afterwards: false. */
 bool http_stream_write(http_req *rq, cairn_str bytes);
+/* `fn` writes what comes next each time that the client's system has taken all, until the stream is ended: a long
+   reply is then never whole in memory.  It writes something or ends the stream. */
+void http_stream_more(http_req *rq, void (*fn)(void *user), void *user);
 void http_stream_end(http_req *rq); /* rq is invalid afterwards */
+void http_stream_cut(http_req *rq); /* likewise: the client sees no end */
 
 #endif

@@ -99,11 +99,25 @@ static ssize_t give_bytes(http_conn *c, const char *p, size_t n)
     return done;
 }
 
+/* The room of `in`, as it is now. */
+static void count_in(http_conn *c)
+{
+    c->h->in_bytes += c->in.cap;
+    c->h->in_bytes -= c->in_counted;
+    c->in_counted = c->in.cap;
+}
+
+static void drop_in(http_conn *c)
+{
+    buf_deinit(&c->in);
+    count_in(c);
+}
+
 void conn_free(http_conn *c)
 {
     tls_conn_close(c->tls);
     request_deinit(c);
-    buf_deinit(&c->in);
+    drop_in(c);
     buf_deinit(&c->out);
     close(c->fd);
     mem_free(c);
@@ -292,6 +306,15 @@ static void use_input(http_conn *c)
     c->in_at = 0;
 }
 
+/* After a block was used: a connection keeps no room for the next, and heads that come in pieces have so much
+   together, whoever sends them. */
+static void check_in(http_conn *c)
+{
+    if (c->in.len == 0) drop_in(c);
+    if (c->state == CONN_HEADERS && c->in.len && c->h->in_bytes > bodies_limit(c->h))
+        conn_refuse(c, 503, "the heads of other requests take all the room there is");
+}
+
 static bool wants_input(const http_conn *c)
 {
     return !c->gone && (c->state == CONN_IDLE || c->state == CONN_HEADERS ||
@@ -313,10 +336,12 @@ void conn_input(http_conn *c)
         }
         if (c->state == CONN_LINGER) continue;
         buf_put(&c->in, c->h->block, (size_t)n);
+        count_in(c);
         if (buf_status(&c->in) != CAIRN_OK)
             conn_cut(c);
         else
             use_input(c);
+        if (!c->gone) check_in(c);
     }
 }
 
@@ -338,7 +363,7 @@ bool conn_flush(http_conn *c)
     }
     buf_clear(&c->out);
     c->out_at = 0;
-    conn_want(c, EPOLLOUT, false);
+    conn_want(c, EPOLLOUT, c->rq.more != NULL); /* which is called on the loop's next turn */
     return true;
 }
 
@@ -350,12 +375,12 @@ static void request_end(http_conn *c)
     request_deinit(c);
     request_init(c);
     buf_deinit(&c->out);
-    if (c->in.len == 0) buf_deinit(&c->in);
+    if (c->in.len == 0) drop_in(c);
     c->ended = false;
     if (c->close && c->unread && !c->half_closed) {
         if (c->tls) tls_say_end(c->tls);
         shutdown(c->fd, SHUT_WR);
-        buf_deinit(&c->in);
+        drop_in(c);
         c->state = CONN_LINGER;
         conn_set_deadline(c, c->linger_ms ? c->linger_ms : LINGER_MS);
     } else if (c->close) {

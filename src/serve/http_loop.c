@@ -100,6 +100,7 @@ static void conn_event(http_conn *c, uint32_t events)
     if (!c->gone && (events & EPOLLOUT)) {
         if (c->tls && tls_wants_out(c->tls)) conn_input(c);
         if (!c->gone) conn_output(c);
+        if (!c->gone && c->rq.more && c->out_at == c->out.len) c->rq.more(c->rq.more_user);
     }
 }
 

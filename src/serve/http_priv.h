@@ -45,6 +45,8 @@ struct http_req {
     int64_t n_prompt, n_generated; /* for the log; n_prompt 0: not such a request */
     void (*on_gone)(void *user);
     void *user;
+    void (*more)(void *user); /* http_stream_more; NULL: none */
+    void *more_user;
 };
 
 typedef struct http_conn { /* I/O thread */
@@ -67,7 +69,8 @@ typedef struct http_conn { /* I/O thread */
     http_req rq;
     buf in; /* bytes not used yet, from in_at */
     size_t in_at;
-    buf out; /* bytes that the kernel has not taken, from out_at */
+    size_t in_counted; /* of its room, in h->in_bytes */
+    buf out;           /* bytes that the kernel has not taken, from out_at */
     size_t out_at;
     bool ended;               /* a stream's last bytes are in `out` */
     uint64_t n_sent, n_taken; /* bytes given to the kernel; of these, acknowledged by the client */
@@ -91,6 +94,7 @@ struct http_server { /* I/O thread, but for wake */
     bool has_gone;    /* some connection is to be freed */
     size_t n_conns;
     size_t body_bytes;     /* of all requests in progress */
+    size_t in_bytes;       /* the room of what is read and not used yet, of all connections */
     uint64_t next_tick_ms; /* UINT64_MAX: when something has come */
     char block[65536];     /* what one read takes */
 };

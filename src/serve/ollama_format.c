@@ -239,13 +239,14 @@ static void on_finish(void *out, const answer_usage *u, buf *frames)
     buf_byte(frames, '\n');
 }
 
-static void on_whole(void *out, const answer_usage *u, buf *body)
+static bool on_whole(void *out, const answer_usage *u, buf *body)
 {
     const ollama_out *o = out;
     json_writer w = json_write(body);
 
     write_said(&w, o, buf_view(&o->content), buf_view(&o->thought), buf_view(&o->calls));
     write_end(&w, o, u);
+    return false;
 }
 
 static void put_error(cairn_str message, buf *to)

@@ -6,18 +6,21 @@
 #include "serve/openai_whole.h"
 #include "serve/openai_wire.h"
 #include "serve/sse.h"
+#include "serve/token_log.h"
 
 typedef struct chat_choice {
-    whole said;   /* whole answers only */
-    buf logprobs; /* JSON: of the token at hand in a stream, else of all */
+    whole said;   /* whole answers only, like */
+    buf log;      /* token_log.h */
+    buf logprobs; /* JSON: of the token at hand in a stream */
     const char *finish;
 } chat_choice;
 
 typedef struct chat_out {
     openai_head head;
     const struct cairn_text *text;
-    bool include_usage, logprobs;
+    bool stream, include_usage, logprobs;
     int32_t n_top;
+    openai_part part;
     uint32_t n;
     chat_choice choice[];
 } chat_out;
@@ -29,17 +32,26 @@ static void *chat_open(const prompt *p)
 
     if (!o) return NULL;
     o->text = served_model_text(p->model);
+    o->stream = a->stream;
     o->include_usage = a->include_usage;
     o->logprobs = a->rq.n_logprobs >= 0;
     o->n_top = a->n_top;
     o->n = (uint32_t)a->n;
     for (uint32_t i = 0; i < o->n; i++) {
         whole_init(&o->choice[i].said);
+        buf_init(&o->choice[i].log, MEM_SERVE);
         buf_init(&o->choice[i].logprobs, MEM_SERVE);
     }
     openai_head_init(&o->head, "chatcmpl-", p->model->id);
     o->head.usage_null = a->include_usage;
     return o;
+}
+
+static uint64_t chat_kept(const prompt *p, uint64_t n_tokens)
+{
+    const bool none = p->ask.stream || p->ask.rq.n_logprobs < 0;
+
+    return none ? 0 : (uint64_t)p->ask.n * token_log_bytes(n_tokens, p->ask.n_top);
 }
 
 static void chat_close(void *out)
@@ -48,6 +60,7 @@ static void chat_close(void *out)
 
     for (uint32_t i = 0; i < o->n; i++) {
         whole_deinit(&o->choice[i].said);
+        buf_deinit(&o->choice[i].log);
         buf_deinit(&o->choice[i].logprobs);
     }
     mem_free(o);
@@ -60,6 +73,7 @@ static cairn_status chat_status(const void *out)
 
     for (uint32_t i = 0; i < o->n && st == CAIRN_OK; i++) {
         st = whole_status(&o->choice[i].said);
+        if (st == CAIRN_OK) st = buf_status(&o->choice[i].log);
         if (st == CAIRN_OK) st = buf_status(&o->choice[i].logprobs);
     }
     return st;
@@ -89,6 +103,10 @@ static void chat_token(void *out, uint32_t i, const gen_token *t)
     json_writer w = json_write(b);
 
     if (!o->logprobs) return;
+    if (!o->stream) {
+        token_log_put(&o->choice[i].log, t, o->n_top, 0);
+        return;
+    }
     if (b->len) buf_byte(b, ',');
     openai_write_logprob(&w, o->text, t, o->n_top);
 }
@@ -130,43 +148,61 @@ static void chat_finish(void *out, const answer_usage *u, buf *frames)
     openai_put_done(frames);
 }
 
-static void write_choice(json_writer *w, const void *out, uint32_t i)
+static void begin_choice(json_writer *w, const chat_out *o, uint32_t i)
 {
-    const chat_out *o = out;
-    const chat_choice *ch = &o->choice[i];
-
     json_w_obj(w);
     json_w_kint(w, "index", i);
     json_w_key(w, "message");
-    whole_write(&ch->said, w);
+    whole_write(&o->choice[i].said, w);
     json_w_key(w, "logprobs");
-    if (o->logprobs) {
-        json_w_obj(w);
-        json_w_key(w, "content");
-        json_w_arr(w);
-        if (ch->logprobs.len) json_w_raw(w, buf_view(&ch->logprobs));
-        json_w_end_arr(w);
-        json_w_key(w, "refusal");
+    if (!o->logprobs) {
         json_w_null(w);
-        json_w_end_obj(w);
-    } else {
-        json_w_null(w);
+        return;
     }
-    json_w_kstr(w, "finish_reason", str_of(ch->finish));
-    json_w_end_obj(w);
+    json_w_obj(w);
+    json_w_key(w, "content");
+    json_w_arr(w);
 }
 
-static void chat_whole(void *out, const answer_usage *u, buf *body)
+static bool write_logprobs(openai_part *p, const chat_out *o)
+{
+    logged_token t;
+
+    while (token_log_next(&o->choice[p->choice].log, &p->at, &t)) {
+        openai_write_logprob(&p->w, o->text, &t.t, o->n_top);
+        if (openai_part_full(p)) return false;
+    }
+    json_w_end_arr(&p->w);
+    json_w_key(&p->w, "refusal");
+    json_w_null(&p->w);
+    json_w_end_obj(&p->w);
+    return true;
+}
+
+static bool write_choice(openai_part *p, const void *out)
 {
     const chat_out *o = out;
 
-    openai_put_whole(&o->head, "chat.completion", write_choice, o, o->n, u, body);
+    if (p->step == 0) begin_choice(&p->w, o, p->choice);
+    p->step = 1;
+    if (o->logprobs && !write_logprobs(p, o)) return false;
+    json_w_kstr(&p->w, "finish_reason", str_of(o->choice[p->choice].finish));
+    json_w_end_obj(&p->w);
+    return true;
+}
+
+static bool chat_whole(void *out, const answer_usage *u, buf *body)
+{
+    chat_out *o = out;
+
+    return openai_put_whole(&o->part, &o->head, "chat.completion", write_choice, o, o->n, u, body);
 }
 
 const answer_format openai_chat_format = {
     .refuse = openai_refuse,
     .open = chat_open,
     .close = chat_close,
+    .kept = chat_kept,
     .begin = chat_begin,
     .token = chat_token,
     .told = chat_told,

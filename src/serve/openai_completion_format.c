@@ -7,10 +7,12 @@
 #include "serve/openai_wire.h"
 #include "serve/sse.h"
 #include "serve/text_of.h"
+#include "serve/token_log.h"
 
 typedef struct text_choice {
     buf text;                            /* not written yet, like the next: JSON elements */
-    buf tokens, logprobs, tops, offsets; /* a token each */
+    buf tokens, logprobs, tops, offsets; /* a token each; streams only */
+    buf log;                             /* token_log.h, places in characters; whole answers only */
     cairn_stream *place;                 /* follows the tokens; NULL: nobody asks where they are */
     int64_t n_chars;                     /* of the tokens so far */
     bool lost;                           /* no memory for a part of it */
@@ -20,7 +22,8 @@ typedef struct text_choice {
 typedef struct text_out {
     openai_head head;
     const struct cairn_text *text;
-    bool include_usage;
+    bool stream, include_usage;
+    openai_part part;
     int32_t n_top; /* -1: no log-probabilities */
     uint32_t n;
     text_choice choice[];
@@ -33,6 +36,7 @@ static void choice_init(text_choice *ch, const text_out *o, bool keep_special, c
     buf_init(&ch->logprobs, MEM_SERVE);
     buf_init(&ch->tops, MEM_SERVE);
     buf_init(&ch->offsets, MEM_SERVE);
+    buf_init(&ch->log, MEM_SERVE);
     buf_put(&ch->text, echo.ptr, echo.len);
     if (o->n_top >= 0 && o->text)
         ch->lost = cairn_stream_new(o->text, keep_special, &ch->place) != CAIRN_OK;
@@ -49,6 +53,7 @@ static void text_close(void *out)
         buf_deinit(&ch->logprobs);
         buf_deinit(&ch->tops);
         buf_deinit(&ch->offsets);
+        buf_deinit(&ch->log);
         cairn_stream_free(ch->place);
     }
     mem_free(o);
@@ -61,7 +66,8 @@ static cairn_status text_status(const void *out)
 
     for (uint32_t i = 0; i < o->n && st == CAIRN_OK; i++) {
         const text_choice *ch = &o->choice[i];
-        const buf *const all[] = {&ch->text, &ch->tokens, &ch->logprobs, &ch->tops, &ch->offsets};
+        const buf *const all[] = {&ch->text, &ch->tokens,  &ch->logprobs,
+                                  &ch->tops, &ch->offsets, &ch->log};
         if (ch->lost) st = CAIRN_E_NOMEM;
         for (size_t k = 0; k < sizeof all / sizeof all[0] && st == CAIRN_OK; k++)
             st = buf_status(all[k]);
@@ -77,6 +83,7 @@ static void *text_open(const prompt *p)
 
     if (!o) return NULL;
     o->text = served_model_text(p->model);
+    o->stream = a->stream;
     o->include_usage = a->include_usage;
     o->n_top = a->rq.n_logprobs;
     o->n = n;
@@ -88,6 +95,18 @@ static void *text_open(const prompt *p)
     if (text_status(o) == CAIRN_OK) return o;
     text_close(o);
     return NULL;
+}
+
+/* What a whole answer begins with is in the answer, the body and what is sent, each with room to spare. */
+static uint64_t text_kept(const prompt *p, uint64_t n_tokens)
+{
+    enum { COPIES = 6 };
+    const uint64_t n = (uint64_t)p->ask.n, n_prompts = p->n_ids;
+    uint64_t sum = 0;
+
+    for (size_t i = 0; p->echo && i < p->n_ids; i++) sum += n * p->echo[i].len * COPIES;
+    if (p->ask.stream || p->ask.rq.n_logprobs < 0) return sum;
+    return sum + n * n_prompts * token_log_bytes(n_tokens, p->ask.rq.n_logprobs);
 }
 
 /* A piece that is no text by itself is written as its bytes. */
@@ -117,22 +136,21 @@ static void put_name(const text_out *o, int32_t id, json_writer *w, bool key)
 }
 
 /* The best, and the one that was drawn if it is not among them. */
-static void put_tops(const text_out *o, text_choice *ch, const gen_token *t)
+static void put_tops(const text_out *o, const gen_token *t, json_writer *w)
 {
-    json_writer w = json_write(&ch->tops);
     bool seen = false;
 
-    json_w_obj(&w);
+    json_w_obj(w);
     for (int32_t i = 0; i < o->n_top && i < t->n_top; i++) {
         seen = seen || t->top[i].id == t->id;
-        put_name(o, t->top[i].id, &w, true);
-        json_w_num(&w, openai_logprob(t->top[i].logprob));
+        put_name(o, t->top[i].id, w, true);
+        json_w_num(w, openai_logprob(t->top[i].logprob));
     }
     if (!seen) {
-        put_name(o, t->id, &w, true);
-        json_w_num(&w, openai_logprob(t->logprob));
+        put_name(o, t->id, w, true);
+        json_w_num(w, openai_logprob(t->logprob));
     }
-    json_w_end_obj(&w);
+    json_w_end_obj(w);
 }
 
 static int64_t n_chars(cairn_str s)
@@ -143,64 +161,102 @@ static int64_t n_chars(cairn_str s)
     return n;
 }
 
+/* The lists of a choice's tokens, in this order. */
+enum { LIST_TOKENS, LIST_LOGPROBS, LIST_TOPS, LIST_OFFSETS, N_LISTS };
+static const char *const list_key[N_LISTS] = {"tokens", "token_logprobs", "top_logprobs",
+                                              "text_offset"};
+
+static void put_element(const text_out *o, int32_t list, const gen_token *t, int64_t place,
+                        json_writer *w)
+{
+    if (list == LIST_TOKENS) put_name(o, t->id, w, false);
+    if (list == LIST_LOGPROBS) json_w_num(w, openai_logprob(t->logprob));
+    if (list == LIST_TOPS) put_tops(o, t, w);
+    if (list == LIST_OFFSETS) json_w_int(w, place);
+}
+
 static void text_token(void *out, uint32_t i, const gen_token *t)
 {
     text_out *o = out;
     text_choice *ch = &o->choice[i];
+    buf *const lists[N_LISTS] = {&ch->tokens, &ch->logprobs, &ch->tops, &ch->offsets};
     cairn_str more = {0};
-    json_writer w;
 
     if (o->n_top < 0) return;
-    if (ch->tokens.len) {
-        buf_byte(&ch->tokens, ',');
-        buf_byte(&ch->logprobs, ',');
-        buf_byte(&ch->tops, ',');
-        buf_byte(&ch->offsets, ',');
+    if (!o->stream) token_log_put(&ch->log, t, o->n_top, ch->n_chars);
+    for (int32_t k = 0; k < N_LISTS && o->stream; k++) {
+        json_writer w = json_write(lists[k]);
+        if (lists[k]->len) buf_byte(lists[k], ',');
+        put_element(o, k, t, ch->n_chars, &w);
     }
-    w = json_write(&ch->tokens);
-    put_name(o, t->id, &w, false);
-    w = json_write(&ch->logprobs);
-    json_w_num(&w, openai_logprob(t->logprob));
-    put_tops(o, ch, t);
-    w = json_write(&ch->offsets);
-    json_w_int(&w, ch->n_chars);
     if (ch->place && cairn_stream_feed(ch->place, t->id, &more) != CAIRN_OK) ch->lost = true;
     ch->n_chars += n_chars(more);
 }
 
-static void put_list(json_writer *w, const char *key, const buf *elements)
+static void begin_choice(json_writer *w, const text_out *o, uint32_t i)
 {
-    json_w_key(w, key);
-    json_w_arr(w);
-    if (elements->len) json_w_raw(w, buf_view(elements));
-    json_w_end_arr(w);
-}
-
-static void write_choice(json_writer *w, const void *out, uint32_t i)
-{
-    const text_out *o = out;
-    const text_choice *ch = &o->choice[i];
-
     json_w_obj(w);
-    json_w_kstr(w, "text", text_of(&ch->text));
+    json_w_kstr(w, "text", text_of(&o->choice[i].text));
     json_w_kint(w, "index", i);
     json_w_key(w, "logprobs");
-    if (o->n_top >= 0) {
+    if (o->n_top >= 0)
         json_w_obj(w);
-        put_list(w, "tokens", &ch->tokens);
-        put_list(w, "token_logprobs", &ch->logprobs);
-        put_list(w, "top_logprobs", &ch->tops);
-        put_list(w, "text_offset", &ch->offsets);
-        json_w_end_obj(w);
-    } else {
+    else
         json_w_null(w);
-    }
+}
+
+static void end_choice(json_writer *w, const text_out *o, uint32_t i)
+{
+    if (o->n_top >= 0) json_w_end_obj(w);
     json_w_key(w, "finish_reason");
-    if (ch->finish)
-        json_w_str(w, str_of(ch->finish));
+    if (o->choice[i].finish)
+        json_w_str(w, str_of(o->choice[i].finish));
     else
         json_w_null(w);
     json_w_end_obj(w);
+}
+
+/* A chunk's: what came since the one before. */
+static void put_choice(json_writer *w, const text_out *o, uint32_t i)
+{
+    const text_choice *ch = &o->choice[i];
+    const buf *const lists[N_LISTS] = {&ch->tokens, &ch->logprobs, &ch->tops, &ch->offsets};
+
+    begin_choice(w, o, i);
+    for (int32_t k = 0; k < N_LISTS && o->n_top >= 0; k++) {
+        json_w_key(w, list_key[k]);
+        json_w_arr(w);
+        if (lists[k]->len) json_w_raw(w, buf_view(lists[k]));
+        json_w_end_arr(w);
+    }
+    end_choice(w, o, i);
+}
+
+/* Each list goes through the tokens once.  p->step: 0 at the beginning, then two for each list, in it and behind. */
+static bool write_choice(openai_part *p, const void *out)
+{
+    const text_out *o = out;
+    logged_token t;
+
+    if (p->step == 0) begin_choice(&p->w, o, p->choice);
+    if (p->step == 0) p->step = 1;
+    for (int32_t k = 0; k < N_LISTS && o->n_top >= 0; k++) {
+        if (p->step > 2 * k + 2) continue;
+        if (p->step == 2 * k + 1) {
+            json_w_key(&p->w, list_key[k]);
+            json_w_arr(&p->w);
+            p->at = 0;
+            p->step++;
+        }
+        while (token_log_next(&o->choice[p->choice].log, &p->at, &t)) {
+            put_element(o, k, &t.t, t.place, &p->w);
+            if (openai_part_full(p)) return false;
+        }
+        json_w_end_arr(&p->w);
+        p->step++;
+    }
+    end_choice(&p->w, o, p->choice);
+    return true;
 }
 
 /* What there is of choice i, which then is written. */
@@ -212,7 +268,7 @@ static void put_chunk(text_out *o, uint32_t i, buf *frames)
     openai_write_head(&w, &o->head, "text_completion");
     json_w_key(&w, "choices");
     json_w_arr(&w);
-    write_choice(&w, o, i);
+    put_choice(&w, o, i);
     json_w_end_arr(&w);
     if (o->head.usage_null) {
         json_w_key(&w, "usage");
@@ -265,17 +321,18 @@ static void text_finish(void *out, const answer_usage *u, buf *frames)
     openai_put_done(frames);
 }
 
-static void text_whole(void *out, const answer_usage *u, buf *body)
+static bool text_whole(void *out, const answer_usage *u, buf *body)
 {
-    const text_out *o = out;
+    text_out *o = out;
 
-    openai_put_whole(&o->head, "text_completion", write_choice, o, o->n, u, body);
+    return openai_put_whole(&o->part, &o->head, "text_completion", write_choice, o, o->n, u, body);
 }
 
 const answer_format openai_completion_format = {
     .refuse = openai_refuse,
     .open = text_open,
     .close = text_close,
+    .kept = text_kept,
     .begin = text_begin,
     .token = text_token,
     .told = text_told,

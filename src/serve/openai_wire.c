@@ -11,6 +11,9 @@
 #include "serve/random.h"
 #include "serve/sse.h"
 
+/* Of a whole answer, and a token more: below what makes a stream one that is cut when replies take too much. */
+enum { PART_BYTES = 8 << 10 };
+
 static const error_type types[] = {
     {401, "authentication_error"},
     {429, "rate_limit_error"},
@@ -285,16 +288,31 @@ void openai_write_logprob(json_writer *w, const struct cairn_text *text, const g
     json_w_end_obj(w);
 }
 
-void openai_put_whole(const openai_head *h, const char *object, openai_choice_fn *choice,
-                      const void *out, uint32_t n, const answer_usage *u, buf *body)
+bool openai_part_full(const openai_part *p)
 {
-    json_writer w = json_write(body);
+    return p->w.out->len >= PART_BYTES;
+}
 
-    openai_write_head(&w, h, object);
-    json_w_key(&w, "choices");
-    json_w_arr(&w);
-    for (uint32_t i = 0; i < n; i++) choice(&w, out, i);
-    json_w_end_arr(&w);
-    openai_write_usage(&w, u);
-    json_w_end_obj(&w);
+bool openai_put_whole(openai_part *p, const openai_head *h, const char *object,
+                      openai_choice_fn *choice, const void *out, uint32_t n, const answer_usage *u,
+                      buf *body)
+{
+    if (!p->begun) {
+        p->begun = true;
+        p->w = json_write(body);
+        openai_write_head(&p->w, h, object);
+        json_w_key(&p->w, "choices");
+        json_w_arr(&p->w);
+    }
+    p->w.out = body;
+    while (p->choice < n) {
+        if (openai_part_full(p) || !choice(p, out)) return true;
+        p->choice++;
+        p->step = 0;
+        p->at = 0;
+    }
+    json_w_end_arr(&p->w);
+    openai_write_usage(&p->w, u);
+    json_w_end_obj(&p->w);
+    return false;
 }

@@ -36,10 +36,21 @@ void openai_head_init(openai_head *h, const char *prefix, const char *model);
 /* Opens the object: id, object, created, model, system_fingerprint. */
 void openai_write_head(json_writer *w, const openai_head *h, const char *object);
 void openai_write_usage(json_writer *w, const answer_usage *u); /* "usage": {…} */
-typedef void openai_choice_fn(json_writer *w, const void *out, uint32_t i);
-/* A whole answer: the head, n choices of `out`, the usage. */
-void openai_put_whole(const openai_head *h, const char *object, openai_choice_fn *choice,
-                      const void *out, uint32_t n, const answer_usage *u, buf *body);
+/* How far a whole answer is written, which may be done in parts of a few KiB (answer_format). */
+typedef struct openai_part {
+    json_writer w;
+    bool begun;
+    uint32_t choice; /* the one under way, */
+    int32_t step;    /* of which so much is done, */
+    size_t at;       /* and of what it is at so much: the caller's, zeroed for each choice */
+} openai_part;
+bool openai_part_full(const openai_part *p);
+/* Writes more of choice p->choice until it is done, or the part is full: false. */
+typedef bool openai_choice_fn(openai_part *p, const void *out);
+/* A whole answer: the head, n choices of `out`, the usage.  True: there is more of it. */
+bool openai_put_whole(openai_part *p, const openai_head *h, const char *object,
+                      openai_choice_fn *choice, const void *out, uint32_t n, const answer_usage *u,
+                      buf *body);
 const char *openai_finish(cairn_finish f, bool called); /* `called`: tool calls were read */
 
 /* One chunk of choice `index`.  `role`: the first of its choice, without a delta.  `d`: NULL for an

@@ -265,13 +265,14 @@ static void keep(response_out *o, const buf *body)
         responses_store_let_go(r->store, k);
 }
 
-static void response_whole(void *out, const answer_usage *u, buf *body)
+static bool response_whole(void *out, const answer_usage *u, buf *body)
 {
     response_out *o = out;
     json_writer w = json_write(body);
 
     responses_write(&w, o, status_of(o), u, (cairn_str){0});
     keep(o, body);
+    return false;
 }
 
 static void response_finish(void *out, const answer_usage *u, buf *frames)
@@ -281,7 +282,7 @@ static void response_finish(void *out, const answer_usage *u, buf *frames)
     buf body;
 
     buf_init(&body, MEM_SERVE);
-    response_whole(o, u, &body);
+    (void)response_whole(o, u, &body);
     frames->no_memory |= buf_status(&body) != CAIRN_OK;
     (void)snprintf(event, sizeof event, "response.%s", status_of(o));
     responses_put(o, event, text_of(&body), frames);
@@ -304,10 +305,32 @@ static void response_fail(void *out, int status, const char *code, cairn_str mes
     buf_deinit(&body);
 }
 
+/* Log-probabilities, as JSON: of an item, of all items, of the body and of what is sent, each in a buffer that may have
+   doubled, though not all at once; a byte of a token is itself and up to four of a list.  Streams end with all of it
+   too. */
+static uint64_t response_kept(const prompt *p, uint64_t n_tokens)
+{
+    enum { COPIES = 4, PIECE_JSON = 64, BYTE_JSON = 5 };
+    const struct cairn_text *text = served_model_text(p->model);
+    const uint64_t n_pieces = (uint64_t)p->ask.n_top + 1;
+    cairn_model_info info;
+    size_t longest = 0;
+
+    if (p->ask.rq.n_logprobs < 0 || !text) return 0;
+    cairn_model_info_init(&info);
+    cairn_model_get_info(p->model->model, &info);
+    for (int32_t i = 0; i < info.vocab; i++) {
+        const size_t n = cairn_text_piece(text, i).len;
+        if (n > longest) longest = n;
+    }
+    return n_tokens * n_pieces * COPIES * (PIECE_JSON + BYTE_JSON * longest);
+}
+
 const answer_format responses_format = {
     .refuse = openai_refuse,
     .open = response_open,
     .close = response_close,
+    .kept = response_kept,
     .start = response_start,
     .begin = response_begin,
     .token = response_token,

@@ -26,6 +26,8 @@ struct answer {   /* I/O thread */
     void *out; /* the format's */
     bool stream, known;
     answer_usage usage;
+    mailbox *mail;
+    uint64_t kept;                           /* of mail->kept */
     readers *readers;                        /* NULL: all is content */
     buf frames;                              /* of the entry at hand */
     uint32_t n, n_each, n_running, n_inside; /* n_each: choices of a prompt */
@@ -34,6 +36,7 @@ struct answer {   /* I/O thread */
 
 static void answer_free(answer *c)
 {
+    c->mail->kept -= c->kept;
     if (c->out) c->f->close(c->out);
     buf_deinit(&c->frames);
     readers_free(c->readers);
@@ -158,6 +161,38 @@ static void read_text(answer *c, uint32_t i, cairn_str text)
         on_delta(c, i, &all);
 }
 
+static void go_on(void *user);
+
+/* A part of a long answer: the client sees no end where something is missing. */
+static void send_part(answer *c, buf *body, bool more)
+{
+    bool sent = c->rq && buf_status(body) == CAIRN_OK && http_stream_write(c->rq, buf_view(body));
+
+    if (!c->rq) return; /* cut, which the head of the stream may have brought about already */
+    if (sent && more) {
+        http_stream_more(c->rq, go_on, c);
+        return;
+    }
+    if (sent)
+        http_stream_end(c->rq);
+    else
+        http_stream_cut(c->rq);
+    c->rq = NULL;
+}
+
+static void go_on(void *user)
+{
+    answer *c = user;
+    buf body;
+
+    answer_enter(c);
+    buf_init(&body, MEM_SERVE);
+    const bool more = c->f->whole(c->out, &c->usage, &body);
+    send_part(c, &body, more);
+    buf_deinit(&body);
+    answer_leave(c);
+}
+
 static void finish(answer *c)
 {
     bool complete = c->f->status(c->out) == CAIRN_OK;
@@ -171,10 +206,17 @@ static void finish(answer *c)
         return;
     }
     buf_init(&body, MEM_SERVE);
-    c->f->whole(c->out, &c->usage, &body);
     for (uint32_t i = 0; i < c->n; i++) complete = complete && !c->choices[i].lost;
-    if (complete && buf_status(&body) == CAIRN_OK) {
-        if (c->f->headers) c->f->headers(c->rq);
+    const bool more = complete && c->f->whole(c->out, &c->usage, &body);
+    complete = complete && buf_status(&body) == CAIRN_OK;
+    if (complete && c->f->headers) c->f->headers(c->rq);
+    if (complete && more) {
+        http_stream(c->rq, "application/json", NULL, 0);
+        send_part(c, &body, true);
+        buf_deinit(&body);
+        return;
+    }
+    if (complete) {
         http_reply(c->rq, 200, "application/json", buf_view(&body));
     } else {
         c->f->refuse(c->rq, 503, NULL, "out_of_memory", "no memory for the answer");
@@ -274,13 +316,50 @@ static void on_done(void *ctx, uint32_t i, const gen_result *r)
     answer_leave(c);
 }
 
-static answer *answer_new(http_req *rq, const prompt *p, const answer_format *f)
+/* Bytes that the answer keeps at worst.  A parsed list of tools takes up to eleven times its text. */
+static uint64_t keeps(const prompt *p, const answer_format *f)
+{
+    enum { PARSED = 11 };
+    const uint64_t ctx = (uint64_t)served_model_ctx(p->model);
+    const uint64_t asked = (uint64_t)p->ask.rq.max_tokens;
+    uint64_t shortest = ctx, sum = 0;
+
+    for (size_t i = 0; i < p->n_ids; i++)
+        if (p->ids[i].len < shortest) shortest = p->ids[i].len;
+    const uint64_t n_tokens = asked && asked < ctx - shortest ? asked : ctx - shortest;
+    if (f->kept) sum = f->kept(p, n_tokens);
+    return sum + (p->readers ? (uint64_t)p->ask.n * p->ask.tools.len * PARSED : 0);
+}
+
+static cairn_status take_room(answer *c, uint64_t need, cairn_diag *dg)
+{
+    mailbox *m = c->mail;
+
+    if (m->most_kept && need > m->most_kept)
+        return diag_set(
+            dg, CAIRN_E_ARG,
+            "the answer may take %llu bytes until it is sent, and all answers have %llu: "
+            "expected fewer tokens, choices, log-probabilities or tools, or more memory",
+            (unsigned long long)need, (unsigned long long)m->most_kept);
+    if (m->most_kept && need > m->most_kept - m->kept)
+        return diag_set(dg, CAIRN_E_BUSY,
+                        "the answer may take %llu bytes until it is sent; of the %llu that answers "
+                        "have, others hold %llu",
+                        (unsigned long long)need, (unsigned long long)m->most_kept,
+                        (unsigned long long)m->kept);
+    m->kept += need;
+    c->kept = need;
+    return CAIRN_OK;
+}
+
+static answer *answer_new(http_req *rq, mailbox *mail, const prompt *p, const answer_format *f)
 {
     const uint32_t n_each = (uint32_t)p->ask.n, n = n_each * (uint32_t)p->n_ids;
     answer *c = mem_calloc(1, sizeof *c + n * sizeof c->choices[0], MEM_SERVE);
 
     if (!c) return NULL;
     c->rq = rq;
+    c->mail = mail;
     c->f = f;
     c->stream = p->ask.stream;
     c->n = n;
@@ -314,11 +393,12 @@ static cairn_status submit_all(mailbox *mail, prompt *p, answer *c, cairn_diag *
 cairn_status answer_start(http_req *rq, mailbox *mail, prompt *p, const answer_format *f,
                           cairn_diag *dg)
 {
-    answer *c = answer_new(rq, p, f);
+    answer *c = answer_new(rq, mail, p, f);
     cairn_status st;
 
     if (!c) return diag_set(dg, CAIRN_E_NOMEM, "no memory for the request");
-    st = submit_all(mail, p, c, dg);
+    st = take_room(c, keeps(p, f), dg);
+    if (st == CAIRN_OK) st = submit_all(mail, p, c, dg);
     if (st != CAIRN_OK) {
         drop_all(c);
         answer_free(c);

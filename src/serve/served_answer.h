@@ -28,6 +28,8 @@ typedef struct answer_format {
     const char *beat;               /* a stream's while nothing else is sent, once it has begun */
     void *(*open)(const prompt *p); /* NULL: no memory */
     void (*close)(void *out);
+    /* Bytes that an answer keeps until it is sent at most, beside its text, where each choice has n_tokens; NULL: none. */
+    uint64_t (*kept)(const prompt *p, uint64_t n_tokens);
     void (*start)(void *out, buf *frames); /* streams only, at once, before all else; may be NULL */
     /* Streams only, once, before the first choice begins: the prompt's part of the usage is known.
        NULL: not wanted, and nothing waits for it. */
@@ -39,7 +41,8 @@ typedef struct answer_format {
     void (*delta)(void *out, uint32_t choice, const reply_delta *d, buf *frames);
     void (*end)(void *out, uint32_t choice, const answer_end *e, buf *frames);
     void (*finish)(void *out, const answer_usage *u, buf *frames); /* streams: the last frames */
-    void (*whole)(void *out, const answer_usage *u, buf *body);
+    /* Adds to an empty body.  True: there is more, for which it is called when that is sent. */
+    bool (*whole)(void *out, const answer_usage *u, buf *body);
     cairn_status (*status)(const void *out); /* E_NOMEM: something is missing */
     /* Ends a stream. */
     void (*fail)(void *out, int status, const char *code, cairn_str message, buf *frames);
@@ -49,7 +52,7 @@ typedef struct answer answer;
 
 /* Submits a generation for each choice of each prompt (p->ask.rq is complete but for ids and `choice`); on
    success the answer sees to rq from here on, has taken p's readers, and frees itself.  On failure nothing
-   runs, and rq is the caller's. */
+   runs, and rq is the caller's.  E_ARG: it may keep more than all answers may; E_BUSY: than is left. */
 cairn_status answer_start(http_req *rq, mailbox *mail, prompt *p, const answer_format *f,
                           cairn_diag *dg);
 

@@ -121,14 +121,40 @@ static cairn_status take_opts(cairn_server *s, const cairn_server_opts *o, cairn
     return diag_set(dg, CAIRN_E_NOMEM, "no memory for the server's options");
 }
 
-/* Of host_bytes.  Buffers take up to twice what is in them: so bodies being read and those that wait are a fifth
-   each, replies as much, and the rest is for the one long body that is being made a prompt, whose JSON takes up to
-   15 times its size. */
-enum { BODY_PART = 40, WAITING_PART = 10, REPLIES_PART = 5 };
+/* Of host_bytes.  Buffers take up to twice what is in them: so bodies being read, and those that wait, are an eighth
+   each, and the one long body that is being made a prompt, whose JSON takes up to 15 times its size, three.  Replies
+   that are on their way, and answers that are not yet, an eighth each; responses that are kept, and connections, a
+   sixteenth each. */
+enum {
+    BODY_PART = 40,
+    WAITING_PART = 16,
+    REPLIES_PART = 8,
+    ANSWERS_PART = 8,
+    KEPT_PART = 16,
+    CONNECTIONS_PART = 16,
+    LEAST_CONNECTIONS =
+        16, /* a few clients and what watches over the server, whatever the budget */
+    CONNECTION_BYTES = 5 << 10, /* a head's worth included; what is read is counted by itself */
+    TLS_BYTES = 48 << 10        /* two records, and what OpenSSL keeps between them */
+};
 
-static void share_host_bytes(uint64_t bytes, http_limits *lim)
+static int32_t most_connections(uint64_t bytes, bool secure)
 {
+    const uint64_t each = CONNECTION_BYTES + (secure ? (uint64_t)TLS_BYTES : 0);
+    const uint64_t n = bytes / CONNECTIONS_PART / each;
+
+    return n > LEAST_CONNECTIONS ? n < INT32_MAX ? (int32_t)n : INT32_MAX : LEAST_CONNECTIONS;
+}
+
+static void share_host_bytes(cairn_server *s, const cairn_server_opts *o, http_limits *lim)
+{
+    const uint64_t bytes = o->host_bytes;
+    const int32_t most = most_connections(bytes, o->tls_cert != NULL);
+
     if (!bytes) return;
+    if (lim->max_connections > most) lim->max_connections = most;
+    if (s->responses.max_bytes > bytes / KEPT_PART) s->responses.max_bytes = bytes / KEPT_PART;
+    s->mail.most_kept = bytes / ANSWERS_PART;
     if (lim->max_body_bytes > bytes / BODY_PART) lim->max_body_bytes = bytes / BODY_PART;
     lim->max_bodies_bytes = bytes / WAITING_PART;
     lim->max_replies_bytes = bytes / REPLIES_PART;
@@ -145,7 +171,7 @@ static cairn_status start_listening(cairn_server *s, const cairn_server_opts *o,
         .max_body_bytes = o->max_body_bytes ? o->max_body_bytes : (uint64_t)32 << 20,
     };
 
-    share_host_bytes(o->host_bytes, &lim);
+    share_host_bytes(s, o, &lim);
     TRY(http_open(host, o->port, &lim, &app, &s->http, dg));
     if (!http_is_local(s->http) && s->auth.n == 0 && !o->open_to_all)
         return diag_set(dg, CAIRN_E_ARG,

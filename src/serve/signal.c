@@ -7,13 +7,14 @@
 #include "base/fmath.h"
 #include "base/str.h"
 #include "cairn/score.h"
+#include "cairn/server.h"
 #include "serve/endpoint.h"
 #include "serve/openai_chat_format.h"
 #include "serve/prompt.h"
 
 enum {
-    N_BINS = 80,   /* some 19 % of a probability each */
-    MAX_IDS = 2048 /* its cache is beside the engines' budget, and nothing stops it half-way */
+    N_BINS = 80,               /* some 19 % of a probability each */
+    MAX_IDS = CAIRN_SIGNAL_LEN /* engines set its cache aside, and nothing stops it half-way */
 };
 
 typedef struct signal {

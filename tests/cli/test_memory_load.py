@@ -138,8 +138,18 @@ class Load:
                     kept.append(raw(self.port))
                     kept[-1].sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % declared +
                                      b" " * rng.randrange(declared + 1))
-                else:  # many choices with much to tell of each token
+                elif what == 5:  # many choices with much to tell of each token
                     ask(self.port, "/v1/completions", completion(ids, n=8, logprobs=5, stop=["w63 w63"] * 16))
+                elif what == 6:  # all that can be told of whole answers, and never read
+                    kept.append(send(self.port, completion(ids, n=8, logprobs=20, max_tokens=200)))
+                elif what == 7:
+                    ask(self.port, "/v1/chat/completions", {"messages": [{"role": "user", "content": "w1 w2"}], "n": 4,
+                                                            "max_tokens": 300, "logprobs": True, "top_logprobs": 20})
+                elif what == 8:  # kept by the server besides, and tools that wait
+                    ask(self.port, "/v1/responses", {"input": "w1 w2", "max_output_tokens": 40, "top_logprobs": 20, "tools": [
+                        {"type": "function", "name": "f%d" % i, "parameters": {"type": "object"}} for i in range(500)]})
+                else:
+                    ask(self.port, "/signal", {"prompt": "w1 " * rng.choice([10, CTX - 100])})
             except (OSError, http.client.HTTPException):
                 pass  # cut, or refused: what is asked of harm is nothing
             while len(kept) > 40:
@@ -200,6 +210,68 @@ def test_within_an_address_space(model):
     with serving(model, "--memory", BUDGET, "--queue", 16, preexec_fn=few) as (p, port):
         memory = withstand(p, port, BUDGET)
         assert memory["budget_bytes"] == BUDGET
+
+
+def told_of(choice):
+    return choice["text"], choice["logprobs"]
+
+
+def streamed(port, body):
+    """Each choice's text and log-probabilities, as their chunks make them."""
+    status, raw = ask(port, "/v1/completions", dict(body, stream=True))
+    assert status == 200, raw
+    got = {}
+    for line in raw.decode().split("\n"):
+        if line.startswith("data: {"):
+            for c in json.loads(line[6:])["choices"]:
+                text, lists = got.setdefault(c["index"], ("", {}))
+                for key, more in c["logprobs"].items():
+                    lists.setdefault(key, []).extend(more)
+                got[c["index"]] = (text + c["text"], lists)
+    return [got[i] for i in range(body["n"])]
+
+
+def test_whole_answers_with_logprobs(model):
+    """They are sent in parts, to the byte what streams tell; what they keep until then is set aside before they
+    start: who comes too much is told 429 with figures and comes again, who never fits 400."""
+    most = CTX - 3
+    body = completion([5, 6, 7], n=4, logprobs=20, max_tokens=300, seed=3, temperature=1)
+    with serving(model, "--memory", BUDGET, "--queue", 60) as (p, port):
+        want = streamed(port, body)
+        lost, refused, sizes = [], [], []
+
+        def client():
+            while True:
+                status, got = ask(port, "/v1/completions", body)
+                if status != 429:
+                    break
+                refused.append(json.loads(got)["error"])
+                time.sleep(0.05)
+            sizes.append(len(got))
+            if status != 200 or [told_of(c) for c in json.loads(got)["choices"]] != want:
+                lost.append((status, got[:300]))
+
+        threads = [threading.Thread(target=client) for _ in range(8)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join(timeout=600)
+            assert not t.is_alive(), "a client hangs"
+        assert not lost, lost[:2]
+        assert min(sizes) > 500000
+        print("%d refusals, answers of %d bytes" % (len(refused), sizes[0]))
+        for e in refused:
+            assert e["code"] == "queue_full" and any(c.isdigit() for c in e["message"]), e
+        if not SANITIZED:
+            assert peak(p.pid) <= BUDGET * 1.05
+        chat = {"messages": [{"role": "user", "content": "w1"}], "logprobs": True, "top_logprobs": 20, "max_tokens": 400,
+                "temperature": 0, "ignore_eos": True}
+        status, got = ask(port, "/v1/chat/completions", chat)
+        assert status == 200 and len(got) > 100000
+        content = json.loads(got)["choices"][0]["logprobs"]["content"]
+        assert len(content) == 400 and all(len(t["top_logprobs"]) == 20 for t in content)
+        status, code, says = refusal(port, "/v1/completions", completion([5, 6, 7], n=60, logprobs=20, max_tokens=most))
+        assert (status, code) == (400, "invalid_value") and "may take" in says and says.count("0") > 0, says
 
 
 def own_groups():
