@@ -51,6 +51,9 @@ typedef struct cairn_server_opts {
     /* Bytes that connections, bodies, prompts and replies may take together, beside 30 KiB or so a connection: a body
        has a fortieth of it at most.  0: as the other limits say, about 500 MiB. */
     uint64_t host_bytes;
+    /* A Unix socket to make (mode 0600) and to answer on too, the routes below /admin/ there alone, for this
+       process's user and root; removed at the end.  NULL: none. */
+    const char *admin_socket;
 } cairn_server_opts;
 
 CAIRN_API void cairn_server_opts_init(cairn_server_opts *o);

@@ -1,4 +1,5 @@
-/* Flushing takes as long as a disk does: it is done on a worker, and the reply waits for it. */
+/* What an operator asks for.  Flushing takes as long as a disk does: it is done on a worker, and the reply waits for
+   it. */
 #include "serve/admin.h"
 
 #include "base/alloc.h"
@@ -131,4 +132,21 @@ void admin_flush(cairn_server *s, http_req *rq)
     http_on_gone(rq, NULL, NULL);
     release(&f->j);
     openai_error(rq, 503, NULL, "prompts_full", "too many requests wait for a worker");
+}
+
+void admin_drain(cairn_server *s, http_req *rq)
+{
+    buf b;
+    json_writer w;
+
+    buf_init(&b, MEM_SERVE);
+    w = json_write(&b);
+    json_w_obj(&w);
+    json_w_kbool(&w, "draining", true);
+    json_w_kuint(&w, "requests", s->mail.n_live);
+    json_w_kuint(&w, "prompts", jobs_live(&s->jobs));
+    json_w_end_obj(&w);
+    openai_reply(rq, &b);
+    buf_deinit(&b);
+    cairn_server_stop(s);
 }

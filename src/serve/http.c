@@ -31,6 +31,7 @@ static const struct {
 } phrases[] = {
     {200, "OK"},
     {204, "No Content"},
+    {302, "Found"},
     {304, "Not Modified"},
     {400, "Bad Request"},
     {401, "Unauthorized"},
@@ -239,6 +240,11 @@ cairn_str http_query(const http_req *rq, const char *name)
             return (cairn_str){s + n + 1, len - n - 1};
     }
     return (cairn_str){0};
+}
+
+bool http_came_locally(const http_req *rq)
+{
+    return rq->conn->local;
 }
 
 cairn_str http_body(const http_req *rq)

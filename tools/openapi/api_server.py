@@ -23,6 +23,7 @@ SCHEMAS = {
                   "response_store": obj({"entries": COUNT, "bytes": COUNT, "max_bytes": COUNT, "ttl_ms": COUNT}), "models": arr(ref("EngineStats"))}),
     "Flush": obj({"models": arr(obj(dict({name: COUNT for name in (
         "durable", "pending", "dropped", "failed", "longest_tokens", "checkpoints", "checkpoints_pending", "checkpoints_failed", "cleanups_failed")}, id=STR)))}),
+    "Drain": obj({"draining": const(True), "requests": COUNT, "prompts": COUNT}),
     "Model": obj({"id": STR, "object": const("model"), "created": INT, "owned_by": STR, "context_window": COUNT, "family": STR, "quantization": STR,
                   "parameters": COUNT, "vision": BOOL, "embeds": says("It only embeds: it answers nothing", BOOL)}),
     "Models": obj({"object": const("list"), "data": arr(ref("Model"))}),
@@ -50,5 +51,6 @@ ROUTES = [
           tag=TAG, fails=NO_BODY),
     route("get", "/v1/models", "The models", {200: json_reply(ref("Models"))}, tag=TAG, fails=NO_BODY),
     route("get", "/v1/models/{model}", "One model", {200: json_reply(ref("Model"))}, tag=TAG, fails=(401, 404, 405, 408, 413, 503), params=[("model", "Its id; slashes may stand as they are")]),
-    route("post", "/admin/cache/flush", "Writes what is known to disk, and waits for it", {200: flush, 503: not_flushed}, body=ANY, need_body=False, tag=TAG, fails=(401, 405, 408, 413)),
+    route("post", "/admin/cache/flush", "Writes what is known to disk, and waits for it", {200: flush, 503: not_flushed}, body=ANY, need_body=False, tag=TAG, fails=(404, 405, 408, 413), local=True),
+    route("post", "/admin/drain", "Ends the server as SIGTERM does", {200: json_reply(ref("Drain"))}, body=ANY, need_body=False, tag=TAG, fails=(404, 405, 408, 413, 503), local=True),
 ]
