@@ -34,7 +34,7 @@ typedef struct http_header_out {
 struct http_req {
     struct http_conn *conn;
     http_head head;
-    buf head_bytes; /* what `head` points into */
+    buf head_bytes; /* what `head` points into; empty until it is whole or refused */
     http_chunks chunks;
     buf body;
     uint64_t n_received; /* body bytes, kept or dropped */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "serve/admin.h"
@@ -41,12 +42,18 @@ typedef struct route {
     route_for who;
 } route;
 
+static void list_routes(cairn_server *s, http_req *rq);
+
 static const route routes[] = {
     {"GET", "/", web_page, ALL},
     {"GET", "/ui/*", web_file, ALL},
+    {"GET", "/chat", web_redirect, ALL},
+    {"GET", "/status", web_redirect, ALL},
+    {"GET", "/curves", web_redirect, ALL},
     {"GET", "/health", health_serve, ALL},
     {"GET", "/stats", stats_serve, KEYS},
     {"GET", "/metrics", metrics_serve, KEYS},
+    {"GET", "/v1", list_routes, KEYS},
     {"GET", "/v1/models", openai_models_list, KEYS},
     {"GET", "/v1/models/*", openai_models_one, KEYS},
     {"POST", "/v1/chat/completions", openai_chat_serve, KEYS},
@@ -76,6 +83,32 @@ static const route routes[] = {
     {"POST", "/api/embeddings", ollama_embeddings_serve, KEYS},
 };
 enum { N_ROUTES = sizeof routes / sizeof routes[0] };
+
+/* GET /v1: who answers here, and what it may be asked. */
+static void list_routes(cairn_server *s, http_req *rq)
+{
+    buf b;
+    json_writer w;
+
+    buf_init(&b, MEM_SERVE);
+    w = json_write(&b);
+    json_w_obj(&w);
+    json_w_kstr(&w, "name", STR_LIT("cairn"));
+    json_w_kstr(&w, "version", str_of(cairn_version()));
+    json_w_kstr(&w, "model", str_of(s->models.list[0].id));
+    json_w_key(&w, "endpoints");
+    json_w_arr(&w);
+    for (size_t i = 0; i < N_ROUTES; i++) {
+        char text[80]; /* the longest is half of it */
+        if (routes[i].who == LOCALS && !http_came_locally(rq)) continue;
+        (void)snprintf(text, sizeof text, "%s %s", routes[i].method, routes[i].path);
+        json_w_str(&w, str_of(text));
+    }
+    json_w_end_arr(&w);
+    json_w_end_obj(&w);
+    openai_reply(rq, &b);
+    buf_deinit(&b);
+}
 
 static bool path_matches(const char *pattern, const char *path)
 {

@@ -26,6 +26,7 @@ SCHEMAS = {
     "Drain": obj({"draining": const(True), "requests": COUNT, "prompts": COUNT}),
     "Model": obj({"id": STR, "object": const("model"), "created": INT, "owned_by": STR, "context_window": COUNT, "family": STR, "quantization": STR,
                   "parameters": COUNT, "vision": BOOL, "embeds": says("It only embeds: it answers nothing", BOOL)}),
+    "Service": obj({"name": const("cairn"), "version": STR, "model": says("The one that answers where none is named", STR), "endpoints": arr(says("METHOD PATH", STR), minItems=1)}),
     "Models": obj({"object": const("list"), "data": arr(ref("Model"))}),
 }
 
@@ -45,6 +46,10 @@ ROUTES = [
     route("get", "/", "The page: chat, status, sampler", page(["text/html; charset=utf-8"], "The page"), tag=TAG, fails=(405, 408, 413, 503), open_to_all=True),
     route("get", "/ui/{file}", "A file of the page", page(["text/css; charset=utf-8", "text/html; charset=utf-8", "text/javascript; charset=utf-8", "image/svg+xml"], "The file"),
           tag=TAG, fails=(404, 405, 408, 413, 503), params=[("file", "Its name")], open_to_all=True),
+    *(route("get", path, "Leads to a part of the page", {302: {"description": "There", "headers": {"Location": {"required": True, "schema": STR}},
+                                                            "content": {"text/plain": {"schema": const("")}}}}, tag=TAG, fails=(405, 408, 413, 503), open_to_all=True)
+      for path in ("/chat", "/status", "/curves")),
+    route("get", "/v1", "Who answers here, and what it may be asked", {200: json_reply(ref("Service"))}, tag=TAG, fails=NO_BODY),
     route("get", "/health", "Whether the server answers", {200: json_reply(ref("Health"))}, tag=TAG, fails=(405, 408, 413, 503), open_to_all=True),
     route("get", "/stats", "Counters as JSON", {200: json_reply(ref("Stats"))}, tag=TAG, fails=NO_BODY),
     route("get", "/metrics", "Counters for Prometheus", {200: {"description": "Prometheus' text format", "content": {"text/plain; version=0.0.4; charset=utf-8": {"schema": STR}}}},
