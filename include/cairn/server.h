@@ -52,6 +52,9 @@ typedef struct cairn_server_opts {
        most, and so many connections are kept as have room in a sixteenth, at 5 KiB or, with TLS, 53.  0: as the other
        limits say, about 500 MiB. */
     uint64_t host_bytes;
+    /* A Unix socket to make (mode 0600) and to answer on too, the routes below /admin/ there alone, for this
+       process's user and root; removed at the end.  NULL: none. */
+    const char *admin_socket;
 } cairn_server_opts;
 
 /* score_len of the engines that a server is given: what POST /signal asks for. */

@@ -1,10 +1,12 @@
 /* embed: one vector a file, a JSON array a line. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/diag.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "cairn/embed.h"
 #include "cli/cli.h"
 
 enum { TEXT_MAX = 64 << 20 }; /* far longer than any model reads */
@@ -46,6 +48,19 @@ static void free_inputs(inputs *in)
     mem_free(in->view);
 }
 
+/* Vectors of any model can be had, and those of one for text compare badly: who meant another file sees it. */
+static void warn_of_text(const char *word, const cairn_model *m)
+{
+    cairn_embed_info info;
+    cairn_embed_info_init(&info);
+    cairn_embed_get_info(m, &info);
+    if (info.embeds) return;
+    (void)fprintf(stderr,
+                  "cairn: warning: %s: its files say nothing of embeddings: a model that writes "
+                  "text, whose vectors were not trained to be compared\n",
+                  word);
+}
+
 /* What is over a limit is a text. */
 static cairn_status explain(const char *word, const cairn_embed_opts *o, cairn_status st,
                             cairn_diag *dg)
@@ -69,7 +84,8 @@ static cairn_status embed_files(const char *word, inputs *in, const cairn_model_
     if (st != CAIRN_OK)
         (void)explain(word, o, st, dg);
     else
-        st = cli_print(&out, dg);
+        warn_of_text(word, m);
+    if (st == CAIRN_OK) st = cli_print(&out, dg);
 out:
     buf_deinit(&out);
     free_inputs(in);

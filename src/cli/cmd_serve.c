@@ -256,6 +256,7 @@ static void fill_opts(const serve_flags *f, const served *s, cairn_server_opts *
     o->tls_cert = f->tls_cert;
     o->tls_key = f->tls_key;
     o->rate = (int32_t)f->rate;
+    o->admin_socket = f->admin_socket;
     o->open_to_all = f->open;
     o->log_requests = f->log_prompts;
 }

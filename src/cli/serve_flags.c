@@ -29,6 +29,8 @@ static const flag table[] = {
     {"--tls-key", NULL, FLAG_STR, &flags.tls_key, "FILE: its private key, PEM", 0, 0, NULL},
     {"--rate", NULL, FLAG_INT, &flags.rate,
      "N: requests a minute of each key, without keys of all, 0: any number (0)", 0, 1000000, NULL},
+    {"--admin-socket", NULL, FLAG_STR, &flags.admin_socket,
+     "PATH: Unix socket for /admin/*, for this user and root alone (none)", 0, 0, NULL},
     {"--connections", NULL, FLAG_INT, &flags.connections, "N: at once (2048)", 1, 100000, NULL},
     {"--max-body", NULL, FLAG_SIZE, &flags.max_body, "BYTES: of a request (32M)", 1024, 0x1p32,
      NULL},

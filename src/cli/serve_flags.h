@@ -13,7 +13,7 @@ enum {
 #define SERVE_BY_DEFAULT UINT64_MAX
 
 typedef struct serve_flags {
-    const char *config, *host, *key_file, *kv, *ssd, *tls_cert, *tls_key, *log_level;
+    const char *config, *host, *key_file, *kv, *ssd, *tls_cert, *tls_key, *log_level, *admin_socket;
     int64_t port, ctx, parallel, threads, queue, drain_s, checkpoint, timeout_s, rate, connections;
     double max_gap;
     uint64_t memory, prompt_cache, ssd_max, max_body;

@@ -1,9 +1,10 @@
-/* Flushing takes as long as a disk does: it is done on a worker, and the reply waits for it. */
+/* What an operator asks for.  Flushing takes as long as a disk does: it is done on a worker, and the reply waits for
+   it. */
 #include "serve/admin.h"
 
-#include "base/alloc.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "serve/errand.h"
 #include "serve/openai_wire.h"
 
 enum {
@@ -13,34 +14,6 @@ enum {
         250, /* between two a model's requests make a step; a server that closes waits for one */
     LONG = JOBS_SHORT_BYTES + 1 /* the lane that may be slow */
 };
-
-typedef struct flush_job {
-    job j;
-    cairn_server *s;
-    http_req *rq; /* I/O thread; good until the job is dropped */
-    buf body;     /* the worker's until it is done, like the next */
-    bool durable;
-} flush_job;
-
-static void on_gone(void *user)
-{
-    flush_job *f = user;
-
-    jobs_drop(&f->s->jobs, &f->j);
-}
-
-static void release(job *j)
-{
-    flush_job *f = (flush_job *)j;
-
-    buf_deinit(&f->body);
-    mem_free(f);
-}
-
-static void refuse(job *j)
-{
-    openai_error(((flush_job *)j)->rq, 503, NULL, "server_shutdown", "the server is shutting down");
-}
 
 static void write_model(json_writer *w, const served_model *m, const cairn_flush *f)
 {
@@ -80,55 +53,49 @@ static void flush_model(const cairn_server *s, cairn_engine *e, cairn_flush *out
 }
 
 /* Worker. */
-static void flush(job *j)
+static void flush(errand *e)
 {
-    flush_job *f = (flush_job *)j;
-    json_writer w = json_write(&f->body);
+    const models *all = &e->s->models;
+    json_writer w = json_write(&e->body);
+    bool durable = true;
 
-    f->durable = true;
     json_w_obj(&w);
     json_w_key(&w, "models");
     json_w_arr(&w);
-    for (size_t i = 0; i < f->s->models.n; i++) {
-        const served_model *m = &f->s->models.list[i];
+    for (size_t i = 0; i < all->n; i++) {
+        const served_model *m = &all->list[i];
         cairn_flush done;
         if (!m->engine) continue;
-        flush_model(f->s, m->engine, &done);
-        f->durable = f->durable && is_durable(&done) && !atomic_get(&f->s->closing);
+        flush_model(e->s, m->engine, &done);
+        durable = durable && is_durable(&done) && !atomic_get(&e->s->closing);
         write_model(&w, m, &done);
     }
     json_w_end_arr(&w);
     json_w_end_obj(&w);
-}
-
-static void flushed(job *j)
-{
-    flush_job *f = (flush_job *)j;
-
-    http_on_gone(f->rq, NULL, NULL);
-    if (f->durable || buf_status(&f->body) != CAIRN_OK)
-        openai_reply(f->rq, &f->body);
-    else
-        http_reply(f->rq, 503, "application/json", buf_view(&f->body));
+    e->status = durable ? 200 : 503;
 }
 
 void admin_flush(cairn_server *s, http_req *rq)
 {
-    static const job_kind kind = {flush, flushed, refuse, release};
-    flush_job *f = mem_calloc(1, sizeof *f, MEM_SERVE);
+    static const errand_kind kind = {sizeof(errand), flush, NULL};
+    errand *e = errand_new(&kind, s, rq, LONG);
 
-    if (!f) {
-        openai_error(rq, 503, NULL, "out_of_memory", "no memory for the request");
-        return;
-    }
-    f->j.kind = &kind;
-    f->j.bytes = LONG;
-    f->s = s;
-    f->rq = rq;
-    buf_init(&f->body, MEM_SERVE);
-    http_on_gone(rq, on_gone, f);
-    if (jobs_put(&s->jobs, &f->j) == CAIRN_OK) return;
-    http_on_gone(rq, NULL, NULL);
-    release(&f->j);
-    openai_error(rq, 503, NULL, "prompts_full", "too many requests wait for a worker");
+    if (e) errand_start(e);
+}
+
+void admin_drain(cairn_server *s, http_req *rq)
+{
+    buf b;
+    json_writer w;
+
+    buf_init(&b, MEM_SERVE);
+    w = json_write(&b);
+    json_w_obj(&w);
+    json_w_kbool(&w, "draining", true);
+    json_w_kuint(&w, "requests", s->mail.n_live);
+    json_w_kuint(&w, "prompts", jobs_live(&s->jobs));
+    json_w_end_obj(&w);
+    openai_reply(rq, &b);
+    buf_deinit(&b);
+    cairn_server_stop(s);
 }

@@ -7,10 +7,12 @@
    prompt to be looked up in the caches. */
 #include "serve/anthropic_format.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/str.h"
 #include "serve/anthropic_error.h"
+#include "serve/buf_members.h"
 #include "serve/json_cut.h"
 #include "serve/random.h"
 #include "serve/sse.h"
@@ -32,36 +34,21 @@ typedef struct message_out {
     buf call_id, call_name;
 } message_out;
 
-static const buf *const *all_bufs(const message_out *o, const buf *list[5])
-{
-    list[0] = &o->stop;
-    list[1] = &o->content;
-    list[2] = &o->text;
-    list[3] = &o->call_id;
-    list[4] = &o->call_name;
-    return list;
-}
+static const size_t bufs[] = {
+    offsetof(message_out, stop),    offsetof(message_out, content),   offsetof(message_out, text),
+    offsetof(message_out, call_id), offsetof(message_out, call_name),
+};
+enum { N_BUFS = sizeof bufs / sizeof bufs[0] };
 
 static cairn_status message_status(const void *out)
 {
-    const buf *list[5];
-    cairn_status st = CAIRN_OK;
-
-    (void)all_bufs(out, list);
-    for (size_t i = 0; i < 5 && st == CAIRN_OK; i++) st = buf_status(list[i]);
-    return st;
+    return buf_members_status(out, bufs, N_BUFS);
 }
 
 static void message_close(void *out)
 {
-    message_out *o = out;
-
-    buf_deinit(&o->stop);
-    buf_deinit(&o->content);
-    buf_deinit(&o->text);
-    buf_deinit(&o->call_id);
-    buf_deinit(&o->call_name);
-    mem_free(o);
+    buf_members_deinit(out, bufs, N_BUFS);
+    mem_free(out);
 }
 
 static void *message_open(const prompt *p)
@@ -70,11 +57,7 @@ static void *message_open(const prompt *p)
     message_out *o = mem_calloc(1, sizeof *o, MEM_SERVE);
 
     if (!o) return NULL;
-    buf_init(&o->stop, MEM_SERVE);
-    buf_init(&o->content, MEM_SERVE);
-    buf_init(&o->text, MEM_SERVE);
-    buf_init(&o->call_id, MEM_SERVE);
-    buf_init(&o->call_name, MEM_SERVE);
+    buf_members_init(o, bufs, N_BUFS);
     random_name(o->id, sizeof o->id, "msg_", 24);
     o->model = p->model->id;
     o->max_tokens = rq->max_tokens;

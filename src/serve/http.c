@@ -32,6 +32,7 @@ static const struct {
 } phrases[] = {
     {200, "OK"},
     {204, "No Content"},
+    {302, "Found"},
     {304, "Not Modified"},
     {400, "Bad Request"},
     {401, "Unauthorized"},
@@ -101,8 +102,19 @@ void conn_begin_send(http_conn *c)
     conn_touch(c);
 }
 
+/* The path decides about the shape of what is said: known as soon as the request line is. */
+static void keep_line(http_conn *c)
+{
+    http_req *rq = &c->rq;
+
+    if (c->state == CONN_HEADERS && rq->head.begun && !rq->head_bytes.len)
+        buf_put(&rq->head_bytes, c->in.ptr + c->in_at, rq->head.at);
+    if (buf_status(&rq->head_bytes) != CAIRN_OK) buf_deinit(&rq->head_bytes);
+}
+
 void conn_refuse(http_conn *c, int status, const char *why)
 {
+    keep_line(c);
     c->close = c->unread = true;
     c->state = CONN_PENDING;
     if (!c->rq.replied)
@@ -255,6 +267,11 @@ cairn_str http_query(const http_req *rq, const char *name)
             return (cairn_str){s + n + 1, len - n - 1};
     }
     return (cairn_str){0};
+}
+
+bool http_came_locally(const http_req *rq)
+{
+    return rq->conn->local;
 }
 
 cairn_str http_body(const http_req *rq)

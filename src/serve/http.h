@@ -45,6 +45,8 @@ enum {
    http_close; NULL after a failure. */
 cairn_status http_open(const char *host, int32_t port, const http_limits *lim, const http_app *app,
                        http_server **out, cairn_diag *dg);
+/* Also on a Unix socket (local_socket.h), plain whatever TLS says; gone at http_drain and http_close.  Once. */
+cairn_status http_listen_local(http_server *h, const char *path, cairn_diag *dg);
 int32_t http_port(const http_server *h);
 cairn_status http_run(http_server *h, cairn_diag *dg); /* until http_quit */
 void http_quit(http_server *h);
@@ -68,6 +70,7 @@ const char *http_method(const http_req *rq);
 const char *http_path(const http_req *rq); /* percent-decoded, without the query */
 /* The value of `name` in the query, as it was sent; {0}: it has none such. */
 cairn_str http_query(const http_req *rq, const char *name);
+bool http_came_locally(const http_req *rq); /* by the Unix socket */
 cairn_str http_body(const http_req *rq);
 /* Moves it to the caller, who ends it with buf_deinit; *out holds nothing before. */
 void http_take_body(http_req *rq, buf *out);

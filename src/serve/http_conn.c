@@ -54,7 +54,7 @@ static void request_lost(http_conn *c)
 void conn_cut(http_conn *c)
 {
     if (c->gone) return;
-    if (c->rq.head_bytes.len) request_log(c, true);
+    if (c->rq.head.len) request_log(c, true);
     c->gone = c->h->has_gone = true;
     request_lost(c);
 }
@@ -370,7 +370,7 @@ bool conn_flush(http_conn *c)
 /* The reply is with the kernel: close, or make ready for the next request. */
 static void request_end(http_conn *c)
 {
-    if (c->rq.head_bytes.len) request_log(c, false); /* else http_refused has said it */
+    if (c->rq.head.len) request_log(c, false); /* else http_refused has said it */
     request_lost(c);
     request_deinit(c);
     request_init(c);

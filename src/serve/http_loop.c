@@ -9,14 +9,11 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/sockios.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,18 +23,12 @@
 #include "serve/http_priv.h"
 
 enum {
-    ACCEPT_BURST = 64,     /* a turn of the loop, so that a flood does not starve streams */
-    REFUSED_EXTRA = 64,    /* connections over the limit that are still told 503 properly */
-    REFUSED_MS = 2000,     /* for these to ask */
-    OWN_FDS = 64,          /* descriptors that are not connections */
-    LEAST_CONNECTIONS = 8, /* with room for fewer, a client and a check of health shut others out */
-    STALL_MS = 30000,      /* nothing acknowledged of what waits for so long: the reader is cut */
-    /* What the kernel holds for a client that does not read; left alone it grows to megabytes and hides
-       that nobody reads.  The kernel doubles the figure, for its own bookkeeping. */
-    SEND_BUFFER = 128 << 10
+    ACCEPT_BURST = 64, /* a turn of the loop, so that a flood does not starve streams */
+    REFUSED_MS = 2000, /* for these to ask */
+    STALL_MS = 30000   /* nothing acknowledged of what waits for so long: the reader is cut */
 };
 
-static int tag_listener, tag_wake; /* addresses that tell epoll events apart */
+static int tag_listener, tag_local, tag_wake; /* addresses that tell epoll events apart */
 
 static bool epoll_add(const http_server *h, int fd, uint32_t events, void *ptr)
 {
@@ -104,7 +95,7 @@ static void conn_event(http_conn *c, uint32_t events)
     }
 }
 
-static void conn_open(http_server *h, int fd)
+static void conn_open(http_server *h, int fd, bool local)
 {
     http_conn *c = mem_calloc(1, sizeof *c, MEM_SERVE);
     int one = 1;
@@ -120,7 +111,8 @@ static void conn_open(http_server *h, int fd)
     buf_init(&c->rq.head_bytes, MEM_SERVE);
     buf_init(&c->in, MEM_SERVE);
     buf_init(&c->out, MEM_SERVE);
-    c->over_limit = h->n_conns >= (size_t)h->lim.max_connections;
+    c->local = local;
+    c->over_limit = !local && h->n_conns >= (size_t)h->lim.max_connections;
     c->state = CONN_HEADERS;
     conn_set_deadline(c, c->over_limit ? REFUSED_MS : (uint64_t)h->lim.header_timeout_ms);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
@@ -129,8 +121,8 @@ static void conn_open(http_server *h, int fd)
     if (c->next) c->next->prev = c;
     h->conns = c;
     h->n_conns++;
-    if (h->tls) c->tls = tls_conn_open(h->tls, fd);
-    if (!epoll_add(h, fd, c->interest, c) || (h->tls && !c->tls)) conn_cut(c);
+    if (h->tls && !local) c->tls = tls_conn_open(h->tls, fd);
+    if (!epoll_add(h, fd, c->interest, c) || (h->tls && !local && !c->tls)) conn_cut(c);
 }
 
 static void reap(http_server *h)
@@ -172,15 +164,30 @@ static void listen_set(http_server *h, bool on)
         h->listening = epoll_add(h, h->listener, EPOLLIN, &tag_listener);
     else
         h->listening = epoll_ctl(h->epoll, EPOLL_CTL_DEL, h->listener, NULL) != 0;
+    if (h->local.fd < 0) return;
+    if (on)
+        (void)epoll_add(h, h->local.fd, EPOLLIN, &tag_local);
+    else
+        (void)epoll_ctl(h->epoll, EPOLL_CTL_DEL, h->local.fd, NULL);
 }
 
-static void accept_some(http_server *h)
+static bool is_stranger(int fd)
+{
+    uid_t uid;
+
+    if (local_socket_peer_ok(fd, &uid)) return false;
+    log_event(LOG_WARN, "local_socket_refused", "uid=%lld", (long long)uid);
+    return true;
+}
+
+static void accept_some(http_server *h, bool local)
 {
     static const char busy[] =
         HTTP_RAW("503 Service Unavailable", "server_error", "too many connections at once");
 
     for (int i = 0; i < ACCEPT_BURST; i++) {
-        const int fd = accept4(h->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        const int fd =
+            accept4(local ? h->local.fd : h->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd < 0) {
             /* Out of descriptors: the listener stays readable, so look away until the next tick. */
@@ -188,12 +195,15 @@ static void accept_some(http_server *h)
                 listen_set(h, false);
             return;
         }
-        if (h->n_conns >= (size_t)h->lim.max_connections + REFUSED_EXTRA) {
-            if (!h->tls && send(fd, busy, sizeof busy - 1, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+        if (local && is_stranger(fd)) {
+            close(fd);
+        } else if (h->n_conns >= (size_t)h->lim.max_connections + HTTP_REFUSED_EXTRA) {
+            if ((local || !h->tls) &&
+                send(fd, busy, sizeof busy - 1, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
                 shutdown(fd, SHUT_WR);
             close(fd);
         } else {
-            conn_open(h, fd);
+            conn_open(h, fd, local);
         }
     }
 }
@@ -286,7 +296,9 @@ cairn_status http_run(http_server *h, cairn_diag *dg)
             void *p = ev[i].data.ptr;
 
             if (p == &tag_listener)
-                accept_some(h);
+                accept_some(h, false);
+            else if (p == &tag_local)
+                accept_some(h, true);
             else if (p == &tag_wake)
                 wake_clear(&h->wake);
             else
@@ -315,6 +327,7 @@ void http_drain(http_server *h)
     listen_set(h, false);
     close(h->listener);
     h->listener = -1;
+    local_socket_close(&h->local);
     h->draining = true;
 }
 
@@ -326,7 +339,7 @@ void http_set_tls(http_server *h, tls *t)
 
 bool http_is_local(const http_server *h)
 {
-    return h->local;
+    return h->loopback;
 }
 
 uint64_t http_max_body(const http_server *h)
@@ -358,95 +371,6 @@ int32_t http_port(const http_server *h)
     return h->port;
 }
 
-static rlim_t wanted_fds(const http_server *h)
-{
-    return (rlim_t)h->lim.max_connections + REFUSED_EXTRA + OWN_FDS;
-}
-
-/* The usual soft limit of 1,024 is less than the connections we promise. */
-static void raise_fd_limit(const http_server *h)
-{
-    struct rlimit r;
-    const rlim_t want = wanted_fds(h);
-
-    if (getrlimit(RLIMIT_NOFILE, &r) != 0 || r.rlim_cur >= want) return;
-    r.rlim_cur = r.rlim_max == RLIM_INFINITY || r.rlim_max > want ? want : r.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &r);
-}
-
-/* The kernel gives the lowest number that is free: what the last descriptor of our own got counts those
-   in use. */
-static cairn_status check_fd_limit(const http_server *h, int last_fd, cairn_diag *dg)
-{
-    struct rlimit r;
-    const rlim_t least = (rlim_t)last_fd + 1 + LEAST_CONNECTIONS;
-
-    if (getrlimit(RLIMIT_NOFILE, &r) != 0) return CAIRN_OK;
-    if (r.rlim_cur < least)
-        return diag_set(dg, CAIRN_E_LIMIT,
-                        "open files: found a limit of %llu (ulimit -n); expected at least %llu",
-                        (unsigned long long)r.rlim_cur, (unsigned long long)least);
-    if (r.rlim_cur < wanted_fds(h))
-        log_event(LOG_WARN, "http_fd_limit", "found=%llu wanted=%llu",
-                  (unsigned long long)r.rlim_cur, (unsigned long long)wanted_fds(h));
-    return CAIRN_OK;
-}
-
-static int bind_one(const struct addrinfo *ai)
-{
-    enum { BACKLOG = 1024 };
-    int one = 1, room = SEND_BUFFER;
-    int fd = socket(ai->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-    if (fd < 0) return -1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room); /* connections inherit it */
-    if (bind(fd, ai->ai_addr, ai->ai_addrlen) != 0 || listen(fd, BACKLOG) != 0) {
-        int e = errno;
-        close(fd);
-        errno = e;
-        return -1;
-    }
-    return fd;
-}
-
-/* Loopback: only this machine's programs reach it. */
-static bool is_local(const struct sockaddr *sa)
-{
-    const struct sockaddr_in *v4 = (const void *)sa;
-    const struct sockaddr_in6 *v6 = (const void *)sa;
-
-    if (sa->sa_family == AF_INET) return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-    return sa->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
-}
-
-static cairn_status listener_open(http_server *h, const char *host, int32_t port, cairn_diag *dg)
-{
-    struct addrinfo hint = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
-    struct addrinfo *list = NULL;
-    struct sockaddr_storage sa = {0};
-    socklen_t n = sizeof sa;
-    char service[12], name[12];
-    int rc;
-
-    (void)snprintf(service, sizeof service, "%d", port);
-    rc = getaddrinfo(host, service, &hint, &list);
-    if (rc != 0) return diag_set(dg, CAIRN_E_ARG, "host %s: %s", host, gai_strerror(rc));
-    for (const struct addrinfo *ai = list; ai && h->listener < 0; ai = ai->ai_next)
-        h->listener = bind_one(ai);
-    freeaddrinfo(list);
-    if (h->listener < 0)
-        return diag_set(dg, CAIRN_E_IO, "cannot listen on %s port %d: %s", host, port,
-                        strerrordesc_np(errno));
-    if (getsockname(h->listener, (struct sockaddr *)&sa, &n) != 0 ||
-        getnameinfo((struct sockaddr *)&sa, n, NULL, 0, name, sizeof name, NI_NUMERICSERV) != 0)
-        return diag_set(dg, CAIRN_E_IO, "cannot tell the port of %s", host);
-    h->local = is_local((const struct sockaddr *)&sa);
-    h->port = 0;
-    for (const char *s = name; *s >= '0' && *s <= '9'; s++) h->port = h->port * 10 + (*s - '0');
-    return CAIRN_OK;
-}
-
 cairn_status http_open(const char *host, int32_t port, const http_limits *lim, const http_app *app,
                        http_server **out, cairn_diag *dg)
 {
@@ -457,15 +381,16 @@ cairn_status http_open(const char *host, int32_t port, const http_limits *lim, c
     h->app = *app;
     h->lim = *lim;
     h->epoll = h->listener = h->wake.fd = -1;
-    raise_fd_limit(h);
-    TRY_GOTO(listener_open(h, host, port, dg), out);
+    local_socket_init(&h->local);
+    listen_raise_fds(h);
+    TRY_GOTO(listen_open(h, host, port, dg), out);
     TRY_GOTO(wake_init(&h->wake), out);
     h->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (h->epoll < 0 || !epoll_add(h, h->wake.fd, EPOLLIN, &tag_wake)) {
         st = diag_set(dg, CAIRN_E_IO, "cannot start the HTTP loop: %s", strerrordesc_np(errno));
         goto out;
     }
-    TRY_GOTO(check_fd_limit(h, h->epoll, dg), out);
+    TRY_GOTO(listen_check_fds(h, h->epoll, dg), out);
     listen_set(h, true);
     *out = h;
     h = NULL;
@@ -474,12 +399,20 @@ out:
     return st;
 }
 
+cairn_status http_listen_local(http_server *h, const char *path, cairn_diag *dg)
+{
+    TRY(local_socket_open(&h->local, path, dg));
+    if (epoll_add(h, h->local.fd, EPOLLIN, &tag_local)) return CAIRN_OK;
+    return diag_set(dg, CAIRN_E_IO, "%s: cannot be watched: %s", path, strerrordesc_np(errno));
+}
+
 void http_close(http_server *h)
 {
     if (!h) return;
     for (http_conn *c = h->conns; c; c = c->next) conn_cut(c);
     reap(h);
     if (h->listener >= 0) close(h->listener);
+    local_socket_close(&h->local);
     if (h->epoll >= 0) close(h->epoll);
     if (h->wake.fd >= 0) wake_deinit(&h->wake);
     tls_close(h->tls);

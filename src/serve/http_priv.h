@@ -1,17 +1,20 @@
-/* Shared by http.c (requests, replies), http_conn.c (bytes of a connection) and http_loop.c (sockets,
-   deadlines).  Nobody else's. */
+/* Shared by http.c (requests, replies), http_conn.c (bytes of a connection), http_loop.c (connections, deadlines)
+   and http_listen.c (the address).  Nobody else's. */
 #ifndef SERVE_HTTP_PRIV_H
 #define SERVE_HTTP_PRIV_H
 
 #include "base/thread.h"
 #include "serve/http.h"
 #include "serve/http_head.h"
+#include "serve/local_socket.h"
 #include "serve/tls.h"
 
 /* For what must be said without memory or a request. */
 #define HTTP_RAW(status, type, message)                                                            \
     "HTTP/1.1 " status "\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"           \
     "{\"error\":{\"message\":\"" message "\",\"type\":\"" type "\",\"param\":null,\"code\":null}}"
+
+enum { HTTP_REFUSED_EXTRA = 64 }; /* connections over the limit that are still told 503 properly */
 
 typedef enum conn_state {
     CONN_IDLE,    /* kept alive, no byte of a request yet */
@@ -31,7 +34,7 @@ typedef struct http_header_out {
 struct http_req {
     struct http_conn *conn;
     http_head head;
-    buf head_bytes; /* what `head` points into */
+    buf head_bytes; /* what `head` points into; empty until it is whole or refused */
     http_chunks chunks;
     buf body;
     uint64_t n_received; /* body bytes, kept or dropped */
@@ -61,6 +64,7 @@ typedef struct http_conn { /* I/O thread */
     bool dirty;
     bool gone;          /* cut: freed at the end of the loop's turn */
     bool half_closed;   /* its FIN has come */
+    bool local;         /* it came by the local socket */
     bool over_limit;    /* accepted only to be told 503 */
     bool close;         /* after the reply */
     bool hasty;         /* a reply made before the body is in is sent at once, and closes */
@@ -86,9 +90,10 @@ struct http_server { /* I/O thread, but for wake */
     wake wake;
     tls *tls; /* of connections to come; NULL: none is asked for */
     int epoll, listener;
+    local_socket local;
     int32_t port;
-    bool listening; /* the listener is in the epoll set */
-    bool draining, quit, local;
+    bool listening; /* the listener, and the local socket, are in the epoll set */
+    bool draining, quit, loopback;
     http_conn *conns;
     http_conn *dirty; /* have something to send, or a request to end */
     bool has_gone;    /* some connection is to be freed */
@@ -113,5 +118,13 @@ void conn_free(http_conn *c);   /* not in any list */
 /* http_loop.c */
 void conn_want(http_conn *c, uint32_t events, bool on);
 void conn_set_deadline(http_conn *c, uint64_t in_ms); /* 0: none */
+/* http_listen.c */
+/* Binds: the listener, its port, and whether it is on loopback. */
+cairn_status listen_open(http_server *h, const char *host, int32_t port, cairn_diag *dg);
+/* The usual soft limit of 1,024 files is less than the connections we promise. */
+void listen_raise_fds(const http_server *h);
+/* The kernel gives the lowest number that is free: what the last descriptor of our own got counts those
+   in use. */
+cairn_status listen_check_fds(const http_server *h, int last_fd, cairn_diag *dg);
 
 #endif

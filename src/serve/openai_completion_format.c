@@ -3,7 +3,10 @@
    or cut at a stop string is counted. */
 #include "serve/openai_completion_format.h"
 
+#include <stddef.h>
+
 #include "base/str.h"
+#include "serve/buf_members.h"
 #include "serve/openai_wire.h"
 #include "serve/sse.h"
 #include "serve/text_of.h"
@@ -29,14 +32,15 @@ typedef struct text_out {
     text_choice choice[];
 } text_out;
 
+static const size_t bufs[] = {
+    offsetof(text_choice, text), offsetof(text_choice, tokens),  offsetof(text_choice, logprobs),
+    offsetof(text_choice, tops), offsetof(text_choice, offsets), offsetof(text_choice, log),
+};
+enum { N_BUFS = sizeof bufs / sizeof bufs[0] };
+
 static void choice_init(text_choice *ch, const text_out *o, bool keep_special, cairn_bytes echo)
 {
-    buf_init(&ch->text, MEM_SERVE);
-    buf_init(&ch->tokens, MEM_SERVE);
-    buf_init(&ch->logprobs, MEM_SERVE);
-    buf_init(&ch->tops, MEM_SERVE);
-    buf_init(&ch->offsets, MEM_SERVE);
-    buf_init(&ch->log, MEM_SERVE);
+    buf_members_init(ch, bufs, N_BUFS);
     buf_put(&ch->text, echo.ptr, echo.len);
     if (o->n_top >= 0 && o->text)
         ch->lost = cairn_stream_new(o->text, keep_special, &ch->place) != CAIRN_OK;
@@ -48,12 +52,7 @@ static void text_close(void *out)
 
     for (uint32_t i = 0; i < o->n; i++) {
         text_choice *ch = &o->choice[i];
-        buf_deinit(&ch->text);
-        buf_deinit(&ch->tokens);
-        buf_deinit(&ch->logprobs);
-        buf_deinit(&ch->tops);
-        buf_deinit(&ch->offsets);
-        buf_deinit(&ch->log);
+        buf_members_deinit(ch, bufs, N_BUFS);
         cairn_stream_free(ch->place);
     }
     mem_free(o);
@@ -66,11 +65,7 @@ static cairn_status text_status(const void *out)
 
     for (uint32_t i = 0; i < o->n && st == CAIRN_OK; i++) {
         const text_choice *ch = &o->choice[i];
-        const buf *const all[] = {&ch->text, &ch->tokens,  &ch->logprobs,
-                                  &ch->tops, &ch->offsets, &ch->log};
-        if (ch->lost) st = CAIRN_E_NOMEM;
-        for (size_t k = 0; k < sizeof all / sizeof all[0] && st == CAIRN_OK; k++)
-            st = buf_status(all[k]);
+        st = ch->lost ? CAIRN_E_NOMEM : buf_members_status(ch, bufs, N_BUFS);
     }
     return st;
 }

@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "serve/auth.h"
 #include "serve/endpoint.h"
+#include "serve/errand.h"
 #include "serve/openai_wire.h"
 #include "serve/prompt.h"
 #include "serve/responses_ask.h"
@@ -180,23 +181,54 @@ static void write_items(json_writer *w, json_val list, const listing *l)
     json_w_end_obj(w);
 }
 
-static void reply_items(http_req *rq, const kept_response *k)
-{
-    json_doc *d = NULL;
-    json_writer w;
+typedef struct items_errand {
+    errand e;
+    kept_response *k; /* a reference */
     listing l;
-    buf b;
+    buf after; /* what l.after points into */
+} items_errand;
 
-    if (!read_listing(rq, &l)) return;
-    buf_init(&b, MEM_SERVE);
-    w = json_write(&b);
-    if (json_parse_any(buf_view(&k->items), &d, NULL) == CAIRN_OK)
-        write_items(&w, json_root(d), &l);
+/* Worker: seconds of JSON where the input was long. */
+static void list_items(errand *e)
+{
+    items_errand *t = (items_errand *)e;
+    json_writer w = json_write(&e->body);
+    json_doc *d = NULL;
+
+    t->l.after = buf_view(&t->after);
+    if (buf_status(&t->after) == CAIRN_OK &&
+        json_parse_any(buf_view(&t->k->items), &d, NULL) == CAIRN_OK)
+        write_items(&w, json_root(d), &t->l);
     else
-        b.no_memory = true; /* it is our own text */
+        e->body.no_memory = true; /* it is our own text */
     if (d) json_free(d);
-    openai_reply(rq, &b);
-    buf_deinit(&b);
+}
+
+static void end_items(errand *e)
+{
+    items_errand *t = (items_errand *)e;
+
+    responses_store_let_go(&e->s->responses, t->k);
+    buf_deinit(&t->after);
+}
+
+/* Takes the reference. */
+static void reply_items(cairn_server *s, http_req *rq, kept_response *k)
+{
+    static const errand_kind kind = {sizeof(items_errand), list_items, end_items};
+    items_errand *t = NULL;
+    listing l;
+
+    if (read_listing(rq, &l)) t = (items_errand *)errand_new(&kind, s, rq, buf_view(&k->items).len);
+    if (!t) {
+        responses_store_let_go(&s->responses, k);
+        return;
+    }
+    t->k = k;
+    t->l = l;
+    buf_init(&t->after, MEM_SERVE);
+    buf_str(&t->after, l.after);
+    errand_start(&t->e);
 }
 
 void responses_get(cairn_server *s, http_req *rq)
@@ -205,12 +237,14 @@ void responses_get(cairn_server *s, http_req *rq)
     const owner by = owner_of(s, rq);
     kept_response *k = responses_store_get(&s->responses, t.id, &by, http_now_ms());
 
+    if (k && str_is(t.rest, "input_items")) {
+        reply_items(s, rq, k);
+        return;
+    }
     if (t.rest.len && !str_is(t.rest, "input_items"))
         no_route(rq);
     else if (!k)
         not_found(rq, t.id);
-    else if (t.rest.len)
-        reply_items(rq, k);
     else if (str_is(http_query(rq, "stream"), "true"))
         openai_error(rq, 400, "stream", "unsupported_parameter",
                      "`stream` is not supported: a response that is kept has ended");

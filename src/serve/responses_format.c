@@ -7,39 +7,36 @@
    next that they release is a thought, so that its markup counts as what it begins. */
 #include "serve/responses_format.h"
 
+#include <stddef.h>
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "serve/buf_members.h"
 #include "serve/openai_wire.h"
 #include "serve/responses_wire.h"
 #include "serve/text_of.h"
+
+static const size_t bufs[] = {
+    offsetof(response_out, said),         offsetof(response_out, call_id),
+    offsetof(response_out, call_name),    offsetof(response_out, args),
+    offsetof(response_out, new_logprobs), offsetof(response_out, logprobs_of_item),
+    offsetof(response_out, output),
+};
+enum { N_BUFS = sizeof bufs / sizeof bufs[0] };
 
 static void response_close(void *out)
 {
     response_out *o = out;
 
-    buf_deinit(&o->said);
-    buf_deinit(&o->call_id);
-    buf_deinit(&o->call_name);
-    buf_deinit(&o->args);
-    buf_deinit(&o->new_logprobs);
-    buf_deinit(&o->logprobs_of_item);
-    buf_deinit(&o->output);
+    buf_members_deinit(o, bufs, N_BUFS);
     responses_ask_let_go(o->ask);
     mem_free(o);
 }
 
 static cairn_status response_status(const void *out)
 {
-    const response_out *o = out;
-    const buf *const list[] = {&o->said,         &o->call_id,          &o->call_name, &o->args,
-                               &o->new_logprobs, &o->logprobs_of_item, &o->output};
-    cairn_status st = CAIRN_OK;
-
-    for (size_t i = 0; i < sizeof list / sizeof list[0] && st == CAIRN_OK; i++)
-        st = buf_status(list[i]);
-    return st;
+    return buf_members_status(out, bufs, N_BUFS);
 }
 
 static void *response_open(const prompt *p)
@@ -55,13 +52,7 @@ static void *response_open(const prompt *p)
     o->text = served_model_text(p->model);
     o->logprobs = p->ask.rq.n_logprobs >= 0;
     o->n_top = p->ask.n_top;
-    buf_init(&o->said, MEM_SERVE);
-    buf_init(&o->call_id, MEM_SERVE);
-    buf_init(&o->call_name, MEM_SERVE);
-    buf_init(&o->args, MEM_SERVE);
-    buf_init(&o->new_logprobs, MEM_SERVE);
-    buf_init(&o->logprobs_of_item, MEM_SERVE);
-    buf_init(&o->output, MEM_SERVE);
+    buf_members_init(o, bufs, N_BUFS);
     return o;
 }
 

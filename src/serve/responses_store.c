@@ -1,8 +1,10 @@
-/* A list by use: the oldest goes where bytes or its hour are over.  A response refers to the one that it came after,
-   so a conversation is held once however many turns it has; its bytes count until the last of it goes.  Looking
-   through the list costs less than a hash of its own would: a few thousand entries fit the limit. */
+/* A table by id, and a list by use for each owner: the oldest of them goes when its hour is over, and where bytes are
+   short the oldest of the owner who holds most, so that nobody's conversations go for another's.  A response refers to
+   the one that it came after, so a conversation is held once however many turns it has; its bytes count until the last
+   of it goes. */
 #include "serve/responses_store.h"
 
+#include "base/hash.h"
 #include "base/str.h"
 
 void responses_store_init(responses_store *s)
@@ -28,20 +30,55 @@ static size_t bytes_of(const kept_response *k)
     return sizeof *k + k->body.cap + k->items.cap + k->output.cap;
 }
 
-static void list(responses_store *s, kept_response *k)
+static kept_response **bucket_of(responses_store *s, cairn_str id)
 {
-    k->older = s->newest;
-    k->newer = NULL;
-    *(s->newest ? &s->newest->newer : &s->oldest) = k;
-    s->newest = k;
-    s->n++;
+    return &s->bucket[hash64(id.ptr, id.len, 0) % RESPONSES_BUCKETS];
 }
 
-static void unlist(responses_store *s, kept_response *k)
+static bool same_owner(const owner *a, const owner *b)
 {
-    *(k->newer ? &k->newer->older : &s->newest) = k->older;
-    *(k->older ? &k->older->newer : &s->oldest) = k->newer;
-    s->n--;
+    return a->n == b->n && memcmp(a->digest, b->digest, a->n) == 0;
+}
+
+/* NULL: no memory. */
+static kept_share *share_of(responses_store *s, const owner *by)
+{
+    kept_share *h = s->shares;
+
+    while (h && !same_owner(&h->by, by)) h = h->next;
+    if (h) return h;
+    h = mem_calloc(1, sizeof *h, MEM_SERVE);
+    if (!h) return NULL;
+    h->by = *by;
+    h->next = s->shares;
+    s->shares = h;
+    return h;
+}
+
+static void drop_share(responses_store *s, kept_share *h)
+{
+    kept_share **p = &s->shares;
+
+    while (*p != h) p = &(*p)->next;
+    *p = h->next;
+    mem_free(h);
+}
+
+/* The newest of its owner. */
+static void list(kept_response *k)
+{
+    kept_share *h = k->share;
+
+    k->older = h->newest;
+    k->newer = NULL;
+    *(h->newest ? &h->newest->newer : &h->oldest) = k;
+    h->newest = k;
+}
+
+static void unlist(kept_response *k)
+{
+    *(k->newer ? &k->newer->older : &k->share->newest) = k->older;
+    *(k->older ? &k->older->newer : &k->share->oldest) = k->newer;
 }
 
 /* One reference less, and what nobody refers to then: a whole conversation at times. */
@@ -50,6 +87,7 @@ static void drop(responses_store *s, kept_response *k)
     while (k && --k->refs == 0) {
         kept_response *past = k->past;
         s->bytes -= k->counted;
+        if (k->share && (k->share->bytes -= k->counted) == 0) drop_share(s, k->share);
         buf_deinit(&k->body);
         buf_deinit(&k->items);
         buf_deinit(&k->output);
@@ -60,36 +98,71 @@ static void drop(responses_store *s, kept_response *k)
 
 static void evict(responses_store *s, kept_response *k)
 {
-    unlist(s, k);
+    kept_response **p = bucket_of(s, str_of(k->id));
+
+    while (*p != k) p = &(*p)->next;
+    *p = k->next;
+    unlist(k);
+    s->n--;
     drop(s, k);
 }
 
 /* Another thread may have read a later clock and got the lock before: its entry is not old. */
 static void expire(responses_store *s, uint64_t now_ms)
 {
-    while (s->oldest && now_ms >= s->oldest->used_ms + RESPONSES_TTL_MS) evict(s, s->oldest);
+    kept_share *next;
+
+    for (kept_share *h = s->shares; h; h = next) {
+        bool last = false;
+        next = h->next;
+        while (!last && h->oldest && now_ms >= h->oldest->used_ms + RESPONSES_TTL_MS) {
+            last = h->oldest == h->newest; /* the share may go with it */
+            evict(s, h->oldest);
+        }
+    }
+}
+
+/* Whose oldest goes; NULL: nothing can be found. */
+static kept_share *largest(const responses_store *s)
+{
+    kept_share *most = NULL;
+
+    for (kept_share *h = s->shares; h; h = h->next)
+        if (h->oldest && (!most || h->bytes > most->bytes)) most = h;
+    return most;
 }
 
 void responses_store_put(responses_store *s, kept_response *k, uint64_t now_ms)
 {
+    kept_response **p = bucket_of(s, str_of(k->id));
+    const kept_share *most;
+
     buf_fit(&k->body);
     buf_fit(&k->items);
     buf_fit(&k->output);
     mutex_lock(&s->mu);
     expire(s, now_ms);
-    k->counted = bytes_of(k);
-    s->bytes += k->counted;
-    k->used_ms = now_ms;
-    list(s, k);
-    while (s->oldest && s->bytes > s->max_bytes) evict(s, s->oldest);
+    k->share = share_of(s, &k->by);
+    if (k->share) {
+        k->counted = bytes_of(k);
+        k->share->bytes += k->counted;
+        s->bytes += k->counted;
+        k->used_ms = now_ms;
+        list(k);
+        k->next = *p;
+        *p = k;
+        s->n++;
+        while (s->bytes > s->max_bytes && (most = largest(s))) evict(s, most->oldest);
+    } else {
+        drop(s, k);
+    }
     mutex_unlock(&s->mu);
 }
 
 static kept_response *find(responses_store *s, cairn_str id, const owner *by)
 {
-    for (kept_response *k = s->newest; k; k = k->older)
-        if (str_is(id, k->id) && k->by.n == by->n && memcmp(k->by.digest, by->digest, by->n) == 0)
-            return k;
+    for (kept_response *k = *bucket_of(s, id); k; k = k->next)
+        if (str_is(id, k->id) && same_owner(&k->by, by)) return k;
     return NULL;
 }
 
@@ -102,8 +175,8 @@ kept_response *responses_store_get(responses_store *s, cairn_str id, const owner
     expire(s, now_ms);
     k = find(s, id, by);
     if (k) {
-        unlist(s, k);
-        list(s, k);
+        unlist(k);
+        list(k);
         k->used_ms = now_ms;
         k->refs++;
     }
@@ -133,6 +206,8 @@ bool responses_store_delete(responses_store *s, cairn_str id, const owner *by, u
 
 void responses_store_deinit(responses_store *s)
 {
-    while (s->oldest) evict(s, s->oldest);
+    const kept_share *h;
+
+    while ((h = largest(s))) evict(s, h->oldest);
     mutex_deinit(&s->mu);
 }

@@ -1,12 +1,14 @@
 /* The table of endpoints.  Adding one is one line here.  HEAD is answered as GET (the HTTP layer drops
    the body); OPTIONS says what is allowed.  In this order a request must have: a name and an origin that are
-   ours (site.h), a route, a key (auth.h), and, if it asks for work, its share of the rate. */
+   ours (site.h), a route, a key (auth.h), and, if it asks for work, its share of the rate.  The local socket has only
+   the server's own user behind it: of what comes by it neither site nor key is asked. */
 #include "serve/router.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "serve/admin.h"
@@ -27,47 +29,86 @@
 #include "serve/tokens.h"
 #include "serve/web.h"
 
+typedef enum route_for {
+    KEYS,  /* who has a key, where there are any */
+    ALL,   /* whoever asks */
+    LOCALS /* who comes by the local socket; for others it is not there */
+} route_for;
+
 typedef struct route {
     const char *method;
     const char *path; /* a final '*' matches any non-empty rest */
     route_fn fn;
-    bool open; /* served without a key */
+    route_for who;
 } route;
 
+static void list_routes(cairn_server *s, http_req *rq);
+
 static const route routes[] = {
-    {"GET", "/", web_page, true},
-    {"GET", "/ui/*", web_file, true},
-    {"GET", "/health", health_serve, true},
-    {"GET", "/stats", stats_serve, false},
-    {"GET", "/metrics", metrics_serve, false},
-    {"GET", "/v1/models", openai_models_list, false},
-    {"GET", "/v1/models/*", openai_models_one, false},
-    {"POST", "/v1/chat/completions", openai_chat_serve, false},
-    {"POST", "/v1/completions", openai_completion_serve, false},
-    {"POST", "/v1/embeddings", openai_embed_serve, false},
-    {"POST", "/v1/responses", responses_serve, false},
-    {"POST", "/v1/responses/input_tokens", responses_count, false},
-    {"GET", "/v1/responses/*", responses_get, false},
-    {"DELETE", "/v1/responses/*", responses_delete, false},
-    {"POST", "/v1/responses/*", responses_post, false},
-    {"POST", "/v1/messages", anthropic_messages_serve, false},
-    {"POST", "/v1/messages/count_tokens", anthropic_count_serve, false},
-    {"POST", "/admin/cache/flush", admin_flush, false},
-    {"POST", "/signal", signal_serve, false},
-    {"POST", "/generate", generate_serve, false},
-    {"POST", "/tokenize", tokens_encode, false},
-    {"POST", "/detokenize", tokens_decode, false},
-    {"POST", "/apply-template", openai_chat_render, false},
-    {"GET", "/api/version", ollama_version_serve, false},
-    {"GET", "/api/tags", ollama_tags_serve, false},
-    {"GET", "/api/ps", ollama_running_serve, false},
-    {"POST", "/api/show", ollama_show_serve, false},
-    {"POST", "/api/chat", ollama_chat_serve, false},
-    {"POST", "/api/generate", ollama_generate_serve, false},
-    {"POST", "/api/embed", ollama_embed_serve, false},
-    {"POST", "/api/embeddings", ollama_embeddings_serve, false},
+    {"GET", "/", web_page, ALL},
+    {"GET", "/ui/*", web_file, ALL},
+    {"GET", "/chat", web_redirect, ALL},
+    {"GET", "/status", web_redirect, ALL},
+    {"GET", "/curves", web_redirect, ALL},
+    {"GET", "/health", health_serve, ALL},
+    {"GET", "/stats", stats_serve, KEYS},
+    {"GET", "/metrics", metrics_serve, KEYS},
+    {"GET", "/v1", list_routes, KEYS},
+    {"GET", "/v1/models", openai_models_list, KEYS},
+    {"GET", "/v1/models/*", openai_models_one, KEYS},
+    {"POST", "/v1/chat/completions", openai_chat_serve, KEYS},
+    {"POST", "/v1/completions", openai_completion_serve, KEYS},
+    {"POST", "/v1/embeddings", openai_embed_serve, KEYS},
+    {"POST", "/v1/responses", responses_serve, KEYS},
+    {"POST", "/v1/responses/input_tokens", responses_count, KEYS},
+    {"GET", "/v1/responses/*", responses_get, KEYS},
+    {"DELETE", "/v1/responses/*", responses_delete, KEYS},
+    {"POST", "/v1/responses/*", responses_post, KEYS},
+    {"POST", "/v1/messages", anthropic_messages_serve, KEYS},
+    {"POST", "/v1/messages/count_tokens", anthropic_count_serve, KEYS},
+    {"POST", "/admin/cache/flush", admin_flush, LOCALS},
+    {"POST", "/admin/drain", admin_drain, LOCALS},
+    {"POST", "/signal", signal_serve, KEYS},
+    {"POST", "/generate", generate_serve, KEYS},
+    {"POST", "/tokenize", tokens_encode, KEYS},
+    {"POST", "/detokenize", tokens_decode, KEYS},
+    {"POST", "/apply-template", openai_chat_render, KEYS},
+    {"GET", "/api/version", ollama_version_serve, KEYS},
+    {"GET", "/api/tags", ollama_tags_serve, KEYS},
+    {"GET", "/api/ps", ollama_running_serve, KEYS},
+    {"POST", "/api/show", ollama_show_serve, KEYS},
+    {"POST", "/api/chat", ollama_chat_serve, KEYS},
+    {"POST", "/api/generate", ollama_generate_serve, KEYS},
+    {"POST", "/api/embed", ollama_embed_serve, KEYS},
+    {"POST", "/api/embeddings", ollama_embeddings_serve, KEYS},
 };
 enum { N_ROUTES = sizeof routes / sizeof routes[0] };
+
+/* GET /v1: who answers here, and what it may be asked. */
+static void list_routes(cairn_server *s, http_req *rq)
+{
+    buf b;
+    json_writer w;
+
+    buf_init(&b, MEM_SERVE);
+    w = json_write(&b);
+    json_w_obj(&w);
+    json_w_kstr(&w, "name", STR_LIT("cairn"));
+    json_w_kstr(&w, "version", str_of(cairn_version()));
+    json_w_kstr(&w, "model", str_of(s->models.list[0].id));
+    json_w_key(&w, "endpoints");
+    json_w_arr(&w);
+    for (size_t i = 0; i < N_ROUTES; i++) {
+        char text[80]; /* the longest is half of it */
+        if (routes[i].who == LOCALS && !http_came_locally(rq)) continue;
+        (void)snprintf(text, sizeof text, "%s %s", routes[i].method, routes[i].path);
+        json_w_str(&w, str_of(text));
+    }
+    json_w_end_arr(&w);
+    json_w_end_obj(&w);
+    openai_reply(rq, &b);
+    buf_deinit(&b);
+}
 
 static bool path_matches(const char *pattern, const char *path)
 {
@@ -170,20 +211,25 @@ static bool in_rate(cairn_server *s, http_req *rq)
 void router_head(void *server, http_req *rq)
 {
     cairn_server *s = server;
+    const bool local = http_came_locally(rq);
     const route *other;
-    const route *r = find(rq, &other);
-    const char *stranger = site_check(&s->site, rq);
+    const route *r = find(rq, &other), *any = r ? r : other;
+    const char *stranger = local ? NULL : site_check(&s->site, rq);
 
     if (stranger) {
         refuse(rq, 403, "forbidden_site", "%s", stranger);
+    } else if (any && any->who == LOCALS && !local) {
+        refuse(rq, 404, "not_found",
+               "not found: %s is answered on the local socket alone (--admin-socket PATH)",
+               any->path);
     } else if (!r && other) {
         other_method(s, rq, other);
     } else if (!r) {
         refuse(rq, 404, "not_found", "not found");
-    } else if (!r->open && !auth_ok(&s->auth, rq)) {
+    } else if (r->who == KEYS && !local && !auth_ok(&s->auth, rq)) {
         http_set_header(rq, "WWW-Authenticate", "Bearer");
         refuse(rq, 401, "invalid_api_key", "missing or wrong API key");
-    } else if (!r->open) {
+    } else if (r->who == KEYS && !local) {
         (void)in_rate(s, rq);
     }
 }

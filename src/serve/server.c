@@ -178,7 +178,8 @@ static cairn_status start_listening(cairn_server *s, const cairn_server_opts *o,
                         "host %s: other machines reach it, and there is no API key; expected keys "
                         "(--api-key-file), or the wish that anyone may ask (--open)",
                         host);
-    return load_tls(s, dg);
+    TRY(load_tls(s, dg));
+    return o->admin_socket ? http_listen_local(s->http, o->admin_socket, dg) : CAIRN_OK;
 }
 
 cairn_status cairn_server_open(const cairn_server_opts *o, cairn_server **out, cairn_diag *dg)

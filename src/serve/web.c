@@ -1,4 +1,4 @@
-/* The page and its files, from the table that the build makes of serve/web/: no path of a request reaches the
+/* The page, the other addresses that lead to it, and its files, from the table that the build makes of serve/web/: no path of a request reaches the
    file system.  The browser asks each time whether a file is still the same, which an ETag answers with
    304: a newer program is then never mixed with an older one's scripts. */
 #include "serve/web.h"
@@ -61,4 +61,16 @@ void web_file(cairn_server *s, http_req *rq)
 {
     (void)s;
     serve(rq, http_path(rq) + strlen("/ui/"));
+}
+
+void web_redirect(cairn_server *s, http_req *rq)
+{
+    static const struct {
+        const char *path, *to;
+    } pages[] = {{"/chat", "/#/chat"}, {"/status", "/#/status"}, {"/curves", "/#/sampler"}};
+
+    (void)s;
+    for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++)
+        if (strcmp(http_path(rq), pages[i].path) == 0) http_set_header(rq, "Location", pages[i].to);
+    http_reply(rq, 302, "text/plain", STR_LIT(""));
 }

@@ -6,5 +6,7 @@
 
 void web_page(cairn_server *s, http_req *rq);
 void web_file(cairn_server *s, http_req *rq);
+/* GET /chat, /status and /curves: a part of the page. */
+void web_redirect(cairn_server *s, http_req *rq);
 
 #endif

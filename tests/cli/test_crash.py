@@ -14,8 +14,8 @@ import threading
 import time
 
 import pytest
-from test_serve import start, stop
-from tiny import CONFIG, SANITIZED, TOKENIZER, make, put
+from test_serve import socket_of, start, stop
+from tiny import CONFIG, SANITIZED, TOKENIZER, ask_operator, make, put
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools/golden"))
@@ -58,7 +58,7 @@ def make_golden(at, name):
 class Server:
     def __init__(self, models, *flags):
         self.proc, url = start(*models, *flags)
-        self.port = int(url.rsplit(":", 1)[1])
+        self.port, self.socket = int(url.rsplit(":", 1)[1]), socket_of[url]
 
     def post(self, path, body=b""):
         """None: it was killed."""
@@ -86,8 +86,12 @@ class Server:
         return a["choices"][0], used["prompt_tokens_details"]["cached_tokens"], used["prompt_tokens"]
 
     def flush(self):
-        got = self.post("/admin/cache/flush")
-        return got and all(m["pending"] == m["failed"] == m["dropped"] == 0 for m in got[1]["models"])
+        """None: it was killed."""
+        try:
+            models = ask_operator(self.socket, "/admin/cache/flush")[1]["models"]
+        except (OSError, http.client.HTTPException, ValueError):
+            return None
+        return all(m["pending"] == m["failed"] == m["dropped"] == 0 for m in models)
 
     def kill(self):
         if self.proc.poll() is None:

@@ -90,6 +90,17 @@ def test_a_line_a_file(model):
     assert embed(model, "-f", model + "/empty")[0] != alone[0]  # the special tokens alone
 
 
+def test_a_model_for_text(model, tmp_path):
+    """It embeds, and says on standard error that nobody meant it to; a model that is meant to says nothing."""
+    m = make(tmp_path / "chat")
+    put(m, "a", TEXTS["a"])
+    r = run("embed", m, "-t", 1, "-f", m + "/a")
+    assert r.code == 0 and len(json.loads(r.out)) == 64
+    assert r.err == "cairn: warning: %s: its files say nothing of embeddings: a model that writes text, whose vectors were not trained to be compared\n" % m
+    assert run("embed", model, "-t", 1, "-f", model + "/a").err == ""
+    refused(run("embed", m, "-f", m + "/none"), "none")
+
+
 def test_standard_input(model):
     with open(model + "/a", "rb") as f:
         r = run("embed", model, "-f", "-", stdin=f)

@@ -3,7 +3,7 @@ import json
 import urllib.request
 
 import pytest
-from test_serve import start, stop
+from test_serve import flush, start, stop
 from tiny import make, refused, run
 
 TEMPLATE = "{% for m in messages %}{{ m.role }} {{ m.content }} {% endfor %}{% if add_generation_prompt %}assistant {% endif %}"
@@ -85,11 +85,6 @@ def test_no_room_to_warm(model, tmp_path):
     (tmp_path / "warm.json").write_text(json.dumps(talk(20)))
     refused(run("serve", model, "--port", 0, "--prompt-cache", 0, "--warm-prefix", tmp_path / "warm.json"),
             "its 21 tokens cannot be kept: no prefixes are kept at all")
-
-
-def flush(url):
-    with urllib.request.urlopen(urllib.request.Request(url + "/admin/cache/flush", b"", method="POST"), timeout=60) as r:
-        return json.load(r)["models"][0]
 
 
 def test_restart(model, tmp_path):

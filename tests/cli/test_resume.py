@@ -7,7 +7,7 @@ import urllib.request
 
 import pytest
 from test_prefix import TEMPLATE
-from test_serve import start, stop
+from test_serve import flush, start, stop
 from tiny import CONFIG, TOKENIZER, put, refused, run, safetensors
 
 EVERY, ANSWER = 16, 2000
@@ -70,13 +70,6 @@ def kill(p):
 
 def saved(folder):
     return [name for _, _, names in os.walk(folder) for name in names if name.endswith(".cairnck")]
-
-
-def flush(url):
-    """Running answers and all rows are on disk then; the answers wait meanwhile."""
-    request = urllib.request.Request(url + "/admin/cache/flush", b"", method="POST")
-    with urllib.request.urlopen(request, timeout=100) as r:
-        return json.load(r)["models"][0]
 
 
 def uninterrupted(model, **more):

@@ -1,17 +1,22 @@
 """`serve` as a process: what it refuses to start with, and the signals that end it."""
+import itertools
 import json
 import os
 import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import urllib.error
 import urllib.request
 
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from tiny import CAIRN, make, put, refused, run  # noqa: E402
+from tiny import CAIRN, ask_operator, make, put, refused, run  # noqa: E402
+
+SOCKETS, nth = tempfile.TemporaryDirectory(), itertools.count()
+socket_of = {}  # url → the local socket, of servers that write to a disk
 
 
 @pytest.fixture(scope="module")
@@ -22,11 +27,22 @@ def model(tmp_path_factory):
 
 
 def start(*words, **more):
+    path = os.path.join(SOCKETS.name, str(next(nth)))
+    if "--ssd-cache" in words:
+        words += ("--admin-socket", path)
     p = subprocess.Popen([CAIRN, "serve", *map(str, words), "--port", "0", "-t", "1"], stdout=subprocess.PIPE,
                          stderr=subprocess.PIPE, text=True, **more)
     line = p.stdout.readline()
     assert line.startswith("listening on "), p.communicate()
+    socket_of[line.split()[-1]] = path
     return p, line.split()[-1]
+
+
+def flush(url):
+    """All that is known is on disk, of the one model; what it says of it."""
+    status, answer = ask_operator(socket_of[url], "/admin/cache/flush")
+    assert status == 200, answer
+    return answer["models"][0]
 
 
 def stop(p, sig=signal.SIGTERM):

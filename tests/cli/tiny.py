@@ -1,8 +1,10 @@
 """A model small enough for a test to write, and a way to run the program and measure it."""
+import http.client
 import json
 import os
 import random
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -24,6 +26,30 @@ WORDS = ["<unk>", "</s>"] + ["w%d" % i for i in range(62)]
 TOKENIZER = {"added_tokens": [], "pre_tokenizer": {"type": "Whitespace"}, "decoder": None,
              "model": {"type": "WordLevel", "unk_token": "<unk>",
                        "vocab": {w: i for i, w in enumerate(WORDS)}}}
+
+
+class LocalConnection(http.client.HTTPConnection):
+    """By a Unix socket."""
+
+    def __init__(self, path, timeout):
+        super().__init__("localhost", timeout=timeout)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+def ask_operator(path, what, timeout=100):
+    """What `serve --admin-socket PATH` answers to a POST: status and JSON."""
+    c = LocalConnection(path, timeout)
+    try:
+        c.request("POST", what, b"")
+        r = c.getresponse()
+        return r.status, json.loads(r.read())
+    finally:
+        c.close()
 
 
 def shapes(c=CONFIG):

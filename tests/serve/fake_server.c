@@ -66,7 +66,7 @@ int main(int argc, char **argv)
 {
     int64_t port = 0, seqs = 4, queue = 64, ctx = 100000, conns = 0, header_ms = 0, body_ms = 0;
     int64_t body_bytes = 0, drain_ms = 2000, models = 1, rate = 0;
-    const char *host = NULL, *cert = NULL, *cert_key = NULL, *names[4], *origins[4];
+    const char *host = NULL, *cert = NULL, *cert_key = NULL, *admin = NULL, *names[4], *origins[4];
     flag_list hosts = {names, 0, 4}, sites = {origins, 0, 4};
     bool log_requests = false, open = false;
     const char *keys[2] = {NULL, NULL}, *template = "{{reasoning_effort}}{{enable_thinking}}",
@@ -92,6 +92,7 @@ int main(int argc, char **argv)
         {"--cors-origin", NULL, FLAG_LIST, &sites, "ORIGIN", 0, 0, NULL},
         {"--tls-cert", NULL, FLAG_STR, &cert, "FILE", 0, 0, NULL},
         {"--tls-key", NULL, FLAG_STR, &cert_key, "FILE", 0, 0, NULL},
+        {"--admin-socket", NULL, FLAG_STR, &admin, "PATH", 0, 0, NULL},
         {"--log-requests", NULL, FLAG_BOOL, &log_requests, "", 0, 0, NULL},
         {"--template", NULL, FLAG_STR, &template, "TEXT", 0, 0, NULL},
     };
@@ -125,6 +126,7 @@ int main(int argc, char **argv)
     o.n_cors_origins = sites.n;
     o.tls_cert = cert;
     o.tls_key = cert_key;
+    o.admin_socket = admin;
     o.max_connections = (int32_t)conns;
     o.header_timeout_ms = (int32_t)header_ms;
     o.body_timeout_ms = (int32_t)body_ms;

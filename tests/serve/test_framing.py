@@ -91,6 +91,13 @@ def test_refused(server, name, after):
     assert headers["content-type"] == "application/json" and headers["connection"] == "close"
     error = json.loads(body)["error"]  # nothing after it: what followed was not served
     assert error["message"] and set(error) == {"message", "type", "param", "code"}
+    if data.startswith(POST):  # and in the shape of the API that was asked, as soon as its path is known
+        with server.connect() as s:
+            s.sendall(data.replace(b"/v1/chat/completions", b"/v1/messages"))
+            got, headers, body = util.parse(util.read_all(s))
+        found = json.loads(body)
+        assert got == status and found["type"] == "error" and found["error"] == {"type": found["error"]["type"], "message": error["message"]}
+        assert found["request_id"] == headers["request-id"]
     assert time.monotonic() - start < 0.5 * util.SLOW
 
 
@@ -138,6 +145,11 @@ def test_timeouts_are_json():
                 c.sendall(data)
                 status, _, body = util.parse(util.read_all(c))
             assert status == 408 and json.loads(body)["error"]["code"] == "request_timeout"
+        for data in (b"POST /v1/messages HTTP/1.1\r\nHo", b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"):
+            with s.connect() as c:
+                c.sendall(data)
+                status, _, body = util.parse(util.read_all(c))
+            assert status == 408 and json.loads(body)["type"] == "error"
 
 
 def test_far_over_the_connection_limit_is_json():

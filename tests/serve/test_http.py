@@ -6,6 +6,7 @@ import re
 import socket
 import time
 
+import conform
 import pytest
 import util
 
@@ -39,7 +40,7 @@ def test_health(server):
 
 
 @pytest.mark.parametrize("method,path,status", [
-    ("GET", "/", 200), ("GET", "/ui/app.js", 200), ("GET", "/ui/", 404), ("GET", "/ui/nope", 404), ("GET", "/v1", 404), ("POST", "/health", 405), ("GET", "/healthx", 404),
+    ("GET", "/", 200), ("GET", "/ui/app.js", 200), ("GET", "/ui/", 404), ("GET", "/ui/nope", 404), ("GET", "/v1", 200), ("GET", "/v1/", 404), ("GET", "/chat", 302), ("POST", "/chat", 405), ("POST", "/health", 405), ("GET", "/healthx", 404),
     ("DELETE", "/v1/models", 405), ("GET", "/v1/chat/completions", 405), ("PUT", "/nope", 404),
     ("GET", "/v1/models/", 404), ("OPTIONS", "/health", 204), ("OPTIONS", "/nope", 404),
     ("BREW", "/health", 405), ("GET", "/health?x=1", 200), ("GET", "/../health", 404),
@@ -53,10 +54,30 @@ def test_routes(server, method, path, status):
         assert "OPTIONS" in headers["allow"]
 
 
-def test_head(server):
-    raw = talk(server, util.build("HEAD", "/health", headers={"Connection": "close"}))
-    status, headers, body = util.parse(raw)
-    assert (status, body) == (200, b"")
+@pytest.mark.parametrize("path", [p.replace("{model}", "fake-model").replace("{file}", "app.js") for p, ops in conform.API["paths"].items()
+                                  if "get" in ops and "{response}" not in p])
+def test_head(server, path):
+    """Whatever GET has, without its body; a kept connection goes on after it."""
+    status, headers, _ = server.request("GET", path)
+    with server.connect() as s:
+        s.sendall(util.build("HEAD", path))
+        head = util.read_until(s, b"\r\n\r\n")
+        assert head.endswith(b"\r\n\r\n")
+        got, again, _ = util.parse(head)
+        assert got == status in (200, 302) and set(again) | {"connection"} == set(headers) | {"connection"}
+        s.sendall(util.build("GET", "/health"))
+        assert util.read_one(s)[2] == b'{"status": "ok"}'
+
+
+def test_service(server):
+    status, _, body = server.request("GET", "/v1")
+    found = json.loads(body)
+    assert status == 200 and found["model"] == "fake-model"
+    for line in found["endpoints"]:
+        method, path = line.split(" ")
+        want = path.replace("*", "x")
+        assert method in server.request("OPTIONS", want)[1]["allow"].split(", "), line
+    assert "POST /v1/messages" in found["endpoints"] and not any("/admin/" in e for e in found["endpoints"])
 
 
 @pytest.mark.parametrize("data", [

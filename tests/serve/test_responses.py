@@ -220,6 +220,21 @@ def test_kept(client, server):
     assert client.responses.retrieve(r["id"]).id == r["id"]
 
 
+def test_long_list(server):
+    """Read by a worker, also for who has left."""
+    texts = [str(i) for i in range(4000)]
+    r = post(server, input=[{"role": "user", "content": t} for t in texts])
+    target = "/v1/responses/%s/input_items?limit=100" % r["id"]
+    for _ in range(5):
+        with server.connect() as s:
+            s.sendall(util.build("GET", target))
+    got = json.loads(server.request("GET", target)[2])
+    assert [x["content"][0]["text"] for x in got["data"]] == texts[:-101:-1] and got["has_more"]
+    status, headers, body = server.request("HEAD", target)
+    assert status == 200 and int(headers["content-length"]) > 100 * 50 and not body
+    server.wait_prompts()
+
+
 def test_pages(server):
     items = [{"role": "user", "content": str(i)} for i in range(7)]
     r = post(server, input=items)

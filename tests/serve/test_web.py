@@ -49,6 +49,14 @@ def test_kept_connection(server):
         assert util.read_one(s)[2] == b'{"status": "ok"}'
 
 
+@pytest.mark.parametrize("path, to", [("/chat", "/#/chat"), ("/status", "/#/status"), ("/curves", "/#/sampler")])
+def test_other_addresses(server, path, to):
+    """Each leads to a part of the page that there is."""
+    status, h, body = server.request("GET", path)
+    assert (status, h["location"], body) == (302, to, b"")
+    assert 'id="page-%s"' % to[3:] in source("index.html").decode()
+
+
 def test_no_key_is_asked():
     with util.serving("--key", "secret") as s:
         assert s.request("GET", "/")[0] == s.request("GET", "/ui/app.js")[0] == 200

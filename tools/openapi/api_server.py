@@ -23,8 +23,10 @@ SCHEMAS = {
                   "response_store": obj({"entries": COUNT, "bytes": COUNT, "max_bytes": COUNT, "ttl_ms": COUNT}), "models": arr(ref("EngineStats"))}),
     "Flush": obj({"models": arr(obj(dict({name: COUNT for name in (
         "durable", "pending", "dropped", "failed", "longest_tokens", "checkpoints", "checkpoints_pending", "checkpoints_failed", "cleanups_failed")}, id=STR)))}),
+    "Drain": obj({"draining": const(True), "requests": COUNT, "prompts": COUNT}),
     "Model": obj({"id": STR, "object": const("model"), "created": INT, "owned_by": STR, "context_window": COUNT, "family": STR, "quantization": STR,
                   "parameters": COUNT, "vision": BOOL, "embeds": says("It only embeds: it answers nothing", BOOL)}),
+    "Service": obj({"name": const("cairn"), "version": STR, "model": says("The one that answers where none is named", STR), "endpoints": arr(says("METHOD PATH", STR), minItems=1)}),
     "Models": obj({"object": const("list"), "data": arr(ref("Model"))}),
 }
 
@@ -44,11 +46,16 @@ ROUTES = [
     route("get", "/", "The page: chat, status, sampler", page(["text/html; charset=utf-8"], "The page"), tag=TAG, fails=(405, 408, 413, 503), open_to_all=True),
     route("get", "/ui/{file}", "A file of the page", page(["text/css; charset=utf-8", "text/html; charset=utf-8", "text/javascript; charset=utf-8", "image/svg+xml"], "The file"),
           tag=TAG, fails=(404, 405, 408, 413, 503), params=[("file", "Its name")], open_to_all=True),
+    *(route("get", path, "Leads to a part of the page", {302: {"description": "There", "headers": {"Location": {"required": True, "schema": STR}},
+                                                            "content": {"text/plain": {"schema": const("")}}}}, tag=TAG, fails=(405, 408, 413, 503), open_to_all=True)
+      for path in ("/chat", "/status", "/curves")),
+    route("get", "/v1", "Who answers here, and what it may be asked", {200: json_reply(ref("Service"))}, tag=TAG, fails=NO_BODY),
     route("get", "/health", "Whether the server answers", {200: json_reply(ref("Health"))}, tag=TAG, fails=(405, 408, 413, 503), open_to_all=True),
     route("get", "/stats", "Counters as JSON", {200: json_reply(ref("Stats"))}, tag=TAG, fails=NO_BODY),
     route("get", "/metrics", "Counters for Prometheus", {200: {"description": "Prometheus' text format", "content": {"text/plain; version=0.0.4; charset=utf-8": {"schema": STR}}}},
           tag=TAG, fails=NO_BODY),
     route("get", "/v1/models", "The models", {200: json_reply(ref("Models"))}, tag=TAG, fails=NO_BODY),
     route("get", "/v1/models/{model}", "One model", {200: json_reply(ref("Model"))}, tag=TAG, fails=(401, 404, 405, 408, 413, 503), params=[("model", "Its id; slashes may stand as they are")]),
-    route("post", "/admin/cache/flush", "Writes what is known to disk, and waits for it", {200: flush, 503: not_flushed}, body=ANY, need_body=False, tag=TAG, fails=(401, 405, 408, 413)),
+    route("post", "/admin/cache/flush", "Writes what is known to disk, and waits for it", {200: flush, 503: not_flushed}, body=ANY, need_body=False, tag=TAG, fails=(404, 405, 408, 413), local=True),
+    route("post", "/admin/drain", "Ends the server as SIGTERM does", {200: json_reply(ref("Drain"))}, body=ANY, need_body=False, tag=TAG, fails=(404, 405, 408, 413, 503), local=True),
 ]

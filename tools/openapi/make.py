@@ -33,7 +33,8 @@ def document():
     return {
         "openapi": "3.1.0",
         "info": {"title": "cairn", "version": version(), "license": {"name": "MIT", "identifier": "MIT"},
-                 "description": "The HTTP interface of `cairn serve`; docs/http.md and docs/api.md say what fields mean."},
+                 "description": "The HTTP interface of `cairn serve`; docs/http.md and docs/api.md say what fields mean. "
+                                "What has x-local-socket is answered on the Unix socket of --admin-socket alone."},
         "servers": [{"url": "http://127.0.0.1:8080"}],
         "security": [{"bearer": []}, {"header": []}, {}],
         "paths": dict(sorted(paths.items())),

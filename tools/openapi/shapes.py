@@ -86,8 +86,9 @@ MEANS = {
 
 
 def route(method, path, summary, replies, body=None, tag="", fails=(400, 401, 405, 408, 413, 429, 500, 503), error="Error",
-          params=(), open_to_all=False, need_body=True):
-    """One operation.  replies: {status: reply}; fails: statuses with the API's error."""
+          params=(), open_to_all=False, need_body=True, local=False):
+    """One operation.  replies: {status: reply}; fails: statuses with the API's error.
+    local: it is answered on the local socket alone, without a key."""
     responses = {str(k): v for k, v in replies.items()}
     for status in (403, *fails):
         responses.setdefault(str(status), json_reply(ref(error), MEANS[status]))
@@ -102,6 +103,8 @@ def route(method, path, summary, replies, body=None, tag="", fails=(400, 401, 40
         op["requestBody"] = {"required": need_body, "content": {"application/json": {"schema": body}}}
     if params:
         op["parameters"] = [{"name": n, "in": "path", "required": True, "schema": STR, "description": d} for n, d in params]
-    if open_to_all:
+    if open_to_all or local:
         op["security"] = []
+    if local:
+        op["x-local-socket"] = True
     return path, method, op

@@ -2,48 +2,7 @@
 #include "test.h"
 
 #include "engine/request.h"
-#include "sim_model.h"
-#include "watch.h"
-
-static sim_model sim;
-static int32_t ids[SIM_CTX];
-
-static uint64_t sim_time(void *ctx)
-{
-    (void)ctx;
-    return sim_now_ns(sim.m.dev) + 1;
-}
-static const engine_hooks hooks = {sim_time, NULL, true};
-
-static engine *open_engine(cairn_engine_opts o)
-{
-    engine *e = NULL;
-    cairn_diag dg = {0};
-    if (engine_open(&sim.m, NULL, &o, &hooks, &e, &dg) != CAIRN_OK) fail_msg("%s", dg.message);
-    return e;
-}
-
-static int setup(void **state)
-{
-    (void)state;
-    sim_model_open(&sim, 9, SIM_SOUND);
-    sim_prompt(9, ids, SIM_CTX);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    sim_model_close(&sim);
-    return 0;
-}
-
-static void submit(engine *e, watch *w, cairn_request r)
-{
-    cairn_diag dg = {0};
-    memset(w, 0, sizeof *w);
-    if (engine_submit(e, &r, watch_event, w, &w->id, &dg) != CAIRN_OK) fail_msg("%s", dg.message);
-}
+#include "sim_rig.h"
 
 static void run(engine *e)
 {
@@ -62,11 +21,11 @@ static void greedy_answer(void **state)
 {
     (void)state;
     const int32_t lens[] = {1, 63, 64, 65, 300, 700};
-    engine *e = open_engine((cairn_engine_opts){.max_step_rows = 100});
+    engine *e = rig_open((cairn_engine_opts){.max_step_rows = 100});
     for (int i = 0; i < 6; i++) {
         watch w;
         int32_t want[30];
-        submit(e, &w, watch_request(ids, lens[i], 30));
+        rig_submit(e, &w, watch_request(ids, lens[i], 30));
         run(e);
         sim_greedy(&sim, ids, lens[i], want, 30);
         assert_int_equal(w.n, 30);
@@ -95,11 +54,11 @@ static void long_rope_restarts(void **state)
     (void)state;
     sim.rope.switch_len = 150;
     const int32_t lens[] = {100, 149, 150, 151};
-    engine *e = open_engine((cairn_engine_opts){.max_step_rows = 70});
+    engine *e = rig_open((cairn_engine_opts){.max_step_rows = 70});
     for (int i = 0; i < 4; i++) {
         watch w;
         int32_t want[80];
-        submit(e, &w, watch_request(ids, lens[i], 80));
+        rig_submit(e, &w, watch_request(ids, lens[i], 80));
         run(e);
         sim_greedy(&sim, ids, lens[i], want, 80);
         assert_int_equal(w.n, 80);
@@ -112,12 +71,12 @@ static void full_context_ends(void **state)
 {
     (void)state;
     watch w;
-    engine *e = open_engine((cairn_engine_opts){.ctx_len = 128});
-    submit(e, &w, watch_request(ids, 100, 0));
+    engine *e = rig_open((cairn_engine_opts){.ctx_len = 128});
+    rig_submit(e, &w, watch_request(ids, 100, 0));
     run(e);
     assert_int_equal(w.n, 28);
     assert_int_equal(w.finish, CAIRN_FINISH_LENGTH);
-    submit(e, &w, watch_request(ids, 127, 500));
+    rig_submit(e, &w, watch_request(ids, 127, 500));
     run(e);
     assert_int_equal(w.n, 1);
     assert_int_equal(w.finish, CAIRN_FINISH_LENGTH);
@@ -133,7 +92,7 @@ static void full_context_ends(void **state)
 static void bad_requests(void **state)
 {
     (void)state;
-    engine *e = open_engine((cairn_engine_opts){.max_queue = 1});
+    engine *e = rig_open((cairn_engine_opts){.max_queue = 1});
     static const cairn_str empty_stop = {"", 0};
     static const int32_t bad_id[] = {3, SIM_VOCAB}, negative[] = {-1};
     cairn_request r[9];
@@ -168,9 +127,9 @@ static void queue_is_bounded(void **state)
 {
     (void)state;
     enum { ALL = 2 + 3 };
-    engine *e = open_engine((cairn_engine_opts){.max_seqs = 2, .max_queue = 3});
+    engine *e = rig_open((cairn_engine_opts){.max_seqs = 2, .max_queue = 3});
     static watch w[ALL], one_more;
-    for (int i = 0; i < ALL; i++) submit(e, &w[i], watch_request(ids, 10, 4));
+    for (int i = 0; i < ALL; i++) rig_submit(e, &w[i], watch_request(ids, 10, 4));
     const cairn_request r = watch_request(ids, 10, 4);
     cairn_diag dg;
     cairn_request_id id;
@@ -181,7 +140,7 @@ static void queue_is_bounded(void **state)
     assert_int_equal(stats_of(e).n_queued, 3);
     assert_int_equal(engine_submit(e, &r, watch_event, &one_more, &id, &dg), CAIRN_E_BUSY);
     while (!w[0].n_done_events) engine_turn(e);
-    submit(e, &one_more, r); /* there is a slot again */
+    rig_submit(e, &one_more, r); /* there is a slot again */
     run(e);
     for (int i = 0; i < ALL; i++) assert_int_equal(w[i].n, 4);
     assert_int_equal(one_more.n, 4);
@@ -193,9 +152,9 @@ static void cancel_anywhere(void **state)
 {
     (void)state;
     for (int turns = 0; turns < 12; turns++) {
-        engine *e = open_engine((cairn_engine_opts){.max_seqs = 2, .max_step_rows = 64});
+        engine *e = rig_open((cairn_engine_opts){.max_seqs = 2, .max_step_rows = 64});
         static watch w[4];
-        for (int i = 0; i < 4; i++) submit(e, &w[i], watch_request(ids + i, 200, 50));
+        for (int i = 0; i < 4; i++) rig_submit(e, &w[i], watch_request(ids + i, 200, 50));
         for (int t = 0; t < turns; t++) engine_turn(e);
         for (int i = 0; i < 4; i++) engine_cancel(e, w[i].id);
         engine_cancel(e, w[0].id); /* twice is fine */
@@ -223,19 +182,19 @@ static void cancel_self(void *ctx, const cairn_event *ev)
     canceller *c = ctx;
     watch_event(&c->w, ev);
     if (c->w.n == c->after) engine_cancel(c->e, ev->request);
-    if (ev->kind == CAIRN_EV_DONE && c->next) submit(c->e, c->next, watch_request(ids, 9, 3));
+    if (ev->kind == CAIRN_EV_DONE && c->next) rig_submit(c->e, c->next, watch_request(ids, 9, 3));
 }
 
 static void call_from_callback(void **state)
 {
     (void)state;
-    engine *e = open_engine((cairn_engine_opts){.max_seqs = 1, .max_queue = 1});
+    engine *e = rig_open((cairn_engine_opts){.max_seqs = 1, .max_queue = 1});
     static watch next, other;
     static canceller c;
     c = (canceller){.e = e, .after = 3, .next = &next};
     const cairn_request r = watch_request(ids, 9, 50);
     assert_ok(engine_submit(e, &r, cancel_self, &c, &c.w.id, NULL));
-    submit(e, &other, watch_request(ids, 5, 2));
+    rig_submit(e, &other, watch_request(ids, 5, 2));
     run(e);
     assert_int_equal(c.w.n, 3);
     assert_int_equal(c.w.finish, CAIRN_FINISH_CANCELLED);
@@ -249,9 +208,9 @@ static void nan_ends_its_request(void **state)
     (void)state;
     sim_set(sim.m.dev, 9, SIM_NAN); /* at positions that are a multiple of 5 */
     static watch bad, good;
-    engine *e = open_engine((cairn_engine_opts){0});
-    submit(e, &bad, watch_request(ids, 9, 50));
-    submit(e, &good, watch_request(ids, 12, 4)); /* rows 11 … 14 */
+    engine *e = rig_open((cairn_engine_opts){0});
+    rig_submit(e, &bad, watch_request(ids, 9, 50));
+    rig_submit(e, &good, watch_request(ids, 12, 4)); /* rows 11 … 14 */
     run(e);
     assert_int_equal(bad.finish, CAIRN_FINISH_ERROR);
     assert_int_equal(bad.status, CAIRN_E_INTERNAL);
@@ -266,11 +225,11 @@ static void progress_and_logprobs(void **state)
 {
     (void)state;
     watch w;
-    engine *e = open_engine((cairn_engine_opts){.max_step_rows = 50});
+    engine *e = rig_open((cairn_engine_opts){.max_step_rows = 50});
     cairn_request r = watch_request(ids, 220, 3);
     r.want_progress = true;
     r.n_logprobs = 5;
-    submit(e, &w, r);
+    rig_submit(e, &w, r);
     run(e);
     assert_int_equal(w.n_progress, 5);
     assert_int_equal(w.last_progress, 220);
@@ -284,7 +243,7 @@ static void no_allocation(void **state)
 {
     (void)state;
     static watch w[6];
-    engine *e = open_engine((cairn_engine_opts){.max_seqs = 4, .max_step_rows = 64});
+    engine *e = rig_open((cairn_engine_opts){.max_seqs = 4, .max_step_rows = 64});
     for (int i = 0; i < 6; i++) {
         cairn_request r = watch_request(ids + i, 150 + i, 60);
         r.sampling.temperature = 0.8f;
@@ -292,7 +251,7 @@ static void no_allocation(void **state)
         r.sampling.top_p = 0.9f;
         r.sampling.repetition_penalty = 1.1f;
         r.n_logprobs = 3;
-        submit(e, &w[i], r);
+        rig_submit(e, &w[i], r);
     }
     const uint64_t calls = mem_calls();
     run(e);
@@ -307,11 +266,11 @@ static void waits_for_memory_in_order(void **state)
     (void)state;
     static watch a, b, c;
     const uint64_t limit = cache_bytes(&sim.m.cache, &(kv_scheme){0}, 64, 1024);
-    engine *e = open_engine((cairn_engine_opts){
+    engine *e = rig_open((cairn_engine_opts){
         .max_seqs = 4, .max_step_rows = 64, .ctx_len = 1024, .memory_limit = limit});
-    submit(e, &a, watch_request(ids, 500, 400));
-    submit(e, &b, watch_request(ids, 600, 20));
-    submit(e, &c, watch_request(ids, 3, 5));
+    rig_submit(e, &a, watch_request(ids, 500, 400));
+    rig_submit(e, &b, watch_request(ids, 600, 20));
+    rig_submit(e, &c, watch_request(ids, 3, 5));
     while (engine_turn(e)) {
         const cairn_engine_stats s = stats_of(e);
         assert_true(s.cache_bytes_used <= s.cache_bytes_total);
@@ -328,10 +287,10 @@ static void close_cancels(void **state)
 {
     (void)state;
     static watch w[5];
-    engine *e = open_engine((cairn_engine_opts){.max_seqs = 2});
-    for (int i = 0; i < 4; i++) submit(e, &w[i], watch_request(ids, 100, 100));
+    engine *e = rig_open((cairn_engine_opts){.max_seqs = 2});
+    for (int i = 0; i < 4; i++) rig_submit(e, &w[i], watch_request(ids, 100, 100));
     for (int t = 0; t < 5; t++) engine_turn(e);
-    submit(e, &w[4], watch_request(ids, 100, 100)); /* still in the inbox */
+    rig_submit(e, &w[4], watch_request(ids, 100, 100)); /* still in the inbox */
     engine_close(e);
     for (int i = 0; i < 5; i++) {
         assert_int_equal(w[i].n_done_events, 1);
@@ -360,7 +319,7 @@ static void bad_options(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         engine *e;
         cairn_diag dg;
-        assert_int_equal(engine_open(&sim.m, NULL, &cases[i].o, &hooks, &e, &dg), cases[i].st);
+        assert_int_equal(engine_open(&sim.m, NULL, &cases[i].o, &sim_hooks, &e, &dg), cases[i].st);
         assert_says(&dg, cases[i].says);
     }
     dev *d = sim.m.dev;
@@ -368,7 +327,7 @@ static void bad_options(void **state)
     const cairn_engine_opts o = {0};
     engine *e;
     cairn_diag dg;
-    assert_int_equal(engine_open(&sim.m, NULL, &o, &hooks, &e, &dg), CAIRN_E_ARG);
+    assert_int_equal(engine_open(&sim.m, NULL, &o, &sim_hooks, &e, &dg), CAIRN_E_ARG);
     assert_says(&dg, "without its weights; expected");
     sim.m.dev = d;
 }
@@ -383,7 +342,7 @@ static cairn_status one_life(void *ctx)
     const cairn_str stop[] = {{"abab", 4}, {"b", 1}};
     r.stop = stop;
     r.n_stop = 2;
-    cairn_status st = engine_open(&sim.m, NULL, &o, &hooks, &e, NULL);
+    cairn_status st = engine_open(&sim.m, NULL, &o, &sim_hooks, &e, NULL);
     if (st != CAIRN_OK) return st;
     memset(&w, 0, sizeof w);
     st = engine_submit(e, &r, watch_event, &w, &w.id, NULL);
@@ -418,7 +377,7 @@ static void ask_again(void *ctx, const cairn_event *ev)
 static void closing_says_so(void **state)
 {
     (void)state;
-    last_wish w = {.e = open_engine((cairn_engine_opts){0})};
+    last_wish w = {.e = rig_open((cairn_engine_opts){0})};
     cairn_request_id id;
     const cairn_request r = watch_request(ids, 5, 5);
     assert_ok(engine_submit(w.e, &r, ask_again, &w, &id, NULL));
@@ -440,7 +399,7 @@ static void moves(void **state)
             assert_int_equal(request_may((request_state)a, (request_state)b), may[a][b]);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 int main(void)
 {
     const struct CMUnitTest tests[] = {

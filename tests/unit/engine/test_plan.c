@@ -3,56 +3,15 @@
 
 #include "engine/engine_priv.h"
 #include "engine/fit.h"
-#include "sim_model.h"
+#include "sim_rig.h"
 #include "tmp.h"
-#include "watch.h"
-
-static sim_model sim;
-static int32_t ids[SIM_CTX];
-
-static uint64_t sim_time(void *ctx)
-{
-    (void)ctx;
-    return sim_now_ns(sim.m.dev) + 1;
-}
-static const engine_hooks hooks = {sim_time, NULL, true};
-
-static int setup(void **state)
-{
-    (void)state;
-    sim_model_open(&sim, 9, SIM_SOUND);
-    sim_prompt(9, ids, SIM_CTX);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    sim_model_close(&sim);
-    return 0;
-}
-
-static engine *open_engine(cairn_engine_opts o)
-{
-    engine *e = NULL;
-    cairn_diag dg = {0};
-    if (engine_open(&sim.m, NULL, &o, &hooks, &e, &dg) != CAIRN_OK) fail_msg("%s", dg.message);
-    return e;
-}
-
-static void submit(engine *e, watch *w, cairn_request r)
-{
-    cairn_diag dg = {0};
-    memset(w, 0, sizeof *w);
-    if (engine_submit(e, &r, watch_event, w, &w->id, &dg) != CAIRN_OK) fail_msg("%s", dg.message);
-}
 
 /* What every method keeps to: it proposes known rows only and the same until something is computed; what it accepts
    are ids; it ends where the budget does, and not before. */
 static void keeps_to_the_rules(const method *me)
 {
     enum { PROMPT = 70, NEW = 9 };
-    engine *e = open_engine((cairn_engine_opts){.ctx_len = 512});
+    engine *e = rig_open((cairn_engine_opts){.ctx_len = 512});
     const request_env env = {
         .vocab = SIM_VOCAB, .ctx_len = 512, .origin = &e->origin, .can = &e->can};
     const cairn_request q = watch_request(ids, PROMPT, NEW);
@@ -103,7 +62,7 @@ static void plans_say_what_runs(void **state)
                  {SIM_RECURRENT, "paged+state"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         sim_model_layers(&sim, cases[i].kind);
-        engine *e = open_engine((cairn_engine_opts){
+        engine *e = rig_open((cairn_engine_opts){
             .ctx_len = 1024, .max_step_rows = 100, .prefix_limit = CAIRN_NO_PREFIX});
         const exec_need need = {.n_prompt = 30, .max_ids = 130, .no_checkpoint = "logprobs"};
         const exec_plan p = exec_plan_make(&e->can, &need);
@@ -137,11 +96,11 @@ static void plans_for_another_shape_are_refused(void **state)
     const exec_need need = {.n_prompt = 30, .max_ids = 130};
     static watch bad, good;
     cairn_diag dg = {0};
-    engine *e = open_engine((cairn_engine_opts){.ctx_len = 1024});
+    engine *e = rig_open((cairn_engine_opts){.ctx_len = 1024});
     const exec_plan mine = exec_plan_make(&e->can, &need);
     assert_ok(exec_plan_check(&mine, &e->can, &dg));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        engine *o = open_engine(others[i]);
+        engine *o = rig_open(others[i]);
         const exec_plan theirs = exec_plan_make(&o->can, &need);
         assert_int_equal(exec_plan_check(&theirs, &e->can, &dg), CAIRN_E_ARG);
         assert_says(&dg, "a plan for shape");
@@ -149,9 +108,9 @@ static void plans_for_another_shape_are_refused(void **state)
         if (i == 1) assert_says(&dg, "f16");
         engine_close(o);
     }
-    submit(e, &bad, watch_request(ids, 100, 5));
+    rig_submit(e, &bad, watch_request(ids, 100, 5));
     e->inbox[0]->plan.shape ^= 1;
-    submit(e, &good, watch_request(ids, 100, 5));
+    rig_submit(e, &good, watch_request(ids, 100, 5));
     while (engine_turn(e)) {
     }
     assert_int_equal(bad.finish, CAIRN_FINISH_ERROR);
@@ -172,7 +131,7 @@ static void budget_is_kept(void **state)
                                .memory_budget = (UINT64_C(24) << 20) << i / 2,
                                .host_bytes = 1 << 20,
                                .prefix_limit = i == 3 ? CAIRN_NO_PREFIX : 0};
-        engine *e = open_engine(o);
+        engine *e = rig_open(o);
         const guard_out *f = &e->fit;
         const uint64_t coming = f->request_bytes + f->host_bytes;
         assert_true(f->reserved <= o.memory_budget);
@@ -206,7 +165,7 @@ static void tight_budget_is_kept(void **state)
                                          .disk_dir = disk ? dir.path : NULL};
             engine *e = NULL;
             cairn_diag dg = {0};
-            const cairn_status st = engine_open(&sim.m, NULL, &o, &hooks, &e, &dg);
+            const cairn_status st = engine_open(&sim.m, NULL, &o, &sim_hooks, &e, &dg);
             assert_true(st == CAIRN_OK || st == CAIRN_E_LIMIT);
             refused += st != CAIRN_OK;
             if (st != CAIRN_OK) continue;
@@ -231,7 +190,7 @@ static void budget_too_small(void **state)
     engine *e;
     cairn_diag dg = {0};
     const cairn_engine_opts o = {.ctx_len = 2048, .memory_budget = 17 << 20};
-    assert_int_equal(engine_open(&sim.m, NULL, &o, &hooks, &e, &dg), CAIRN_E_LIMIT);
+    assert_int_equal(engine_open(&sim.m, NULL, &o, &sim_hooks, &e, &dg), CAIRN_E_LIMIT);
     assert_says(&dg, "a context of 2048 needs");
     assert_says(&dg, "scratch");
     assert_says(&dg, "the budget is 17825792");
@@ -249,7 +208,7 @@ static void requests_have_a_share(void **state)
     cairn_str stop[CAIRN_MAX_STOP];
     memset(text, 'x', sizeof text);
     for (int i = 0; i < CAIRN_MAX_STOP; i++) stop[i] = (cairn_str){text, sizeof text};
-    engine *e = open_engine((cairn_engine_opts){.ctx_len = 1024, .max_queue = N});
+    engine *e = rig_open((cairn_engine_opts){.ctx_len = 1024, .max_queue = N});
     for (int i = 0; i < 2; i++) {
         cairn_request r = watch_request(ids, i ? 500 : 1, i ? 0 : 1);
         r.stop = stop;
@@ -257,7 +216,7 @@ static void requests_have_a_share(void **state)
         r.sampling.bias = bias;
         r.sampling.n_bias = i ? CAIRN_MAX_BIAS : 0;
         const uint64_t before = mem_used_all();
-        submit(e, &w[0], r);
+        rig_submit(e, &w[0], r);
         assert_true(mem_used_all() - before <= e->request_bytes);
         assert_true(e->request_bytes <= request_worst_bytes(NULL, 1024));
         while (engine_turn(e)) {
@@ -278,7 +237,7 @@ static void requests_have_a_share(void **state)
     while (engine_turn(e)) {
     }
     for (int i = 0; i < n; i++) assert_int_equal(w[i].finish, CAIRN_FINISH_LENGTH);
-    submit(e, &w[0], watch_request(ids, 500, 1));
+    rig_submit(e, &w[0], watch_request(ids, 500, 1));
     engine_close(e);
 }
 
@@ -311,7 +270,7 @@ static void fit_agrees_with_the_engine(void **state)
                                       .max_seqs = x->max_seqs,
                                       .memory_budget = UINT64_C(1) << 40,
                                       .prefix_limit = CAIRN_NO_PREFIX};
-        engine *e = open_engine(eo);
+        engine *e = rig_open(eo);
         assert_int_equal(x->cache_bytes, e->fit.cache_bytes);
         assert_int_equal(x->scratch_bytes, e->fit.scratch_bytes);
         assert_int_equal(x->table_bytes, e->fit.overhead);
@@ -351,5 +310,5 @@ int main(void)
         cmocka_unit_test(requests_have_a_share),
         cmocka_unit_test(fit_agrees_with_the_engine),
     };
-    return cmocka_run_group_tests_name("plan", tests, setup, teardown);
+    return cmocka_run_group_tests_name("plan", tests, rig_setup, rig_teardown);
 }

@@ -108,6 +108,53 @@ static void test_bytes(void **state)
     responses_store_deinit(&s);
 }
 
+/* Who holds most lets go: another key's flood takes nothing from who keeps little. */
+static void test_shares(void **state)
+{
+    enum { ROOM = 20 };
+    const owner one = {{1}, 32}, two = {{2}, 32};
+    char id[8];
+    responses_store s;
+
+    (void)state;
+    responses_store_init(&s);
+    s.max_bytes = ROOM * (BODY + sizeof(kept_response) + 64);
+    responses_store_put(&s, made("a0", &one, NULL), 0);
+    responses_store_put(&s, made("a1", &one, NULL), 0);
+    for (int i = 0; i < 3 * ROOM; i++) {
+        (void)snprintf(id, sizeof id, "b%d", i);
+        responses_store_put(&s, made(id, &two, NULL), 0);
+        assert_true(s.bytes <= s.max_bytes);
+        assert_true(has(&s, id, &two, 0));
+    }
+    assert_true(has(&s, "a0", &one, 0) && has(&s, "a1", &one, 0));
+    assert_false(has(&s, "b0", &two, 0));
+    /* And the other way: as much for each in the end. */
+    for (int i = 2; i < 3 * ROOM; i++) {
+        (void)snprintf(id, sizeof id, "a%d", i);
+        responses_store_put(&s, made(id, &one, NULL), 0);
+        assert_true(s.bytes <= s.max_bytes);
+    }
+    assert_false(has(&s, "a0", &one, 0));
+    assert_true(has(&s, "a59", &one, 0) && has(&s, "b59", &two, 0));
+    assert_true(has(&s, "b52", &two, 0) && has(&s, "a52", &one, 0));
+    /* What nobody can find but a request holds is nobody's to let go. */
+    kept_response *k = responses_store_get(&s, STR_LIT("b59"), &two, 0);
+    for (int i = 0; i < 3 * ROOM; i++) {
+        (void)snprintf(id, sizeof id, "b%d", i);
+        (void)responses_store_delete(&s, str_of(id), &two, 0);
+    }
+    assert_true(s.shares && s.shares->next);
+    s.max_bytes = 100;
+    responses_store_put(&s, made("big", &one, NULL), 0);
+    assert_int_equal(s.n, 0);
+    assert_int_equal(s.bytes, k->counted);
+    responses_store_let_go(&s, k);
+    assert_int_equal(s.bytes, 0);
+    assert_null(s.shares);
+    responses_store_deinit(&s);
+}
+
 /* A conversation whose beginnings were deleted or are in use. */
 static void test_past(void **state)
 {
@@ -165,6 +212,7 @@ int main(void)
         cmocka_unit_test(test_age),
         cmocka_unit_test(test_a_clock_read_earlier),
         cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_shares),
         cmocka_unit_test(test_past),
         cmocka_unit_test(test_chain),
     };
