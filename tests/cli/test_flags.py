@@ -148,9 +148,9 @@ def test_serve_warns_of_a_model_that_cannot_chat(tmp_path):
     for missing in ("chat_template", "tokenizer"):
         p = subprocess.Popen([CAIRN, "serve", m, "--port", "0", "-t", "1"], stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, text=True)
-        assert p.stdout.readline().startswith("listening on ")
+        assert line_of(p).startswith("listening on ")
         p.send_signal(signal.SIGTERM)
-        assert "cairn: no_%s model=" % missing in p.communicate(timeout=20)[1] and p.returncode == 0
+        assert "cairn: no_%s model=" % missing in p.communicate(timeout=PATIENCE)[1] and p.returncode == 0
         (tmp_path / "tokenizer.json").unlink(missing_ok=True)
 
 

@@ -37,7 +37,7 @@ def port(tmp_path_factory):
     put(path, "chat_template.jinja", "{% for m in messages %}{{ m.content }}{% endfor %}")
     put(path, "config.json", {k: v for k, v in CONFIG.items() if k != "eos_token_id"})
     p = subprocess.Popen([CAIRN, "serve", path, "--port", "0", "-t", "1"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    yield int(re.search(r"127.0.0.1:(\d+)", p.stdout.readline())[1])
+    yield int(re.search(r"127.0.0.1:(\d+)", line_of(p))[1])
     p.terminate()
     assert p.wait(30) == 0
 

@@ -114,14 +114,14 @@ def test_ids(model):
 def port(model):
     p = subprocess.Popen([CAIRN, "serve", model, "--port", "0", "-t", "1"],
                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    yield int(re.search(r"127.0.0.1:(\d+)", p.stdout.readline())[1])
+    yield int(re.search(r"127.0.0.1:(\d+)", line_of(p))[1])
     p.terminate()
-    assert p.wait(20) == 0
+    assert p.wait(PATIENCE) == 0
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_served_with_logprobs(port, stream):
-    c = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     c.request("POST", "/v1/chat/completions", json.dumps({
         "messages": [{"role": "user", "content": "w1 w2"}], "max_tokens": 8, "temperature": 0,
         "ignore_eos": True, "logprobs": True, "top_logprobs": 4, "stream": stream}))

@@ -13,7 +13,7 @@ import urllib.request
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from tiny import CAIRN, ask_operator, make, put, refused, run  # noqa: E402
+from tiny import CAIRN, PATIENCE, ask_operator, line_of, make, put, refused, run  # noqa: E402
 
 SOCKETS, nth = tempfile.TemporaryDirectory(), itertools.count()
 socket_of = {}  # url → the local socket, of servers that write to a disk
@@ -32,7 +32,7 @@ def start(*words, **more):
         words += ("--admin-socket", path)
     p = subprocess.Popen([CAIRN, "serve", *map(str, words), "--port", "0", "-t", "1"], stdout=subprocess.PIPE,
                          stderr=subprocess.PIPE, text=True, **more)
-    line = p.stdout.readline()
+    line = line_of(p)
     assert line.startswith("listening on "), p.communicate()
     socket_of[line.split()[-1]] = path
     return p, line.split()[-1]
@@ -47,7 +47,12 @@ def flush(url):
 
 def stop(p, sig=signal.SIGTERM):
     p.send_signal(sig)
-    p.communicate(timeout=20)
+    try:
+        p.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        p.kill()
+        p.communicate()
+        raise
     return p.returncode
 
 
@@ -55,7 +60,7 @@ def test_too_few_files(model):
     def few():
         resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8))
 
-    p = subprocess.run([CAIRN, "serve", model, "--port", "0", "-t", "1"], capture_output=True, text=True, timeout=60,
+    p = subprocess.run([CAIRN, "serve", model, "--port", "0", "-t", "1"], capture_output=True, text=True, timeout=PATIENCE,
                        check=False, preexec_fn=few)
     assert p.returncode == 1 and not p.stdout, p
     assert p.stderr.startswith("cairn: open files: found a limit of 8 (ulimit -n); expected at least ") and \
@@ -77,7 +82,7 @@ def test_signals_that_drain(model, sig):
 def test_nohup(model):
     p, url = start(model, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
     p.send_signal(signal.SIGHUP)
-    assert json.load(urllib.request.urlopen(url + "/health", timeout=20)) == {"status": "ok"}
+    assert json.load(urllib.request.urlopen(url + "/health", timeout=PATIENCE)) == {"status": "ok"}
     assert stop(p) == 0
 
 
@@ -88,7 +93,7 @@ def test_keys(model, tmp_path):
         for key, status in ("sesame", 200), ("other", 200), ("#shut", 401), ("shut", 401):
             rq = urllib.request.Request(url + "/v1/models", headers={"x-api-key": key})
             try:
-                found = urllib.request.urlopen(rq, timeout=20).status
+                found = urllib.request.urlopen(rq, timeout=PATIENCE).status
             except urllib.error.HTTPError as e:
                 found = e.code
             assert found == status, key
@@ -100,7 +105,7 @@ def apply_template(url, messages):
     """The status, and the reply's object."""
     rq = urllib.request.Request(url + "/apply-template", json.dumps({"messages": messages}).encode())
     try:
-        with urllib.request.urlopen(rq, timeout=60) as r:
+        with urllib.request.urlopen(rq, timeout=PATIENCE) as r:
             return r.status, json.load(r)
     except urllib.error.HTTPError as e:
         return e.code, json.load(e)
@@ -160,12 +165,12 @@ def test_messages_without_content(tmp_path, template, after, want):
     p, url = start(m)
     body = {"messages": [{"role": "user", "content": "hi"}] + after}
     ask = urllib.request.Request(url + "/apply-template", json.dumps(body).encode())
-    with urllib.request.urlopen(ask, timeout=20) as r:
+    with urllib.request.urlopen(ask, timeout=PATIENCE) as r:
         assert json.load(r)["prompt"] == want
     body["messages"][0]["content"] = [{"type": "image"}]
     ask = urllib.request.Request(url + "/apply-template", json.dumps(body).encode())
     if "+ ''" in template:
         with pytest.raises(urllib.error.HTTPError) as e:
-            urllib.request.urlopen(ask, timeout=20)
+            urllib.request.urlopen(ask, timeout=PATIENCE)
         assert e.value.code == 400
     assert stop(p) == 0

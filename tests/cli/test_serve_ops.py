@@ -13,7 +13,7 @@ import urllib.request
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from tiny import CAIRN, make, put, refused, run  # noqa: E402
+from tiny import CAIRN, PATIENCE, line_of, make, put, refused, run  # noqa: E402
 
 CHAT = {"messages": [{"role": "user", "content": "w1 w2"}], "max_tokens": 2}
 
@@ -31,7 +31,7 @@ class Serve:
     def __init__(self, *words):
         self.p = subprocess.Popen([CAIRN, "serve", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                   text=True)
-        line = self.p.stdout.readline()
+        line = line_of(self.p)
         assert line.startswith("listening on "), self.p.communicate()
         self.url = line.split()[-1]
 
@@ -41,19 +41,19 @@ class Serve:
     def __exit__(self, *_):
         if self.p.poll() is None:
             self.p.send_signal(signal.SIGTERM)
-            self.log = self.p.communicate(timeout=30)[1]
+            self.log = self.p.communicate(timeout=PATIENCE)[1]
         assert self.p.returncode == 0, self.log
 
     def status(self, path="/v1/models", body=None, context=None, **headers):
         rq = urllib.request.Request(self.url + path, body and json.dumps(body).encode(), headers)
         try:
-            return urllib.request.urlopen(rq, timeout=20, context=context).status
+            return urllib.request.urlopen(rq, timeout=PATIENCE, context=context).status
         except urllib.error.HTTPError as e:
             return e.code
 
     def until(self, want, **headers):
         """Reloading is soon, not at once."""
-        end = time.monotonic() + 20
+        end = time.monotonic() + PATIENCE
         while self.status(**headers) != want:
             assert time.monotonic() < end
             time.sleep(0.02)
@@ -90,7 +90,7 @@ def test_config(model, tmp_path):
         key = {"x-api-key": "k"}
         assert s.status() == 401 and s.status(**key) == 200
         assert [s.status(Host=h, **key) for h in ("box.lan", "other.lan", "evil.lan")] == [200, 200, 403]
-        with urllib.request.urlopen(urllib.request.Request(s.url + "/stats", headers=key), timeout=20) as r:
+        with urllib.request.urlopen(urllib.request.Request(s.url + "/stats", headers=key), timeout=PATIENCE) as r:
             assert json.load(r)["models"][0]["context_window"] == 100
         assert s.status("/v1/chat/completions", CHAT, **key) == 200
     lines = [json.loads(line) for line in s.log.splitlines()]
@@ -105,7 +105,7 @@ def test_config_models(model, tmp_path):
     other = make(tmp_path / "other")
     conf = put(tmp_path, "serve.conf", "model %s\nport 0\nthreads 1\n" % model)
     with Serve("--config", conf, other) as s:
-        with urllib.request.urlopen(s.url + "/v1/models", timeout=20) as r:
+        with urllib.request.urlopen(s.url + "/v1/models", timeout=PATIENCE) as r:
             assert [m["id"] for m in json.load(r)["data"]] == ["other"]
 
 
@@ -150,7 +150,7 @@ def test_tls(model, tmp_path):
     crt, key = tmp_path / "crt", tmp_path / "key"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
                     "-keyout", key, "-out", crt, "-days", "2", "-subj", "/CN=x", "-addext",
-                    "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True, timeout=60)
+                    "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True, timeout=PATIENCE)
     with Serve(model, "--port", "0", "-t", "1", "--tls-cert", crt, "--tls-key", key) as s:
         assert s.url.startswith("https://127.0.0.1:")
         assert s.status("/v1/chat/completions", CHAT, ssl.create_default_context(cafile=crt)) == 200

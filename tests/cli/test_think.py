@@ -77,10 +77,10 @@ def test_what_cannot_close_has_no_budget(mute):
 @contextlib.contextmanager
 def served(model):
     p = subprocess.Popen([CAIRN, "serve", model, "--port", "0", "-t", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    line = p.stdout.readline().decode()
+    line = line_of(p).decode()
     yield int(re.search(r":(\d+)", line.split("//", 1)[-1])[1])
     p.terminate()
-    assert p.wait(30) == 0, p.stderr.read()
+    assert p.wait(PATIENCE) == 0, p.stderr.read()
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def port(model):
 
 
 def ask(port, **fields):
-    c = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     c.request("POST", "/v1/chat/completions", json.dumps({
         "model": "model", "messages": [{"role": "user", "content": "w1 w2"}], "max_tokens": N, "temperature": 0, **fields}))
     r = c.getresponse()

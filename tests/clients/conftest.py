@@ -39,8 +39,8 @@ def server():
 def embedder(model):
     """The real program with a tiny model that embeds: its address, the model's name, and the vectors of its files."""
     p = subprocess.Popen([CAIRN, "serve", model, "--port", "0", "-t", "1", "--drain", "1"], stdout=subprocess.PIPE, text=True)
-    found = re.search(r"http://\S+", p.stdout.readline())
+    found = re.search(r"http://\S+", util.line_of(p))
     assert found
     yield found.group(0), os.path.basename(model)
     p.send_signal(signal.SIGTERM)
-    assert p.wait(20) == 0
+    assert p.wait(util.PATIENCE) == 0

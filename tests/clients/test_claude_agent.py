@@ -86,10 +86,10 @@ def test_stopped(server, tmp_path):
     """A long answer that nobody waits for any more leaves nothing at the engine."""
     p = start(server, tmp_path, "@n=60000 @pace=20 ")
     try:
-        server.wait_rows(1, 0, timeout=MOST_SECONDS)
+        server.wait_rows(1, 0)
         p.send_signal(signal.SIGINT)
         p.communicate(timeout=MOST_SECONDS)
-        server.wait_rows(timeout=MOST_SECONDS)
+        server.wait_rows()
     finally:
         if p.poll() is None:
             p.kill()

@@ -2,6 +2,7 @@
 import asyncio
 
 import pytest
+import util
 from script import ARGS, CALLING, DONE, HELLO, says
 
 chain = pytest.importorskip("langchain_openai", reason="no langchain-openai: make test-clients installs it")
@@ -18,7 +19,7 @@ def get_weather(city: str, days: int) -> str:
 
 def make(server, **more):
     return chain.ChatOpenAI(**dict(dict(model="fake-model", base_url=server.url + "/v1", api_key="none", max_retries=0,
-                                        timeout=20), **more))
+                                        timeout=util.PATIENCE), **more))
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@ import asyncio
 import json
 
 import pytest
+import util
 from script import ARGS, CALLING, DONE, HELLO, says
 
 litellm = pytest.importorskip("litellm", reason="no litellm: make test-clients installs it")
@@ -15,13 +16,13 @@ ROUTES = {"openai": ("openai/fake-model", "/v1"), "anthropic": ("anthropic/fake-
 @pytest.fixture(params=sorted(ROUTES))
 def api(request, server):
     model, path = ROUTES[request.param]
-    return {"model": model, "api_base": server.url + path, "api_key": "none", "num_retries": 0, "timeout": 20}
+    return {"model": model, "api_base": server.url + path, "api_key": "none", "num_retries": 0, "timeout": util.PATIENCE}
 
 
 @pytest.fixture
 def openai(server):
     model, path = ROUTES["openai"]
-    return {"model": model, "api_base": server.url + path, "api_key": "none", "num_retries": 0, "timeout": 20}
+    return {"model": model, "api_base": server.url + path, "api_key": "none", "num_retries": 0, "timeout": util.PATIENCE}
 
 
 def say(text):

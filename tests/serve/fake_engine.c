@@ -6,7 +6,8 @@
      @prefill=MS     before the first                       @fail=N      an engine error after N tokens
      @late           that error is a deadline's
      @cached=N       reported as n_cached                   @echo        the answer tells the sampling
-     @template-error the template refuses     @render=MS  rendering takes so long
+     @until=PATH     not before that file is there: nothing is said
+     @render=PATH    the same of the prompt           @template-error the template refuses
      @says="JSON"    the answer, escaped      @ends="JSON" the prompt's end instead of "assistant: "
      @step=N         bytes of text to a token @cut=N      so many in the first token, the rest in one
      @prompt         the answer is the prompt
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/diag.h"
@@ -26,7 +28,13 @@
 #include "cairn/score.h"
 #include "serve/fake_engine.h"
 
-enum { VOCAB = 256, MAX_REPLY = 1 << 16 };
+enum {
+    VOCAB = 256,
+    MAX_REPLY = 1 << 16,
+    PATH_BYTES = 400,
+    GATE_MS = 2,        /* between two looks for a file */
+    RENDER_MS = 600000, /* at most: nobody hangs for ever */
+};
 
 typedef struct job {
     struct job *next;
@@ -40,6 +48,7 @@ typedef struct job {
     uint64_t pace_ns, prefill_ns, due_ns;
     int32_t n_logprobs, n_cached, stop;
     bool want_progress, active, cancelled, stopped, late;
+    char until[PATH_BYTES]; /* "": no file is waited for (any more) */
 } job;
 
 struct cairn_engine {
@@ -85,6 +94,19 @@ static size_t number(const char *s, const char *word, size_t otherwise)
     const char *p = after_last(s, word);
 
     return p ? strtoul(p, NULL, 10) : otherwise;
+}
+
+/* The path after the last `word`, up to a blank; "" if there is none. */
+static void path_after(const char *s, const char *word, char path[PATH_BYTES])
+{
+    const char *p = after_last(s, word);
+
+    (void)snprintf(path, PATH_BYTES, "%.*s", p ? (int)strcspn(p, " \n") : 0, p ? p : "");
+}
+
+static bool is_there(const char *path)
+{
+    return !*path || access(path, F_OK) == 0;
 }
 
 /* The JSON string after the last `word`; false if there is none. */
@@ -170,7 +192,11 @@ static cairn_status render(const cairn_render_opts *o, buf *out, cairn_diag *dg)
             dg, CAIRN_E_ARG,
             "/srv/models of/fake/chat_template.jinja, line 3: use and/or: roles must alternate");
     if (!o->no_generation_prompt) end_prompt(out);
-    if (out->ptr && out->len < 10000) poll(NULL, 0, (int)number(out->ptr, "@render=", 0));
+    if (out->ptr && out->len < 10000) {
+        char path[PATH_BYTES];
+        path_after(out->ptr, "@render=", path);
+        for (int ms = 0; ms < RENDER_MS && !is_there(path); ms += GATE_MS) poll(NULL, 0, GATE_MS);
+    }
     return buf_status(out);
 }
 
@@ -433,6 +459,7 @@ static bool script(job *j, const cairn_request *r, const char *prompt)
     j->cut = number(prompt, "@cut=", 0);
     j->pace_ns = number(prompt, "@pace=", 0) * 1000000;
     j->prefill_ns = number(prompt, "@prefill=", 0) * 1000000;
+    path_after(prompt, "@until=", j->until);
     j->late = after_last(prompt, "@late") != NULL;
     j->fail_after = number(prompt, "@fail=", SIZE_MAX);
     j->n_cached = (int32_t)number(prompt, "@cached=", 0);
@@ -570,6 +597,13 @@ static void turn(cairn_engine *e)
     for (job *j = e->jobs; j; j = next) {
         bool over, due = j->active && clock_ns() >= j->due_ns;
 
+        if (due && !j->cancelled && *j->until) {
+            if (is_there(j->until))
+                *j->until = '\0';
+            else
+                j->due_ns = clock_ns() + GATE_MS * 1000000;
+            due = !*j->until;
+        }
         if (due || j->cancelled) {
             over = job_over(j);
             mutex_unlock(&e->mu);

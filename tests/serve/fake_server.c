@@ -26,14 +26,14 @@ static void on_signal(int sig)
 /* The n-th request for memory from now fails, n one more at each signal: test_memory.py. */
 static void on_usr1(int sig)
 {
-    static volatile sig_atomic_t n;
+    static volatile sig_atomic_t n; /* the main thread's alone: take_signals */
 
     (void)sig;
     n = n + 1;
     mem_fail_nth((uint64_t)n);
 }
 
-/* None fails from now, which a line tells: the signal may come to the thread later than a request to another. */
+/* None fails from now, which a line tells. */
 static void on_usr2(int sig)
 {
     static const char line[] = "none fails\n";
@@ -54,6 +54,18 @@ static void on_line(void *ctx, log_level level, const char *event, const char *l
     (void)ctx;
     (void)level;
     fprintf(stderr, "%s %s\n", event, line);
+}
+
+/* The main thread takes these, and threads that it starts before do not: it reads the requests, so that a signal counts
+   for all that is sent after it, and two signals keep their order. */
+static void take_signals(int how)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGUSR1);
+    (void)sigaddset(&set, SIGUSR2);
+    (void)sigprocmask(how, &set, NULL);
 }
 
 static int fail(const cairn_diag *dg)
@@ -81,7 +93,7 @@ int main(int argc, char **argv)
         {"--header-ms", NULL, FLAG_INT, &header_ms, "N", 1, 100000, NULL},
         {"--body-ms", NULL, FLAG_INT, &body_ms, "N", 1, 100000, NULL},
         {"--body-bytes", NULL, FLAG_INT, &body_bytes, "N", 1, 1000000000, NULL},
-        {"--drain-ms", NULL, FLAG_INT, &drain_ms, "N", 0, 100000, NULL},
+        {"--drain-ms", NULL, FLAG_INT, &drain_ms, "N", 0, 10000000, NULL},
         {"--models", NULL, FLAG_INT, &models, "1 or 2", 1, 2, NULL},
         {"--key", NULL, FLAG_STR, &keys[0], "KEY", 0, 0, NULL},
         {"--key2", NULL, FLAG_STR, &keys[1], "KEY", 0, 0, NULL},
@@ -101,6 +113,7 @@ int main(int argc, char **argv)
     cairn_diag dg = {0};
     cairn_status st;
 
+    take_signals(SIG_BLOCK);
     if (getenv("FAKE_LOG")) log_set(LOG_DEBUG, on_line, NULL);
     if (flags_parse(table, sizeof table / sizeof table[0], argc - 1, argv + 1, rest, 1, &n_rest,
                     &dg) != CAIRN_OK)
@@ -137,6 +150,7 @@ int main(int argc, char **argv)
     signal(SIGHUP, on_hup);
     signal(SIGUSR1, on_usr1);
     signal(SIGUSR2, on_usr2);
+    take_signals(SIG_UNBLOCK);
     printf("listening on http://127.0.0.1:%d\n", cairn_server_port(the_server));
     fflush(stdout);
     st = cairn_server_run(the_server, (int32_t)drain_ms, &dg);

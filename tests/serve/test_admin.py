@@ -71,7 +71,7 @@ def test_flush(server):
 
 def test_not_all_of_it(server):
     with connect(server.path) as s:
-        s.sendall(util.chat_bytes("@n=100 @pace=50", stream=True))
+        s.sendall(util.chat_bytes("@n=60000 @pace=100", stream=True))
         util.read_until(s, b"data:")
         status, _, body = flush(server)
         assert status == 503 and body["models"][0]["pending"] == 1

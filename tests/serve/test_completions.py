@@ -11,7 +11,7 @@ HELLO = "Hello from the test double."
 
 @pytest.fixture(scope="module")
 def client(server):
-    with openai.OpenAI(base_url=server.url + "/v1", api_key="none", max_retries=0, timeout=20) as c:
+    with openai.OpenAI(base_url=server.url + "/v1", api_key="none", max_retries=0, timeout=util.PATIENCE) as c:
         yield c
 
 
@@ -183,7 +183,7 @@ def test_errors(client, server):
             seen += c.choices[0].text
     assert seen == "Hel"
     c = server.connect()
-    c.sendall(util.build("POST", "/v1/completions", {"prompt": ["@n=60000 @pace=5"] * 3, "stream": True}))
+    c.sendall(util.build("POST", "/v1/completions", {"prompt": ["@n=60000 @pace=100"] * 3, "stream": True, "max_tokens": 60000}))
     server.wait_rows(3, 0)
     c.close()
-    assert server.wait_rows() < 1 * util.SLOW
+    server.wait_rows()

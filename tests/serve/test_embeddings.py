@@ -27,11 +27,11 @@ model = bert.model
 def served(*models):
     p = subprocess.Popen([CAIRN, "serve", *models, "--port", "0", "-t", "1", "--drain", "1"],
                          stdout=subprocess.PIPE, text=True)
-    found = re.search(r"http://\S+", p.stdout.readline())
+    found = re.search(r"http://\S+", util.line_of(p))
     assert found
     yield p, found.group(0)
     p.send_signal(signal.SIGTERM)
-    assert p.wait(20) == 0
+    assert p.wait(util.PATIENCE) == 0
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def url(server):
 
 @pytest.fixture(scope="module")
 def client(url):
-    with openai.OpenAI(base_url=url + "/v1", api_key="none", max_retries=0, timeout=30) as c:
+    with openai.OpenAI(base_url=url + "/v1", api_key="none", max_retries=0, timeout=util.PATIENCE) as c:
         yield c
 
 
@@ -64,7 +64,7 @@ def line(model, file, *more):
 def post(url, body):
     rq = urllib.request.Request(url + "/v1/embeddings", json.dumps(body).encode())
     try:
-        with urllib.request.urlopen(rq, timeout=30) as r:
+        with urllib.request.urlopen(rq, timeout=util.PATIENCE) as r:
             return r.status, json.load(r)
     except urllib.error.HTTPError as e:
         return e.code, json.load(e)
@@ -156,16 +156,16 @@ def test_a_prompt_of_nothing_is_fine_before_tokens(url, name):
 def test_bodies_that_are_no_request(url, name, body, says):
     rq = urllib.request.Request(url + "/v1/embeddings", body.replace(b"bert", name.encode()))
     with pytest.raises(urllib.error.HTTPError) as e:
-        urllib.request.urlopen(rq, timeout=30)
+        urllib.request.urlopen(rq, timeout=util.PATIENCE)
     assert e.value.code == 400 and says in json.load(e.value)["error"]["message"]
 
 
 def test_it_does_not_warn_of_chats(model):
     p = subprocess.Popen([CAIRN, "serve", model, "--port", "0", "-t", "1", "--drain", "1"], stdout=subprocess.PIPE,
                          stderr=subprocess.PIPE, text=True)
-    assert "http://" in p.stdout.readline()
+    assert "http://" in util.line_of(p)
     p.send_signal(signal.SIGTERM)
-    said = p.communicate(timeout=20)[1]
+    said = p.communicate(timeout=util.PATIENCE)[1]
     assert p.returncode == 0 and "no_chat_template" not in said, said
 
 

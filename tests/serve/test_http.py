@@ -3,7 +3,6 @@ the next one."""
 import json
 import random
 import re
-import socket
 import time
 
 import conform
@@ -17,10 +16,10 @@ def alive(server):
     assert server.request("GET", "/health")[2] == b'{"status": "ok"}'
 
 
-def talk(server, data, timeout=5):
-    """All that the server says to `data` until it closes or falls silent."""
+def talk(server, data):
+    """All that the server says to `data` until it closes."""
     out = b""
-    with server.connect(timeout=timeout) as s:
+    with server.connect() as s:
         try:
             s.sendall(data)
             while True:
@@ -28,9 +27,26 @@ def talk(server, data, timeout=5):
                 if not b:
                     break
                 out += b
-        except (ConnectionError, TimeoutError, socket.timeout):
+        except ConnectionError:
             pass
     return out
+
+
+def begins(server, data):
+    """The head of what it says, which need not close."""
+    with server.connect() as s:
+        s.sendall(data)
+        return util.read_until(s, b"\r\n\r\n")
+
+
+def until_alive(server):
+    """Connections that were left make room when the server has met their ends."""
+    def answers():
+        try:
+            return server.request("GET", "/health")[0] == 200
+        except (ConnectionError, ValueError):  # cut, or nothing said
+            return False
+    util.until(answers, "still full")
 
 
 def test_health(server):
@@ -98,7 +114,7 @@ def test_malformed(server, data):
         try:
             out = s.recv(65536)
             assert out == b"" or out.startswith(b"HTTP/1.") and not out.startswith(b"HTTP/1.1 500")
-        except (TimeoutError, socket.timeout, ConnectionError):
+        except (TimeoutError, ConnectionError):
             pass
     alive(server)
 
@@ -122,7 +138,7 @@ def test_random_mutations(server):
             s.sendall(bytes(b))
             try:
                 s.recv(65536)
-            except (TimeoutError, socket.timeout, ConnectionError):
+            except (TimeoutError, ConnectionError):
                 pass
     alive(server)
     server.wait_rows()
@@ -192,25 +208,24 @@ def test_byte_by_byte(server):
         assert b"slow" in util.read_one(s)[2]
 
 
-def test_headers_at_once(server):
+def test_headers_at_once(server, tmp_path):
     """The stream's headers do not wait for the prefill."""
+    gate = util.Gate(tmp_path)
     with server.connect() as s:
-        start = time.monotonic()
-        s.sendall(util.chat_bytes("@prefill=1500 @reply=x", stream=True))
+        s.sendall(util.chat_bytes("@until=%s @reply=x" % gate, stream=True))
         head = util.read_until(s, b"\r\n\r\n")
-        assert time.monotonic() - start < 0.5 * util.SLOW
         assert b"text/event-stream" in head and head.endswith(b"\r\n\r\n")
+        gate.open()
         util.read_until(s, b"[DONE]")
-        assert time.monotonic() - start > 1.4
 
 
 def test_heartbeat(server):
-    """A stalled engine: a comment within ten seconds and a bit."""
-    with server.connect(timeout=12) as s:
+    """A stalled engine: a comment after ten seconds."""
+    with server.connect() as s:
         start = time.monotonic()
-        s.sendall(util.chat_bytes("@prefill=60000", stream=True))
+        s.sendall(util.chat_bytes("@prefill=%d" % util.HOUR, stream=True))
         util.read_until(s, b"\n\n", util.read_until(s, b"\r\n\r\n").split(b"\r\n\r\n")[1])
-        assert 9 < time.monotonic() - start < 10.5 * util.SLOW
+        assert time.monotonic() - start > 9
     server.wait_rows()
 
 
@@ -230,11 +245,11 @@ def test_body_limit():
         raw = talk(s, b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
                    b"Transfer-Encoding: chunked\r\n\r\n" + chunk * 50)
         assert raw.startswith(b"HTTP/1.1 413")  # of an endless body too
-        raw = talk(s, b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
-                   b"Content-Length: 20000\r\n\r\n", timeout=1)
+        raw = begins(s, b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
+                     b"Content-Length: 20000\r\n\r\n")
         assert raw.startswith(b"HTTP/1.1 413")
-        raw = talk(s, b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
-                   b"Content-Length: 200\r\n\r\n", timeout=1)
+        raw = begins(s, b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
+                     b"Content-Length: 200\r\n\r\n")
         assert raw.startswith(b"HTTP/1.1 100")
         assert s.chat("y" * 9000)[0] == 200
         alive(s)
@@ -244,11 +259,10 @@ def test_too_long_is_told_at_the_head():
     head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 34000000\r\n\r\n"
     with util.serving() as s:
         with s.connect() as c:
-            start = time.monotonic()
             c.sendall(head)
             status, reply, _, left = util.read_one(c)
             assert status == 413 and b"\r\nConnection: close\r\n" in reply and not left
-            assert c.recv(1) == b"" and time.monotonic() - start < 0.5 * util.SLOW
+            assert c.recv(1) == b""
             time.sleep(1.5)
             for _ in range(8):  # no reset while the body comes late
                 c.sendall(b"x" * 100000)
@@ -256,13 +270,11 @@ def test_too_long_is_told_at_the_head():
         with s.connect() as c:  # as do clients that read no reply before all is sent
             c.sendall(head + b"x" * 34000000)
             assert util.parse(util.read_all(c))[0] == 413
-        start = time.monotonic()
         with s.connect() as c:
             c.sendall(head)
             util.read_one(c)
             s.term()  # a drain does not wait for the rest
-            s.proc.wait(5 * util.SLOW)
-        assert time.monotonic() - start < 1.5 * util.SLOW
+            s.proc.wait(util.PATIENCE)
 
 
 def test_refused_after_its_body(server):
@@ -284,7 +296,7 @@ def drip(server, data, every):
                 out += got
                 if not got:
                     break
-            except (TimeoutError, socket.timeout):
+            except TimeoutError:
                 continue
             except ConnectionError:
                 break
@@ -293,77 +305,68 @@ def drip(server, data, every):
 
 def test_slow_loris():
     with util.serving("--header-ms", 700, "--body-ms", 700) as s:
-        took, out = drip(s, b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"a" * 200, 0.05)
-        assert 0.6 < took < 1.2 * util.SLOW and out.startswith(b"HTTP/1.1 408"), (took, out)
-        took, out = drip(s, b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n", 0.05)
-        assert 0.6 < took < 1.2 * util.SLOW
+        for head in (b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"a" * 200,
+                     b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"):
+            took, out = drip(s, head, 0.05)
+            assert took > 0.6 and out.startswith(b"HTTP/1.1 408"), (took, out)
+        start = time.monotonic()
         with s.connect() as c:  # silent from the start
-            start = time.monotonic()
             util.read_all(c)
-            assert 0.6 < time.monotonic() - start < 1.2 * util.SLOW
+            assert time.monotonic() - start > 0.6
         with s.connect() as c:  # on a kept connection: the first byte starts the clock
             c.sendall(HEALTH)
             util.read_one(c)
             time.sleep(1)
             c.sendall(HEALTH)
             assert util.read_one(c)[0] == 200
-            c.sendall(b"GET /he")
             start = time.monotonic()
+            c.sendall(b"GET /he")
             assert util.read_all(c).startswith(b"HTTP/1.1 408")
-            assert 0.6 < time.monotonic() - start < 1.2 * util.SLOW
+            assert time.monotonic() - start > 0.6
+        start = time.monotonic()
         with s.connect() as c:  # a body that does not come
             c.sendall(util.chat_bytes()[:-3])
-            start = time.monotonic()
             assert util.read_all(c).startswith(b"HTTP/1.1 408")
-            assert 0.6 < time.monotonic() - start < 1.2 * util.SLOW
+            assert time.monotonic() - start > 0.6
         with s.connect() as c:  # neither clock stops a long answer
             c.sendall(util.chat_bytes("@prefill=1500 @reply=late"))
             assert b"late" in util.read_one(c)[2]
 
 
 def test_flood(server):
-    """A thousand idle connections, then a thousand waiting streams: /health answers in no time."""
+    """A thousand idle connections keep nobody from an answer, nor does their end."""
     idle = [server.connect() for _ in range(1000)]
-    start = time.monotonic()
     alive(server)
-    assert time.monotonic() - start < 0.5 * util.SLOW
     for s in idle:
         s.close()
-    time.sleep(0.3)
     alive(server)
+    server.wait_connections(0)
 
 
 def test_thousand_streams():
     with util.serving("--seqs", 10, "--queue", 1000) as s:
         held = [s.connect() for _ in range(1000)]
         for c in held:
-            c.sendall(util.chat_bytes("@prefill=60000", stream=True))
+            c.sendall(util.chat_bytes("@prefill=%d" % util.HOUR, stream=True))
         s.wait_rows(10, 990)
-        start = time.monotonic()
         alive(s)
-        assert time.monotonic() - start < 0.5 * util.SLOW
         for c in held:
             c.close()
-        took = s.wait_rows()
-        print("1000 streams left: noticed and cancelled in %.0f ms" % (took * 1e3))
-        assert took < 1 * util.SLOW
+        s.wait_rows()
 
 
 def test_connection_limit():
     with util.serving("--conns", 20) as s:
         held = [s.connect() for _ in range(20)]
-        time.sleep(0.1)
         status, headers, body = s.request("GET", "/health")
         assert status == 503 and headers["connection"] == "close"
         assert json.loads(body)["error"]["code"] == "server_busy"
         more = [s.connect() for _ in range(200)]  # far over: cut or told, never stuck
         with s.connect() as c:
-            c.settimeout(3)
             assert c.recv(100).startswith(b"HTTP/1.1 503")
         for c in held + more:
             c.close()
-        time.sleep(0.3)
-        alive(s)
+        until_alive(s)
 
 
 def test_port_in_use(server):
@@ -381,7 +384,7 @@ def test_a_line_for_each_request(monkeypatch):
         talk(server, b"nonsense\r\n\r\n")
         with server.connect() as s:
             s.sendall(util.chat_bytes("@n=60000 @pace=1", stream=True))
-            util.read_until(s, b"delta")
+            util.read_until(s, b'"content":"H')
         server.wait_rows()
     finally:
         rc, err = server.stop()

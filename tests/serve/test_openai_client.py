@@ -10,7 +10,7 @@ USER = [{"role": "user", "content": "hi"}]
 @pytest.fixture(scope="module")
 def client(server):
     with openai.OpenAI(base_url=server.url + "/v1", api_key="none", max_retries=0,
-                       timeout=20) as c:
+                       timeout=util.PATIENCE) as c:
         yield c
 
 

@@ -32,7 +32,7 @@ def family(request):
     template, said, call = SYNTAX[request.param]
     with util.serving("--template", template) as s:
         with openai.OpenAI(base_url=s.url + "/v1", api_key="none", max_retries=0,
-                           timeout=20) as c:
+                           timeout=util.PATIENCE) as c:
             end = "<|start|>assistant" if request.param == "harmony" else "assistant: "
             text = said % THOUGHT
             for arguments in CALLS[:1] if request.param == "harmony" else CALLS:

@@ -27,20 +27,20 @@ def url(tmp_path_factory):
     model = make(tmp_path_factory.mktemp("real") / "tiny")
     put(model, "tokenizer_config.json", {"chat_template": TEMPLATE})
     p = subprocess.Popen([CAIRN, "serve", model, "--port", "0", "-t", "1"], stdout=subprocess.PIPE, text=True)
-    yield re.search(r"http://\S+", p.stdout.readline()).group(0)
+    yield re.search(r"http://\S+", util.line_of(p)).group(0)
     p.send_signal(signal.SIGTERM)
-    assert p.wait(20 * util.SLOW) == 0
+    assert p.wait(util.PATIENCE) == 0
 
 
 @pytest.fixture(scope="module")
 def claude(url):
-    with anthropic.Anthropic(base_url=url, api_key="none", max_retries=0, timeout=30) as c:
+    with anthropic.Anthropic(base_url=url, api_key="none", max_retries=0, timeout=util.PATIENCE) as c:
         yield c
 
 
 @pytest.fixture(scope="module")
 def client(url):
-    with openai.OpenAI(base_url=url + "/v1", api_key="none", max_retries=0, timeout=30) as c:
+    with openai.OpenAI(base_url=url + "/v1", api_key="none", max_retries=0, timeout=util.PATIENCE) as c:
         yield c
 
 
@@ -122,7 +122,7 @@ def test_completion_logprobs(client):
 
 
 def post(url, path, body):
-    with urllib.request.urlopen(urllib.request.Request(url + path, json.dumps(body).encode())) as r:
+    with urllib.request.urlopen(urllib.request.Request(url + path, json.dumps(body).encode()), timeout=util.PATIENCE) as r:
         return json.loads(r.read())
 
 
@@ -136,7 +136,7 @@ def test_signal_beside_answers(url):
     """The histogram is the same whatever the engine does meanwhile; both have the model's threads by turns."""
     def post(path, body):
         rq = urllib.request.Request(url + path, json.dumps(body).encode())
-        with urllib.request.urlopen(rq, timeout=30 * util.SLOW) as r:
+        with urllib.request.urlopen(rq, timeout=util.PATIENCE) as r:
             return json.load(r)
 
     alone = post("/signal", {"prompt": PROMPT})
@@ -157,7 +157,7 @@ def test_signal_beside_answers(url):
             assert post("/signal", {"prompt": PROMPT}) == alone
     finally:
         over.set()
-        t.join(60 * util.SLOW)
+        t.join(2 * util.PATIENCE)
     assert len(answers) > 1 and len(set(answers)) == 1
     curve = [{"x_pct": 0.0001, "y_pct": 0.0001}, {"x_pct": 100, "y_pct": 100}]
     ask_for = {"prompt": PROMPT, "n": 2, "max_tokens": 12, "seed": 3}

@@ -26,7 +26,7 @@ class Client:
     """One kept connection."""
 
     def __init__(self, server):
-        self.c = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        self.c = http.client.HTTPConnection("127.0.0.1", server.port, timeout=util.PATIENCE)
 
     def post(self, body):
         self.c.request("POST", "/v1/chat/completions", json.dumps(body))

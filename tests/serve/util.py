@@ -6,17 +6,19 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import time
 
 import conform
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "cli"))
+from tiny import PATIENCE, SLOW, line_of  # noqa: E402, F401: as util.SLOW, too
+
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.path.dirname(os.environ.get("CAIRN_BIN", os.path.join(ROOT, "build/cairn")))
 PROGRAM = os.environ.get("FAKE_SERVER", os.path.join(BUILD, "tests/serve/fake_server"))
-# Sanitizers and shared machines are slow: upper bounds on time, not the promised ones, stretch.
-SLOW = float(os.environ.get("TEST_SLOW", "5" if re.search(r"-[at]san$", BUILD) else "1"))
-TIMEOUT = 10
+HOUR = 3600000  # ms: what takes so long does not end while a test waits
 
 
 class Watched(socket.socket):
@@ -78,12 +80,37 @@ def replies_in(came):
             return
 
 
+class Gate:
+    """A file that the double of the engine waits for: @until=, @render= (fake_engine.c)."""
+
+    def __init__(self, folder, name="gate"):
+        self.path = os.path.join(str(folder), name)
+
+    def __str__(self):
+        return self.path
+
+    def open(self):
+        with open(self.path, "wb"):
+            pass
+
+
+def until(true, what, pause=0.005):
+    """Asks again until it is true, and answers that; `what` is for people."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        found = true()
+        if found:
+            return found
+        assert time.monotonic() < end, what
+        time.sleep(pause)
+
+
 class Server:
     def __init__(self, *flags):
         self.proc = subprocess.Popen([PROGRAM, *map(str, flags)], stdout=subprocess.PIPE,
                                      stderr=subprocess.PIPE, text=True)
         self.asked = False
-        line = self.proc.stdout.readline()
+        line = line_of(self.proc)
         found = re.search(r"http://127.0.0.1:(\d+)", line)
         if not found:
             raise RuntimeError(line + self.proc.communicate()[1])
@@ -100,7 +127,7 @@ class Server:
         """SIGTERM, wait; the exit status and stderr, which sanitizers write to."""
         self.term()
         try:
-            err = self.proc.communicate(timeout=20)[1]
+            err = self.proc.communicate(timeout=PATIENCE)[1]
         except subprocess.TimeoutExpired:
             self.proc.kill()
             self.proc.communicate()
@@ -109,8 +136,9 @@ class Server:
 
     def connect(self, **kw):
         s = Watched()
-        s.settimeout(kw.get("timeout", TIMEOUT))
+        s.settimeout(PATIENCE)
         s.connect(("127.0.0.1", self.port))
+        s.settimeout(kw.get("timeout", PATIENCE))
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return s
 
@@ -126,26 +154,40 @@ class Server:
     def stats(self):
         return json.loads(self.request("GET", "/stats")[2])
 
-    def wait_rows(self, active=0, pending=0, timeout=5.0):
-        """Seconds until the engine has as many requests."""
-        start = time.monotonic()
-        while time.monotonic() - start < timeout:
+    def wait_rows(self, active=0, pending=0):
+        """Until the engine has as many requests."""
+        def rows():
             m = self.stats()["models"][0]
-            if (m["active_rows"], m["pending_rows"]) == (active, pending):
-                return time.monotonic() - start
-            time.sleep(0.002)
-        raise AssertionError("rows: %r" % m)
+            return (m["active_rows"], m["pending_rows"])
+        self.wait_for(rows, (active, pending))
 
+    def wait_prompts(self, n=0):
+        """Until so many prompts wait or are being made."""
+        self.wait_for(lambda: self.stats()["server"]["pending_prompts"], n)
 
-    def wait_prompts(self, n=0, timeout=5.0):
-        """Seconds until so many prompts wait or are being made."""
-        start = time.monotonic()
-        while time.monotonic() - start < timeout:
-            found = self.stats()["server"]["pending_prompts"]
-            if found == n:
-                return time.monotonic() - start
+    def wait_connections(self, n):
+        """Until the server holds so many, besides the one that asks."""
+        self.wait_for(lambda: self.stats()["server"]["connections"] - 1, n)
+
+    def wait_refuses(self):
+        """Until it no longer listens: a drain has begun."""
+        def refuses():
+            try:
+                self.connect().close()
+            except (ConnectionRefusedError, ConnectionResetError):
+                return True
+            return False
+        until(refuses, "it still listens")
+
+    @staticmethod
+    def wait_for(found, want):
+        end = time.monotonic() + PATIENCE
+        while True:
+            seen = found()
+            if seen == want:
+                return
+            assert time.monotonic() < end, (seen, want)
             time.sleep(0.002)
-        raise AssertionError("prompts: %d" % found)
 
 
 def ask(text="hi", **fields):
