@@ -13,7 +13,11 @@
 
 #include "base/diag.h"
 
-enum { TICK_MS = 200, ENV_MAX = 4096 };
+enum {
+    TICK_MS = 200,
+    ENV_MAX = 4096,
+    LAST_READS = 8 /* of SPAWN_SAID_MAX / 2 bytes: what a pipe holds */
+};
 
 /* Our environment with TMPDIR exchanged; NULL when there is no memory.  `own` holds the new text. */
 static char **make_env(const char *tmpdir, buf *own)
@@ -96,10 +100,20 @@ static void keep_tail(buf *said, const char *p, size_t n)
     buf_put(said, p, n);
 }
 
-/* Listens until the child closes its output or is gone (something it left behind may hold it). */
-static int listen_to(pid_t pid, int fd, const spawn_opts *o, buf *said)
+/* What is there to be read; false: nothing, and nothing will be. */
+static bool take(int fd, buf *said)
 {
     char chunk[SPAWN_SAID_MAX / 2];
+    const ssize_t n = read(fd, chunk, sizeof chunk);
+
+    if (n > 0) keep_tail(said, chunk, (size_t)n);
+    return n > 0 || (n < 0 && errno == EINTR);
+}
+
+/* Listens until the child closes its output or is gone (something it left behind may hold it, and may go on
+   writing: what a pipe holds is read after the child's end, no more). */
+static int listen_to(pid_t pid, int fd, const spawn_opts *o, buf *said)
+{
     int status = 0;
     for (;;) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -107,13 +121,12 @@ static int listen_to(pid_t pid, int fd, const spawn_opts *o, buf *said)
         if (o && o->tick) o->tick(o->ctx);
         if (ready < 0 && errno != EINTR) break;
         if (ready <= 0) {
-            if (reap(pid, WNOHANG, &status) != 0) return status;
-            continue;
+            if (reap(pid, WNOHANG, &status) == 0) continue;
+            for (int i = 0; i < LAST_READS && poll(&p, 1, 0) > 0 && take(fd, said); i++) {
+            } /* its last words may have come since */
+            return status;
         }
-        const ssize_t n = read(fd, chunk, sizeof chunk);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) break;
-        keep_tail(said, chunk, (size_t)n);
+        if (!take(fd, said)) break;
     }
     (void)reap(pid, 0, &status);
     return status;

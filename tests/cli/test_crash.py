@@ -15,7 +15,7 @@ import time
 
 import pytest
 from test_serve import socket_of, start, stop
-from tiny import CONFIG, SANITIZED, TOKENIZER, ask_operator, make, put
+from tiny import CONFIG, PATIENCE, SANITIZED, TOKENIZER, ask_operator, make, put
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools/golden"))
@@ -25,7 +25,7 @@ ROUNDS = int(os.environ.get("CAIRN_CRASH_ROUNDS", "5"))
 SEED = int(os.environ.get("CAIRN_CRASH_SEED", "1"))
 BLOCK = 64
 LIFE = 1.5 if SANITIZED else 0.25  # seconds at most, once it listens
-FIRST = 60  # until something is durable in a new folder
+FIRST = PATIENCE  # until something is durable in a new folder
 WORKERS = 3
 NEW_FOLDER = 16  # rounds
 TEMPLATE = "{% for m in messages %}{{ m.content }} {% endfor %}"
@@ -62,7 +62,7 @@ class Server:
 
     def post(self, path, body=b""):
         """None: it was killed."""
-        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2 * PATIENCE)
         try:
             c.request("POST", path, body, {"content-type": "application/json"})
             r = c.getresponse()

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from tiny import CAIRN, SANITIZED, WORDS, make, put  # noqa: E402
+from tiny import CAIRN, PATIENCE, SANITIZED, WORDS, make, put  # noqa: E402
 
 EXAMPLES = os.path.join(os.path.dirname(CAIRN), "examples")
 pytestmark = pytest.mark.skipif(SANITIZED, reason="built with the plain program")
@@ -15,7 +15,7 @@ TEMPLATE = "{% for m in messages %}{{ raise_exception('found ' + m.content) if '
 
 def run(name, *words, given=""):
     return subprocess.run([os.path.join(EXAMPLES, name), *map(str, words)], input=given, text=True,
-                          capture_output=True, timeout=60, check=False)
+                          capture_output=True, timeout=PATIENCE, check=False)
 
 
 def test_generate(tmp_path):

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from tiny import CAIRN, CONFIG, make, put  # noqa: E402
+from tiny import CAIRN, CONFIG, PATIENCE, line_of, make, put  # noqa: E402
 
 N = 60
 
@@ -39,13 +39,13 @@ def port(tmp_path_factory):
     p = subprocess.Popen([CAIRN, "serve", path, "--port", "0", "-t", "1"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     yield int(re.search(r"127.0.0.1:(\d+)", line_of(p))[1])
     p.terminate()
-    assert p.wait(30) == 0
+    assert p.wait(PATIENCE) == 0
 
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_joined(port, stream, seed):
-    c = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     c.request("POST", "/v1/chat/completions", json.dumps({
         "messages": [{"role": "user", "content": "A B"}], "max_tokens": N, "temperature": 1.5, "seed": seed, "logprobs": True,
         "top_logprobs": 2, "stream": stream}))

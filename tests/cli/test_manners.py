@@ -4,21 +4,25 @@ import glob
 import http.client
 import json
 import signal
+import threading
 import time
+import urllib.error
 import urllib.request
 
 import pytest
 from test_serve import model, start, stop  # noqa: F401
+from tiny import CONFIG, PATIENCE, put
 
 IDLE_S = 4
 WAKES = IDLE_S  # of all threads together; a poll of 10 ms would be 400
+LATE_S = 4  # a short answer is there sooner, however busy the machine
 KEPT = 5  # connections, as clients with a pool keep them
 
 
 def ask(url, text, **fields):
     body = dict({"messages": [{"role": "user", "content": text}], "temperature": 0, "ignore_eos": True}, **fields)
     with urllib.request.urlopen(urllib.request.Request(url + "/v1/chat/completions", json.dumps(body).encode()),
-                                timeout=120) as r:
+                                timeout=2 * PATIENCE) as r:
         return r.read()
 
 
@@ -27,6 +31,11 @@ def keep(url):
     c.request("GET", "/health")
     assert c.getresponse().read()
     return c
+
+
+def active(url):
+    with urllib.request.urlopen(url + "/stats", timeout=PATIENCE) as r:
+        return json.load(r)["models"][0]["active_rows"]
 
 
 def wakes(pid):
@@ -67,7 +76,7 @@ def test_stopped_and_continued(model):  # noqa: F811
                 "max_tokens": 60, "stream": True}
         rq = urllib.request.Request(url + "/v1/chat/completions", json.dumps(body).encode())
         got = ""
-        with urllib.request.urlopen(rq, timeout=120) as r:
+        with urllib.request.urlopen(rq, timeout=2 * PATIENCE) as r:
             for n, line in enumerate(r):
                 if n == 6:
                     p.send_signal(signal.SIGSTOP)
@@ -83,18 +92,27 @@ def test_stopped_and_continued(model):  # noqa: F811
 
 
 def test_timeout(model):  # noqa: F811
-    """The server is stopped for longer than an answer may take."""
-    p, url = start(model, "--timeout", 1, "--parallel", 1)
+    """The server is stopped for longer than an answer may take: a long one, which is not whole before."""
+    put(model, "config.json", dict(CONFIG, max_position_embeddings=1 << 16))
+    p, url = start(model, "--timeout", LATE_S, "--parallel", 1)
+    put(model, "config.json", CONFIG)
     try:
-        body = {"messages": [{"role": "user", "content": "hello"}], "ignore_eos": True, "n": 60, "stream": True}
-        rq = urllib.request.Request(url + "/v1/chat/completions", json.dumps(body).encode())
-        with urllib.request.urlopen(rq, timeout=120) as r:
-            r.readline()
-            p.send_signal(signal.SIGSTOP)
-            time.sleep(1.5)
-            p.send_signal(signal.SIGCONT)
-            last = [line for line in r if line.startswith(b"data: ")][-1]
-        assert json.loads(last[6:])["error"]["code"] == "deadline_exceeded"
+        told = []
+
+        def late():
+            with pytest.raises(urllib.error.HTTPError) as e:
+                ask(url, "hello")
+            told.append(json.load(e.value)["error"]["code"])
+        t = threading.Thread(target=late)
+        t.start()
+        end = time.monotonic() + PATIENCE
+        while not active(url):
+            assert time.monotonic() < end and t.is_alive()
+        p.send_signal(signal.SIGSTOP)
+        time.sleep(LATE_S + 0.5)
+        p.send_signal(signal.SIGCONT)
+        t.join(2 * PATIENCE)
+        assert told == ["deadline_exceeded"]
         assert ask(url, "hello", max_tokens=1)
     finally:
         p.send_signal(signal.SIGCONT)

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from tiny import CAIRN, make, put, refused, run  # noqa: E402
+from tiny import CAIRN, PATIENCE, make, put, refused, run  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_a_reader_that_has_enough(model, tmp_path):
 def test_head(model):
     """cairn run | head -1"""
     p = subprocess.run("'%s' run '%s' -p w1 -n 100 --raw -t 1 | head -c 1" % (CAIRN, model),
-                       shell=True, capture_output=True, timeout=60, check=False)
+                       shell=True, capture_output=True, timeout=PATIENCE, check=False)
     assert (p.returncode, p.stderr) == (0, b"") and len(p.stdout) == 1
 
 
@@ -84,6 +84,6 @@ def test_a_file_that_may_not_grow(model, tmp_path):
     """`ulimit -f`: its signal must not end the program without a word."""
     out = tmp_path / "x.npy"
     p = subprocess.run("ulimit -f 0; exec '%s' logits '%s' --ids '%s/ids.json' --out '%s' -t 1" % (CAIRN, model, model, out),
-                       shell=True, capture_output=True, text=True, timeout=60, check=False)
+                       shell=True, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert p.returncode == 1 and "x.npy: writing: File too large" in p.stderr, p
     assert not out.exists()

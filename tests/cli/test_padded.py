@@ -11,7 +11,7 @@ import sys
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from tiny import CAIRN, CONFIG, TOKENIZER, WORDS, make, put, refused, run, safetensors, shapes  # noqa: E402
+from tiny import CAIRN, CONFIG, PATIENCE, TOKENIZER, WORDS, line_of, make, put, refused, run, safetensors, shapes  # noqa: E402
 
 NAMED = 4  # of the 64 ids, so that few tokens of an answer have a piece
 GGUF_NAMES = {"model.embed_tokens": "token_embd", "model.norm": "output_norm",

@@ -4,7 +4,7 @@ import urllib.request
 
 import pytest
 from test_serve import flush, start, stop
-from tiny import make, refused, run
+from tiny import PATIENCE, make, refused, run
 
 TEMPLATE = "{% for m in messages %}{{ m.role }} {{ m.content }} {% endfor %}{% if add_generation_prompt %}assistant {% endif %}"
 
@@ -20,7 +20,7 @@ def model(tmp_path_factory):
 def chat(url, messages, key=None):
     body = json.dumps({"messages": messages, "max_tokens": 8, "temperature": 0, "logprobs": True}).encode()
     head = {"content-type": "application/json", **({"authorization": "Bearer " + key} if key else {})}
-    with urllib.request.urlopen(urllib.request.Request(url + "/v1/chat/completions", body, head), timeout=60) as r:
+    with urllib.request.urlopen(urllib.request.Request(url + "/v1/chat/completions", body, head), timeout=PATIENCE) as r:
         a = json.load(r)
     return a["choices"][0], a["usage"]["prompt_tokens_details"]["cached_tokens"], a["usage"]["prompt_tokens"]
 

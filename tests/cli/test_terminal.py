@@ -11,7 +11,7 @@ import time
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from tiny import CAIRN, CONFIG, TOKENIZER, make, put, run  # noqa: E402
+from tiny import CAIRN, CONFIG, PATIENCE, TOKENIZER, make, put, run  # noqa: E402
 
 DIM, PLAIN = "\x1b[2m", "\x1b[22m"
 
@@ -77,6 +77,14 @@ def conversation(lines, *words, env=None):
     return talk([lines], *words, env=env)
 
 
+def taken_over(fd):
+    """The editor shows its prompt before it has the terminal, which would take control characters for its own."""
+    end = time.monotonic() + PATIENCE
+    while termios.tcgetattr(fd)[3] & termios.ICANON:
+        assert time.monotonic() < end, "nobody reads"
+        time.sleep(0.005)
+
+
 def talk(turns, *words, env=None):
     """The same, who types each turn when there is one prompt more, and the first at once."""
     pid, fd = pty.fork()
@@ -86,11 +94,11 @@ def talk(turns, *words, env=None):
     while True:
         if typed < len(turns) and out.count(b"\n> ") >= typed:
             if typed:
-                time.sleep(0.3)  # the editor shows its prompt before it takes the terminal over
+                taken_over(fd)
             os.write(fd, turns[typed].encode())
             typed += 1
             continue
-        if not select.select([fd], [], [], 60)[0]:
+        if not select.select([fd], [], [], PATIENCE)[0]:
             os.kill(pid, signal.SIGKILL)
             raise AssertionError("hangs: %r" % out)
         try:

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from tiny import CAIRN, CONFIG, TOKENIZER, WORDS, make, put, run  # noqa: E402
+from tiny import CAIRN, CONFIG, PATIENCE, TOKENIZER, WORDS, line_of, make, put, run  # noqa: E402
 
 TEMPLATE = "{% for m in messages %}{{ m.content }} {% endfor %}{% if think != 'no' %}<think>\n{% endif %}"
 N = 24

@@ -215,7 +215,7 @@ void rig_put_durable(store *s, rig_run *r)
     store_flushed f;
     store_done d;
     assert_ok(store_put(s, &r->run, r));
-    store_flush(s, 10000, &f);
+    store_flush(s, TEST_WAIT_MS, &f);
     assert_int_equal(f.pending + f.failed + f.dropped, 0);
     assert_true(store_poll(s, &d));
     assert_ptr_equal(d.user, r);
@@ -226,7 +226,7 @@ store *rig_open(const store_opts *o)
 {
     store *s = NULL;
     assert_ok(store_open(o, &s, NULL));
-    assert_true(store_scanned(s, 10000));
+    assert_true(store_scanned(s, TEST_WAIT_MS));
     return s;
 }
 

@@ -19,7 +19,7 @@
 #include "cache/ckpt_priv.h"
 #include "fake_time.h"
 
-enum { VOCAB = 1000, MOST = 100, FLUSH_MS = 10000 };
+enum { VOCAB = 1000, MOST = 100, FLUSH_MS = TEST_WAIT_MS };
 
 static int flock_error; /* what it fails with; 0: it does not */
 

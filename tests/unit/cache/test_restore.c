@@ -15,7 +15,7 @@ static void add_disk(world *w, const tmp_dir *dir)
     const cache_disk_opts o = {
         .dir = dir->path, .fingerprint = {7}, .numerics = 1, .scheme = "test"};
     assert_ok(cache_add_disk(w->c, &o, &dg));
-    assert_true(store_scanned(w->c->disk->store, 10000));
+    assert_true(store_scanned(w->c->disk->store, TEST_WAIT_MS));
 }
 
 static void restart(world *w, const tmp_dir *dir)
@@ -30,7 +30,7 @@ static void restart(world *w, const tmp_dir *dir)
 static void flush(world *w)
 {
     store_flushed f;
-    cache_flush(w->c, 20000, &f);
+    cache_flush(w->c, TEST_WAIT_MS, &f);
     assert_int_equal(f.pending, 0);
     assert_int_equal(f.failed, 0);
 }

@@ -221,7 +221,7 @@ static void odd_sizes(void **state)
                              .n_state = 2};
         memset(x.got_state, 7, ODD_STATE);
         assert_ok(store_put(f.s, &r, NULL));
-        store_flush(f.s, 20000, &fl);
+        store_flush(f.s, TEST_WAIT_MS, &fl);
         assert_int_equal(fl.durable, 1);
         const store_key first = store_block_key(r.root, token, KV_BLOCK);
         assert_int_equal(store_find(f.s, r.root, first, &id, 1), 1);
@@ -246,7 +246,7 @@ static void flush_counts(void **state)
                      rig_whole(2, 0, 64)};
     for (int i = 0; i < 4; i++) assert_ok(store_put(f.s, &r[i]->run, r[i]));
     assert_false(store_poll(f.s, &d)); /* not idle: nothing is written */
-    store_flush(f.s, 20000, &fl);
+    store_flush(f.s, TEST_WAIT_MS, &fl);
     assert_int_equal(fl.durable, 4);
     assert_int_equal(fl.n_entry, 4);
     assert_int_equal(fl.longest, 2048); /* block 40 has no path to it */
@@ -275,7 +275,7 @@ static void late_flush(void **state)
     store_flush(f.s, 0, &fl);
     assert_int_equal(fl.pending + fl.durable, 8);
     durable += fl.durable;
-    store_flush(f.s, 20000, &fl);
+    store_flush(f.s, TEST_WAIT_MS, &fl);
     assert_int_equal(durable + fl.durable, 8);
     for (int i = 0; i < 8; i++) {
         assert_ok(rig_read_back(f.s, r[i]));
@@ -301,7 +301,7 @@ static void caps(void **state)
     store_get_stats(f.s, &st);
     assert_true(st.queued_bytes > 200000 && st.queued_bytes <= 400000);
     store_flushed fl;
-    store_flush(f.s, 20000, &fl);
+    store_flush(f.s, TEST_WAIT_MS, &fl);
     assert_int_equal(fl.durable, 1);
     assert_int_equal(fl.dropped, 1);
     assert_ok(store_put(f.s, &b->run, b)); /* there is room again */
@@ -426,9 +426,9 @@ static cairn_status life(void *ctx)
     o.retry_ms = 100000; /* a start that failed for lack of memory must not mend itself */
     cairn_status st = store_open(&o, &s, NULL);
     if (st == CAIRN_OK) {
-        (void)store_scanned(s, 10000);
+        (void)store_scanned(s, TEST_WAIT_MS);
         st = store_put(s, &r->run, NULL);
-        store_flush(s, 10000, &f);
+        store_flush(s, TEST_WAIT_MS, &f);
         if (st != CAIRN_OK || !store_poll(s, &d) || d.result != STORE_DURABLE)
             st = CAIRN_E_NOMEM; /* the only fault there is here */
         else
@@ -461,7 +461,7 @@ static void memory_may_fail_at_a_start(void **state)
         f.s = NULL;
         mem_fail_nth(n);
         const cairn_status st = store_open(&o, &f.s, NULL);
-        if (st == CAIRN_OK) (void)store_scanned(f.s, 10000);
+        if (st == CAIRN_OK) (void)store_scanned(f.s, TEST_WAIT_MS);
         mem_fail_nth(0);
         for (int i = 0; st == CAIRN_OK && i < 3; i++) {
             const cairn_status got = rig_read_back(f.s, r[i]);

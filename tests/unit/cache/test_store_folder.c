@@ -88,7 +88,7 @@ static bool survives(store *s, rig_run *there, rig_run *new_one)
     bool ok = !there || rig_read_back(s, there) == CAIRN_OK;
     for (int i = 0; i < 3; i++) {
         const cairn_status put = store_put(s, &new_one->run, new_one);
-        store_flush(s, 10000, &f);
+        store_flush(s, TEST_WAIT_MS, &f);
         ok &= f.pending == 0 && f.durable == 0 && f.failed + f.dropped > 0;
         ok &= put == CAIRN_E_BUSY || (store_poll(s, &d) && d.result != STORE_DURABLE);
     }
@@ -110,7 +110,7 @@ static void file_for_a_folder(void **state)
     assert_true(survives(s, NULL, r));
     assert_int_equal(n_read_only, 1);
     assert_int_equal(unlink(tmp_path(&dir, "x")), 0);
-    store_flush(s, 1000, &(store_flushed){0}); /* does not wait for the next try's time */
+    store_flush(s, TEST_WAIT_MS, &(store_flushed){0}); /* does not wait for the next try's time */
     rig_put_durable(s, r);
     assert_ok(rig_read_back(s, r));
     store_close(s);
@@ -131,7 +131,7 @@ static void folder_above(void **state)
     assert_int_equal(n_read_only, 1);
     assert_non_null(strstr(last_line, "others may write in the folder above it"));
     assert_int_equal(chmod(tmp_path(&dir, "x"), 01777), 0); /* as /tmp is */
-    store_flush(s, 1000, &(store_flushed){0});
+    store_flush(s, TEST_WAIT_MS, &(store_flushed){0});
     rig_put_durable(s, r);
     store_close(s);
     rig_free(r);
@@ -173,7 +173,7 @@ static int nobody_reads(const char *path)
 {
     const store_opts o = rig_opts(path);
     store *s = NULL;
-    if (store_open(&o, &s, NULL) != CAIRN_OK || !store_scanned(s, 10000)) return 1;
+    if (store_open(&o, &s, NULL) != CAIRN_OK || !store_scanned(s, TEST_WAIT_MS)) return 1;
     const bool ok = survives(s, there, fresh) && n_read_only == 1;
     store_close(s);
     return ok ? 0 : 2;
@@ -221,7 +221,7 @@ static int on_a_full_disk(const char *path)
     store_done d;
     if (store_open(&o, &s, NULL) != CAIRN_OK) return 1;
     if (store_put(s, &there->run, NULL) != CAIRN_OK) return 2;
-    store_flush(s, 10000, &f);
+    store_flush(s, TEST_WAIT_MS, &f);
     if (f.durable != 1 || !store_poll(s, &d)) return 3;
     if (!survives(s, there, fresh)) return 4;
     store_close(s);
@@ -259,7 +259,7 @@ static void waits_before_it_tries_again(void **state)
     assert_int_equal(unlink(tmp_path(&dir, "x")), 0);
     assert_int_equal(store_put(s, &r->run, NULL), CAIRN_E_BUSY);
     store_flushed f;
-    store_flush(s, 1000, &f);
+    store_flush(s, TEST_WAIT_MS, &f);
     assert_int_equal(f.dropped, 2);
     rig_put_durable(s, r);
     store_close(s);
@@ -420,9 +420,9 @@ static void two_stores(void **state)
     store_idle(a, true);
     store_idle(b, true);
     store_close(rig_open(&o)); /* a third one cleans up meanwhile */
-    store_flush(a, 20000, &f);
+    store_flush(a, TEST_WAIT_MS, &f);
     assert_int_equal(f.durable, 4);
-    store_flush(b, 20000, &f);
+    store_flush(b, TEST_WAIT_MS, &f);
     assert_int_equal(f.durable, 4);
     for (int i = 0; i < 8; i++) {
         assert_ok(rig_read_back(a, r[i]));

@@ -71,13 +71,13 @@ static void random_programs(void **state)
             } else if (what == 7) {
                 while (store_poll(f.s, &d)) assert_int_equal(d.result, STORE_DURABLE);
             } else {
-                store_flush(f.s, 20000, &fl);
+                store_flush(f.s, TEST_WAIT_MS, &fl);
                 assert_int_equal(fl.pending + fl.dropped + fl.failed, 0);
                 if (what == 8) rig_reopen(&f, &o);
                 list_check(f.s, &l);
             }
         }
-        store_flush(f.s, 20000, &fl);
+        store_flush(f.s, TEST_WAIT_MS, &fl);
         rig_reopen(&f, &o);
         list_check(f.s, &l);
         for (int i = 0; i < l.n; i++) rig_free(l.run[i]);

@@ -62,7 +62,7 @@ static void add_disk(engine *e, void (*arrived)(void *), void *ctx)
                                .ctx = ctx};
     cache *c = stepper_cache(e->stepper);
     assert_ok(cache_add_disk(c, &o, &dg));
-    assert_true(store_scanned(c->disk->store, 10000));
+    assert_true(store_scanned(c->disk->store, TEST_WAIT_MS));
     c->disk->before_read = pass;
     c->disk->before_ctx = &slow;
 }
@@ -112,7 +112,7 @@ static void begin(sim_layers kind)
     engine *e = open_engine(1);
     submit(e, &w, ids, LONG);
     finish_all(e);
-    cache_flush(stepper_cache(e->stepper), 20000, &f);
+    cache_flush(stepper_cache(e->stepper), TEST_WAIT_MS, &f);
     assert_int_equal(f.pending + f.failed + f.dropped, 0);
     assert_int_equal(f.n_entry,
                      (LONG + STORE_MAX_BLOCKS * KV_BLOCK - 1) / (STORE_MAX_BLOCKS * KV_BLOCK));
@@ -253,7 +253,7 @@ static void beginning_stays(void **state)
         max_bytes = st.bytes - 1;
         e = open_engine(1);
         assert_int_equal(cached_of_long(e), 0);
-        cache_flush(stepper_cache(e->stepper), 20000, &f);
+        cache_flush(stepper_cache(e->stepper), TEST_WAIT_MS, &f);
         assert_int_equal(f.pending + f.failed, 0);
         assert_true(f.dropped > 0);
         assert_int_equal(f.longest, 2048);
@@ -275,7 +275,7 @@ static void gone_is_written_again(void **state)
         engine *e = open_engine(1);
         assert_true(cached_of_long(e) > 2000);
         assert_true(tmp_drop(&dir)); /* under the engine */
-        cache_flush(stepper_cache(e->stepper), 20000, &f);
+        cache_flush(stepper_cache(e->stepper), TEST_WAIT_MS, &f);
         assert_int_equal(f.pending + f.failed + f.dropped, 0);
         if (kind != SIM_WINDOWED) assert_true(f.longest >= LONG);
         engine_close(e);

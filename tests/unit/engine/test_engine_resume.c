@@ -13,7 +13,7 @@
 #include "tok_json.h"
 #include "watch.h"
 
-enum { OPEN = SIM_VOCAB - 2, CLOSE, PROMPT = 200, ANSWER = 60, EVERY = 7, FLUSH_MS = 10000 };
+enum { OPEN = SIM_VOCAB - 2, CLOSE, PROMPT = 200, ANSWER = 60, EVERY = 7, FLUSH_MS = TEST_WAIT_MS };
 
 static sim_model sim;
 static tok *t;
@@ -122,7 +122,8 @@ static void die_after(const cairn_request *r, int32_t n, wish how)
         }
         if (how == FLUSHED) engine_flush(e, FLUSH_MS, &f);
         for (int i = 0; how != FLUSHED && !has(e, how) && i < FLUSH_MS && e->n_active > 0; i++)
-            (void)usleep(10000); /* an answer that ends too soon would leave nothing */
+            (void)usleep(i < 9 ? 10000
+                               : 500000); /* an answer that ends too soon would leave nothing */
         _exit(w.n >= n && f.checkpoints_pending + f.checkpoints_failed + f.pending == 0 ? 0 : 1);
     }
     int code;

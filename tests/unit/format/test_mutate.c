@@ -2,9 +2,9 @@
 #include "test.h"
 
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/rng.h"
 #include "format/gguf_priv.h"
@@ -12,8 +12,7 @@
 #include "format/safetensors_priv.h"
 #include "format/shardindex.h"
 
-enum { ROUNDS = 2000, TIME_LIMIT_S = 120 };
-static const uint64_t parse_ns_max = UINT64_C(2000000000);
+enum { ROUNDS = 2000, TIME_LIMIT_S = 280, parse_max_s = 10 };
 static const uint64_t parse_bytes_max = 100 << 20;
 
 typedef void parse_fn(const uint8_t *p, size_t n);
@@ -137,9 +136,10 @@ static void run(const char *path, parse_fn *parse)
         const size_t n = damage(p, whole.len, round);
         exact = mem_alloc(n, MEM_MISC); /* so that a sanitizer sees any step beyond */
         memcpy(exact, p, n);
-        const uint64_t start = clock_ns();
+        const clock_t start = clock(); /* of the processor: others may have it meanwhile */
         parse(exact, n);
-        if (clock_ns() - start > parse_ns_max) fail_msg("%s: round %d is slow", path, (int)round);
+        if (clock() - start > parse_max_s * CLOCKS_PER_SEC)
+            fail_msg("%s: round %d is slow", path, (int)round);
         mem_free(exact);
         mem_free(p);
     }
