@@ -22,6 +22,10 @@ void workers_limit(workers *w, int32_t n_threads);
 int32_t workers_active(const workers *w);
 void workers_begin(workers *w);
 void workers_end(workers *w);
+/* Thread `id` will likely read n bytes from p next: it fetches them into its caches while it waits for a task,
+   or for the others.  Advice that holds until the next: nothing is read, so p need not be there any more.  By the
+   caller of workers_run. */
+void workers_ahead(workers *w, int32_t id, const void *p, size_t n);
 /* Runs fn for i_task 0 … n_tasks-1 and returns when all are done.  One caller at a time.
    i_thread < workers_count. Works outside begin/end too (threads are woken, then sleep). */
 void workers_run(workers *w, int32_t n_tasks, worker_fn fn, void *ctx);

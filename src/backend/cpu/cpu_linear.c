@@ -15,9 +15,7 @@
 enum {
     UNIT = TILE_ROWS,
     TASKS_A_THREAD = 8, /* the slowest thread then idles for at most an eighth of its share */
-    /* But of small products fewer, down to FEW: a task begins a stream, and streams start slowly (4 to
-       7 % of the decode of models under 300 M). */
-    FEW_A_THREAD = 2,
+    FEW_A_THREAD = 2,   /* but of small products fewer, down to this */
     TASK_PRODUCTS = 1 << 17,
     CHUNK_STEP =
         24, /* rows: whole steps of every level's panels, which take 2, 4, 6 or 8 at a time */
@@ -44,6 +42,7 @@ typedef struct linear_job {
     act8 act[MAX_ACT];
     int32_t act_of[OP_MAX_OUT]; /* index into act; −1: the weight meets floats */
     int32_t n_unit;
+    cpu_shares shares;  /* of steps of few rows */
     int32_t n_run;      /* runs of units a chunk of rows */
     int32_t chunk;      /* rows */
     int32_t quant_rows; /* rows a task of quantisation */
@@ -112,7 +111,7 @@ cpu_need cpu_products_need(const dev *d, const weight *const *w, int32_t n_w, in
         size_t rows = sums + sizeof(float) * CPU_DEQUANT_ROWS * (size_t)w[i]->cols;
         if (j.act_of[i] < 0 && rows > need.thread) need.thread = rows;
     }
-    need.thread = round_up(need.thread, 64);
+    need.thread = round_up(CPU_SHARES_TAKEN + need.thread, 64);
     return need;
 }
 
@@ -271,14 +270,11 @@ static void dense_unit(const linear_job *j, int32_t i_w, int32_t unit, int32_t t
                    (size_t)j->cols, n_t, y, UNIT, scratch);
 }
 
-static void linear_task(void *ctx, int32_t i_task, int32_t i_thread)
+/* Units [unit, end) times rows t0 … t0+n_t-1. */
+static void run_units(const linear_job *j, int32_t unit, int32_t end, int32_t t0, int32_t n_t,
+                      int32_t i_thread)
 {
-    const linear_job *j = ctx;
-    int32_t t0 = i_task / j->n_run * j->chunk, run = i_task % j->n_run;
-    int32_t n_t = min_i32(j->chunk, j->n_rows - t0);
-    int32_t unit = (int32_t)((int64_t)j->n_unit * run / j->n_run);
-    int32_t end = (int32_t)((int64_t)j->n_unit * (run + 1) / j->n_run);
-    uint8_t *scratch = cpu_thread_scratch(j->r, i_thread);
+    uint8_t *scratch = cpu_thread_scratch(j->r, i_thread) + CPU_SHARES_TAKEN;
     float *y = (float *)(void *)scratch;
     int32_t i_w = 0;
     scratch += sizeof(float) * TILE_MAX_VEC * UNIT;
@@ -315,16 +311,12 @@ static void finish_gated(const linear_job *j, int32_t unit, int32_t t0, int32_t 
         memcpy(j->out[0] + (size_t)(t0 + t) * rows + row0, y, n * sizeof *y);
 }
 
-/* Units of both weights, and the GLU of their sums. */
-static void gated_task(void *ctx, int32_t i_task, int32_t i_thread)
+/* Units [unit, end) of both weights, and the GLU of their sums. */
+static void run_gated(const linear_job *j, int32_t unit, int32_t end, int32_t t0, int32_t n_t,
+                      int32_t i_thread)
 {
-    const linear_job *j = ctx;
     const bool crossed = j->p->crossed;
-    int32_t t0 = i_task / j->n_run * j->chunk, run = i_task % j->n_run;
-    int32_t n_t = min_i32(j->chunk, j->n_rows - t0);
-    int32_t unit = (int32_t)((int64_t)j->n_unit * run / j->n_run);
-    const int32_t end = (int32_t)((int64_t)j->n_unit * (run + 1) / j->n_run);
-    uint8_t *scratch = cpu_thread_scratch(j->r, i_thread);
+    uint8_t *scratch = cpu_thread_scratch(j->r, i_thread) + CPU_SHARES_TAKEN;
     float *y[2];
     for (int i = 0; i < 2; i++, scratch += sizeof(float) * TILE_MAX_VEC * UNIT)
         y[i] = (float *)(void *)scratch;
@@ -337,6 +329,25 @@ static void gated_task(void *ctx, int32_t i_task, int32_t i_thread)
                                                     (size_t)n_t * UNIT);
         finish_gated(j, unit, t0, n_t, y[0]);
     }
+}
+
+static void linear_task(void *ctx, int32_t i_task, int32_t i_thread)
+{
+    const linear_job *j = ctx;
+    const int32_t t0 = i_task / j->n_run * j->chunk, run = i_task % j->n_run;
+    const int32_t unit = (int32_t)((int64_t)j->n_unit * run / j->n_run);
+    const int32_t end = (int32_t)((int64_t)j->n_unit * (run + 1) / j->n_run);
+    (j->p->glu ? run_gated : run_units)(j, unit, end, t0, min_i32(j->chunk, j->n_rows - t0),
+                                        i_thread);
+}
+
+static void share_task(void *ctx, int32_t i_task, int32_t i_thread)
+{
+    const linear_job *j = ctx;
+    int32_t unit, end;
+    (void)i_task;
+    cpu_shares_take(j->r, &j->shares, i_thread, &unit, &end);
+    run_units(j, unit, end, 0, j->n_rows, i_thread);
 }
 
 /* Chunks of rows whose sums stay in L1, times runs of units: enough tasks to keep the threads even, runs
@@ -353,7 +364,7 @@ static void cut(linear_job *j)
     j->chunk = min_i32(most, ceil_div(j->n_rows, CHUNK_STEP) * CHUNK_STEP);
     n_chunk = ceil_div(j->n_rows, j->chunk);
     j->n_run = max_i32(1, min_i32(j->n_unit, ceil_div(want, n_chunk)));
-    workers_run(j->r->x->d->pool, n_chunk * j->n_run, j->p->glu ? gated_task : linear_task, j);
+    workers_run(j->r->x->d->pool, n_chunk * j->n_run, linear_task, j);
 }
 
 void cpu_products_run(cpu_run *r, const cpu_products *p)
@@ -377,7 +388,10 @@ void cpu_products_run(cpu_run *r, const cpu_products *p)
     else
         quantise(&j);
     if (p->glu) j.n_unit /= 2;
-    cut(&j);
+    if (j.n_rows <= CPU_SHARES_ROWS)
+        workers_run(r->x->d->pool, cpu_shares_open(r, j.n_unit, &j.shares), share_task, &j);
+    else
+        cut(&j);
 }
 
 void cpu_linear(cpu_run *r, const op *o)

@@ -8,6 +8,7 @@
 
 #include "backend/cpu/kern/kern.h"
 #include "backend/cpu/slab.h"
+#include "base/thread.h"
 #include "base/workers.h"
 #include "tensor/backend.h"
 #include "tensor/prog.h"
@@ -156,6 +157,27 @@ enum { CPU_DEQUANT_ROWS = 4 }; /* rows dequantised at a time: they share the rea
    apart.  `scratch`: CPU_DEQUANT_ROWS rows of floats. */
 void cpu_float_rows(const kern_linear *k, const weight *w, int32_t row0, int32_t n, const float *x,
                     size_t ldx, int32_t n_t, float *y, size_t ldy, uint8_t *scratch);
+
+/* cpu_shares.c: how the units of a product of few rows are cut. */
+enum {
+    CPU_SHARES_ROWS = 8,
+    CPU_SHARES_TAKEN = 64 /* bytes of a thread's scratch, from its start */
+};
+typedef struct cpu_shares {
+    int32_t n_unit, n_thread, n_run; /* runs a share */
+} cpu_shares;
+/* How many runs of a thread's share are taken. */
+static inline atomic_i64 *cpu_shares_taken(const cpu_run *r, int32_t i_thread)
+{
+    return (atomic_i64 *)(void *)cpu_thread_scratch(r, i_thread);
+}
+/* Answers how many tasks to run; each then takes one stretch of units, on its thread. */
+int32_t cpu_shares_open(const cpu_run *r, int32_t n_unit, cpu_shares *s);
+void cpu_shares_take(const cpu_run *r, const cpu_shares *s, int32_t i_thread, int32_t *begin,
+                     int32_t *end);
+/* Lets waiting threads fetch their shares of the first LINEAR after op i_op. */
+void cpu_shares_fetch(const cpu_run *r, int32_t i_op);
+
 cpu_need cpu_heads_need(const op *o);
 cpu_need cpu_delta_need(const op *o);
 cpu_need cpu_route_need(int32_t n_expert);

@@ -78,11 +78,17 @@ static const cpu_op_fn run_op[OP_COUNT] = {
 #undef CPU_OP
 };
 
+static void run_one(cpu_run *r, const prog *p, int32_t i)
+{
+    if (p->op[i].kind == OP_LINEAR) cpu_shares_fetch(r, i);
+    run_op[p->op[i].kind](r, &p->op[i]);
+}
+
 static void run_timed(cpu_run *r, const prog *p)
 {
     uint64_t before = clock_ns();
     for (int32_t i = 0; i < p->n_op; i++) {
-        run_op[p->op[i].kind](r, &p->op[i]);
+        run_one(r, p, i);
         const uint64_t now = clock_ns();
         r->x->op_ns[i] += now - before;
         before = now;
@@ -98,7 +104,7 @@ void cpu_run_step(exec *x, const step *s)
         run_timed(&r, p);
         return;
     }
-    for (int32_t i = 0; i < p->n_op; i++) run_op[p->op[i].kind](&r, &p->op[i]);
+    for (int32_t i = 0; i < p->n_op; i++) run_one(&r, p, i);
 }
 
 void cpu_time_ops(exec *x, uint64_t *ns)

@@ -65,6 +65,34 @@ static void each_task_once(void **state)
     assert_int_equal(mem_used_all(), 0);
 }
 
+/* Advice about memory that is there, that is not, and past the end of all. */
+static void fetching_ahead_changes_nothing(void **state)
+{
+    (void)state;
+    static job j;
+    static uint8_t there[8192];
+    const struct {
+        const void *p;
+        size_t n;
+    } advice[] = {{there, sizeof there},
+                  {NULL, sizeof there},
+                  {NULL, 0},
+                  {(const void *)(UINTPTR_MAX - 1000), SIZE_MAX},
+                  {there + 1, 1}};
+    j.n_threads = 3;
+    assert_ok(workers_new(j.n_threads, &j.w));
+    workers_begin(j.w);
+    for (size_t k = 0; k < sizeof advice / sizeof *advice; k++)
+        for (int32_t n = 0; n < 40; n++) {
+            for (int32_t t = 0; t < j.n_threads; t++)
+                workers_ahead(j.w, t, advice[(k + (size_t)t) % 5].p, advice[k].n);
+            run_and_check(&j, n);
+        }
+    workers_end(j.w);
+    workers_free(j.w);
+    assert_int_equal(mem_used_all(), 0);
+}
+
 static void works_while_asleep(void **state)
 {
     (void)state;
@@ -189,10 +217,15 @@ static void memory_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_task_once),       cmocka_unit_test(works_while_asleep),
-        cmocka_unit_test(limit_is_kept),        cmocka_unit_test(run_allocates_nothing),
-        cmocka_unit_test(one_core_for_all),     cmocka_unit_test(waits_asleep_for_the_last),
-        cmocka_unit_test(refuses_silly_counts), cmocka_unit_test(memory_may_fail),
+        cmocka_unit_test(each_task_once),
+        cmocka_unit_test(fetching_ahead_changes_nothing),
+        cmocka_unit_test(works_while_asleep),
+        cmocka_unit_test(limit_is_kept),
+        cmocka_unit_test(run_allocates_nothing),
+        cmocka_unit_test(one_core_for_all),
+        cmocka_unit_test(waits_asleep_for_the_last),
+        cmocka_unit_test(refuses_silly_counts),
+        cmocka_unit_test(memory_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
