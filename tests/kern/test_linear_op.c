@@ -26,6 +26,7 @@ typedef struct rig {
     val in, res;
     float *in_f, *res_f;
     op o;
+    uint8_t with; /* of the op: no other goes with it */
 } rig;
 
 typedef struct shape {
@@ -56,6 +57,7 @@ static void rig_init(rig *g, const kern_linear *k, cairn_compute compute, int32_
     for (int i = 0; i < OP_MAX_OUT; i++) g->o.out[i] = VAL_NONE;
     g->pl.offset = calloc(8, sizeof *g->pl.offset);
     g->pl.p = &g->p;
+    g->p.op = &g->o;
     size_t at = 0;
     g->in = prog_value(&g->p, cols);
     g->pl.offset[g->in] = at;
@@ -92,7 +94,11 @@ static void rig_init(rig *g, const kern_linear *k, cairn_compute compute, int32_
         at += sizeof(float) * (size_t)s[0].rows * MAX_ROWS;
     }
     const cpu_need need = cpu_linear_need(&g->d, &g->o, MAX_ROWS);
-    g->x = (exec){.d = &g->d, .pl = &g->pl, .shared_size = need.shared, .thread_size = need.thread};
+    g->x = (exec){.d = &g->d,
+                  .pl = &g->pl,
+                  .with = &g->with,
+                  .shared_size = need.shared,
+                  .thread_size = need.thread};
     g->x.values = aligned_alloc(64, (at + 63) / 64 * 64);
     g->x.shared = aligned_alloc(64, round_up(need.shared + 64, 64));
     g->x.thread = aligned_alloc(64, (need.thread * (size_t)threads + 63) / 64 * 64);
