@@ -14,6 +14,8 @@ typedef struct cairn_fit_opts {
     uint64_t memory_budget; /* as cairn_engine_opts has it */
     uint64_t host_bytes;    /* likewise, as is score_len */
     int32_t score_len;
+    uint64_t
+        other_bytes; /* allocated beside the model; 0: what is now, of which an open engine has most */
     int32_t n_threads; /* 0: one for each core this process may use */
     int32_t ctx_len;   /* this alone; 0: 2,048, its doubles up to the model's, and the model's */
     int32_t max_seqs;  /* so many parallel requests alone; 0: 1, 4 and 16 */

@@ -179,7 +179,8 @@ cairn_status fit_model(const model *m, const tok *t, const cairn_fit_opts *o, ca
     TRY_GOTO(forward_score_bytes(&j.m, o->score_len, &j.host, dg), out);
     j.host += o->host_bytes;
     j.weights = model_loaded_bytes(m);
-    j.live = guard_left(mem_used_all(), m->dev ? m->be->resident(m->dev) : 0);
+    j.live = o->other_bytes;
+    if (!j.live) j.live = guard_left(mem_used_all(), m->dev ? m->be->resident(m->dev) : 0);
     if (!o->no_speed) TRY_GOTO(measure_reads(&j, dg), out);
     const guard_in in = ask(&j, 0, 1);
     r.budget_bytes = guard_budget(&in);

@@ -55,7 +55,7 @@ void sched_plan(sched_item *item, int32_t n, sched_room room)
     }
     assert(room.max_rows >= 0);
     if (!oldest || room.max_rows == 0) return;
-    give(oldest, max_i32(1, payable(oldest, &room) / SCHED_OLDEST), &room);
+    give(oldest, max_i32(1, payable(oldest, &room) * SCHED_OLDEST / SCHED_SHARES), &room);
     for (sched_item *t = lightest(item, n); t && room.max_rows > 0; t = lightest(item, n)) {
         const int32_t before = t->rows;
         give(t, t->pending, &room);

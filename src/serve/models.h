@@ -13,7 +13,8 @@ typedef struct served_model {
 typedef struct models {
     served_model *list;
     size_t n;
-    bool keep_volatile; /* as cairn_server_opts says */
+    bool keep_volatile; /* as cairn_server_opts says, like the next */
+    uint64_t host_bytes;
 } models;
 
 cairn_status models_init(models *m, const cairn_server_model *list, size_t n, cairn_diag *dg);

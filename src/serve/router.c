@@ -14,6 +14,7 @@
 #include "serve/admin.h"
 #include "serve/anthropic.h"
 #include "serve/anthropic_error.h"
+#include "serve/fit.h"
 #include "serve/generate.h"
 #include "serve/health.h"
 #include "serve/metrics.h"
@@ -53,6 +54,7 @@ static const route routes[] = {
     {"GET", "/health", health_serve, ALL},
     {"GET", "/stats", stats_serve, KEYS},
     {"GET", "/metrics", metrics_serve, KEYS},
+    {"GET", "/fit", fit_serve, KEYS},
     {"GET", "/v1", list_routes, KEYS},
     {"GET", "/v1/models", openai_models_list, KEYS},
     {"GET", "/v1/models/*", openai_models_one, KEYS},

@@ -107,6 +107,7 @@ static cairn_status take_opts(cairn_server *s, const cairn_server_opts *o, cairn
 {
     TRY(models_init(&s->models, o->models, o->n_models, dg));
     s->models.keep_volatile = o->keep_volatile;
+    s->models.host_bytes = o->host_bytes;
     TRY(auth_init(&s->auth, o->api_keys, o->n_api_keys, dg));
     TRY(site_init(&s->site, o->allow_hosts, o->n_allow_hosts, o->cors_origins, o->n_cors_origins,
                   dg));

@@ -421,6 +421,11 @@ def test_fit(model):
         memory = json.loads(ask(port, "/stats", None)[1])["models"][0]["memory"]
         assert memory["cache_bytes"] == row["cache_bytes"]
         assert abs(memory["reserved_bytes"] - row["needed_bytes"]) < 1 << 20
+        served, = json.loads(ask(port, "/fit", None)[1])["models"]  # while an engine is open, as if it were not
+        assert served["budget_bytes"] == BUDGET and served["max_context_tokens"] == CTX
+        same = ("context_tokens", "parallel_requests", "cache_bytes", "table_bytes", "request_bytes", "fits")
+        assert [[x[k] for k in same] for x in served["rows"]] == [[x[k] for k in same] for x in told["rows"]]
+        assert abs(memory["reserved_bytes"] - served["rows"][1]["needed_bytes"]) < 1 << 20
     r = run("fit", model, "--memory", 1 << 20, "--no-speed")
     assert r.code == 0 and b"does not fit" in r.out and b"too much" in r.out
     refused(run("fit", model, "--ctx", CTX + 1, "--no-speed"), "a context of 2049; expected 1 to 2048")

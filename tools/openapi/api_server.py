@@ -21,6 +21,11 @@ SCHEMAS = {
                 description="How a request that asks for nothing is computed"),
     "Stats": obj({"server": obj({"version": STR, "started_at": INT, "uptime_seconds": INT, "connections": COUNT, "requests": COUNT, "pending_prompts": COUNT}),
                   "response_store": obj({"entries": COUNT, "bytes": COUNT, "max_bytes": COUNT, "ttl_ms": COUNT}), "models": arr(ref("EngineStats"))}),
+    "FitRow": obj(dict({name: COUNT for name in ("context_tokens", "parallel_requests", "needed_bytes", "cache_bytes", "table_bytes", "scratch_bytes", "request_bytes")},
+                       fits=BOOL), description="What so many requests of so long a context would take, without prefixes"),
+    "Fit": obj({"models": arr(obj(dict({name: COUNT for name in (
+        "model_context_tokens", "budget_bytes", "free_bytes", "total_bytes", "weights_bytes", "other_bytes", "decode_read_bytes", "max_context_tokens")},
+        id=STR, cache_codec=STR, rows=arr(ref("FitRow")))))}, description="The table of `cairn fit` for the models that are served"),
     "Flush": obj({"models": arr(obj(dict({name: COUNT for name in (
         "durable", "pending", "dropped", "failed", "longest_tokens", "checkpoints", "checkpoints_pending", "checkpoints_failed", "cleanups_failed")}, id=STR)))}),
     "Drain": obj({"draining": const(True), "requests": COUNT, "prompts": COUNT}),
@@ -54,6 +59,7 @@ ROUTES = [
     route("get", "/stats", "Counters as JSON", {200: json_reply(ref("Stats"))}, tag=TAG, fails=NO_BODY),
     route("get", "/metrics", "Counters for Prometheus", {200: {"description": "Prometheus' text format", "content": {"text/plain; version=0.0.4; charset=utf-8": {"schema": STR}}}},
           tag=TAG, fails=NO_BODY),
+    route("get", "/fit", "What models take by context and parallel requests", {200: json_reply(ref("Fit"))}, tag=TAG, fails=NO_BODY),
     route("get", "/v1/models", "The models", {200: json_reply(ref("Models"))}, tag=TAG, fails=NO_BODY),
     route("get", "/v1/models/{model}", "One model", {200: json_reply(ref("Model"))}, tag=TAG, fails=(401, 404, 405, 408, 413, 503), params=[("model", "Its id; slashes may stand as they are")]),
     route("post", "/admin/cache/flush", "Writes what is known to disk, and waits for it", {200: flush, 503: not_flushed}, body=ANY, need_body=False, tag=TAG, fails=(404, 405, 408, 413), local=True),

@@ -138,7 +138,7 @@ static void leader_hurries(void **state)
     engine *e = open_engine(SIM_FULL, (cairn_engine_opts){.max_seqs = 3, .max_step_rows = 100});
     sim_prompt(50, longer, 3000);
     memcpy(longer, ids[0], 300 * sizeof *longer);
-    cairn_request r = watch_request(longer, 3000, NEW), other = watch_request(ids[1] + 5, 700, NEW);
+    cairn_request r = watch_request(longer, 3000, NEW), other = watch_request(ids[1] + 5, 1000, NEW);
     submit(e, 1, other);
     submit(e, 0, r);
     assert_true(engine_turn(e));
@@ -146,7 +146,7 @@ static void leader_hurries(void **state)
     submit(e, 2, r);
     int turns = 0;
     for (; seen[2].n == 0; turns++) assert_true(engine_turn(e));
-    assert_in_range(turns, 4, 6); /* 310 rows at three quarters of 100, not after the 700 */
+    assert_in_range(turns, 8, 11); /* 310 rows at a third of 100, not after the 1000 */
     assert_int_equal(seen[1].n, 0);
     close_engine(e);
 }

@@ -195,8 +195,7 @@ static void nobody_starves(void **state)
         assert_true(sim_now_ns(sim.m.dev) - t0 <= GAP * (SIM_STEP_NS + (uint64_t)5 * SIM_ROW_NS));
         if (late.n && !late_first) late_first = turns;
     }
-    assert_in_range(late_first, 1,
-                    3); /* 30 rows, at three quarters of 36 a turn, after one without */
+    assert_in_range(late_first, 1, 5); /* 30 rows, at a third of 35 a turn, after one without */
     /* bound × 1.1 ms, of which 0.85 are aimed at, less 1.1 ms: 35 rows a turn */
     assert_in_range(turns, LONG * LEN / 45, LONG * LEN / 30);
     engine_close(e);

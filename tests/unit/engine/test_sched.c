@@ -33,9 +33,9 @@ static void by_hand(void **state)
 
     sched_item c[] = {prompt(1000, 0), prompt(10, 0), prompt(900, 0)};
     sched_plan(c, 3, (sched_room){100, UINT64_MAX, SCHED_LEAST});
-    assert_int_equal(c[0].rows, 25); /* the oldest one's share */
+    assert_int_equal(c[0].rows, 66); /* the oldest one's share */
     assert_int_equal(c[1].rows, 10); /* the shortest is done */
-    assert_int_equal(c[2].rows, 65); /* the next shortest has what is left */
+    assert_int_equal(c[2].rows, 24); /* the next shortest has what is left */
 
     c[0].priority = -1; /* 500 to 900 */
     sched_plan(c, 3, (sched_room){100, UINT64_MAX, SCHED_LEAST});

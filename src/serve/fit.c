@@ -1,0 +1,99 @@
+/* The table of `cairn fit` for the models that are served: what other contexts and counts would take of the budget
+   that each engine has.  Programs are compiled for all of them, so a worker does it, the one for long work.  Nothing
+   is measured: that would take the cores from those who generate. */
+#include "serve/fit.h"
+
+#include "base/diag.h"
+#include "base/str.h"
+#include "cairn/fit.h"
+#include "serve/endpoint.h"
+#include "serve/openai_chat_format.h"
+#include "serve/prompt.h"
+
+static void write_row(void *ctx, const cairn_fit_row *x)
+{
+    json_writer *w = ctx;
+
+    json_w_obj(w);
+    json_w_kint(w, "context_tokens", x->ctx_len);
+    json_w_kint(w, "parallel_requests", x->max_seqs);
+    json_w_kuint(w, "needed_bytes", x->needed_bytes);
+    json_w_kuint(w, "cache_bytes", x->cache_bytes);
+    json_w_kuint(w, "table_bytes", x->table_bytes);
+    json_w_kuint(w, "scratch_bytes", x->scratch_bytes);
+    json_w_kuint(w, "request_bytes", x->request_bytes);
+    json_w_kbool(w, "fits", x->fits);
+    json_w_end_obj(w);
+}
+
+/* As if the engine were opened anew: what it holds itself is not counted as others'. */
+static cairn_status write_model(json_writer *w, const models *m, const served_model *one,
+                                cairn_diag *dg)
+{
+    cairn_engine_stats s;
+    cairn_model_info info;
+    cairn_fit_report r;
+    cairn_fit_opts o;
+
+    cairn_engine_stats_init(&s);
+    cairn_model_info_init(&info);
+    cairn_fit_report_init(&r);
+    cairn_fit_opts_init(&o);
+    cairn_engine_get_stats(one->engine, &s);
+    cairn_model_get_info(one->model, &info);
+    o.memory_budget = s.memory_budget;
+    o.host_bytes = m->host_bytes;
+    o.other_bytes = s.other_bytes;
+    o.score_len = CAIRN_SIGNAL_LEN;
+    o.no_speed = true;
+    json_w_obj(w);
+    json_w_kstr(w, "id", str_of(one->id));
+    json_w_kstr(w, "cache_codec", str_of(info.kv_codec));
+    json_w_kint(w, "model_context_tokens", info.ctx_train);
+    json_w_key(w, "rows");
+    json_w_arr(w);
+    TRY(cairn_fit(one->model, &o, write_row, w, &r, dg));
+    json_w_end_arr(w);
+    json_w_kuint(w, "budget_bytes", r.budget_bytes);
+    json_w_kuint(w, "free_bytes", r.free_bytes);
+    json_w_kuint(w, "total_bytes", r.total_bytes);
+    json_w_kuint(w, "weights_bytes", r.weights_bytes);
+    json_w_kuint(w, "other_bytes", r.other_bytes);
+    json_w_kuint(w, "decode_read_bytes", r.token_bytes);
+    json_w_kint(w, "max_context_tokens", r.max_ctx);
+    json_w_end_obj(w);
+    return CAIRN_OK;
+}
+
+/* Worker. */
+static void make(prompt *p, const models *m, cairn_str body)
+{
+    cairn_status st = CAIRN_OK;
+    cairn_diag dg = {0};
+    json_writer w;
+
+    (void)body; /* a GET has none that matters */
+    *p = (prompt){0};
+    buf_init(&p->text, MEM_SERVE);
+    w = json_write(&p->text);
+    json_w_obj(&w);
+    json_w_key(&w, "models");
+    json_w_arr(&w);
+    for (size_t i = 0; i < m->n && st == CAIRN_OK; i++)
+        if (m->list[i].engine) st = write_model(&w, m, &m->list[i], &dg);
+    if (st != CAIRN_OK) {
+        (void)prompt_refuse_as(p, st, NULL, dg.message);
+        prompt_deinit(p);
+        return;
+    }
+    json_w_end_arr(&w);
+    json_w_end_obj(&w);
+}
+
+void fit_serve(cairn_server *s, http_req *rq)
+{
+    static const endpoint e = {
+        .format = &openai_chat_format, .make = make, .just_text = true, .slow = true};
+
+    endpoint_serve(s, rq, &e);
+}
