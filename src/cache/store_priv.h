@@ -126,16 +126,25 @@ typedef struct store_item { /* a run in the queue, or done */
 } store_item;
 /* Asked before each tensor, outside of locks; false: give up. */
 typedef bool (*store_gate)(void *ctx);
-enum { STORE_STOPPED = -1, STORE_FORMER_BAD = -2, STORE_NO_MEMORY = -3, STORE_TOO_MUCH = -4 };
-/* The file that has the item's name now, open, its header in x; fd -1: there is none. */
+enum {
+    STORE_STOPPED = -1,
+    STORE_FORMER_BAD = -2,
+    STORE_NO_MEMORY = -3,
+    STORE_TOO_MUCH = -4,
+    STORE_FORMER_NEW = -5
+};
+/* The file that has the item's name now, open, its header in x; fd -1: there is none of which anything is wanted. */
 typedef struct store_former {
     int fd;
     store_scratch *x;
+    uint64_t dev, ino; /* of what has the name; 0: nothing has */
+    bool any;          /* whatever has it when the new one is there goes */
 } store_former;
 /* What a file of the run has together with what the former has; false: they do not belong together. */
 bool store_merge(const store_meta *run, const store_meta *former, store_meta *out);
 /* Writes the file that x->meta says, from the item and the former one, beside, then names it.  0, an errno,
-   STORE_STOPPED, or STORE_FORMER_BAD: the former is damaged; nothing is left behind unless 0. */
+   STORE_STOPPED, STORE_FORMER_BAD: the former is damaged, or STORE_FORMER_NEW: another process gave the name to another
+   file meanwhile.  Nothing is left behind unless 0. */
 int store_save(const store_conf *c, int folder, const store_item *it, store_former former,
                store_scratch *x, store_gate gate, void *ctx);
 /* Opens the folder, which must be ours alone to write, in one that no others may write; makes it.  0 or an errno,
@@ -148,8 +157,6 @@ size_t store_read_some(int fd, void *to, size_t n, uint64_t at);
 int store_write_all(int fd, const void *from, size_t n, uint64_t at); /* 0 or an errno */
 /* A locked file beside the one called `name`, to be written and read: 0 or an errno. */
 int store_make_tmp(int folder, const char *name, char tmp[NAME_MAX], int *out);
-/* It takes the name for good where e is 0, else it goes; closed in both cases.  0 or an errno. */
-int store_land(int folder, const char *tmp, const char *name, int fd, int e);
 void store_drop_tmp(int folder, const char *name); /* unless a living process writes it */
 
 /* store_index.c: entries by the keys of their blocks, and their order of use.  Guarded by mu. */

@@ -17,7 +17,8 @@
 
 enum {
     MAX_DOUBLINGS = 4, /* 8 minutes between tries by default: a disk that was mended is soon used */
-    WRITER_NICE = 10   /* hashing must not take a core from a step */
+    WRITER_NICE = 10,  /* hashing must not take a core from a step */
+    MERGE_TRIES = 3    /* of joining what other processes write under one name meanwhile */
 };
 
 int64_t store_stamp(store *s)
@@ -177,19 +178,27 @@ static bool may_write(void *ctx)
 
 /* The file of the item's name, if it has anything that belongs to it; what the new one will have, in
    s->writing. */
-static int open_former(store *s, const store_item *it)
+static store_former open_former(store *s, const store_item *it)
 {
     char text[STORE_NAME_BYTES];
     const char *why;
+    struct stat st;
+    store_former f = {.fd = -1, .x = s->former};
     const store_name name = store_name_of(&it->meta);
     store_name_text(name, text);
+    if (fstatat(s->folder, text, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+        f.dev = st.st_dev;
+        f.ino = st.st_ino;
+    }
     const int fd = store_open_file(s->folder, text);
     if (fd >= 0 && store_load_head(&s->conf, fd, name, s->former, &why) == STORE_GOOD &&
-        store_merge(&it->meta, &s->former->meta, &s->writing->meta))
-        return fd;
+        store_merge(&it->meta, &s->former->meta, &s->writing->meta)) {
+        f.fd = fd;
+        return f;
+    }
     if (fd >= 0) (void)close(fd);
     s->writing->meta = it->meta;
-    return -1;
+    return f;
 }
 
 static int try_write(store *s, store_item *it, store_former former)
@@ -217,17 +226,27 @@ static int try_write(store *s, store_item *it, store_former former)
     return rc;
 }
 
-static store_result write_new(store *s, store_item *it)
+static int merge_and_write(store *s, store_item *it, bool any)
 {
     mutex_unlock(&s->mu);
-    const int fd = open_former(s, it);
+    store_former former = open_former(s, it);
     mutex_lock(&s->mu);
-    int rc = try_write(s, it, (store_former){fd, s->former});
-    if (fd >= 0) (void)close(fd);
+    former.any = any;
+    int rc = try_write(s, it, former);
+    if (former.fd >= 0) (void)close(former.fd);
     if (rc == STORE_FORMER_BAD) {
         s->writing->meta = it->meta;
-        rc = try_write(s, it, (store_former){-1, NULL});
+        former.fd = -1;
+        rc = try_write(s, it, former);
     }
+    return rc;
+}
+
+static store_result write_new(store *s, store_item *it)
+{
+    int rc = STORE_FORMER_NEW;
+    for (int i = 1; rc == STORE_FORMER_NEW && i <= MERGE_TRIES; i++)
+        rc = merge_and_write(s, it, i == MERGE_TRIES);
     if (rc == 0) {
         write_succeeded(s);
         return STORE_DURABLE;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -16,7 +17,10 @@
 #include "cache/store_priv.h"
 
 enum {
-    TMP_TRIES = 8 /* each fails only where a name or a lock was lost to another process just then */
+    TMP_TRIES =
+        8, /* each fails only where a name or a lock was lost to another process just then */
+    NAME_TRIES =
+        20 /* of a millisecond; a process has it for a look and a rename, unless it was stopped just then */
 };
 
 /* Where the tensors of a file come from: the item's memory, else the former file, in whose order they are met. */
@@ -167,9 +171,37 @@ int store_make_tmp(int folder, const char *name, char tmp[NAME_MAX], int *out)
     return EBUSY;
 }
 
-int store_land(int folder, const char *tmp, const char *name, int fd, int e)
+/* What had the name went into the new file, unless another process has given it since. */
+static bool is_as_it_was(int folder, const char *name, const store_former *f)
 {
-    if (e == 0 && renameat(folder, tmp, folder, name) != 0) e = errno;
+    struct stat st;
+    if (f->any || fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0) return true;
+    return st.st_dev == f->dev && st.st_ino == f->ino;
+}
+
+/* Processes that share a folder give names one at a time. */
+static int take_name(int folder, const char *tmp, const char *name, const store_former *former)
+{
+    int e = 0;
+    bool locked = false;
+    for (int i = 0; i < NAME_TRIES && !locked; i++) {
+        locked = flock(folder, LOCK_EX | LOCK_NB) == 0;
+        if (!locked && errno != EWOULDBLOCK && errno != EINTR) break; /* it has no such thing */
+        if (!locked) (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    if (!is_as_it_was(folder, name, former))
+        e = STORE_FORMER_NEW;
+    else if (renameat(folder, tmp, folder, name) != 0)
+        e = errno;
+    if (locked) (void)flock(folder, LOCK_UN);
+    return e;
+}
+
+/* It takes the name for good where e is 0, else it goes; closed in both cases. */
+static int land(int folder, const char *tmp, const char *name, int fd, const store_former *former,
+                int e)
+{
+    if (e == 0) e = take_name(folder, tmp, name, former);
     if (e != 0) (void)unlinkat(folder, tmp, 0);
     (void)close(fd); /* fsync has spoken */
     /* EINVAL: it has no such thing */
@@ -186,5 +218,5 @@ int store_save(const store_conf *c, int folder, const store_item *it, store_form
     store_name_text(store_name_of(&it->meta), name);
     const int e = store_make_tmp(folder, name, tmp, &fd);
     if (e != 0) return e;
-    return store_land(folder, tmp, name, fd, fill_file(c, fd, &from, x, gate, ctx));
+    return land(folder, tmp, name, fd, &former, fill_file(c, fd, &from, x, gate, ctx));
 }

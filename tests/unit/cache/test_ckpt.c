@@ -2,6 +2,7 @@
 #include "test.h"
 #include "tmp.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -265,6 +266,43 @@ static void lock_of_our_own(void **state)
     (void)flush(c);
     assert_false(file_exists(file_of(1)));
     ckpt_close(c);
+}
+
+/* The disk takes no more: one warning, nothing is left of the attempts to write, and all is well when there is room. */
+static void full_disk(void **state)
+{
+    (void)state;
+    struct rlimit was;
+    const ckpt_ask q = ask(1);
+    ckpt *c = open_with(opts());
+    ckpt_attempt *a = expect(c, &q, 0);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    const struct rlimit full = {CKPT_HEAD + 8,
+                                was.rlim_max}; /* two ids: it ends in a file's middle */
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &full), 0);
+    ckpt_flushed f[2];
+    for (int i = 0; i < 2; i++) {
+        ckpt_save(c, a, ids, 10 + i, NULL);
+        ckpt_flush(c, FLUSH_MS, &f[i]);
+    }
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
+    for (int i = 0; i < 2; i++)
+        assert_true(f[i].failed == 1 && f[i].durable == 0 && f[i].pending == 0);
+    assert_int_equal(n_warn, 1);
+    DIR *d = opendir(tmp_path(&dir, PRINT "/checkpoints"));
+    for (const struct dirent *at; d && (at = readdir(d)) != NULL;)
+        assert_true(at->d_name[0] == '.');
+    assert_true(d && closedir(d) == 0);
+    ckpt_save(c, a, ids, 12, NULL);
+    assert_int_equal(flush(c).durable, 1);
+    ckpt_end(c, a, false);
+    ckpt_close(c);
+    c = open_with(opts());
+    a = expect(c, &q, 12);
+    ckpt_end(c, a, true);
+    ckpt_close(c);
+    (void)signal(SIGXFSZ, handler);
 }
 
 /* Its file cannot be gone on from, but is not another process's for that. */
@@ -927,6 +965,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(attempts, begin, end),
         cmocka_unit_test_setup_teardown(lock_of_our_own, begin, end),
         cmocka_unit_test_setup_teardown(lock_kept_of_unreadable, begin, end),
+        cmocka_unit_test_setup_teardown(full_disk, begin, end),
         cmocka_unit_test_setup_teardown(lands_late, begin, end),
         cmocka_unit_test_setup_teardown(failed_cleanup, begin, end),
         cmocka_unit_test_setup_teardown(no_folder, begin, end),

@@ -69,7 +69,7 @@ static void small_begin(small *k)
     store_name_text(store_name_of(&k->meta), name);
     k->x.meta = k->meta;
     assert_int_equal(
-        store_save(&k->conf, folder, &it, (store_former){-1, NULL}, &k->x, never_stops, NULL), 0);
+        store_save(&k->conf, folder, &it, (store_former){.fd = -1}, &k->x, never_stops, NULL), 0);
     assert_int_equal(it.bytes, 3 * STORE_PAGE);
     buf_init(&k->file, MEM_MISC);
     assert_ok(file_read(tmp_path(&dir, name), 1 << 20, &k->file, NULL));

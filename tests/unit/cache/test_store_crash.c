@@ -1,5 +1,5 @@
-/* A writer killed at any moment: what it had heard to be durable is found and right at the next start, and
-   nothing wrong is ever given.  The folder grows from one life to the next.
+/* A writer, or two at one folder, killed at any moment: what they had heard to be durable is found and right at the next
+   start, and nothing wrong is ever given.  The folder grows from one life to the next.
      test_store_crash [ROUNDS [SEED]]      25 rounds; `make test-crash`: 500 */
 #include "store_rig.h"
 
@@ -27,15 +27,16 @@ static rig_run *make_chunk(int path, int chunk)
 }
 
 /* Never returns: puts chunks in an order of its own and tells which are durable. */
-static void live(const char *dir, uint64_t round, int tell)
+static void live(const char *dir, uint64_t round, uint64_t who, int tell)
 {
     store *s = NULL;
     store_done d;
+    store_stats st;
     store_opts o = rig_opts(dir);
     static rig_run *runs[PATHS * CHUNKS];
     if (store_open(&o, &s, NULL) != CAIRN_OK) _exit(1);
     for (uint64_t i = 0;; i++) {
-        const uint64_t x = rng_u64(seed, round, i);
+        const uint64_t x = rng_u64(seed + 1000 * who, round, i);
         const uint8_t which = (uint8_t)(x % (PATHS * CHUNKS));
         if (!runs[which]) runs[which] = make_chunk(which / CHUNKS, which % CHUNKS);
         (void)store_put(s, &runs[which]->run, &runs[which]);
@@ -48,6 +49,8 @@ static void live(const char *dir, uint64_t round, int tell)
             const uint8_t told = (uint8_t)((rig_run **)d.user - runs);
             if (d.result == STORE_DURABLE && write(tell, &told, 1) != 1) _exit(2);
         }
+        store_get_stats(s, &st);
+        if (st.n_corrupt) _exit(3); /* the other one's, half written */
     }
 }
 
@@ -97,6 +100,32 @@ static int count_tmp(const char *path, const struct stat *st, int type, struct F
     return 0;
 }
 
+/* Odd rounds have two writers. */
+static void live_and_die(const char *dir, uint64_t round, known *k)
+{
+    int tell[2], status;
+    pid_t child[2];
+    const int n = 1 + (int)(round % 2);
+    assert_int_equal(pipe(tell), 0);
+    for (int i = 0; i < n; i++) {
+        child[i] = fork();
+        assert_true(child[i] >= 0);
+        if (child[i] > 0) continue;
+        (void)close(tell[0]);
+        live(dir, round, (uint64_t)i, tell[1]);
+    }
+    assert_int_equal(close(tell[1]), 0);
+    if (round % 2) await_word(tell[0]);
+    for (int i = 0; i < n; i++) {
+        (void)usleep((useconds_t)(rng_u64(seed, 7 + (uint64_t)i, round) % MAX_LIFE_US));
+        assert_int_equal(kill(child[i], SIGKILL), 0);
+        assert_int_equal(waitpid(child[i], &status, 0), child[i]);
+        assert_true(WIFSIGNALED(status)); /* it did not end by itself */
+    }
+    hear(tell[0], k);
+    assert_int_equal(close(tell[0]), 0);
+}
+
 static void killed(void **state)
 {
     (void)state;
@@ -105,22 +134,7 @@ static void killed(void **state)
     uint32_t n_heard = 0;
     assert_true(tmp_make(&dir));
     for (uint64_t round = 0; round < n_round; round++) {
-        int tell[2], status;
-        assert_int_equal(pipe(tell), 0);
-        const pid_t child = fork();
-        assert_true(child >= 0);
-        if (child == 0) {
-            (void)close(tell[0]);
-            live(dir.path, round, tell[1]);
-        }
-        assert_int_equal(close(tell[1]), 0);
-        if (round % 2) await_word(tell[0]);
-        (void)usleep((useconds_t)(rng_u64(seed, 7, round) % MAX_LIFE_US));
-        assert_int_equal(kill(child, SIGKILL), 0);
-        assert_int_equal(waitpid(child, &status, 0), child);
-        assert_true(WIFSIGNALED(status)); /* it did not end by itself */
-        hear(tell[0], &k);
-        assert_int_equal(close(tell[0]), 0);
+        live_and_die(dir.path, round, &k);
         assert_int_equal(nftw(dir.path, count_tmp, 8, FTW_PHYS), 0);
         check(dir.path, &k);
         if (k.n == PATHS * CHUNKS || round % 16 == 15) { /* from nothing again */

@@ -53,6 +53,19 @@ int utimensat(int folder, const char *name, const struct timespec t[2], int flag
     return (int)syscall(SYS_utimensat, folder, name, t, flags);
 }
 
+static void (*before_sync)(void); /* of the next file; on the writer's thread */
+
+int fsync(int fd)
+{
+    struct stat st;
+    void (*fn)(void) = before_sync;
+    if (fn && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+        before_sync = NULL;
+        fn();
+    }
+    return (int)syscall(SYS_fsync, fd);
+}
+
 static tmp_dir dir;
 static uint32_t n_read_only;
 static char last_line[600];
@@ -433,6 +446,42 @@ static void two_stores(void **state)
     store_close(b);
 }
 
+static store *beside;
+static rig_run *beside_run;
+static uint32_t beside_durable;
+
+static void write_beside(void)
+{
+    store_flushed f;
+    if (store_put(beside, &beside_run->run, NULL) != CAIRN_OK) return;
+    store_flush(beside, 20000, &f);
+    beside_durable = f.durable;
+}
+
+/* Two give one name at once: what either was told to be durable is there. */
+static void both_name_it(void **state)
+{
+    (void)state;
+    static const uint16_t here[RIG_GROUPS] = {0x1f, 0x1f, 0x1f};
+    const store_opts o = rig_opts(dir.path);
+    rig_run *x = rig_make(0, 0, 300, here, (int32_t[]){70}, 1);
+    store *s = rig_open(&o);
+    beside = rig_open(&o);
+    beside_run = rig_make(0, 0, 300, here, (int32_t[]){200}, 1);
+    beside_durable = 0;
+    before_sync = write_beside;
+    rig_put_durable(s, x);
+    assert_int_equal(beside_durable, 1);
+    store_close(s);
+    store_close(beside);
+    s = rig_open(&o);
+    assert_ok(rig_read_back(s, x));
+    assert_ok(rig_read_back(s, beside_run));
+    store_close(s);
+    rig_free(x);
+    rig_free(beside_run);
+}
+
 /* Closing in the middle of anything leaves no file that is not whole. */
 static void closed_while_it_writes(void **state)
 {
@@ -473,6 +522,7 @@ int main(void)
         CASE(waits_before_it_tries_again),
         CASE(clock_backwards),
         CASE(two_stores),
+        CASE(both_name_it),
         CASE(closed_while_it_writes),
         CASE(folder_above),
         CASE(odd_folder),
