@@ -66,7 +66,7 @@ static cairn_status read_curve(json_val root, chat_ask *a, chat_fault *f)
     return CAIRN_OK;
 }
 
-static cairn_status ask_read(chat_ask *a, cairn_str body, chat_fault *f)
+cairn_status generate_ask_read(chat_ask *a, cairn_str body, chat_fault *f)
 {
     bool plain = false;
 
@@ -112,7 +112,7 @@ static bool encode(prompt *p)
 static void make(prompt *p, const models *m, cairn_str body)
 {
     *p = (prompt){0};
-    if (prompt_read(p, ask_read, body) && prompt_find_engine(p, m)) (void)encode(p);
+    if (prompt_read(p, generate_ask_read, body) && prompt_find_engine(p, m)) (void)encode(p);
     if (p->fault.status) prompt_deinit(p);
 }
 

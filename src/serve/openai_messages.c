@@ -12,6 +12,7 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "cairn/text.h"
+#include "serve/body_path.h"
 
 typedef cairn_status normalise_fn(cairn_str json, cairn_bytes *out, cairn_diag *dg);
 
@@ -76,13 +77,14 @@ static cairn_status check_part(json_val part, const char *param, size_t *n, chat
         const json_val text = json_get(part, refusal ? "refusal" : "text");
         *n += json_str(text).len;
         if (json_typeof(text) == JSON_STR) return CAIRN_OK;
-        return chat_fault_set(f, CAIRN_E_ARG, param, "`%s` has a text part without text", param);
+        return chat_fault_set(f, CAIRN_E_ARG, param, "`%s` is a text part without text", param);
     }
     if (type.len == 0)
-        return chat_fault_set(f, CAIRN_E_ARG, param, "`%s` has a part without a type", param);
+        return chat_fault_set(f, CAIRN_E_ARG, param, "`%s` is a part without a type", param);
     return chat_fault_set(f, CAIRN_E_UNSUPPORTED, param,
-                          "`%s` has a part of type `%.*s`: only text is supported", param,
-                          STR_ARG(type));
+                          "`%s` is a part of type `%.*s`, which is not supported here: the model "
+                          "reads text alone",
+                          param, STR_ARG(type));
 }
 
 static cairn_status check_parts(json_val v, const char *param, chat_fault *f)
@@ -94,7 +96,11 @@ static cairn_status check_parts(json_val v, const char *param, chat_fault *f)
     if (json_size(v) == 0)
         return chat_fault_set(f, CAIRN_E_ARG, param,
                               "`%s` must hold at least one part, found an empty array", param);
-    while (json_next(&it, &part)) TRY(check_part(part, param, &n, f));
+    for (size_t i = 0; json_next(&it, &part); i++) {
+        body_path at;
+        (void)snprintf(at.s, sizeof at.s, "%s", param);
+        TRY(check_part(part, path_element(at, i).s, &n, f));
+    }
     return check_size(n, param, f);
 }
 

@@ -3,7 +3,9 @@ is run, and the agent is told to stop.  It gets a home and an environment of its
 import json
 import os
 import signal
+import struct
 import subprocess
+import zlib
 
 import pytest
 import util
@@ -75,6 +77,25 @@ def test_call_that_fails(server, tmp_path):
     told, result = finish(start(server, tmp_path, says(
         call("Read", {"file_path": str(tmp_path / "none.txt")}) + call("Read", {"file_path": str(tmp_path / "one.txt")}))))
     assert result["result"] == "Not there." and [bool(b.get("is_error")) for b in blocks(told, "tool_result")] == [True, False]
+
+
+def png():
+    """A black pixel."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(b"\0\0\0\0"))
+            + chunk(b"IEND", b""))
+
+
+def test_image(server, tmp_path):
+    """A picture that the agent reads ends its turn, with words that say why; nothing is asked again."""
+    (tmp_path / "p.png").write_bytes(png())
+    told, result = finish(start(server, tmp_path, says("I look." + call("Read", {"file_path": str(tmp_path / "p.png")}))))
+    (sent,) = blocks(told, "tool_result")
+    assert sent["content"][0]["type"] == "image", sent
+    assert result["is_error"] and "`messages.2.content.0.content.0` is a block of type `image`" in result["result"], result
+    assert "the model reads text alone" in result["result"]
 
 
 def test_unknown_model(server, tmp_path):

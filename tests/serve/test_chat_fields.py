@@ -22,10 +22,10 @@ BAD = [
     ("messages[0].content", [{"role": "user", "content": []}]),
     ("messages[0].content", [{"role": "assistant", "content": None}]), ("messages[0].content", [{"role": "assistant"}]),
     ("messages[0].content", [{"role": "assistant", "tool_calls": []}]),
-    ("messages[0].content", [{"role": "user", "content": [
-        {"type": "image_url", "image_url": {"url": "data:"}}]}]),
-    ("messages[0].content", [{"role": "user", "content": [{"type": "text"}]}]),
-    ("messages[0].content", [{"role": "user", "content": ["x"]}]),
+    ("messages[0].content[1]", [{"role": "user", "content": [
+        {"type": "text", "text": "x"}, {"type": "image_url", "image_url": {"url": "data:"}}]}]),
+    ("messages[0].content[0]", [{"role": "user", "content": [{"type": "text"}]}]),
+    ("messages[0].content[0]", [{"role": "user", "content": ["x"]}]),
     (CALL, calls(1)), (CALL, calls(None)), ("messages[1].tool_calls[1]", calls(call(), "f")),
     ("messages[1].tool_calls", calls(tool_calls={"a": 1})), ("messages[1].tool_calls", calls(tool_calls="f")),
     (CALL + ".function", calls({"id": "c"})), (CALL + ".function", calls({"function": "f"})),

@@ -61,8 +61,8 @@ def line(model, file, *more):
     return json.loads(bert.embed(model, "-f", model + "/" + file, *more)[0])
 
 
-def post(url, body):
-    rq = urllib.request.Request(url + "/v1/embeddings", json.dumps(body).encode())
+def post(url, body, path="/v1/embeddings"):
+    rq = urllib.request.Request(url + path, json.dumps(body).encode())
     try:
         with urllib.request.urlopen(rq, timeout=util.PATIENCE) as r:
             return r.status, json.load(r)
@@ -104,6 +104,27 @@ def test_dimensions_and_prompts(client, model, name):
     (d,) = client.embeddings.create(model=name, input=bert.TEXTS["a"],
                                     extra_body={"prompt_name": "query"}).data
     assert close(d.embedding, line(model, "q"))
+
+
+def test_ollamas_routes(url, name):
+    """The same vectors by another name, to the last digit that is told."""
+    texts = [bert.TEXTS[k] for k in "abc"]
+    want = post(url, {"model": name, "input": texts})[1]
+    vectors = [d["embedding"] for d in want["data"]]
+    status, got = post(url, {"model": name, "input": texts}, "/api/embed")
+    assert status == 200 and got["model"] == name and got["embeddings"] == vectors
+    assert got["prompt_eval_count"] == want["usage"]["prompt_tokens"] == 17
+    assert post(url, {"model": name + ":latest", "input": texts[1]}, "/api/embed")[1]["embeddings"] == vectors[1:2]
+    short = post(url, {"model": name, "input": texts[0], "dimensions": 7})[1]["data"][0]["embedding"]
+    assert post(url, {"model": name, "input": texts[0], "dimensions": 7}, "/api/embed")[1]["embeddings"] == [short] and len(short) == 7
+    for text, vector in zip(texts, vectors):
+        assert post(url, {"model": name, "prompt": text}, "/api/embeddings") == (200, {"embedding": vector})
+    # What is too long is cut there, as Ollama does, unless asked not to be.
+    long = {"model": name, "input": bert.TEXTS["long"]}
+    cut = post(url, long | {"truncate": True})[1]["data"][0]["embedding"]
+    assert post(url, long, "/api/embed")[1]["embeddings"] == [cut]
+    status, got = post(url, long | {"truncate": False}, "/api/embed")
+    assert status == 400 and "found 20 tokens" in got["error"]
 
 
 @pytest.mark.parametrize("change, status, says", [
