@@ -6,8 +6,12 @@
    stopped half-way. */
 #include "serve/endpoint.h"
 
+#include <stdio.h>
+
 #include "base/diag.h"
 #include "serve/openai_wire.h"
+
+enum { LOADING_S = 5 }; /* who finds no place among those that wait for a model tries again; loading takes so long */
 
 typedef struct prompt_job {
     job j;
@@ -31,6 +35,7 @@ static void release(job *j)
 
     buf_deinit(&c->body);
     prompt_deinit(&c->p);
+    served_model_let_go(c->j.given);
     mem_free(c);
 }
 
@@ -46,8 +51,9 @@ static void make(job *j)
 {
     prompt_job *c = (prompt_job *)j;
 
+    c->p.client.held = j->given;
     c->e->make(&c->p, &c->s->models, buf_view(&c->body));
-    buf_deinit(&c->body);
+    if (!c->p.awaits) buf_deinit(&c->body); /* else it is read again */
 }
 
 /* All choices or none: some of them would hold the queue only to be cancelled. */
@@ -111,19 +117,34 @@ static void reply_text(const prompt_job *c)
     http_reply(c->rq, 200, "application/json", buf_view(&c->p.text));
 }
 
-/* The job is over: rq is no more its concern. */
-static void made(job *j)
+static void refuse_for(const prompt_job *c, const prompt_fault *f)
+{
+    char wait[16];
+
+    (void)snprintf(wait, sizeof wait, "%d", (int)f->retry_s);
+    if (f->retry_s) http_set_header(c->rq, "Retry-After", wait);
+    c->e->format->refuse(c->rq, f->status, f->param[0] ? f->param : NULL, f->code, f->message);
+}
+
+/* The job is over: rq is no more its concern.  But where its model is not loaded it waits for that. */
+static bool made(job *j)
 {
     prompt_job *c = (prompt_job *)j;
-    const prompt_fault *f = &c->p.fault;
+    prompt_fault *f = &c->p.fault;
 
+    if (c->p.awaits && jobs_park(&c->s->jobs, j, c->p.awaits) == CAIRN_OK) {
+        models_want(&c->s->models, c->p.awaits, http_now_ms());
+        return false;
+    }
     http_on_gone(c->rq, NULL, NULL);
+    if (c->p.awaits) f->retry_s = LOADING_S;
     if (f->status)
-        c->e->format->refuse(c->rq, f->status, f->param[0] ? f->param : NULL, f->code, f->message);
+        refuse_for(c, f);
     else if (c->e->just_text || c->p.text.len)
         reply_text(c);
     else
         start(c);
+    return true;
 }
 
 void endpoint_serve(cairn_server *s, http_req *rq, const endpoint *e)

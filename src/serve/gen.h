@@ -6,6 +6,7 @@
 #include "cairn/engine.h"
 
 typedef struct gen gen;
+struct served_model;
 
 typedef struct gen_token { /* valid during the callback */
     int32_t id;
@@ -34,6 +35,7 @@ typedef struct gen_sink {
     void (*done)(void *ctx, uint32_t choice, const gen_result *r);
     void *ctx;
     uint32_t choice; /* given back */
+    const struct served_model *model; /* held until it is over; NULL: nothing is */
 } gen_sink;
 
 /* One for a server.  `notify` is called on engine threads when mailbox_deliver has work. */

@@ -25,12 +25,13 @@ static void work(job *j)
     atomic_add(&t->worked, 1);
 }
 
-static void done(job *j)
+static bool done(job *j)
 {
     task *t = (task *)j;
 
     t->n_done++;
     t->order = ++n_ended;
+    return true;
 }
 
 static void refuse(job *j)
