@@ -74,16 +74,19 @@ typedef struct cairn_server_opts {
     const char *admin_socket;
     const cairn_server_alias *aliases; /* copied */
     size_t n_aliases;
-    size_t default_model; /* of requests that name none: its index + 1; 0: of several, one has to be named */
+    size_t
+        default_model; /* of requests that name none: its index + 1; 0: of several, one has to be named */
     /* Both are called by one thread of the server's, for one model at a time; i is the model's index.  open_model sets
        engine or model of *out. */
     cairn_status (*open_model)(void *ctx, size_t i, cairn_server_model *out, cairn_diag *dg);
     void (*close_model)(void *ctx, size_t i);
-    void (*stop_opening)(void *ctx); /* any thread, at the end: an open_model that runs, or comes yet, fails soon */
+    void (*stop_opening)(
+        void *ctx); /* any thread, at the end: an open_model that runs, or comes yet, fails soon */
     void *models_ctx;
     uint64_t model_bytes; /* that models with `about` take together at most; 0: any */
-    int64_t keep_ms;      /* a model with `about` that nobody used for so long is closed; 0: none is for that */
-    int32_t retry_ms;     /* 0: 10,000; a model that could not be opened is not tried again before */
+    int64_t
+        keep_ms; /* a model with `about` that nobody used for so long is closed; 0: none is for that */
+    int32_t retry_ms; /* 0: 10,000; a model that could not be opened is not tried again before */
 } cairn_server_opts;
 
 /* score_len of the engines that a server is given: what POST /signal asks for. */

@@ -200,7 +200,7 @@ int cmd_serve(const command *c, int argc, char **argv)
     if (!f->models.n && !f->models_dir) f->models.word[f->models.n++] = CLI_DEFAULT_MODEL;
     serve_log_start(f->log_level, f->verbose, f->log_json);
     if (serve_models_usage(f, &dg) != CAIRN_OK)
-        code = cli_usage(c, "serve: %s", dg.message);
+        code = cli_usage(c, "%s", dg.message);
     else if (serve(f, &dg) != CAIRN_OK)
         code = cli_failed(&dg);
     serve_flags_deinit(f);

@@ -8,7 +8,7 @@ enum {
     SERVE_MAX_MODELS = 8, /* each has a pool of threads and caches of its own */
     SERVE_MAX_WARM = CAIRN_MAX_PINS,
     SERVE_MAX_ALIASES = 64, /* each request's name is compared with all, as with all models */
-    SERVE_MAX_NAMES = 64 /* hosts, or origins: each request's is compared with all */
+    SERVE_MAX_NAMES = 64    /* hosts, or origins: each request's is compared with all */
 };
 
 #define SERVE_BY_DEFAULT UINT64_MAX

@@ -78,7 +78,8 @@ cairn_status serve_models_usage(const serve_flags *f, cairn_diag *dg)
     }
     for (size_t i = 0; i < f->aliases.n && st == CAIRN_OK; i++)
         if (!split_alias(f->aliases.item[i], &name, &id))
-            st = diag_set(dg, CAIRN_E_ARG, "--alias is %s; expected NAME=ID", f->aliases.item[i]);
+            st = diag_set(dg, CAIRN_E_ARG, "--alias: found \"%s\"; expected NAME=ID",
+                          f->aliases.item[i]);
     serve_list_deinit(l);
     mem_free(l);
     return st;
@@ -324,6 +325,9 @@ static void share(serve_models *s)
         const uint64_t bytes = m->least + (grows ? part : 0);
         s->entry[i].bytes = grows && bytes > s->total ? s->total : bytes;
         guess_ctx(s, m, s->entry[i].bytes);
+        log_event(LOG_INFO, "model_known", "model=%s bytes=%llu at_least=%llu ctx_len=%d",
+                  s->list.item[i].id, (unsigned long long)s->entry[i].bytes,
+                  (unsigned long long)m->least, (int)m->about.ctx_len);
     }
 }
 
@@ -360,7 +364,8 @@ static cairn_status name_all(serve_models *s, cairn_diag *dg)
     for (size_t k = 0; k < f->pins.n; k++) {
         const serve_found *m = serve_list_find(&s->list, f->pins.item[k]);
         if (!m)
-            return diag_set(dg, CAIRN_E_ARG, "--pin %s: no model is called so", f->pins.item[k]);
+            return diag_set(dg, CAIRN_E_ARG, "--pin %s: no model is called so; expected an id",
+                            f->pins.item[k]);
         s->entry[m - s->list.item].pinned = true;
     }
     for (size_t k = 0; k < f->aliases.n; k++) {

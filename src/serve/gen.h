@@ -34,7 +34,7 @@ typedef struct gen_sink {
     void (*token)(void *ctx, uint32_t choice, const gen_token *t);
     void (*done)(void *ctx, uint32_t choice, const gen_result *r);
     void *ctx;
-    uint32_t choice; /* given back */
+    uint32_t choice;                  /* given back */
     const struct served_model *model; /* held until it is over; NULL: nothing is */
 } gen_sink;
 

@@ -8,7 +8,7 @@
 enum {
     JOBS_MAX = 1024,            /* waiting: half of the connections, which have one each at most */
     JOBS_MAX_BYTES = 128 << 20, /* waiting: four bodies of the default limit, but jobs.max_bytes */
-    JOBS_MAX_PARKED = 256,      /* of those; and half of the bytes: others' prompts go on meanwhile */
+    JOBS_MAX_PARKED = 256, /* of those; and half of the bytes: others' prompts go on meanwhile */
     JOBS_SHORT_BYTES = 256 << 10, /* up to this, a job goes to the lane for short ones */
     JOBS_LANES = 2
 };
@@ -17,7 +17,8 @@ typedef struct job job;
 
 typedef struct job_kind {
     void (*work)(job *j); /* a worker thread */
-    bool (*done)(job *j); /* after work; not of dropped ones.  False: it is parked, and goes on later */
+    bool (*done)(
+        job *j); /* after work; not of dropped ones.  False: it is parked, and goes on later */
     /* Instead of done, when the server ends first; work may be running: touch nothing of its. */
     void (*refuse)(job *j);
     void (*release)(job *j); /* the last call for each accepted job; any thread */
@@ -25,8 +26,8 @@ typedef struct job_kind {
 
 /* The first member of what a kind works on. */
 struct job {
-    const job_kind *kind; /* set before jobs_put, like bytes */
-    size_t bytes;         /* what it works on: its lane, and its share of the limit */
+    const job_kind *kind;  /* set before jobs_put, like bytes */
+    size_t bytes;          /* what it works on: its lane, and its share of the limit */
     const void *parked_on; /* I/O thread, like the next: what it waits for */
     const void *given;     /* what jobs_unpark said last */
     job *next;             /* guarded by jobs.mu, like the rest */

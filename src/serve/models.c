@@ -257,9 +257,8 @@ model_state served_model_state(const served_model *m)
 const char *served_model_state_word(const served_model *m)
 {
     static const char *const words[] = {
-        [MODEL_UNLOADED] = "unloaded", [MODEL_LOADING] = "loading",
-        [MODEL_LOADED] = "loaded",     [MODEL_DRAINING] = "draining",
-        [MODEL_BROKEN] = "failed",     [MODEL_UNLOADING] = "unloading",
+        [MODEL_UNLOADED] = "unloaded", [MODEL_LOADING] = "loading", [MODEL_LOADED] = "loaded",
+        [MODEL_DRAINING] = "draining", [MODEL_BROKEN] = "failed",   [MODEL_UNLOADING] = "unloading",
     };
 
     return words[m->slot->state];

@@ -44,7 +44,8 @@ typedef enum model_state {
 /* `notify` is called on any thread when models_turn has work.  Followed by models_deinit, also after a failure. */
 cairn_status models_init(models *m, const cairn_server_opts *o, void (*notify)(void *ctx),
                          void *ctx, cairn_diag *dg);
-void models_stop(models *m); /* waits for what is being opened; nothing is opened or closed after it */
+void models_stop(
+    models *m); /* waits for what is being opened; nothing is opened or closed after it */
 void models_deinit(models *m);
 
 /* Any thread.  By id or alias; an empty name means the only model, or the default one.  *out is the model, but of
@@ -53,7 +54,7 @@ model_found models_take(const models *m, cairn_str name, const served_model *hel
                         const served_model **out);
 /* Any thread: a reference to the i-th, where it is loaded; else NULL. */
 const served_model *models_hold_nth(const models *m, size_t i);
-void served_model_hold(const served_model *m);   /* any thread; the caller has a reference already */
+void served_model_hold(const served_model *m); /* any thread; the caller has a reference already */
 void served_model_let_go(const served_model *m); /* any thread; NULL is fine */
 /* Any thread: how long it stays without a use from now on, until it is loaded again; below 0: for good. */
 void served_model_keep(const served_model *m, int64_t keep_ms);
@@ -70,7 +71,7 @@ void models_want(const models *m, const served_model *of, uint64_t now_ms);
 /* Loads and closes what is to be, and gives parked jobs their lanes and references.  The time when it wants to be called
    again, unless it is notified; UINT64_MAX: any. */
 uint64_t models_turn(const models *m, jobs *q, uint64_t now_ms);
-const served_model *models_nth(const models *m, size_t i);        /* i < n */
+const served_model *models_nth(const models *m, size_t i); /* i < n */
 model_state served_model_state(const served_model *m);
 const char *served_model_state_word(const served_model *m);
 
@@ -78,8 +79,9 @@ typedef struct model_use {
     size_t refs;
     uint64_t bytes, n_loads, n_failed;
     bool pinned;
-    int64_t keep_ms;    /* below 0: for good */
-    uint64_t closes_ms; /* of the clock of http_now_ms, if it is not used before; UINT64_MAX: never */
+    int64_t keep_ms; /* below 0: for good */
+    uint64_t
+        closes_ms; /* of the clock of http_now_ms, if it is not used before; UINT64_MAX: never */
 } model_use;
 model_use served_model_use(const served_model *m);
 /* The k-th alias of a model; NULL: it has no more. */

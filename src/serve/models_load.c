@@ -123,8 +123,7 @@ static void take_result(model_table *t, uint64_t now)
     } else {
         s->state = MODEL_LOADED;
         s->view.engine = t->result.engine;
-        s->view.model =
-            t->result.engine ? cairn_engine_model(t->result.engine) : t->result.model;
+        s->view.model = t->result.engine ? cairn_engine_model(t->result.engine) : t->result.model;
         s->ctx_len = served_model_ctx(&s->view);
         model_used(s, now);
         s->keep_ms = t->keep_ms;
@@ -172,8 +171,7 @@ static model_slot *victim(model_table *t)
         model_slot *s = &t->slot[i];
         if (s->state != MODEL_LOADED || s->pinned) continue;
         const bool idle = s->refs == 0, best_idle = best && best->refs == 0;
-        if (!best || (idle && !best_idle) || (idle == best_idle && s->used < best->used))
-            best = s;
+        if (!best || (idle && !best_idle) || (idle == best_idle && s->used < best->used)) best = s;
     }
     return best;
 }

@@ -6,12 +6,13 @@
 #include "serve/models.h"
 
 typedef struct model_slot {
-    served_model view; /* engine and model change under mu, by the I/O thread, while there is no reference */
+    served_model
+        view; /* engine and model change under mu, by the I/O thread, while there is no reference */
     cairn_server_about own; /* of one that stays open */
     struct model_table *table;
     uint64_t bytes;
     bool stays, pinned;
-    int32_t ctx_len; /* I/O thread: when it was loaded last; 0: it was not */
+    int32_t ctx_len;   /* I/O thread: when it was loaded last; 0: it was not */
     model_state state; /* guarded by mu, like the rest; written by the I/O thread alone */
     size_t refs;
     uint64_t used_ms, retry_ms;

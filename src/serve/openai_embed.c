@@ -41,8 +41,8 @@ struct embed_job {
     const embed_shape *shape;
     uint64_t begun_ns;
     cairn_server *s;
-    http_req *rq; /* I/O thread; good until the job is dropped */
-    buf body;     /* the worker's, like what follows, until it is done */
+    http_req *rq;               /* I/O thread; good until the job is dropped */
+    buf body;                   /* the worker's, like what follows, until it is done */
     const served_model *model;  /* held; NULL: none was found */
     const served_model *awaits; /* it has to be loaded first */
     cairn_embed_opts o;

@@ -85,6 +85,7 @@ bool prompt_find_model(prompt *p, const models *m, cairn_str name)
         return true;
     case MODEL_AWAY:
         p->awaits = found;
+        p->awaits_stream = p->ask.stream;
         return prompt_refuse(p, 503, NULL, "model_loading", "the model `%s` is not loaded yet",
                              found->id);
     case MODEL_FAILED:

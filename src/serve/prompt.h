@@ -30,7 +30,8 @@ typedef struct prompt { /* zeroed is fine to deinit */
     chat_ask ask;
     const served_model *model;  /* held until prompt_deinit */
     const served_model *awaits; /* it has to be loaded first: the fault is that nobody waits */
-    cairn_ids *ids; /* [n_ids], each one prompt */
+    bool awaits_stream;         /* for an answer that is streamed */
+    cairn_ids *ids;             /* [n_ids], each one prompt */
     size_t n_ids;
     cairn_bytes *echo; /* [n_ids]: texts that the answers begin with; NULL: they begin with none */
     cairn_reply_opts reply; /* how it will be told, where thoughts have a budget: ask.rq.reply */

@@ -198,7 +198,7 @@ def test_a_failure_is_told_to_all_and_tried_again(gate):
     with serving(gate, "--retry-ms", 60000, opened=False) as s:
         asked = [chat(s, "org/other") for _ in range(4)] + [
             Asking(s, "/v1/messages", dict(util.ask(model="org/other"), max_tokens=9)),
-            Asking(s, "/api/chat", util.ask(model="org/other"))]
+            Asking(s, "/api/chat", util.ask(model="org/other", stream=False))]
         wait_state(s, "org/other", "loading")
         s.wait_prompts(6)
         gate.put("open")
@@ -215,6 +215,49 @@ def test_a_failure_is_told_to_all_and_tried_again(gate):
         assert chat(s, "org/other").get()[0] == 503
         gate.cut("fail")
         wait_until(lambda: chat(s, "org/other").get()[0] == 200)
+
+
+# What a stream of each API begins with once there is an answer, and how it tells an error before that.
+STREAMS = [
+    ("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}]}, '"chat.completion.chunk"', 'data: {"error":'),
+    ("/v1/completions", {"prompt": "x"}, '"text_completion"', 'data: {"error":'),
+    ("/v1/responses", {"input": "x"}, "event: response.created", "event: error"),
+    ("/v1/messages", {"max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}, "event: message_start", "event: error"),
+    ("/api/chat", {"messages": [{"role": "user", "content": "x"}]}, '"done":true', '{"error":'),
+    ("/api/generate", {"prompt": "x"}, '"done":true', '{"error":'),
+]
+
+
+@pytest.mark.parametrize("path,body,begins,fails", STREAMS)
+def test_a_stream_begins_before_its_model_is_there(gate, path, body, begins, fails):
+    ask = util.build("POST", path, dict(body, model="third", stream=True), {"Connection": "close"})
+    with serving(gate, opened=False) as s, s.connect(timeout=60 * util.SLOW) as c:
+        c.sendall(ask)
+        head = util.read_until(c, b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200")
+        wait_state(s, "third", "loading")
+        gate.put("open")
+        status, headers, text = util.parse(head + util.read_all(c))
+        assert begins in text.decode() and fails not in text.decode()
+        assert headers["content-type"].startswith(("text/event-stream", "application/x-ndjson"))
+    gate.cut("open")
+    gate.put("fail")
+    with serving(gate, opened=False) as s, s.connect(timeout=60 * util.SLOW) as c, s.connect(timeout=60 * util.SLOW) as d:
+        c.sendall(ask)
+        head = util.read_until(c, b"\r\n\r\n")
+        gate.put("open")
+        text = util.parse(head + util.read_all(c))[2].decode()
+        assert fails in text and "told to fail" in text and begins not in text and "[DONE]" not in text
+        d.sendall(ask)  # and at once, where it is known before the stream begins
+        assert util.read_all(d).startswith(b"HTTP/1.1 503")
+
+
+def test_the_end_of_a_stream_that_waits(gate):
+    with serving(gate, "--drain-ms", 50, opened=False) as s, s.connect(timeout=60 * util.SLOW) as c:
+        c.sendall(util.build("POST", "/v1/chat/completions", util.ask(model="third", stream=True), {"Connection": "close"}))
+        head = util.read_until(c, b"\r\n\r\n")
+        s.term()
+        assert b"server_shutdown" in util.parse(head + util.read_all(c))[2]
 
 
 def wait_until(fine, timeout=20 * util.SLOW):
