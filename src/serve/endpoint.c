@@ -173,6 +173,7 @@ static bool made(job *j)
 
     if (c->p.awaits && jobs_park(&c->s->jobs, j, c->p.awaits) == CAIRN_OK) {
         models_want(&c->s->models, c->p.awaits, http_now_ms());
+        c->p.client.waited = true;
         begin_stream(c);
         return false;
     }

@@ -102,7 +102,6 @@ static void give_work(model_slot *s, bool opens)
 static void fail(model_slot *s, const char *why, uint64_t now)
 {
     s->state = MODEL_BROKEN;
-    s->wanted = 0;
     s->retry_ms = now + s->table->retry_ms;
     s->n_failed++;
     (void)snprintf(s->why, sizeof s->why, "%s", without_folders(why));
@@ -239,7 +238,7 @@ static void release_parked(model_table *t, jobs *q)
     for (size_t i = 0; i < t->n; i++) {
         model_slot *s = &t->slot[i];
         const bool there = s->state == MODEL_LOADED;
-        if (!there && s->state != MODEL_BROKEN) continue;
+        if (!s->wanted || (!there && s->state != MODEL_BROKEN)) continue;
         s->wanted = 0;
         s->refs += there ? jobs_parked(q, &s->view) : 0;
         jobs_unpark(q, &s->view, there ? &s->view : NULL);
@@ -252,6 +251,7 @@ uint64_t models_turn(const models *m, jobs *q, uint64_t now_ms)
     uint64_t next = UINT64_MAX;
     model_slot *s;
 
+    if (!t->loader.started) return next; /* all stay as they are */
     mutex_lock(&t->mu);
     take_result(t, now_ms);
     release_parked(t, q);

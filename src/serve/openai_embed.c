@@ -45,6 +45,7 @@ struct embed_job {
     buf body;                   /* the worker's, like what follows, until it is done */
     const served_model *model;  /* held; NULL: none was found */
     const served_model *awaits; /* it has to be loaded first */
+    bool waited;                /* for that, in vain unless it was given */
     cairn_embed_opts o;
     bool base64;
     int32_t n_vocab;
@@ -78,6 +79,14 @@ static bool refuse_with(embed_job *e, int status, const char *param, const char 
     return false;
 }
 
+static bool failed_to_load(embed_job *e, const served_model *m)
+{
+    char why[400];
+    e->retry_s = served_model_why(m, why, sizeof why);
+    return refuse_with(e, 503, "model", "model_failed", "the model `%s` is not loaded: %s", m->id,
+                       why);
+}
+
 static bool take_model(embed_job *e, cairn_str name)
 {
     const models *m = &e->s->models;
@@ -88,13 +97,12 @@ static bool take_model(embed_job *e, cairn_str name)
         e->model = found;
         return true;
     case MODEL_AWAY:
+        if (e->waited) return failed_to_load(e, found);
         e->awaits = found;
         return refuse_with(e, 503, NULL, "model_loading", "the model `%s` is not loaded yet",
                            found->id);
     case MODEL_FAILED:
-        e->retry_s = served_model_why(found, why, sizeof why);
-        return refuse_with(e, 503, "model", "model_failed", "the model `%s` is not loaded: %.400s",
-                           found->id, why);
+        return failed_to_load(e, found);
     case MODEL_UNKNOWN:
         models_unknown(m, name, why, sizeof why);
         return refuse_with(e, 404, "model", "model_not_found", "%s", why);
@@ -316,6 +324,7 @@ static bool done(job *j)
     embed_job *e = (embed_job *)j;
     if (e->awaits && jobs_park(&e->s->jobs, j, e->awaits) == CAIRN_OK) {
         models_want(&e->s->models, e->awaits, http_now_ms());
+        e->waited = true;
         return false;
     }
     http_on_gone(e->rq, NULL, NULL);

@@ -73,6 +73,15 @@ bool prompt_read(prompt *p, ask_read_fn *read, cairn_str body)
     return st == CAIRN_OK || prompt_refuse_body(p, st, &f);
 }
 
+static bool failed_to_load(prompt *p, const served_model *m)
+{
+    char why[sizeof p->fault.message];
+
+    p->fault.retry_s = served_model_why(m, why, sizeof why);
+    return prompt_refuse(p, 503, "model", "model_failed", "the model `%s` is not loaded: %s", m->id,
+                         why);
+}
+
 bool prompt_find_model(prompt *p, const models *m, cairn_str name)
 {
     const served_model *found = NULL;
@@ -84,14 +93,13 @@ bool prompt_find_model(prompt *p, const models *m, cairn_str name)
         if (p->ask.has_keep) served_model_keep(found, p->ask.keep_ms);
         return true;
     case MODEL_AWAY:
+        if (p->client.waited) return failed_to_load(p, found);
         p->awaits = found;
         p->awaits_stream = p->ask.stream;
         return prompt_refuse(p, 503, NULL, "model_loading", "the model `%s` is not loaded yet",
                              found->id);
     case MODEL_FAILED:
-        p->fault.retry_s = served_model_why(found, why, sizeof why);
-        return prompt_refuse(p, 503, "model", "model_failed", "the model `%s` is not loaded: %s",
-                             found->id, why);
+        return failed_to_load(p, found);
     case MODEL_UNKNOWN:
         models_unknown(m, name, why, sizeof why);
         return prompt_refuse(p, 404, "model", "model_not_found", "%s", why);
