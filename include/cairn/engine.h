@@ -67,6 +67,9 @@ typedef struct cairn_engine_opts {
     /* The longest prompt of which cairn_score is asked for one row while the engine is open, one at a time: what that
        takes is set aside too.  0: of none. */
     int32_t score_len;
+    /* Above 0: the budget is this engine's own, and of what was allocated before only so much is of its model, beside
+       weights: vocabulary and tables.  0: it is the process's, and all is counted. */
+    uint64_t other_bytes;
 } cairn_engine_opts;
 
 /* docs/sampling.md says what each does, in which order and after whom. */

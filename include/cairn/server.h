@@ -12,12 +12,29 @@ extern "C" {
 
 typedef struct cairn_server cairn_server;
 
+/* What is told of a model while it is not open.  Every pointer is borrowed and must outlive the server. */
+typedef struct cairn_server_about {
+    cairn_model_info info;
+    int32_t ctx_len; /* positions that a request may use */
+    bool embeds, only_embeds;
+    cairn_str chat_template, tools_template; /* cairn_text_template; empty: none */
+} cairn_server_about;
+
 typedef struct cairn_server_model {
     const char *id;       /* what requests name; copied */
-    cairn_engine *engine; /* borrowed: must outlive the server */
+    cairn_engine *engine; /* borrowed: must outlive the server, or its turn of close_model */
     /* Likewise, where there is no engine: a model that only embeds. */
     const cairn_model *model;
+    /* Given: open_model opens it when it is asked for, unless an engine or a model says that it is open, and
+       close_model closes it.  NULL: it is open, and stays so.  Borrowed: must outlive the server. */
+    const cairn_server_about *about;
+    uint64_t bytes; /* of model_bytes, from before open_model until after close_model */
+    bool pinned;    /* is not closed once it is open */
 } cairn_server_model;
+
+typedef struct cairn_server_alias {
+    const char *name, *id; /* another name of a model; copied */
+} cairn_server_alias;
 
 typedef struct cairn_server_opts {
     uint32_t struct_size;             /* set by cairn_server_opts_init */
@@ -55,6 +72,21 @@ typedef struct cairn_server_opts {
     /* A Unix socket to make (mode 0600) and to answer on too, the routes below /admin/ there alone, for this
        process's user and root; removed at the end.  NULL: none. */
     const char *admin_socket;
+    const cairn_server_alias *aliases; /* copied */
+    size_t n_aliases;
+    size_t
+        default_model; /* of requests that name none: its index + 1; 0: of several, one has to be named */
+    /* Both are called by one thread of the server's, for one model at a time; i is the model's index.  open_model sets
+       engine or model of *out. */
+    cairn_status (*open_model)(void *ctx, size_t i, cairn_server_model *out, cairn_diag *dg);
+    void (*close_model)(void *ctx, size_t i);
+    void (*stop_opening)(
+        void *ctx); /* any thread, at the end: an open_model that runs, or comes yet, fails soon */
+    void *models_ctx;
+    uint64_t model_bytes; /* that models with `about` take together at most; 0: any */
+    int64_t
+        keep_ms; /* a model with `about` that nobody used for so long is closed; 0: none is for that */
+    int32_t retry_ms; /* 0: 10,000; a model that could not be opened is not tried again before */
 } cairn_server_opts;
 
 /* score_len of the engines that a server is given: what POST /signal asks for. */
@@ -76,7 +108,8 @@ CAIRN_API void cairn_server_reload(cairn_server *s);
 CAIRN_API CAIRN_MUST_USE cairn_status cairn_server_set_keys(cairn_server *s,
                                                             const char *const *keys, size_t n,
                                                             cairn_diag *dg);
-/* After run has returned, or without a run; before the engines are closed.  NULL is fine. */
+/* After run has returned, or without a run; before the engines are closed, those that open_model opened too, which
+   are the caller's to close then.  NULL is fine. */
 CAIRN_API void cairn_server_close(cairn_server *s);
 
 #ifdef __cplusplus

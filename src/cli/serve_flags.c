@@ -34,6 +34,19 @@ static const flag table[] = {
     {"--connections", NULL, FLAG_INT, &flags.connections, "N: at once (2048)", 1, 100000, NULL},
     {"--max-body", NULL, FLAG_SIZE, &flags.max_body, "BYTES: of a request (32M)", 1024, 0x1p32,
      NULL},
+    {"--models-dir", NULL, FLAG_STR, &flags.models_dir,
+     "DIR: every model below it is known by its path there, and loaded when it is asked for", 0, 0,
+     NULL},
+    {"--model-pool", NULL, FLAG_INT, &flags.pool,
+     "N: models that the memory is shared among; the one unused for longest makes room (those "
+     "given, at least 2)",
+     1, SERVE_MAX_MODELS, NULL},
+    {"--alias", NULL, FLAG_LIST, &flags.aliases,
+     "NAME=ID: another name of a model; may be given again", 0, 0, NULL},
+    {"--keep", NULL, FLAG_INT, &flags.keep_s,
+     "S: seconds after which a model that nobody uses is unloaded (never)", 1, 31536000, NULL},
+    {"--pin", NULL, FLAG_LIST, &flags.pins,
+     "ID: is loaded at start and stays loaded; may be given again", 0, 0, NULL},
     {"--ctx", NULL, FLAG_INT, &flags.ctx, "N: context of a request (default: what fits)", 1,
      CAIRN_MAX_CTX, NULL},
     {"--memory", NULL, FLAG_SIZE, &flags.memory,
@@ -87,10 +100,14 @@ static void set_defaults(void)
                        .warm = {.room = SERVE_MAX_WARM},
                        .hosts = {.room = SERVE_MAX_NAMES},
                        .origins = {.room = SERVE_MAX_NAMES},
+                       .aliases = {.room = SERVE_MAX_ALIASES},
+                       .pins = {.room = SERVE_MAX_MODELS},
                        .text = text};
     f->warm.item = f->warm_file;
     f->hosts.item = f->host_name;
     f->origins.item = f->origin;
+    f->aliases.item = f->alias;
+    f->pins.item = f->pin;
 }
 
 /* From the command line, and where a file is named from that and the command line again: it is known only

@@ -7,7 +7,8 @@
 enum {
     SERVE_MAX_MODELS = 8, /* each has a pool of threads and caches of its own */
     SERVE_MAX_WARM = CAIRN_MAX_PINS,
-    SERVE_MAX_NAMES = 64 /* hosts, or origins: each request's is compared with all */
+    SERVE_MAX_ALIASES = 64, /* each request's name is compared with all, as with all models */
+    SERVE_MAX_NAMES = 64    /* hosts, or origins: each request's is compared with all */
 };
 
 #define SERVE_BY_DEFAULT UINT64_MAX
@@ -18,7 +19,9 @@ typedef struct serve_flags {
     double max_gap;
     uint64_t memory, prompt_cache, ssd_max, max_body;
     const char *warm_file[SERVE_MAX_WARM], *host_name[SERVE_MAX_NAMES], *origin[SERVE_MAX_NAMES];
-    flag_list warm, hosts, origins;
+    const char *models_dir, *alias[SERVE_MAX_ALIASES], *pin[SERVE_MAX_MODELS];
+    int64_t keep_s, pool;
+    flag_list warm, hosts, origins, aliases, pins;
     bool verbose, keep_volatile, open, log_json, log_prompts;
     buf text; /* of the file: what it says points into it */
     cli_words models;

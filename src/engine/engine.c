@@ -74,6 +74,7 @@ static cairn_status make_stepper(engine *e, const cairn_engine_opts *o, cairn_di
                    .ctx_len = o->ctx_len,
                    .max_queue = e->max_queue,
                    .budget = o->memory_budget,
+                   .other = o->other_bytes,
                    .limit = o->memory_limit,
                    .prefix = o->prefix_limit,
                    .disk = o->disk_dir != NULL};

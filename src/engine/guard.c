@@ -62,7 +62,7 @@ static void count_fixed(const guard_in *in, guard_out *out)
         out->weights_bytes = resident + looked_up;
     }
     out->scratch_bytes = in->scratch;
-    out->other_bytes = guard_left(in->live, in->scratch + tiles);
+    out->other_bytes = in->other ? in->other : guard_left(in->live, in->scratch + tiles);
     out->host_bytes = in->host + PROGRAM_BYTES;
 }
 

@@ -21,6 +21,7 @@ typedef struct guard_in {
     uint64_t prefix;  /* bytes for prefixes at most; 0: by default; GUARD_NO_PREFIX */
     uint64_t scratch; /* bytes of programs and step buffers */
     uint64_t live;    /* bytes allocated now, programs, step buffers and packed weights included */
+    uint64_t other;   /* of what is allocated, what the budget is to hold; 0: all */
     uint64_t host;    /* bytes that the caller takes for itself */
     uint64_t weights; /* bytes of weights that are not loaded yet; 0: they are the device's */
     uint64_t free, total; /* of the machine */

@@ -151,10 +151,12 @@ static cairn_status check_fits(const model *m, uint64_t limit, cairn_diag *dg)
                     m->src->path, (double)bytes / size, unit, (double)available / size, unit);
 }
 
-static cairn_status adopt_all(model *m, cairn_diag *dg)
+static cairn_status adopt_all(model *m, const cairn_model_opts *o, cairn_diag *dg)
 {
     for (size_t i = 0; i < m->w.n; i++) {
         if (m->w.item[i]->f32) continue;
+        if (o->go_on && !o->go_on(o->go_on_ctx))
+            return diag_set(dg, CAIRN_E_CANCELLED, "%s: loading was cancelled", m->src->path);
         TRY(m->be->adopt(m->dev, m->w.item[i], dg));
         m->n_adopted = i + 1;
     }
@@ -173,7 +175,7 @@ cairn_status model_load(model *m, const cairn_model_opts *o, cairn_diag *dg)
     }
     TRY(weights_settle(&m->w, dg));
     m->be->busy(m->dev, true);
-    const cairn_status st = adopt_all(m, dg);
+    const cairn_status st = adopt_all(m, o, dg);
     m->be->busy(m->dev, false);
     TRY(st);
     m->load_seconds += clock_s() - start;

@@ -63,12 +63,14 @@ static void flush(errand *e)
     json_w_key(&w, "models");
     json_w_arr(&w);
     for (size_t i = 0; i < all->n; i++) {
-        const served_model *m = &all->list[i];
+        const served_model *m = models_hold_nth(all, i);
         cairn_flush done;
-        if (!m->engine) continue;
-        flush_model(e->s, m->engine, &done);
-        durable = durable && is_durable(&done) && !atomic_get(&e->s->closing);
-        write_model(&w, m, &done);
+        if (m && m->engine) {
+            flush_model(e->s, m->engine, &done);
+            durable = durable && is_durable(&done) && !atomic_get(&e->s->closing);
+            write_model(&w, m, &done);
+        }
+        served_model_let_go(m);
     }
     json_w_end_arr(&w);
     json_w_end_obj(&w);

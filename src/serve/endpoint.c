@@ -6,8 +6,16 @@
    stopped half-way. */
 #include "serve/endpoint.h"
 
+#include <stdio.h>
+
 #include "base/diag.h"
+#include "base/str.h"
 #include "serve/openai_wire.h"
+#include "serve/sse.h"
+
+enum {
+    LOADING_S = 5
+}; /* who finds no place among those that wait for a model tries again; loading takes so long */
 
 typedef struct prompt_job {
     job j;
@@ -16,6 +24,7 @@ typedef struct prompt_job {
     http_req *rq; /* I/O thread; good until the job is dropped */
     buf body;     /* the worker's, like the prompt, until it is done */
     prompt p;
+    bool streams; /* I/O thread: the head of a stream is sent, so an error is told in it */
 } prompt_job;
 
 static void on_gone(void *user)
@@ -31,14 +40,35 @@ static void release(job *j)
 
     buf_deinit(&c->body);
     prompt_deinit(&c->p);
+    served_model_let_go(c->j.given);
     mem_free(c);
+}
+
+/* The last that is told of rq. */
+static void tell_error(const prompt_job *c, int status, const char *param, const char *code,
+                       const char *message)
+{
+    const answer_format *f = c->e->format;
+    bool sent;
+    buf b;
+
+    if (!c->streams) {
+        f->refuse(c->rq, status, param, code, message);
+        return;
+    }
+    buf_init(&b, MEM_SERVE);
+    f->fail(NULL, status, code, str_of(message), &b);
+    sent = buf_status(&b) != CAIRN_OK || http_stream_write(c->rq, buf_view(&b));
+    if (sent) http_stream_end(c->rq); /* else the client is gone */
+    buf_deinit(&b);
 }
 
 static void refuse(job *j)
 {
     const prompt_job *c = (prompt_job *)j;
 
-    c->e->format->refuse(c->rq, 503, NULL, "server_shutdown", "the server is shutting down");
+    http_on_gone(c->rq, NULL, NULL); /* a write may find it gone, and the job is dropped anyway */
+    tell_error(c, 503, NULL, "server_shutdown", "the server is shutting down");
 }
 
 /* Worker. */
@@ -46,8 +76,9 @@ static void make(job *j)
 {
     prompt_job *c = (prompt_job *)j;
 
+    c->p.client.held = j->given;
     c->e->make(&c->p, &c->s->models, buf_view(&c->body));
-    buf_deinit(&c->body);
+    if (!c->p.awaits) buf_deinit(&c->body); /* else it is read again */
 }
 
 /* All choices or none: some of them would hold the queue only to be cancelled. */
@@ -80,8 +111,8 @@ static void reply_not_accepted(const prompt_job *c, cairn_status st, const char 
                        : st == CAIRN_E_ARG   ? "invalid_value"
                                              : NULL;
 
-    c->e->format->refuse(c->rq, openai_status(st), param, code,
-                         dg->message[0] ? dg->message : cairn_status_text(st));
+    tell_error(c, openai_status(st), param, code,
+               dg->message[0] ? dg->message : cairn_status_text(st));
 }
 
 static void start(prompt_job *c)
@@ -111,19 +142,50 @@ static void reply_text(const prompt_job *c)
     http_reply(c->rq, 200, "application/json", buf_view(&c->p.text));
 }
 
-/* The job is over: rq is no more its concern. */
-static void made(job *j)
+static void refuse_for(const prompt_job *c, const prompt_fault *f)
+{
+    char wait[16];
+
+    (void)snprintf(wait, sizeof wait, "%d", (int)f->retry_s);
+    if (f->retry_s) http_set_header(c->rq, "Retry-After", wait);
+    tell_error(c, f->status, f->param[0] ? f->param : NULL, f->code, f->message);
+}
+
+/* As with a long prompt, a stream's head does not wait for the model. */
+static void begin_stream(prompt_job *c)
+{
+    const answer_format *f = c->e->format;
+
+    if (c->streams || c->e->just_text || !c->p.awaits_stream) return;
+    c->streams = true;
+    if (f->headers) f->headers(c->rq);
+    if (f->begin_stream)
+        f->begin_stream(c->rq);
+    else
+        sse_start(c->rq);
+}
+
+/* The job is over: rq is no more its concern.  But where its model is not loaded it waits for that. */
+static bool made(job *j)
 {
     prompt_job *c = (prompt_job *)j;
-    const prompt_fault *f = &c->p.fault;
+    prompt_fault *f = &c->p.fault;
 
+    if (c->p.awaits && jobs_park(&c->s->jobs, j, c->p.awaits) == CAIRN_OK) {
+        models_want(&c->s->models, c->p.awaits, http_now_ms());
+        c->p.client.waited = true;
+        begin_stream(c);
+        return false;
+    }
     http_on_gone(c->rq, NULL, NULL);
+    if (c->p.awaits) f->retry_s = LOADING_S;
     if (f->status)
-        c->e->format->refuse(c->rq, f->status, f->param[0] ? f->param : NULL, f->code, f->message);
+        refuse_for(c, f);
     else if (c->e->just_text || c->p.text.len)
         reply_text(c);
     else
         start(c);
+    return true;
 }
 
 void endpoint_serve(cairn_server *s, http_req *rq, const endpoint *e)

@@ -32,7 +32,7 @@ static void work(job *j)
     e->kind->work(e);
 }
 
-static void done(job *j)
+static bool done(job *j)
 {
     errand *e = (errand *)j;
 
@@ -41,6 +41,7 @@ static void done(job *j)
         openai_reply(e->rq, &e->body);
     else
         http_reply(e->rq, e->status, "application/json", buf_view(&e->body));
+    return true;
 }
 
 errand *errand_new(const errand_kind *kind, cairn_server *s, http_req *rq, size_t bytes)

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/diag.h"
+#include "serve/models.h"
 
 enum {
     QUEUE_BYTES = 4 << 20, /* some 50,000 tokens: minutes of the I/O thread's absence */
@@ -140,6 +141,7 @@ static void gen_free(gen *g)
 {
     buf_deinit(&g->queue);
     buf_deinit(&g->last_text);
+    served_model_let_go(g->sink.model);
     mem_free(g);
 }
 
@@ -164,6 +166,7 @@ cairn_status gen_start(mailbox *m, cairn_engine *e, const cairn_request *r, cons
     g->m = m;
     g->engine = e;
     g->sink = *sink;
+    if (sink->model) served_model_hold(sink->model);
     rq.want_progress = sink->began != NULL;
     buf_init(&g->queue, MEM_SERVE);
     g->queue.max = QUEUE_BYTES;

@@ -6,6 +6,7 @@
 #include "cairn/engine.h"
 
 typedef struct gen gen;
+struct served_model;
 
 typedef struct gen_token { /* valid during the callback */
     int32_t id;
@@ -33,7 +34,8 @@ typedef struct gen_sink {
     void (*token)(void *ctx, uint32_t choice, const gen_token *t);
     void (*done)(void *ctx, uint32_t choice, const gen_result *r);
     void *ctx;
-    uint32_t choice; /* given back */
+    uint32_t choice;                  /* given back */
+    const struct served_model *model; /* held until it is over; NULL: nothing is */
 } gen_sink;
 
 /* One for a server.  `notify` is called on engine threads when mailbox_deliver has work. */

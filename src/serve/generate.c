@@ -111,7 +111,7 @@ static bool encode(prompt *p)
 /* Worker. */
 static void make(prompt *p, const models *m, cairn_str body)
 {
-    *p = (prompt){0};
+    *p = (prompt){.client = p->client};
     if (prompt_read(p, generate_ask_read, body) && prompt_find_engine(p, m)) (void)encode(p);
     if (p->fault.status) prompt_deinit(p);
 }

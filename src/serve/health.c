@@ -103,6 +103,27 @@ static void write_kept(json_writer *w, responses_store *r)
     json_w_end_obj(w);
 }
 
+/* All models, loaded or not. */
+static void write_known(json_writer *w, const models *all)
+{
+    json_w_key(w, "known_models");
+    json_w_arr(w);
+    for (size_t i = 0; i < all->n; i++) {
+        const served_model *m = models_nth(all, i);
+        const model_use u = served_model_use(m);
+        json_w_obj(w);
+        json_w_kstr(w, "id", str_of(m->id));
+        json_w_kstr(w, "state", str_of(served_model_state_word(m)));
+        json_w_kbool(w, "pinned", u.pinned);
+        json_w_kuint(w, "uses", u.refs);
+        json_w_kuint(w, "bytes", u.bytes);
+        json_w_kuint(w, "loads", u.n_loads);
+        json_w_kuint(w, "failed_loads", u.n_failed);
+        json_w_end_obj(w);
+    }
+    json_w_end_arr(w);
+}
+
 void stats_serve(cairn_server *s, http_req *rq)
 {
     buf b;
@@ -124,8 +145,9 @@ void stats_serve(cairn_server *s, http_req *rq)
     json_w_key(&w, "models");
     json_w_arr(&w);
     for (size_t i = 0; i < s->models.n; i++)
-        if (s->models.list[i].engine) write_engine(&w, &s->models.list[i]);
+        if (models_nth(&s->models, i)->engine) write_engine(&w, models_nth(&s->models, i));
     json_w_end_arr(&w);
+    write_known(&w, &s->models);
     json_w_end_obj(&w);
     openai_reply(rq, &b);
     buf_deinit(&b);

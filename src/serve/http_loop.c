@@ -366,6 +366,11 @@ size_t http_busy(const http_server *h)
     return n;
 }
 
+void http_tick_at(http_server *h, uint64_t ms)
+{
+    tick_by(h, ms);
+}
+
 int32_t http_port(const http_server *h)
 {
     return h->port;

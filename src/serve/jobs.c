@@ -4,6 +4,8 @@
    only one long job runs at a time, so does only one need its many times the body in memory.  Within a
    lane the order is that of arrival.
 
+   What finds that it has to wait for something else is parked: it counts as waiting, and begins anew.
+
    Long work runs at a lower priority: it takes seconds as it is, and the engine's threads, which wait
    for each other at every step, must not wait for it. */
 #include "serve/jobs.h"
@@ -45,6 +47,11 @@ static bool list_cut(job_list *l, const job *j)
         return true;
     }
     return false;
+}
+
+static job_lane *lane_of(jobs *q, const job *j)
+{
+    return &q->lane[j->bytes > JOBS_SHORT_BYTES];
 }
 
 /* Under the lock: what a lane's thread takes next; NULL: the end. */
@@ -104,6 +111,7 @@ cairn_status jobs_init(jobs *q, void (*notify)(void *ctx), void *ctx)
     *q = (jobs){.notify = notify, .ctx = ctx, .max_bytes = JOBS_MAX_BYTES};
     mutex_init(&q->mu);
     list_init(&q->finished);
+    list_init(&q->parked);
     for (int i = 0; i < JOBS_LANES; i++) {
         q->lane[i].of = q;
         cond_init(&q->lane[i].news);
@@ -116,7 +124,7 @@ cairn_status jobs_init(jobs *q, void (*notify)(void *ctx), void *ctx)
 
 cairn_status jobs_put(jobs *q, job *j)
 {
-    job_lane *l = &q->lane[j->bytes > JOBS_SHORT_BYTES];
+    job_lane *l = lane_of(q, j);
     bool room;
 
     mutex_lock(&q->mu);
@@ -125,6 +133,7 @@ cairn_status jobs_put(jobs *q, job *j)
            (q->bytes_waiting == 0 || q->bytes_waiting + j->bytes <= q->max_bytes);
     if (room) {
         j->running = j->dropped = false;
+        j->parked_on = j->given = NULL;
         list_put(&l->waiting, j);
         q->n_waiting++;
         q->bytes_waiting += j->bytes;
@@ -132,6 +141,56 @@ cairn_status jobs_put(jobs *q, job *j)
     }
     mutex_unlock(&q->mu);
     return room ? CAIRN_OK : CAIRN_E_BUSY;
+}
+
+cairn_status jobs_park(jobs *q, job *j, const void *on)
+{
+    mutex_lock(&q->mu);
+    const bool room = q->n_parked < JOBS_MAX_PARKED && q->n_waiting < JOBS_MAX &&
+                      (q->n_parked == 0 || q->bytes_parked + j->bytes <= q->max_bytes / 2);
+    if (room) {
+        j->parked_on = on;
+        list_put(&q->parked, j);
+        q->n_parked++;
+        q->bytes_parked += j->bytes;
+        q->n_waiting++;
+        q->bytes_waiting += j->bytes;
+    }
+    mutex_unlock(&q->mu);
+    return room ? CAIRN_OK : CAIRN_E_BUSY;
+}
+
+size_t jobs_parked(jobs *q, const void *on)
+{
+    size_t n = 0;
+
+    mutex_lock(&q->mu);
+    for (const job *j = q->parked.first; j; j = j->next) n += j->parked_on == on;
+    mutex_unlock(&q->mu);
+    return n;
+}
+
+void jobs_unpark(jobs *q, const void *on, const void *given)
+{
+    job_list stay;
+    job *j;
+
+    list_init(&stay);
+    mutex_lock(&q->mu);
+    while ((j = list_take(&q->parked))) {
+        if (j->parked_on != on) {
+            list_put(&stay, j);
+            continue;
+        }
+        j->parked_on = NULL;
+        j->given = given;
+        q->n_parked--;
+        q->bytes_parked -= j->bytes;
+        list_put(&lane_of(q, j)->waiting, j);
+        cond_signal(&lane_of(q, j)->news);
+    }
+    while ((j = list_take(&stay))) list_put(&q->parked, j);
+    mutex_unlock(&q->mu);
 }
 
 void jobs_drop(jobs *q, job *j)
@@ -144,9 +203,12 @@ void jobs_drop(jobs *q, job *j)
     mine = !j->running;
     if (mine && !list_cut(&q->finished, j)) {
         /* Waiting; a job that is being delivered is in no list and may not be dropped. */
-        const bool cut = list_cut(&q->lane[j->bytes > JOBS_SHORT_BYTES].waiting, j);
+        const bool parked = j->parked_on != NULL;
+        const bool cut = list_cut(parked ? &q->parked : &lane_of(q, j)->waiting, j);
         assert(cut);
         (void)cut;
+        q->n_parked -= parked;
+        q->bytes_parked -= parked ? j->bytes : 0;
         q->n_waiting--;
         q->bytes_waiting -= j->bytes;
     }
@@ -161,8 +223,7 @@ void jobs_deliver(jobs *q)
         job *j = list_take(&q->finished);
         mutex_unlock(&q->mu);
         if (!j) return;
-        j->kind->done(j);
-        j->kind->release(j);
+        if (j->kind->done(j)) j->kind->release(j);
     }
 }
 
@@ -173,6 +234,7 @@ static job *any(const jobs *q)
         if (q->lane[i].running && !q->lane[i].running->dropped) return q->lane[i].running;
         if (q->lane[i].waiting.first) return q->lane[i].waiting.first;
     }
+    if (q->parked.first) return q->parked.first;
     return q->finished.first;
 }
 
@@ -217,6 +279,7 @@ void jobs_deinit(jobs *q)
         while ((j = list_take(&q->lane[i].waiting))) j->kind->release(j);
         cond_deinit(&q->lane[i].news);
     }
+    while ((j = list_take(&q->parked))) j->kind->release(j);
     while ((j = list_take(&q->finished))) j->kind->release(j);
     mutex_deinit(&q->mu);
 }

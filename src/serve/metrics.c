@@ -83,14 +83,42 @@ static void put_engines(buf *b, const models *all, const cairn_engine_stats *st)
     for (size_t k = 0; k < sizeof metrics / sizeof metrics[0]; k++) {
         put_head(b, metrics[k].name, metrics[k].type, metrics[k].help);
         for (size_t i = 0; i < all->n; i++) {
-            if (!all->list[i].engine) continue;
+            if (!models_nth(all, i)->engine) continue;
             buf_printf(b, "cairn_%s{model=\"", metrics[k].name);
-            put_label(b, all->list[i].id);
+            put_label(b, models_nth(all, i)->id);
             buf_puts(b, "\"} ");
             put_value(b, &metrics[k], &st[i]);
             buf_byte(b, '\n');
         }
     }
+}
+
+/* Of each that is known, loaded or not. */
+static void put_known(buf *b, const models *all, const char *name, const char *type,
+                      const char *help, uint64_t (*value)(const served_model *m))
+{
+    put_head(b, name, type, help);
+    for (size_t i = 0; i < all->n; i++) {
+        const served_model *m = models_nth(all, i);
+        buf_printf(b, "cairn_%s{model=\"", name);
+        put_label(b, m->id);
+        buf_printf(b, "\"} %llu\n", (unsigned long long)value(m));
+    }
+}
+
+static uint64_t is_loaded(const served_model *m)
+{
+    return m->model != NULL;
+}
+
+static uint64_t n_loads(const served_model *m)
+{
+    return served_model_use(m).n_loads;
+}
+
+static uint64_t n_failed(const served_model *m)
+{
+    return served_model_use(m).n_failed;
 }
 
 static void put_server(buf *b, const cairn_server *s)
@@ -114,8 +142,14 @@ void metrics_serve(cairn_server *s, http_req *rq)
     buf_printf(&b, "cairn_pending_prompts %zu\n", jobs_live(&s->jobs));
     for (size_t i = 0; st && i < s->models.n; i++) {
         cairn_engine_stats_init(&st[i]);
-        if (s->models.list[i].engine) cairn_engine_get_stats(s->models.list[i].engine, &st[i]);
+        if (models_nth(&s->models, i)->engine)
+            cairn_engine_get_stats(models_nth(&s->models, i)->engine, &st[i]);
     }
+    put_known(&b, &s->models, "model_loaded", "gauge", "Whether the model is loaded", is_loaded);
+    put_known(&b, &s->models, "model_loads_total", "counter", "Times it was loaded on demand",
+              n_loads);
+    put_known(&b, &s->models, "model_load_failures_total", "counter", "Times it could not be",
+              n_failed);
     if (st) put_engines(&b, &s->models, st);
     if (st && buf_status(&b) == CAIRN_OK)
         http_reply(rq, 200, "text/plain; version=0.0.4; charset=utf-8", buf_view(&b));

@@ -1,10 +1,11 @@
-/* Ollama's routes: chat and generate by the same way as the other APIs', and what its clients look up first.  Models
-   are what was given at the start, so all are there and all are running. */
+/* Ollama's routes: chat and generate by the same way as the other APIs', and what its clients look up first.  To look
+   at a model loads none. */
 #include "serve/ollama.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/str.h"
 #include "cairn/embed.h"
@@ -25,22 +26,20 @@ static bool mentions(cairn_str template, const char *word)
     return str_find(template, str_of(word), 0) != SIZE_MAX;
 }
 
-static bool thinks(const struct cairn_text *t)
+static bool thinks(const cairn_server_about *a)
 {
-    if (!t) return false;
-    const cairn_str own = cairn_text_template(t, false);
-    return mentions(own, "think") || mentions(own, "reasoning");
+    return mentions(a->chat_template, "think") || mentions(a->chat_template, "reasoning");
 }
 
-static bool takes_tools(const struct cairn_text *t)
+static bool takes_tools(const cairn_server_about *a)
 {
-    return t && mentions(cairn_text_template(t, true), "tools");
+    return mentions(a->tools_template, "tools");
 }
 
 /* What is asked for and this model, or this server, lacks. */
 static bool check_able(prompt *p)
 {
-    const struct cairn_text *t = served_model_text(p->model);
+    const cairn_server_about *about = p->model->about;
     const int32_t ctx = served_model_ctx(p->model);
 
     if (p->ask.want_ctx > ctx)
@@ -48,11 +47,11 @@ static bool check_able(prompt *p)
                              "`options.num_ctx` is %d; expected at most %d, the context of the "
                              "model `%s` here",
                              (int)p->ask.want_ctx, (int)ctx, p->model->id);
-    if (p->ask.think == 1 && !thinks(t))
+    if (p->ask.think == 1 && !thinks(about))
         return prompt_refuse(p, 400, "think", NULL,
                              "`think` is set, and the model `%s` does not support thinking",
                              p->model->id);
-    if (p->ask.tools.len && !takes_tools(t))
+    if (p->ask.tools.len && !takes_tools(about))
         return prompt_refuse(p, 400, "tools", NULL,
                              "`tools` are given, and the model `%s` does not support tools",
                              p->model->id);
@@ -64,13 +63,21 @@ static bool fault_is(const prompt *p, const char *message)
     return p->fault.status && strcmp(p->fault.message, message) == 0;
 }
 
-/* Clients load a model so before they need it. */
+/* Clients load a model so before they need it, and let it go. */
 static void make_loaded(prompt *p, const models *m, bool chat, cairn_str body)
 {
-    *p = (prompt){0};
-    if (!prompt_read(p, ollama_load_read, body) || !prompt_find_model(p, m, p->ask.model)) return;
+    *p = (prompt){.client = p->client};
+    if (!prompt_read(p, ollama_load_read, body)) return;
+    const bool goes = p->ask.has_keep && p->ask.keep_ms == 0;
+    const served_model *found = models_find(m, p->ask.model);
+    if (goes && found)
+        served_model_keep(found, 0);
+    else if (prompt_find_model(p, m, p->ask.model))
+        found = p->model;
+    else
+        return;
     buf_init(&p->text, MEM_SERVE);
-    ollama_put_loaded(p->model->id, chat, &p->text);
+    ollama_put_loaded(found->id, chat, goes ? "unload" : "load", &p->text);
 }
 
 static void check_made(prompt *p)
@@ -92,7 +99,7 @@ static bool make_raw(prompt *p, const models *m, cairn_str body)
 {
     cairn_diag dg = {0};
 
-    *p = (prompt){0};
+    *p = (prompt){.client = p->client};
     if (!prompt_read(p, ollama_raw_read, body) || !prompt_find_engine(p, m) ||
         !prompt_check_bias(p))
         return false;
@@ -173,29 +180,32 @@ static void write_digest(json_writer *w, const char *id, const cairn_model_info 
     json_w_kstr(w, "digest", str_of(text));
 }
 
-static cairn_model_info info_of(const served_model *m)
+/* In wall time. */
+static int64_t expires_s(const cairn_server *s, const served_model *m)
 {
-    cairn_model_info info;
+    enum { FAR_S = 100 * 365 * 86400LL }; /* it stays until the server ends */
+    const model_use u = served_model_use(m);
+    const uint64_t now = http_now_ms(), from = u.refs ? now : u.closes_ms;
+    const uint64_t until = u.refs && u.keep_ms > 0 ? now + (uint64_t)u.keep_ms : from;
+    const bool stays = u.pinned || u.keep_ms < 0 || until > now + FAR_S * 1000;
 
-    cairn_model_info_init(&info);
-    cairn_model_get_info(m->model, &info);
-    return info;
+    if (stays) return s->started_unix_s + FAR_S;
+    return clock_unix_s() + (until > now ? (int64_t)((until - now) / 1000) : 0);
 }
 
 static void write_model(json_writer *w, const cairn_server *s, const served_model *m, bool running)
 {
-    const cairn_model_info info = info_of(m);
+    const cairn_model_info *info = &m->about->info;
 
     json_w_obj(w);
     json_w_kstr(w, "name", str_of(m->id));
     json_w_kstr(w, "model", str_of(m->id));
     if (!running) ollama_write_time(w, "modified_at", s->started_unix_s);
-    json_w_kuint(w, "size", info.file_bytes);
-    write_digest(w, m->id, &info);
-    write_details(w, &info);
+    json_w_kuint(w, "size", info->file_bytes);
+    write_digest(w, m->id, info);
+    write_details(w, info);
     if (running) {
-        enum { FAR_S = 100 * 365 * 86400LL }; /* it stays until the server ends */
-        ollama_write_time(w, "expires_at", s->started_unix_s + FAR_S);
+        ollama_write_time(w, "expires_at", expires_s(s, m));
         json_w_kuint(w, "size_vram", 0);
         json_w_kint(w, "context_length", served_model_ctx(m));
     }
@@ -212,7 +222,10 @@ static void list_models(const cairn_server *s, http_req *rq, bool running)
     json_w_obj(&w);
     json_w_key(&w, "models");
     json_w_arr(&w);
-    for (size_t i = 0; i < s->models.n; i++) write_model(&w, s, &s->models.list[i], running);
+    for (size_t i = 0; i < s->models.n; i++) {
+        const served_model *m = models_nth(&s->models, i);
+        if (!running || m->model) write_model(&w, s, m, running);
+    }
     json_w_end_arr(&w);
     json_w_end_obj(&w);
     openai_reply(rq, &b);
@@ -272,25 +285,22 @@ static void write_shape(json_writer *w, const served_model *m, const cairn_model
 
 static void write_abilities(json_writer *w, const served_model *m)
 {
-    const struct cairn_text *t = served_model_text(m);
-    cairn_embed_info embeds;
+    const cairn_server_about *a = m->about;
+    const bool writes = !a->only_embeds;
 
-    cairn_embed_info_init(&embeds);
-    cairn_embed_get_info(m->model, &embeds);
     json_w_key(w, "capabilities");
     json_w_arr(w);
-    if (m->engine) json_w_str(w, STR_LIT("completion"));
-    if (m->engine && takes_tools(t)) json_w_str(w, STR_LIT("tools"));
-    if (m->engine && thinks(t)) json_w_str(w, STR_LIT("thinking"));
-    if (embeds.embeds) json_w_str(w, STR_LIT("embedding"));
+    if (writes) json_w_str(w, STR_LIT("completion"));
+    if (writes && takes_tools(a)) json_w_str(w, STR_LIT("tools"));
+    if (writes && thinks(a)) json_w_str(w, STR_LIT("thinking"));
+    if (a->embeds) json_w_str(w, STR_LIT("embedding"));
     json_w_end_arr(w);
 }
 
 static void show_model(const cairn_server *s, http_req *rq, const served_model *m)
 {
-    const struct cairn_text *t = served_model_text(m);
-    const cairn_model_info info = info_of(m);
-    const cairn_str template = t ? cairn_text_template(t, false) : STR_LIT("");
+    const cairn_model_info *info = &m->about->info;
+    const cairn_str template = m->about->chat_template;
     buf b;
     json_writer w;
 
@@ -300,8 +310,8 @@ static void show_model(const cairn_server *s, http_req *rq, const served_model *
     json_w_kstr(&w, "modelfile", STR_LIT(""));
     json_w_kstr(&w, "parameters", STR_LIT(""));
     json_w_kstr(&w, "template", template.len ? template : STR_LIT(""));
-    write_details(&w, &info);
-    write_shape(&w, m, &info);
+    write_details(&w, info);
+    write_shape(&w, m, info);
     write_abilities(&w, m);
     ollama_write_time(&w, "modified_at", s->started_unix_s);
     json_w_end_obj(&w);
@@ -309,11 +319,11 @@ static void show_model(const cairn_server *s, http_req *rq, const served_model *
     buf_deinit(&b);
 }
 
-static void not_found(http_req *rq, cairn_str name)
+static void not_found(const cairn_server *s, http_req *rq, cairn_str name)
 {
     char text[500];
 
-    (void)snprintf(text, sizeof text, "the model `%.*s` does not exist", STR_ARG(name));
+    models_unknown(&s->models, name, text, sizeof text);
     ollama_refuse(rq, 404, NULL, NULL, text);
 }
 
@@ -339,7 +349,7 @@ void ollama_show_serve(cairn_server *s, http_req *rq)
     if (json_typeof(asked) != JSON_STR || !name.len)
         ollama_refuse(rq, 400, NULL, NULL, "`model` is needed, a string");
     else if (!m)
-        not_found(rq, name);
+        not_found(s, rq, name);
     else
         show_model(s, rq, m);
     json_free(d);

@@ -284,7 +284,7 @@ void ollama_refuse(http_req *rq, int status, const char *param, const char *code
     buf_deinit(&b);
 }
 
-void ollama_put_loaded(const char *model, bool chat, buf *body)
+void ollama_put_loaded(const char *model, bool chat, const char *why, buf *body)
 {
     const ollama_out o = {.model = model, .chat = chat};
     const cairn_str none = {0};
@@ -292,7 +292,7 @@ void ollama_put_loaded(const char *model, bool chat, buf *body)
 
     write_said(&w, &o, none, none, none);
     json_w_kbool(&w, "done", true);
-    json_w_kstr(&w, "done_reason", STR_LIT("load"));
+    json_w_kstr(&w, "done_reason", str_of(why));
     json_w_end_obj(&w);
 }
 

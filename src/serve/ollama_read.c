@@ -1,9 +1,10 @@
 /* Reads the bodies of /api/chat and /api/generate.  `options` hold what OpenAI's bodies have at the top; what is
-   of Ollama's machine (num_gpu, num_thread, keep_alive, …) is ignored, and what cannot be done is refused by
+   of Ollama's machine (num_gpu, num_thread, …) is ignored, and what cannot be done is refused by
    name (docs/ollama.md). */
 #include "serve/ollama_read.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/diag.h"
 #include "base/str.h"
@@ -85,6 +86,67 @@ static cairn_status read_think(json_val v, chat_ask *a, chat_fault *f)
     return CAIRN_OK;
 }
 
+/* "5m", "1h30m", "90s", "-1m", "0"; false: it is none. */
+static bool read_duration(cairn_str s, double *out_ms)
+{
+    static const struct {
+        const char *unit;
+        double ms;
+    } units[] = {{"ms", 1}, {"h", 3600e3}, {"m", 60e3}, {"s", 1e3}};
+    enum { N_UNITS = sizeof units / sizeof units[0] };
+    const bool minus = s.len && s.ptr[0] == '-';
+    size_t at = minus;
+    double sum = 0;
+
+    if (s.len == at + 1 && s.ptr[at] == '0') {
+        *out_ms = 0;
+        return true;
+    }
+    while (at < s.len) {
+        double n = 0, scale = 1;
+        const size_t from = at;
+        bool point = false;
+        size_t k = 0;
+        for (; at < s.len && (str_is_digit(s.ptr[at]) || (s.ptr[at] == '.' && !point)); at++) {
+            point = point || s.ptr[at] == '.';
+            if (s.ptr[at] == '.') continue;
+            n = n * 10 + (s.ptr[at] - '0');
+            if (point) scale *= 10;
+        }
+        if (at == from || (point && at == from + 1)) return false;
+        while (k < N_UNITS && !str_starts(str_sub(s, at, s.len - at), str_of(units[k].unit))) k++;
+        if (k == N_UNITS) return false;
+        at += strlen(units[k].unit);
+        sum += n / scale * units[k].ms;
+    }
+    *out_ms = minus ? -sum : sum;
+    return at > (size_t)minus;
+}
+
+cairn_status ollama_keep_read(json_val root, bool *has, int64_t *keep_ms, cairn_diag *dg)
+{
+    const double most_ms = 1e15; /* 30,000 years: beyond it a sum of times might overflow */
+    const json_val v = json_get(root, "keep_alive");
+    const json_type type = json_typeof(v);
+    double ms = 0;
+
+    if (type <= JSON_NULL) return CAIRN_OK;
+    if (type == JSON_STR ? !read_duration(json_str(v), &ms) : type < JSON_INT || type > JSON_FLOAT)
+        return diag_set(dg, CAIRN_E_ARG,
+                        "`keep_alive` must be a number of seconds or a text like \"5m\", below 0: "
+                        "for good");
+    if (type != JSON_STR) ms = json_num(v, 0) * 1000;
+    *has = true;
+    *keep_ms = !(ms >= 0) ? -1 : ms > most_ms ? (int64_t)most_ms : (int64_t)ms;
+    return CAIRN_OK;
+}
+
+static cairn_status read_keep(chat_ask *a, chat_fault *f)
+{
+    (void)snprintf(f->param, sizeof f->param, "keep_alive");
+    return ollama_keep_read(json_root(a->doc), &a->has_keep, &a->keep_ms, &f->dg);
+}
+
 static cairn_status read_common(chat_ask *a, cairn_str body, chat_fault *f)
 {
     TRY(chat_ask_open(a, body, f));
@@ -92,6 +154,7 @@ static cairn_status read_common(chat_ask *a, cairn_str body, chat_fault *f)
     a->model = ollama_model_name(a->model);
     a->stream = true; /* unless it says otherwise */
     TRY(chat_refuse(root, refusals, sizeof refusals / sizeof refusals[0], f));
+    TRY(read_keep(a, f));
     TRY(in_options(read_options(json_get(root, "options"), a, f), f));
     TRY(chat_want_bool(root, "stream", &a->stream, f));
     return read_think(json_get(root, "think"), a, f);
@@ -264,7 +327,7 @@ cairn_status ollama_load_read(chat_ask *a, cairn_str body, chat_fault *f)
 {
     TRY(chat_ask_open(a, body, f));
     a->model = ollama_model_name(a->model);
-    return CAIRN_OK;
+    return read_keep(a, f);
 }
 
 cairn_str ollama_model_name(cairn_str name)

@@ -149,7 +149,7 @@ static void make(prompt *p, const models *m, cairn_str body)
 {
     input_list in = {0};
 
-    *p = (prompt){0};
+    *p = (prompt){.client = p->client};
     if (prompt_read(p, completion_ask_read, body) && prompt_find_engine(p, m) &&
         prompt_check_bias(p))
         (void)make_all(p, &in);

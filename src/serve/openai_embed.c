@@ -18,7 +18,10 @@
 #include "serve/openai_input.h"
 #include "serve/openai_wire.h"
 
-enum { MOST_DIMENSIONS = 1 << 20 };
+enum {
+    MOST_DIMENSIONS = 1 << 20,
+    LOADING_S = 5 /* endpoint.c */
+};
 
 typedef struct embed_job embed_job;
 
@@ -38,9 +41,11 @@ struct embed_job {
     const embed_shape *shape;
     uint64_t begun_ns;
     cairn_server *s;
-    http_req *rq; /* I/O thread; good until the job is dropped */
-    buf body;     /* the worker's, like what follows, until it is done */
-    const served_model *model;
+    http_req *rq;               /* I/O thread; good until the job is dropped */
+    buf body;                   /* the worker's, like what follows, until it is done */
+    const served_model *model;  /* held; NULL: none was found */
+    const served_model *awaits; /* it has to be loaded first */
+    bool waited;                /* for that, in vain unless it was given */
     cairn_embed_opts o;
     bool base64;
     int32_t n_vocab;
@@ -51,6 +56,7 @@ struct embed_job {
     buf reply;
     json_writer w;
     int status; /* 200, or of the error */
+    int32_t retry_s;
     const char *param, *code;
     char at[sizeof((chat_fault *)0)->param]; /* param, where it is one of several texts */
     char message[600];
@@ -73,6 +79,39 @@ static bool refuse_with(embed_job *e, int status, const char *param, const char 
     return false;
 }
 
+static bool failed_to_load(embed_job *e, const served_model *m)
+{
+    char why[400];
+    e->retry_s = served_model_why(m, why, sizeof why);
+    return refuse_with(e, 503, "model", "model_failed", "the model `%s` is not loaded: %s", m->id,
+                       why);
+}
+
+static bool take_model(embed_job *e, cairn_str name)
+{
+    const models *m = &e->s->models;
+    const served_model *found = NULL;
+    char why[sizeof e->message];
+    switch (models_take(m, name, e->j.given, &found)) {
+    case MODEL_TAKEN:
+        e->model = found;
+        return true;
+    case MODEL_AWAY:
+        if (e->waited) return failed_to_load(e, found);
+        e->awaits = found;
+        return refuse_with(e, 503, NULL, "model_loading", "the model `%s` is not loaded yet",
+                           found->id);
+    case MODEL_FAILED:
+        return failed_to_load(e, found);
+    case MODEL_UNKNOWN:
+        models_unknown(m, name, why, sizeof why);
+        return refuse_with(e, 404, "model", "model_not_found", "%s", why);
+    case MODEL_UNNAMED:
+        break;
+    }
+    return refuse_with(e, 400, "model", "invalid_value", "`model` is needed: there are several");
+}
+
 static bool find_model(embed_job *e, json_val root)
 {
     const json_val asked = json_get(root, "model");
@@ -82,13 +121,7 @@ static bool find_model(embed_job *e, json_val root)
     cairn_model_info shape;
     if (json_typeof(asked) > JSON_NULL && json_typeof(asked) != JSON_STR)
         return refuse_with(e, 400, "model", "invalid_value", "`model` must be a string");
-    e->model = models_find(&e->s->models, name);
-    if (!e->model && name.len)
-        return refuse_with(e, 404, "model", "model_not_found", "the model `%.*s` does not exist",
-                           STR_ARG(name));
-    if (!e->model)
-        return refuse_with(e, 400, "model", "invalid_value",
-                           "`model` is needed: there are several");
+    if (!take_model(e, name)) return false;
     cairn_embed_info_init(&info);
     cairn_embed_get_info(e->model->model, &info);
     cairn_model_info_init(&shape);
@@ -265,6 +298,7 @@ static void work(job *j)
     cairn_diag dg = {0};
     json_doc *doc = NULL;
     e->status = 200;
+    e->awaits = NULL;
     if (json_parse_any(buf_view(&e->body), &doc, &dg) != CAIRN_OK)
         (void)refuse_with(e, openai_status(dg.status), NULL, "invalid_json",
                           "invalid JSON body: %s", dg.message);
@@ -277,14 +311,29 @@ static void work(job *j)
     json_free(doc);
 }
 
-static void done(job *j)
+static void refuse_for(const embed_job *e)
+{
+    char wait[16];
+    (void)snprintf(wait, sizeof wait, "%d", (int)e->retry_s);
+    if (e->retry_s) http_set_header(e->rq, "Retry-After", wait);
+    e->shape->refuse(e->rq, e->status, e->param, e->code, e->message);
+}
+
+static bool done(job *j)
 {
     embed_job *e = (embed_job *)j;
+    if (e->awaits && jobs_park(&e->s->jobs, j, e->awaits) == CAIRN_OK) {
+        models_want(&e->s->models, e->awaits, http_now_ms());
+        e->waited = true;
+        return false;
+    }
     http_on_gone(e->rq, NULL, NULL);
+    if (e->awaits) e->retry_s = LOADING_S;
     if (e->status == 200)
         openai_reply(e->rq, &e->reply);
     else
-        e->shape->refuse(e->rq, e->status, e->param, e->code, e->message);
+        refuse_for(e);
+    return true;
 }
 
 static void refuse(job *j)
@@ -296,6 +345,8 @@ static void refuse(job *j)
 static void release(job *j)
 {
     embed_job *e = (embed_job *)j;
+    served_model_let_go(e->model);
+    served_model_let_go(e->j.given);
     input_deinit(&e->in);
     mem_free(e->names);
     mem_free(e->name);
@@ -371,12 +422,16 @@ static bool ollama_options(embed_job *e, json_val root)
 {
     cairn_diag dg = {0};
     int64_t dimensions = 0;
+    bool has_keep = false;
+    int64_t keep_ms = 0;
     cairn_embed_opts_init(&e->o);
     e->o.truncate = true;
-    if (!option(e, "dimensions",
+    if (!option(e, "keep_alive", ollama_keep_read(root, &has_keep, &keep_ms, &dg), &dg) ||
+        !option(e, "dimensions",
                 json_want_int(root, "dimensions", 0, MOST_DIMENSIONS, &dimensions, &dg), &dg) ||
         !option(e, "truncate", json_want_bool(root, "truncate", &e->o.truncate, &dg), &dg))
         return false;
+    if (has_keep) served_model_keep(e->model, keep_ms);
     e->o.dimensions = (int32_t)dimensions;
     return true;
 }

@@ -9,21 +9,25 @@
 
 static void write_model(json_writer *w, const cairn_server *s, const served_model *m)
 {
-    cairn_model_info info;
+    const cairn_model_info *info = &m->about->info;
+    const char *alias;
 
-    cairn_model_info_init(&info);
-    cairn_model_get_info(m->model, &info);
     json_w_obj(w);
     json_w_kstr(w, "id", str_of(m->id));
     json_w_kstr(w, "object", STR_LIT("model"));
     json_w_kint(w, "created", s->started_unix_s);
     json_w_kstr(w, "owned_by", STR_LIT("cairn"));
     json_w_kint(w, "context_window", served_model_ctx(m));
-    json_w_kstr(w, "family", str_of(info.family));
-    json_w_kstr(w, "quantization", str_of(info.quant));
-    json_w_kuint(w, "parameters", info.n_params);
+    json_w_kstr(w, "family", str_of(info->family));
+    json_w_kstr(w, "quantization", str_of(info->quant));
+    json_w_kuint(w, "parameters", info->n_params);
     json_w_kbool(w, "vision", false); /* no model takes images yet */
-    json_w_kbool(w, "embeds", !m->engine);
+    json_w_kbool(w, "embeds", m->about->only_embeds);
+    json_w_kstr(w, "state", str_of(served_model_state_word(m)));
+    json_w_key(w, "aliases");
+    json_w_arr(w);
+    for (size_t k = 0; (alias = models_alias(&s->models, m, k)); k++) json_w_str(w, str_of(alias));
+    json_w_end_arr(w);
     json_w_end_obj(w);
 }
 
@@ -38,7 +42,7 @@ void openai_models_list(cairn_server *s, http_req *rq)
     json_w_kstr(&w, "object", STR_LIT("list"));
     json_w_key(&w, "data");
     json_w_arr(&w);
-    for (size_t i = 0; i < s->models.n; i++) write_model(&w, s, &s->models.list[i]);
+    for (size_t i = 0; i < s->models.n; i++) write_model(&w, s, models_nth(&s->models, i));
     json_w_end_arr(&w);
     json_w_end_obj(&w);
     openai_reply(rq, &b);
@@ -49,11 +53,13 @@ void openai_models_one(cairn_server *s, http_req *rq)
 {
     const char *id = http_path(rq) + strlen("/v1/models/");
     const served_model *m = models_find(&s->models, str_of(id));
+    char why[600];
     buf b;
     json_writer w;
 
     if (!m) {
-        openai_error(rq, 404, "model", "model_not_found", "the model `%s` does not exist", id);
+        models_unknown(&s->models, str_of(id), why, sizeof why);
+        openai_error(rq, 404, "model", "model_not_found", "%s", why);
         return;
     }
     buf_init(&b, MEM_SERVE);

@@ -28,8 +28,10 @@ typedef struct chat_ask {
     int32_t n;     /* choices */
     int32_t n_top; /* top_logprobs; rq.n_logprobs says whether any */
     bool stream, include_usage;
-    bool echo;                /* the answer begins with the prompt */
-    int32_t want_ctx;         /* positions that the context must hold; 0: any */
+    bool echo;        /* the answer begins with the prompt */
+    int32_t want_ctx; /* positions that the context must hold; 0: any */
+    bool has_keep;    /* keep_ms: how long the model stays loaded afterwards; below 0: for good */
+    int64_t keep_ms;
     bool omit_thoughts;       /* the client wants to know only that there were some */
     const char *prompt_field; /* that errors about the prompt as a whole name; static */
     const char *warning;      /* for a header beside the answer; NULL: none.  In mem */

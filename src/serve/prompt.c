@@ -18,6 +18,7 @@
 #include "serve/openai_wire.h"
 #include "serve/random.h"
 #include "serve/volatile.h"
+#include "serve/without_folders.h"
 
 bool prompt_refuse(prompt *p, int status, const char *param, const char *code, const char *fmt, ...)
 {
@@ -41,18 +42,6 @@ bool prompt_refuse_as(prompt *p, cairn_status st, const char *param, const char 
 {
     if (st == CAIRN_E_NOMEM) return prompt_no_memory(p);
     return prompt_refuse(p, openai_status(st), param, "invalid_value", "%s", message);
-}
-
-/* Messages begin with the file that holds the template, "PATH, line N: …" or "PATH: …": from its name
-   on. */
-static const char *without_folders(const char *message)
-{
-    const char *end = strstr(message, ", line "), *from = message;
-
-    if (!end) end = strstr(message, ": ");
-    for (const char *s = message; end && s < end; s++)
-        if (*s == '/') from = s + 1;
-    return from;
 }
 
 static bool no_prompt(prompt *p, cairn_status st, const cairn_diag *dg)
@@ -84,13 +73,39 @@ bool prompt_read(prompt *p, ask_read_fn *read, cairn_str body)
     return st == CAIRN_OK || prompt_refuse_body(p, st, &f);
 }
 
+static bool failed_to_load(prompt *p, const served_model *m)
+{
+    char why[sizeof p->fault.message];
+
+    p->fault.retry_s = served_model_why(m, why, sizeof why);
+    return prompt_refuse(p, 503, "model", "model_failed", "the model `%s` is not loaded: %s", m->id,
+                         why);
+}
+
 bool prompt_find_model(prompt *p, const models *m, cairn_str name)
 {
-    p->model = models_find(m, name);
-    if (p->model) return true;
-    if (name.len)
-        return prompt_refuse(p, 404, "model", "model_not_found", "the model `%.*s` does not exist",
-                             STR_ARG(name));
+    const served_model *found = NULL;
+    char why[sizeof p->fault.message];
+
+    switch (models_take(m, name, p->client.held, &found)) {
+    case MODEL_TAKEN:
+        p->model = found;
+        if (p->ask.has_keep) served_model_keep(found, p->ask.keep_ms);
+        return true;
+    case MODEL_AWAY:
+        if (p->client.waited) return failed_to_load(p, found);
+        p->awaits = found;
+        p->awaits_stream = p->ask.stream;
+        return prompt_refuse(p, 503, NULL, "model_loading", "the model `%s` is not loaded yet",
+                             found->id);
+    case MODEL_FAILED:
+        return failed_to_load(p, found);
+    case MODEL_UNKNOWN:
+        models_unknown(m, name, why, sizeof why);
+        return prompt_refuse(p, 404, "model", "model_not_found", "%s", why);
+    case MODEL_UNNAMED:
+        break;
+    }
     return prompt_refuse(p, 400, "model", "invalid_value", "`model` is needed: there are several");
 }
 
@@ -427,6 +442,8 @@ void prompt_count_more(prompt *p, const models *m, ask_read_fn *read, prompt_mor
 
 void prompt_deinit(prompt *p)
 {
+    served_model_let_go(p->model);
+    p->model = NULL;
     chat_ask_deinit(&p->ask);
     for (size_t i = 0; i < p->n_ids; i++) cairn_ids_free(&p->ids[i]);
     for (size_t i = 0; p->echo && i < p->n_ids; i++) cairn_bytes_free(&p->echo[i]);

@@ -14,6 +14,7 @@ typedef struct prompt_fault {
     int status;       /* 0: there is none */
     char param[64];   /* empty: none */
     const char *code; /* static; NULL: none */
+    int32_t retry_s;  /* when it may be otherwise; 0: that is not said */
     char message[sizeof((cairn_diag *)0)->message + 64];
 } prompt_fault;
 
@@ -21,13 +22,17 @@ typedef struct prompt_fault {
 typedef struct prompt_client {
     owner by;
     responses_store *responses;
+    bool waited;              /* for its model, in vain unless it is held */
+    const served_model *held; /* a reference that the job has to the model it waited for, or NULL */
 } prompt_client;
 
 typedef struct prompt { /* zeroed is fine to deinit */
     prompt_client client;
     chat_ask ask;
-    const served_model *model;
-    cairn_ids *ids; /* [n_ids], each one prompt */
+    const served_model *model;  /* held until prompt_deinit */
+    const served_model *awaits; /* it has to be loaded first: the fault is that nobody waits */
+    bool awaits_stream;         /* for an answer that is streamed */
+    cairn_ids *ids;             /* [n_ids], each one prompt */
     size_t n_ids;
     cairn_bytes *echo; /* [n_ids]: texts that the answers begin with; NULL: they begin with none */
     cairn_reply_opts reply; /* how it will be told, where thoughts have a budget: ask.rq.reply */

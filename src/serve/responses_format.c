@@ -287,7 +287,11 @@ static void response_fail(void *out, int status, const char *code, cairn_str mes
     buf body;
 
     (void)status;
-    (void)code; /* the schema's codes have one for all of ours */
+    if (!o) {
+        responses_put_error(code, message, frames);
+        return;
+    }
+    /* the schema's codes have one for all of ours */
     buf_init(&body, MEM_SERVE);
     w = json_write(&body);
     responses_write(&w, o, "failed", NULL, message);

@@ -124,6 +124,21 @@ void responses_put(response_out *o, const char *event, cairn_str response, buf *
     close_event(&w, frames);
 }
 
+void responses_put_error(const char *code, cairn_str message, buf *frames)
+{
+    json_writer w = sse_open(frames, "error");
+
+    json_w_obj(&w);
+    json_w_kstr(&w, "type", STR_LIT("error"));
+    json_w_kint(&w, "sequence_number", 0);
+    json_w_kstr(&w, "code", str_of(code ? code : "server_error"));
+    json_w_kstr(&w, "message", message);
+    json_w_key(&w, "param");
+    json_w_null(&w);
+    json_w_end_obj(&w);
+    sse_close(frames);
+}
+
 static void write_list(json_writer *w, const char *key, const buf *elements)
 {
     json_w_key(w, key);

@@ -14,7 +14,7 @@
 #include "serve/admin.h"
 #include "serve/anthropic.h"
 #include "serve/anthropic_error.h"
-#include "serve/fit.h"
+#include "serve/served_fit.h"
 #include "serve/generate.h"
 #include "serve/health.h"
 #include "serve/metrics.h"
@@ -89,15 +89,17 @@ enum { N_ROUTES = sizeof routes / sizeof routes[0] };
 /* GET /v1: who answers here, and what it may be asked. */
 static void list_routes(cairn_server *s, http_req *rq)
 {
+    const served_model *unnamed = models_find(&s->models, (cairn_str){0});
     buf b;
     json_writer w;
 
+    if (!unnamed) unnamed = models_nth(&s->models, 0);
     buf_init(&b, MEM_SERVE);
     w = json_write(&b);
     json_w_obj(&w);
     json_w_kstr(&w, "name", STR_LIT("cairn"));
     json_w_kstr(&w, "version", str_of(cairn_version()));
-    json_w_kstr(&w, "model", str_of(s->models.list[0].id));
+    json_w_kstr(&w, "model", str_of(unnamed->id));
     json_w_key(&w, "endpoints");
     json_w_arr(&w);
     for (size_t i = 0; i < N_ROUTES; i++) {

@@ -23,7 +23,8 @@ typedef struct choice {
 struct answer {   /* I/O thread */
     http_req *rq; /* NULL once answered or gone */
     const answer_format *f;
-    void *out; /* the format's */
+    const served_model *model; /* held: the format's may point into it */
+    void *out;                 /* the format's */
     bool stream, known;
     answer_usage usage;
     mailbox *mail;
@@ -40,6 +41,7 @@ static void answer_free(answer *c)
     if (c->out) c->f->close(c->out);
     buf_deinit(&c->frames);
     readers_free(c->readers);
+    served_model_let_go(c->model);
     mem_free(c);
 }
 
@@ -361,6 +363,8 @@ static answer *answer_new(http_req *rq, mailbox *mail, const prompt *p, const an
     c->rq = rq;
     c->mail = mail;
     c->f = f;
+    c->model = p->model;
+    served_model_hold(c->model);
     c->stream = p->ask.stream;
     c->n = n;
     c->n_each = n_each;
@@ -374,7 +378,7 @@ static answer *answer_new(http_req *rq, mailbox *mail, const prompt *p, const an
 static cairn_status submit_all(mailbox *mail, prompt *p, answer *c, cairn_diag *dg)
 {
     cairn_request *r = &p->ask.rq;
-    gen_sink sink = {.token = on_token, .done = on_done, .ctx = c};
+    gen_sink sink = {.token = on_token, .done = on_done, .ctx = c, .model = p->model};
 
     if (c->stream && c->f->known) sink.began = on_began;
     for (uint32_t i = 0; i < c->n; i++) {

@@ -44,7 +44,7 @@ typedef struct answer_format {
     /* Adds to an empty body.  True: there is more, for which it is called when that is sent. */
     bool (*whole)(void *out, const answer_usage *u, buf *body);
     cairn_status (*status)(const void *out); /* E_NOMEM: something is missing */
-    /* Ends a stream. */
+    /* Ends a stream; `out` is NULL where the answer has not begun. */
     void (*fail)(void *out, int status, const char *code, cairn_str message, buf *frames);
 } answer_format;
 

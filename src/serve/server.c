@@ -19,12 +19,18 @@ void cairn_server_opts_init(cairn_server_opts *o)
     *o = (cairn_server_opts){.struct_size = sizeof *o};
 }
 
+static void turn_models(cairn_server *s)
+{
+    http_tick_at(s->http, models_turn(&s->models, &s->jobs, http_now_ms()));
+}
+
 static void on_woken(void *ctx)
 {
     cairn_server *s = ctx;
 
     jobs_deliver(&s->jobs);
     mailbox_deliver(&s->mail);
+    turn_models(s);
 }
 
 static void drain_tick(cairn_server *s, uint64_t now)
@@ -73,6 +79,7 @@ static void on_tick(void *ctx, uint64_t now_ms)
 {
     cairn_server *s = ctx;
 
+    turn_models(s);
     if (atomic_get(&s->reload_asked)) reload(s);
     if (atomic_get(&s->stop_asked)) drain_tick(s, now_ms);
 }
@@ -105,9 +112,7 @@ static cairn_status check_opts(const cairn_server_opts *o, cairn_diag *dg)
 /* What is kept of the options; the rest goes to those who use it. */
 static cairn_status take_opts(cairn_server *s, const cairn_server_opts *o, cairn_diag *dg)
 {
-    TRY(models_init(&s->models, o->models, o->n_models, dg));
-    s->models.keep_volatile = o->keep_volatile;
-    s->models.host_bytes = o->host_bytes;
+    TRY(models_init(&s->models, o, on_mail, s, dg));
     TRY(auth_init(&s->auth, o->api_keys, o->n_api_keys, dg));
     TRY(site_init(&s->site, o->allow_hosts, o->n_allow_hosts, o->cors_origins, o->n_cors_origins,
                   dg));
@@ -262,6 +267,7 @@ void cairn_server_close(cairn_server *s)
 {
     if (!s) return;
     atomic_put(&s->closing, 1); /* if it is not yet */
+    models_stop(&s->models);
     jobs_stop(&s->jobs);
     http_close(s->http); /* lets go of requests whose prompts were not made */
     jobs_deinit(&s->jobs);

@@ -15,8 +15,8 @@
 struct cairn_server { /* I/O thread, but for the _asked, closing and http_wake */
     http_server *http;
     mailbox mail;
-    jobs jobs;                 /* prompts being made */
-    models models;             /* immutable */
+    jobs jobs; /* prompts being made */
+    models models;
     responses_store responses; /* any thread */
     auth auth;
     site site; /* immutable */

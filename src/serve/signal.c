@@ -105,7 +105,7 @@ static void make(prompt *p, const models *m, cairn_str body)
     cairn_ids ids = {0};
     signal s = {0};
 
-    *p = (prompt){0};
+    *p = (prompt){.client = p->client};
     if (prompt_read(p, chat_ask_open, body) && prompt_find_engine(p, m) && encode(p, &ids) &&
         score(p, &ids, &s))
         write(p, &s);

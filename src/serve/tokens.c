@@ -125,7 +125,7 @@ static bool decode(prompt *p)
 
 static void make(prompt *p, const models *m, cairn_str body, bool (*finish)(prompt *p))
 {
-    *p = (prompt){0};
+    *p = (prompt){.client = p->client};
     if (prompt_read(p, chat_ask_open, body) && find_text(p, m)) (void)finish(p);
     if (p->fault.status) prompt_deinit(p);
 }

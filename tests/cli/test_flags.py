@@ -49,6 +49,8 @@ FLAGS = [
     ("serve", "--drain", ["-1", "86401"], []),
     ("serve", "--rate", ["-1", "1000001"], []),
     ("serve", "--connections", ["0", "-1", "100001"], []),
+    ("serve", "--keep", ["0", "-1", "31536001", "x"], []),
+    ("serve", "--model-pool", ["0", "-1", "9", "x"], []),
     ("serve", "--max-body", ["0", "1023", "5G", "1X"], []),
     ("serve", "-t", ["0", "-1"], []),
     ("logits", "--top", ["0", "-1"], []),
@@ -92,6 +94,8 @@ WORDS = [
     ("pull", ("--yes",), "expected them with gc alone"),
     ("run", ("--logit-bias", "5"), '--logit-bias: found "5"; expected ID+B or ID-B'),
     ("run", ("--logit-bias", "5+x"), "--logit-bias: "), ("run", ("--logit-bias", "-5+1"), "--logit-bias: "),
+    ("serve", ("--alias", "x"), '--alias: found "x"; expected NAME=ID'), ("serve", ("--alias", "x="), "expected NAME=ID"),
+    ("serve", ("--alias", "=x"), "expected NAME=ID"),
     ("run", ("--dry-sequence-breaker", ""), "--dry-sequence-breaker: "),
     ("run", ("--dry-sequence-breaker", "x" * 65), "expected 1 to 64 bytes"),
 ]

@@ -437,10 +437,10 @@ def test_models_share_one_budget(model, tmp_path):
     os.symlink(model, other)
     with serving(model, other, "--memory", BUDGET) as (p, port):
         told = [m["memory"] for m in json.loads(ask(port, "/stats", None)[1])["models"]]
-        assert told[0]["budget_bytes"] < told[1]["budget_bytes"] <= BUDGET
+        assert len(told) == 2 and sum(m["budget_bytes"] for m in told) <= BUDGET * 7 // 8  # the server has its part
         for m in told:
             assert m["reserved_bytes"] <= m["budget_bytes"] and m["cache_bytes"] > 1 << 20
         plan = json.loads(ask(port, "/stats", None)[1])["models"][0]["plan"]
         assert plan["method"] == "autoregressive" and plan["cache_layout"] == "paged" and plan["kv_codec"] == "f16"
         assert "speculative" in plan["why_not_faster"] and len(plan["program"]) == 16
-    refused(run("serve", model, other, "--memory", 100000, "--port", 0), "weights of 2 models take", "budget of 100000")
+    refused(run("serve", model, other, "--memory", 100000, "--port", 0), "bytes at least", "a larger --memory")

@@ -1,4 +1,7 @@
-/* The real server over the test double of the engine: what the protocol tests start. */
+/* The real server over the test double of the engine: what the protocol tests start.  With --gate FOLDER models are
+   opened on demand, each taking a million bytes: opening waits until the folder has a file `open` (or, for
+   model ID, `open-ID` with / as _), and fails while it has one called `fail`. */
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,8 +9,10 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/diag.h"
 #include "base/flags.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "cairn/server.h"
 #include "serve/fake_engine.h"
 
@@ -68,6 +73,75 @@ static void take_signals(int how)
     (void)sigprocmask(how, &set, NULL);
 }
 
+enum { MAX_MODELS = 4 };
+
+static struct opener {
+    const char *folder;
+    int32_t seqs, queue, ctx;
+    cairn_server_model *list;
+    cairn_server_about about[MAX_MODELS];
+    atomic_i64 stopped;
+} opener;
+
+static bool has_file(const char *name, const char *id)
+{
+    char path[4096];
+    const int n = snprintf(path, sizeof path, "%s/%s%s", opener.folder, name, id);
+
+    for (char *p = path + n - strlen(id); *p; p++)
+        if (*p == '/') *p = '_';
+    return access(path, F_OK) == 0;
+}
+
+/* The loader's thread, like the next. */
+static cairn_status open_model(void *ctx, size_t i, cairn_server_model *out, cairn_diag *dg)
+{
+    enum { STEP_MS = 2 };
+    const char *id = opener.list[i].id;
+
+    (void)ctx;
+    while (!has_file("open", "") && !has_file("open-", id)) {
+        if (atomic_get(&opener.stopped)) return diag_set(dg, CAIRN_E_CANCELLED, "stopped");
+        poll(NULL, 0, STEP_MS);
+    }
+    if (has_file("fail", ""))
+        return diag_set(dg, CAIRN_E_CORRUPT, "/secret/folder/%s.gguf: told to fail", id);
+    TRY(fake_engine_new(opener.seqs, opener.queue, opener.ctx, &opener.list[i].engine));
+    out->engine = opener.list[i].engine;
+    return CAIRN_OK;
+}
+
+static void close_model(void *ctx, size_t i)
+{
+    (void)ctx;
+    cairn_engine_close(opener.list[i].engine);
+    opener.list[i].engine = NULL;
+}
+
+static void stop_opening(void *ctx)
+{
+    (void)ctx;
+    atomic_put(&opener.stopped, 1);
+}
+
+/* Nothing is open at first. */
+static void open_on_demand(cairn_server_opts *o, int64_t n, const char *pinned)
+{
+    for (int64_t i = 0; i < n; i++) {
+        cairn_server_about *a = &opener.about[i];
+        cairn_model_info_init(&a->info);
+        cairn_model_get_info(NULL, &a->info);
+        a->ctx_len = opener.ctx;
+        a->chat_template = a->tools_template = cairn_text_template(NULL, false);
+        opener.list[i].about = a;
+        opener.list[i].bytes = 1000000;
+        opener.list[i].pinned = pinned && strcmp(opener.list[i].id, pinned) == 0;
+    }
+    o->open_model = open_model;
+    o->close_model = close_model;
+    o->stop_opening = stop_opening;
+}
+
 static int fail(const cairn_diag *dg)
 {
     fprintf(stderr, "fake_server: %s\n", dg->message);
@@ -77,7 +151,9 @@ static int fail(const cairn_diag *dg)
 int main(int argc, char **argv)
 {
     int64_t port = 0, seqs = 4, queue = 64, ctx = 100000, conns = 0, header_ms = 0, body_ms = 0;
-    int64_t body_bytes = 0, drain_ms = 2000, models = 1, rate = 0;
+    int64_t body_bytes = 0, drain_ms = 2000, models = 1, rate = 0, model_bytes = 0, keep_ms = 0;
+    int64_t retry_ms = 0, first = 0;
+    const char *pinned = NULL, *alias = NULL, *alias_of = NULL;
     const char *host = NULL, *cert = NULL, *cert_key = NULL, *admin = NULL, *names[4], *origins[4];
     flag_list hosts = {names, 0, 4}, sites = {origins, 0, 4};
     bool log_requests = false, open = false;
@@ -94,7 +170,15 @@ int main(int argc, char **argv)
         {"--body-ms", NULL, FLAG_INT, &body_ms, "N", 1, 100000, NULL},
         {"--body-bytes", NULL, FLAG_INT, &body_bytes, "N", 1, 1000000000, NULL},
         {"--drain-ms", NULL, FLAG_INT, &drain_ms, "N", 0, 10000000, NULL},
-        {"--models", NULL, FLAG_INT, &models, "1 or 2", 1, 2, NULL},
+        {"--models", NULL, FLAG_INT, &models, "N", 1, MAX_MODELS, NULL},
+        {"--gate", NULL, FLAG_STR, &opener.folder, "FOLDER", 0, 0, NULL},
+        {"--model-bytes", NULL, FLAG_INT, &model_bytes, "N", 0, 1000000000, NULL},
+        {"--keep-ms", NULL, FLAG_INT, &keep_ms, "N", 0, 1000000000, NULL},
+        {"--retry-ms", NULL, FLAG_INT, &retry_ms, "N", 0, 1000000, NULL},
+        {"--default", NULL, FLAG_INT, &first, "N", 0, MAX_MODELS, NULL},
+        {"--pin", NULL, FLAG_STR, &pinned, "ID", 0, 0, NULL},
+        {"--alias", NULL, FLAG_STR, &alias, "NAME", 0, 0, NULL},
+        {"--alias-of", NULL, FLAG_STR, &alias_of, "ID", 0, 0, NULL},
         {"--key", NULL, FLAG_STR, &keys[0], "KEY", 0, 0, NULL},
         {"--key2", NULL, FLAG_STR, &keys[1], "KEY", 0, 0, NULL},
         {"--rate", NULL, FLAG_INT, &rate, "N", 0, 1000000, NULL},
@@ -108,7 +192,9 @@ int main(int argc, char **argv)
         {"--log-requests", NULL, FLAG_BOOL, &log_requests, "", 0, 0, NULL},
         {"--template", NULL, FLAG_STR, &template, "TEXT", 0, 0, NULL},
     };
-    cairn_server_model list[2] = {{.id = "fake-model"}, {.id = "org/other"}};
+    cairn_server_model list[MAX_MODELS] = {
+        {.id = "fake-model"}, {.id = "org/other"}, {.id = "third"}, {.id = "fourth"}};
+    cairn_server_alias also;
     cairn_server_opts o;
     cairn_diag dg = {0};
     cairn_status st;
@@ -119,11 +205,23 @@ int main(int argc, char **argv)
                     &dg) != CAIRN_OK)
         return fail(&dg);
     fake_engine_template(template);
-    for (int64_t i = 0; i < models; i++)
+    opener.list = list;
+    opener.seqs = (int32_t)seqs;
+    opener.queue = (int32_t)queue;
+    opener.ctx = (int32_t)ctx;
+    for (int64_t i = 0; i < models && !opener.folder; i++)
         if (fake_engine_new((int32_t)seqs, (int32_t)queue, (int32_t)ctx, &list[i].engine) !=
             CAIRN_OK)
             return 1;
     cairn_server_opts_init(&o);
+    if (opener.folder) open_on_demand(&o, models, pinned);
+    also = (cairn_server_alias){alias, alias_of};
+    o.aliases = &also;
+    o.n_aliases = alias != NULL;
+    o.default_model = (size_t)first;
+    o.model_bytes = (uint64_t)model_bytes;
+    o.keep_ms = keep_ms;
+    o.retry_ms = (int32_t)retry_ms;
     o.port = (int32_t)port;
     o.models = list;
     o.n_models = (size_t)models;

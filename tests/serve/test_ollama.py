@@ -198,7 +198,7 @@ def test_errors_of_the_server(server):
     assert got == 405 and "POST" in h["allow"] and list(json.loads(reply)) == ["error"]
     with pytest.raises(ollama.ResponseError) as e:
         client(server).chat("nope", [{"role": "user", "content": "x"}])
-    assert e.value.status_code == 404 and e.value.error == "the model `nope` does not exist"
+    assert e.value.status_code == 404 and e.value.error == "the model `nope` does not exist; expected `fake-model`"
 
 
 def test_failure_in_a_stream(server):

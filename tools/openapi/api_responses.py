@@ -18,7 +18,9 @@ SCHEMAS = {
     "ResponseEvent": either(
         obj({"type": enum(*("response." + n for n in RESPONSE)), "sequence_number": COUNT, "response": ref("Response")}),
         obj({"type": {"type": "string", "pattern": "^response\\.output_item\\.(added|done)$"}, "sequence_number": COUNT, "output_index": COUNT, "item": ITEM}),
-        obj({"type": {"type": "string", "pattern": "^response\\.[a-z_.]+\\.(added|delta|done)$"}, "sequence_number": COUNT, "output_index": COUNT, "item_id": STR}, more=True)),
+        obj({"type": {"type": "string", "pattern": "^response\\.[a-z_.]+\\.(added|delta|done)$"}, "sequence_number": COUNT, "output_index": COUNT, "item_id": STR}, more=True),
+        obj({"type": const("error"), "sequence_number": COUNT, "code": null_or(STR), "message": STR, "param": null_or(STR)},
+            description="Before there is a response: its model could not be loaded, say")),
     "ResponseItems": obj({"object": const("list"), "data": arr({"type": "object"}), "has_more": BOOL, "first_id": null_or(STR), "last_id": null_or(STR)}),
     "ResponseDeleted": obj({"id": STR, "object": const("response"), "deleted": const(True)}),
     "ResponseCounted": obj({"object": STR, "input_tokens": COUNT}),

@@ -1,8 +1,9 @@
 """What the server says of itself, and the page."""
-from shapes import BOOL, COUNT, INT, NUM, STR, ANY, arr, const, json_reply, null_or, obj, ref, route, says
+from shapes import BOOL, COUNT, INT, NUM, STR, ANY, arr, const, enum, json_reply, null_or, obj, ref, route, says
 
 TAG = "server"
 NO_BODY = (401, 405, 408, 413, 503)
+STATE = enum("unloaded", "loading", "loaded", "draining", "unloading", "failed")
 
 SCHEMAS = {
     "Error": obj({"error": obj({"message": STR, "type": STR, "param": null_or(STR), "code": null_or(STR)})}),
@@ -20,7 +21,11 @@ SCHEMAS = {
     "Plan": obj(dict({name: STR for name in ("method", "cache_layout", "kv_codec", "program", "why_not_faster")}, program_rows=COUNT),
                 description="How a request that asks for nothing is computed"),
     "Stats": obj({"server": obj({"version": STR, "started_at": INT, "uptime_seconds": INT, "connections": COUNT, "requests": COUNT, "pending_prompts": COUNT}),
-                  "response_store": obj({"entries": COUNT, "bytes": COUNT, "max_bytes": COUNT, "ttl_ms": COUNT}), "models": arr(ref("EngineStats"))}),
+                  "response_store": obj({"entries": COUNT, "bytes": COUNT, "max_bytes": COUNT, "ttl_ms": COUNT}), "models": arr(ref("EngineStats")),
+                  "known_models": arr(ref("KnownModel"))}),
+    "KnownModel": obj({"id": STR, "state": STATE, "pinned": says("It is not unloaded for another, nor by time", BOOL), "uses": says("References of requests", COUNT),
+                       "bytes": says("What it takes while it is loaded; 0: it has what there is", COUNT), "loads": COUNT, "failed_loads": COUNT},
+                      description="A model, loaded or not, and what was loaded on demand since the server started"),
     "FitRow": obj(dict({name: COUNT for name in ("context_tokens", "parallel_requests", "needed_bytes", "cache_bytes", "table_bytes", "scratch_bytes", "request_bytes")},
                        fits=BOOL), description="What so many requests of so long a context would take, without prefixes"),
     "Fit": obj({"models": arr(obj(dict({name: COUNT for name in (
@@ -30,7 +35,8 @@ SCHEMAS = {
         "durable", "pending", "dropped", "failed", "longest_tokens", "checkpoints", "checkpoints_pending", "checkpoints_failed", "cleanups_failed")}, id=STR)))}),
     "Drain": obj({"draining": const(True), "requests": COUNT, "prompts": COUNT}),
     "Model": obj({"id": STR, "object": const("model"), "created": INT, "owned_by": STR, "context_window": COUNT, "family": STR, "quantization": STR,
-                  "parameters": COUNT, "vision": BOOL, "embeds": says("It only embeds: it answers nothing", BOOL)}),
+                  "parameters": COUNT, "vision": BOOL, "embeds": says("It only embeds: it answers nothing", BOOL),
+                  "state": STATE, "aliases": arr(STR)}),
     "Service": obj({"name": const("cairn"), "version": STR, "model": says("The one that answers where none is named", STR), "endpoints": arr(says("METHOD PATH", STR), minItems=1)}),
     "Models": obj({"object": const("list"), "data": arr(ref("Model"))}),
 }

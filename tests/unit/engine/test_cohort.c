@@ -138,7 +138,8 @@ static void leader_hurries(void **state)
     engine *e = open_engine(SIM_FULL, (cairn_engine_opts){.max_seqs = 3, .max_step_rows = 100});
     sim_prompt(50, longer, 3000);
     memcpy(longer, ids[0], 300 * sizeof *longer);
-    cairn_request r = watch_request(longer, 3000, NEW), other = watch_request(ids[1] + 5, 1000, NEW);
+    cairn_request r = watch_request(longer, 3000, NEW),
+                  other = watch_request(ids[1] + 5, 1000, NEW);
     submit(e, 1, other);
     submit(e, 0, r);
     assert_true(engine_turn(e));

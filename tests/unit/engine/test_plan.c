@@ -148,6 +148,24 @@ static void budget_is_kept(void **state)
     }
 }
 
+/* What others hold is nothing to an engine whose budget is its own. */
+static void budget_of_its_own(void **state)
+{
+    (void)state;
+    cairn_engine_opts o = {.memory_budget = 24 << 20, .other_bytes = 100000};
+    engine *alone = rig_open(o), *e = NULL;
+    void *others = mem_map(64 << 20, MEM_MISC);
+    engine *beside = rig_open(o);
+    assert_int_equal(alone->fit.other_bytes, 100000);
+    assert_true(alone->fit.reserved <= o.memory_budget);
+    assert_memory_equal(&alone->fit, &beside->fit, sizeof alone->fit);
+    engine_close(alone);
+    engine_close(beside);
+    o.other_bytes = 0;
+    assert_int_equal(engine_open(&sim.m, NULL, &o, &sim_hooks, &e, NULL), CAIRN_E_LIMIT);
+    mem_unmap(others, 64 << 20, MEM_MISC);
+}
+
 /* Where sequences take all that is left, a tree without room for prefixes and the stages of a disk have theirs too.
    Where these do not fit, there is no engine with a disk, and without one no prefixes are kept. */
 static void tight_budget_is_kept(void **state)
@@ -305,6 +323,7 @@ int main(void)
         cmocka_unit_test(plans_say_what_runs),
         cmocka_unit_test(plans_for_another_shape_are_refused),
         cmocka_unit_test(budget_is_kept),
+        cmocka_unit_test(budget_of_its_own),
         cmocka_unit_test(tight_budget_is_kept),
         cmocka_unit_test(budget_too_small),
         cmocka_unit_test(requests_have_a_share),

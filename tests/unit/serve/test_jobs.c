@@ -13,6 +13,8 @@ typedef struct task {
     int n_done, n_refused;
     atomic_i64 n_released;
     int order;
+    jobs *parks_in; /* done parks it, unless it was given something; NULL: no */
+    const void *parks_on;
 } task;
 
 static int n_ended;
@@ -26,12 +28,15 @@ static void work(job *j)
     atomic_add(&t->worked, 1);
 }
 
-static void done(job *j)
+static bool done(job *j)
 {
     task *t = (task *)j;
 
+    if (t->parks_in && !j->given)
+        if (jobs_park(t->parks_in, j, t->parks_on) == CAIRN_OK) return false;
     t->n_done++;
     t->order = ++n_ended;
+    return true;
 }
 
 static void refuse(job *j)
@@ -67,15 +72,20 @@ static void wait_for(const atomic_i64 *a)
     }
 }
 
-static void deliver_all(jobs *q)
+static void deliver_until(jobs *q, size_t left)
 {
     const uint64_t end = clock_ns() + TEST_WAIT_MS * UINT64_C(1000000);
 
-    while (jobs_live(q)) {
+    while (jobs_live(q) > left) {
         jobs_deliver(q);
         assert_true(clock_ns() < end);
         (void)sched_yield();
     }
+}
+
+static void deliver_all(jobs *q)
+{
+    deliver_until(q, 0);
 }
 
 enum { LONG = JOBS_SHORT_BYTES + 1 };
@@ -195,6 +205,66 @@ static void test_cancel_and_stop(void **state)
     for (int i = 0; i < 6; i++) assert_int_equal(t[i].n_done, 0);
 }
 
+static void deliver_parked(jobs *q, const void *on, size_t n)
+{
+    const uint64_t start = clock_ns();
+
+    while (jobs_parked(q, on) < n) {
+        jobs_deliver(q);
+        assert_true(clock_ns() - start < 10000000000u);
+    }
+}
+
+/* What is parked waits, as far as there is room for it, and is worked on again, dropped or refused. */
+static void test_park(void **state)
+{
+    enum { MANY = JOBS_MAX_PARKED + 1 };
+    static task t[MANY], big[3];
+    static const char one, two, gift;
+    atomic_i64 wakes = {0};
+    jobs q;
+
+    (void)state;
+    assert_ok(jobs_init(&q, on_notify, &wakes));
+    for (int i = 0; i < MANY; i++) {
+        t[i] = (task){.j = {.kind = &kind, .bytes = 1}, .parks_in = &q};
+        t[i].parks_on = i % 2 ? &one : &two;
+        assert_ok(jobs_put(&q, &t[i].j));
+    }
+    deliver_parked(&q, &one, JOBS_MAX_PARKED / 2);
+    deliver_parked(&q, &two, JOBS_MAX_PARKED / 2);
+    deliver_until(&q, JOBS_MAX_PARKED);
+    assert_int_equal(t[MANY - 1].n_done, 1); /* there was no room for it */
+    jobs_drop(&q, &t[1].j);
+    assert_int_equal(atomic_get(&t[1].n_released), 1);
+    assert_int_equal(jobs_parked(&q, &one), JOBS_MAX_PARKED / 2 - 1);
+    n_ended = 0;
+    jobs_unpark(&q, &one, &gift);
+    assert_int_equal(jobs_parked(&q, &one), 0);
+    deliver_until(&q, JOBS_MAX_PARKED / 2);
+    for (int i = 3; i < JOBS_MAX_PARKED; i += 2) {
+        assert_int_equal(t[i].order, i / 2);
+        assert_ptr_equal(t[i].j.given, &gift);
+        assert_int_equal(atomic_get(&t[i].worked), 2);
+    }
+    for (int i = 0; i < 3; i++) {
+        big[i] = (task){.j = {.kind = &kind, .bytes = JOBS_MAX_BYTES / 4 - JOBS_MAX_PARKED},
+                        .parks_in = &q,
+                        .parks_on = &one};
+        assert_ok(jobs_put(&q, &big[i].j));
+    }
+    deliver_until(&q, JOBS_MAX_PARKED / 2 + 2);
+    assert_int_equal(big[2].n_done, 1); /* half of the bytes are taken */
+    jobs_cancel(&q);
+    assert_int_equal(jobs_live(&q), 0);
+    assert_int_equal(t[0].n_refused + big[0].n_refused + big[1].n_refused, 3);
+    assert_int_equal(t[1].n_refused + big[2].n_refused, 0);
+    jobs_stop(&q);
+    jobs_deinit(&q);
+    for (int i = 0; i < MANY; i++) assert_int_equal(atomic_get(&t[i].n_released), 1);
+    for (int i = 0; i < 3; i++) assert_int_equal(atomic_get(&big[i].n_released), 1);
+}
+
 /* Many, dropped at random moments: each is released once, done only if not dropped. */
 static void test_churn(void **state)
 {
@@ -230,7 +300,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lanes), cmocka_unit_test(test_limits),
         cmocka_unit_test(test_drop),  cmocka_unit_test(test_cancel_and_stop),
-        cmocka_unit_test(test_churn),
+        cmocka_unit_test(test_park),  cmocka_unit_test(test_churn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

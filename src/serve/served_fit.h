@@ -1,6 +1,6 @@
 /* What models take by context and parallel requests. */
-#ifndef SERVE_FIT_H
-#define SERVE_FIT_H
+#ifndef SERVE_SERVED_FIT_H
+#define SERVE_SERVED_FIT_H
 
 #include "serve/server_priv.h"
 

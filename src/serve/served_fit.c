@@ -1,7 +1,7 @@
 /* The table of `cairn fit` for the models that are served: what other contexts and counts would take of the budget
    that each engine has.  Programs are compiled for all of them, so a worker does it, the one for long work.  Nothing
    is measured: that would take the cores from those who generate. */
-#include "serve/fit.h"
+#include "serve/served_fit.h"
 
 #include "base/diag.h"
 #include "base/str.h"
@@ -73,14 +73,17 @@ static void make(prompt *p, const models *m, cairn_str body)
     json_writer w;
 
     (void)body; /* a GET has none that matters */
-    *p = (prompt){0};
+    *p = (prompt){.client = p->client};
     buf_init(&p->text, MEM_SERVE);
     w = json_write(&p->text);
     json_w_obj(&w);
     json_w_key(&w, "models");
     json_w_arr(&w);
-    for (size_t i = 0; i < m->n && st == CAIRN_OK; i++)
-        if (m->list[i].engine) st = write_model(&w, m, &m->list[i], &dg);
+    for (size_t i = 0; i < m->n && st == CAIRN_OK; i++) {
+        const served_model *one = models_hold_nth(m, i);
+        if (one && one->engine) st = write_model(&w, m, one, &dg);
+        served_model_let_go(one);
+    }
     if (st != CAIRN_OK) {
         (void)prompt_refuse_as(p, st, NULL, dg.message);
         prompt_deinit(p);
