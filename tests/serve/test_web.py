@@ -92,7 +92,7 @@ def run_node(tmp_path, script):
         if name.endswith(".js"):
             (tmp_path / name.replace(".js", ".mjs")).write_text(re.sub(r'from "\./(\w+)\.js"', r'from "./\1.mjs"', source(name).decode()))
     (tmp_path / "main.mjs").write_text(script)
-    r = subprocess.run(["node", "main.mjs"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    r = subprocess.run(["node", "main.mjs"], cwd=tmp_path, capture_output=True, text=True, timeout=2 * util.PATIENCE, check=False)
     assert r.returncode == 0, r.stderr
     return r.stdout
 
@@ -101,7 +101,7 @@ def run_node(tmp_path, script):
 def test_scripts_parse(tmp_path):
     run_node(tmp_path, "")
     for f in tmp_path.glob("*.mjs"):
-        r = subprocess.run(["node", "--check", f], capture_output=True, text=True, timeout=60, check=False)
+        r = subprocess.run(["node", "--check", f], capture_output=True, text=True, timeout=2 * util.PATIENCE, check=False)
         assert r.returncode == 0, r.stderr
 
 
@@ -148,10 +148,9 @@ for (let i = 0; i < 3000; i++) {
   for (const b of parse(s)) inline(b.text || "");
   if (pieces(s, "js").map((p) => p[1]).join("") !== s) throw new Error(s);
 }
-const begin = Date.now();
+// Were either quadratic in these by more than a little, the program's time limit would end it.
 parse("> ".repeat(5000) + "- ".repeat(5000));
 inline("*_[`".repeat(2500));
-if (Date.now() - begin > 20000) throw new Error("slow");
 """ % ask)
     blocks, spans = json.loads(out)
     assert blocks == [b[1] for b in BLOCKS]

@@ -46,7 +46,7 @@ class User:
 
     def __init__(self, browser, url, size=None, **more):
         self.context = browser.new_context(viewport=size or DESKTOP, permissions=["clipboard-read", "clipboard-write"], **more)
-        self.context.set_default_timeout(15000 * util.SLOW)
+        self.context.set_default_timeout(1000 * util.PATIENCE)
         self.page = self.context.new_page()
         self.wrong, self.asked = [], []
         self.page.on("console", lambda m: self.wrong.append(m.text) if m.type in ("error", "warning") else None)
@@ -70,7 +70,7 @@ class User:
 
     def until(self, js):
         """Playwright's own waiting evaluates in the page, which the policy forbids."""
-        end = time.monotonic() + 15 * util.SLOW
+        end = time.monotonic() + util.PATIENCE
         while not self.page.evaluate(js):
             assert time.monotonic() < end, js
             self.page.wait_for_timeout(20)
