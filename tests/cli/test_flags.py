@@ -9,7 +9,7 @@ import sys
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from tiny import CAIRN, make, refused, run  # noqa: E402
+from tiny import CAIRN, PATIENCE, line_of, make, refused, run  # noqa: E402
 
 # verb, words before, flag, values that are refused beside the usual ones, values that are fine
 FLAGS = [

@@ -31,7 +31,7 @@ def server(folder):
 
 def connect(path):
     s = util.Watched(socket.AF_UNIX)
-    s.settimeout(util.TIMEOUT)
+    s.settimeout(util.PATIENCE)
     s.connect(path)
     return s
 
@@ -184,7 +184,7 @@ def test_another_user(folder):
             try:
                 os.setuid(65534)
                 with socket.socket(socket.AF_UNIX) as c:
-                    c.settimeout(util.TIMEOUT)
+                    c.settimeout(util.PATIENCE)
                     c.connect(path)
                     os._exit(1 if c.recv(100) else 0)
             except ConnectionError:
