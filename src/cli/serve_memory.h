@@ -2,7 +2,7 @@
 #ifndef CLI_SERVE_MEMORY_H
 #define CLI_SERVE_MEMORY_H
 
-#include "cli/cli.h"
+#include <stdint.h>
 
 /* Of a budget (0: what this machine leaves), what connections, bodies, prompts and replies may take. */
 uint64_t serve_host_bytes(uint64_t budget);

@@ -2,7 +2,6 @@
 #ifndef CLI_SERVE_SCAN_H
 #define CLI_SERVE_SCAN_H
 
-#include "base/buf.h"
 #include "cairn/status.h"
 
 enum {

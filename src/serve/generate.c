@@ -3,8 +3,8 @@
 #include "serve/generate.h"
 
 #include <stdio.h>
-#include <string.h>
 
+#include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
 #include "base/utf8.h"

@@ -2,6 +2,7 @@
 #ifndef SERVE_MODELS_H
 #define SERVE_MODELS_H
 
+#include "cairn/model.h"
 #include "cairn/server.h"
 #include "serve/jobs.h"
 

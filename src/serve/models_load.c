@@ -8,7 +8,6 @@
    open before the server was are never closed.  A model just loaded is held by the requests that waited for it until each is
    through: every load serves somebody. */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/diag.h"
 #include "base/log.h"

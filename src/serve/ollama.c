@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/str.h"
-#include "cairn/embed.h"
 #include "serve/endpoint.h"
 #include "serve/ollama_format.h"
 #include "serve/ollama_read.h"

@@ -2,6 +2,7 @@
 #ifndef SERVE_OLLAMA_READ_H
 #define SERVE_OLLAMA_READ_H
 
+#include "cairn/status.h"
 #include "serve/openai_read.h"
 
 /* Faults that say how else the body is to be read: without messages or a prompt it asks for the model to be

@@ -6,10 +6,20 @@
 
 #include <poll.h>
 
+#include "base/alloc.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/diag.h"
 #include "base/log.h"
+#include "base/thread.h"
+#include "serve/auth.h"
+#include "serve/gen.h"
+#include "serve/http.h"
+#include "serve/jobs.h"
+#include "serve/models.h"
+#include "serve/responses_store.h"
 #include "serve/router.h"
+#include "serve/site.h"
 #include "serve/tls.h"
 
 enum { FLUSH_MS = 2000 }; /* for the last bytes after the last request was cancelled */

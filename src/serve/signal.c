@@ -3,9 +3,8 @@
    beside it (cairn_score), on the worker for long work, as embeddings are; the bits are the engine's. */
 #include "serve/signal.h"
 
-#include "base/diag.h"
 #include "base/fmath.h"
-#include "base/str.h"
+#include "base/json.h"
 #include "cairn/score.h"
 #include "cairn/server.h"
 #include "serve/endpoint.h"

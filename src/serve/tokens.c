@@ -1,6 +1,8 @@
 /* A text to a model's tokens, and back.  On a worker, as both take time that grows with the body. */
 #include "serve/tokens.h"
 
+#include <assert.h>
+
 #include "base/json.h"
 #include "base/str.h"
 #include "serve/endpoint.h"
@@ -117,6 +119,7 @@ static bool decode(prompt *p)
         st = chat_want(&f, "tokens", "a list of token ids", list);
     else
         st = input_read_ids(&in, list, "tokens", cairn_text_vocab(served_model_text(p->model)), &f);
+    assert(st != CAIRN_OK || in.lists);
     fine = st == CAIRN_OK ? decode_these(p, &in.lists[0])
                           : prompt_refuse_as(p, st, f.param, f.dg.message);
     input_deinit(&in);
