@@ -66,6 +66,9 @@ typedef struct cairn_machine_limits {
     double read_gbs;      /* GB/s read from memory, over at least 1 GiB */
     double int8_tops;  /* 10^12 operations a second of dots of bytes; a product and a sum are two */
     double f32_tflops; /* 10^12 operations a second of fused multiply-adds of floats */
+    /* GB/s read of the model's own packed weights (1 GiB of them at most), again and again with nothing
+       between, from wherever they then lie; 0: it has no MiB of them. */
+    double weights_gbs;
 } cairn_machine_limits;
 CAIRN_API void cairn_machine_limits_init(cairn_machine_limits *l);
 /* Measures them now. */

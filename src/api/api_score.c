@@ -128,5 +128,6 @@ cairn_status cairn_bench_machine(cairn_model *m, cairn_machine_limits *out, cair
     out->read_gbs = l.read_gbs;
     out->int8_tops = l.int8_tops;
     out->f32_tflops = l.f32_tflops;
+    out->weights_gbs = l.weights_gbs;
     return CAIRN_OK;
 }

@@ -15,7 +15,7 @@ enum { MAX_REPEATS = 100 };
 
 typedef struct bench_result {
     double prefill[MAX_REPEATS], decode[MAX_REPEATS];
-    double read_gbs[MAX_REPEATS], tops[MAX_REPEATS], flops[MAX_REPEATS];
+    double read_gbs[MAX_REPEATS], weights_gbs[MAX_REPEATS], tops[MAX_REPEATS], flops[MAX_REPEATS];
     int32_t n;
     uint64_t peak_rss; /* after the first repeat, before the limits take memory of their own */
 } bench_result;
@@ -51,6 +51,7 @@ static cairn_status run_repeats(cairn_model *m, const cairn_bench_opts *o, int32
         if (r->n == 0) r->peak_rss = machine_peak_rss();
         TRY(cairn_bench_machine(m, &max, dg));
         r->read_gbs[r->n] = max.read_gbs;
+        r->weights_gbs[r->n] = max.weights_gbs;
         r->tops[r->n] = max.int8_tops;
         r->flops[r->n] = max.f32_tflops;
     }
@@ -59,8 +60,9 @@ static cairn_status run_repeats(cairn_model *m, const cairn_bench_opts *o, int32
 
 /* What the figures mean beside the limits of the machine; NaN: of a phase that was left out. */
 typedef struct shares {
-    double prefill, decode, read_gbs, tops, flops, share_decode, share_prefill;
-    bool in_cache; /* decoding: memory's bandwidth is no limit to it */
+    double prefill, decode, read_gbs, weights_gbs, tops, flops, share_decode, share_prefill;
+    double share_weights; /* of decode: of what reading the weights alone would let it be */
+    bool in_cache;        /* decoding: memory's bandwidth is no limit to it */
 } shares;
 
 /* The second level is sure to hold what fits in it; how much of the third is ours no file tells. */
@@ -74,17 +76,20 @@ static shares share_of(const bench_result *r, const cairn_model_info *i, const c
     shares s = {.prefill = (double)NAN,
                 .decode = (double)NAN,
                 .read_gbs = median(r->read_gbs, r->n),
+                .weights_gbs = median(r->weights_gbs, r->n),
                 .tops = median(r->tops, r->n),
                 .flops = median(r->flops, r->n),
                 .share_decode = (double)NAN,
+                .share_weights = (double)NAN,
                 .share_prefill = (double)NAN};
-    double dec[MAX_REPEATS] = {0}, pre[MAX_REPEATS] = {0};
+    double dec[MAX_REPEATS] = {0}, own[MAX_REPEATS] = {0}, pre[MAX_REPEATS] = {0};
     /* A row multiplies every matrix once, two operations a weight; the head only once a prompt. */
     const double ops = 2.0 * ((double)(i->matmul_params - i->head_params) +
                               (double)i->head_params / max_i32(1, o->n_prompt));
     for (int32_t k = 0; k < r->n; k++) {
         const double steps = r->decode[k] / (double)(o->batch > 0 ? o->batch : 1);
         dec[k] = steps * (double)i->token_bytes / 1e9 / r->read_gbs[k];
+        own[k] = steps * (double)i->token_bytes / 1e9 / r->weights_gbs[k];
         pre[k] = r->prefill[k] * ops / 1e12 / r->tops[k];
     }
     if (o->n_prompt > 0) {
@@ -94,6 +99,7 @@ static shares share_of(const bench_result *r, const cairn_model_info *i, const c
     if (o->n_decode > 0) {
         s.decode = median(r->decode, r->n);
         s.share_decode = median(dec, r->n);
+        if (s.weights_gbs > 0) s.share_weights = median(own, r->n);
         s.in_cache = reads_caches(i, s.share_decode);
     }
     return s;
@@ -122,9 +128,11 @@ static void print_json(const bench_result *r, const shares *s, const cairn_model
     json_list(&w, "prefill_runs", r->prefill, isnan(s->prefill) ? 0 : r->n);
     json_list(&w, "decode_runs", r->decode, isnan(s->decode) ? 0 : r->n);
     json_w_knum(&w, "read_bandwidth_gbs", s->read_gbs);
+    json_w_knum(&w, "weights_read_gbs", s->weights_gbs);
     json_w_knum(&w, "int8_dot_tops", s->tops);
     json_w_knum(&w, "f32_fma_tflops", s->flops);
     json_w_knum(&w, "decode_share_of_bandwidth", s->share_decode);
+    json_w_knum(&w, "decode_share_of_weights_read", s->share_weights);
     json_w_kbool(&w, "decode_weights_in_cache", s->in_cache);
     json_w_knum(&w, "prefill_share_of_peak", s->share_prefill);
     json_w_kint(&w, "peak_rss_bytes", (int64_t)r->peak_rss);
@@ -152,7 +160,8 @@ static void print_text(const bench_result *r, const shares *s, const cairn_model
         buf_printf(b, "  run %d", (int)k + 1);
         put_speed(b, "prefill", r->prefill[k], 1);
         put_speed(b, "decode", r->decode[k], 2);
-        buf_printf(b, "  read %6.2f GB/s  dot %6.3f TOPS\n", r->read_gbs[k], r->tops[k]);
+        buf_printf(b, "  read %6.2f GB/s, weights %6.2f  dot %6.3f TOPS\n", r->read_gbs[k],
+                   r->weights_gbs[k], r->tops[k]);
     }
     if (s->prefill > 0) {
         put_speed(b, "median prefill", s->prefill, 1);
@@ -162,6 +171,9 @@ static void print_text(const bench_result *r, const shares *s, const cairn_model
         put_speed(b, "median decode ", s->decode, 2);
         buf_printf(b, " = %4.1f%% of the read bandwidth%s\n", 100 * s->share_decode,
                    s->in_cache ? " of memory, but the weights lie in caches" : "");
+        if (s->share_weights > 0)
+            buf_printf(b, "  %31s = %4.1f%% of reading the weights alone\n", "",
+                       100 * s->share_weights);
     }
     if (ops) bench_ops_text(ops, b);
 }
@@ -198,7 +210,11 @@ static cairn_status run_bench(const char *word, const bench_flags *f, cairn_diag
     cairn_model_get_info(m, &info);
     const shares s = share_of(&r, &info, &bo);
     if (f->by_op) {
-        const cairn_machine_limits max = {sizeof max, s.read_gbs, s.tops, s.flops};
+        const double read = s.weights_gbs > s.read_gbs ? s.weights_gbs : s.read_gbs;
+        const cairn_machine_limits max = {.struct_size = sizeof max,
+                                          .read_gbs = read,
+                                          .int8_tops = s.tops,
+                                          .f32_tflops = s.flops};
         TRY_GOTO(bench_ops_run(m, &bo, &max, &ops, dg), out);
     }
     (f->json ? print_json : print_text)(&r, &s, &info, ops, &b);

@@ -20,6 +20,7 @@ typedef struct dev_opts {
    dots of bytes, and of multiply-adds of floats. */
 typedef struct dev_limits {
     double read_gbs, int8_tops, f32_tflops;
+    double weights_gbs; /* of the weights that it holds, again and again; 0: it holds none */
 } dev_limits;
 
 typedef struct backend {

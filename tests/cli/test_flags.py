@@ -184,6 +184,12 @@ def test_bench_of_weights_that_fit_in_a_cache(model):
     assert json.loads(bench(model, "-p", 2, "-n", 0, "--json"))["decode_weights_in_cache"] is False
 
 
+def test_bench_of_weights_too_few_to_time(model):
+    told = json.loads(bench(model, "-p", 0, "-n", 2, "--json"))
+    assert told["weights_read_gbs"] == 0 and told["decode_share_of_weights_read"] is None
+    assert "of reading the weights alone" not in bench(model, "-p", 0, "-n", 2)
+
+
 def test_bench_op_by_op(model):
     r = run("bench", model, "-p", 4, "-n", 2, "-r", 1, "-t", 1, "--ops", "--json")
     assert r.code == 0, r.err

@@ -7,6 +7,7 @@ enum {
     READ_CHUNK = 1 << 20,
     READ_CHUNKS = 1024, /* 1 GiB: far above any last-level cache that we met */
     READ_PASSES = 2,    /* the best one counts: neighbours only ever slow a pass down */
+    WEIGHT_PASSES = 4,  /* the first brings them to the caches that keep them */
     PEAK_ROUNDS = 1 << 16,
     PEAK_TASKS = 64,
     PEAK_PASSES = 3
@@ -15,6 +16,7 @@ enum {
 typedef struct measure_job {
     const kern_linear *k;
     uint8_t *mem;
+    const slabs *weights;
     atomic_i64 ops, sink;
 } measure_job;
 
@@ -31,6 +33,14 @@ static void read_task(void *ctx, int32_t i_task, int32_t i_thread)
     (void)i_thread;
     uint64_t sum = j->k->read_sum(j->mem + (size_t)i_task * READ_CHUNK, READ_CHUNK);
     atomic_add(&j->sink, (int64_t)(sum & 0xff)); /* the sum is used, so the reads stay */
+}
+
+static void weights_task(void *ctx, int32_t i_task, int32_t i_thread)
+{
+    measure_job *j = ctx;
+    (void)i_thread;
+    const uint8_t *p = slabs_chunk(j->weights, READ_CHUNK, (size_t)i_task);
+    atomic_add(&j->sink, (int64_t)(j->k->read_sum(p, READ_CHUNK) & 0xff));
 }
 
 static void dot_task(void *ctx, int32_t i_task, int32_t i_thread)
@@ -72,6 +82,15 @@ static double peak(dev *d, worker_fn fn)
     return (double)atomic_get(&j.ops) / PEAK_PASSES / s / 1e12;
 }
 
+static double read_weights(dev *d)
+{
+    measure_job j = {.k = &d->k.lin, .weights = &d->tile_memory};
+    int32_t n = 0;
+    while (n < READ_CHUNKS && slabs_chunk(j.weights, READ_CHUNK, (size_t)n)) n++;
+    if (n == 0) return 0;
+    return (double)n * READ_CHUNK / fastest(d, WEIGHT_PASSES, n, weights_task, &j) / 1e9;
+}
+
 cairn_status cpu_measure(dev *d, dev_limits *out)
 {
     const size_t size = (size_t)READ_CHUNK * READ_CHUNKS;
@@ -80,6 +99,7 @@ cairn_status cpu_measure(dev *d, dev_limits *out)
     workers_run(d->pool, READ_CHUNKS, touch_task, &j);
     out->read_gbs = (double)size / fastest(d, READ_PASSES, READ_CHUNKS, read_task, &j) / 1e9;
     mem_unmap(j.mem, size, MEM_SCRATCH);
+    out->weights_gbs = read_weights(d);
     out->int8_tops = peak(d, dot_task);
     out->f32_tflops = peak(d, fma_task);
     return CAIRN_OK;

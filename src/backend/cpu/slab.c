@@ -57,3 +57,13 @@ void slabs_give(slabs *s, const uint8_t *p)
     mem_unmap(b->data, b->size, MEM_WEIGHTS);
     mem_free(b);
 }
+
+const uint8_t *slabs_chunk(const slabs *s, size_t size, size_t i)
+{
+    for (const slab *b = s->newest; b; b = b->next) {
+        const size_t n = b->used / size;
+        if (i < n) return b->data + i * size;
+        i -= n;
+    }
+    return NULL;
+}

@@ -15,5 +15,7 @@ typedef struct slabs {
 uint8_t *slabs_take(slabs *s, size_t size);
 /* A span back; its slab goes with its last one. */
 void slabs_give(slabs *s, const uint8_t *p);
+/* Where the i-th `size` bytes of what was taken lie, whole ones of a slab alone; NULL: there are not so many. */
+const uint8_t *slabs_chunk(const slabs *s, size_t size, size_t i);
 
 #endif

@@ -203,7 +203,7 @@ static void sim_limit_threads(dev *d, int32_t n)
 static cairn_status sim_measure(dev *d, dev_limits *out)
 {
     (void)d;
-    out->read_gbs = out->int8_tops = out->f32_tflops = 1.0;
+    out->read_gbs = out->weights_gbs = out->int8_tops = out->f32_tflops = 1.0;
     return CAIRN_OK;
 }
 

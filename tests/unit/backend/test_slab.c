@@ -29,6 +29,27 @@ static void spans_are_apart(void **state)
     assert_int_equal(mem_used_all(), 0);
 }
 
+/* Of each slab, newest first, what is taken and no more. */
+static void chunks_are_what_was_taken(void **state)
+{
+    (void)state;
+    slabs s = {0};
+    assert_null(slabs_chunk(&s, 4096, 0));
+    uint8_t *a = slabs_take(&s, 10000), *b = slabs_take(&s, (size_t)65 << 20);
+    assert_non_null(a);
+    assert_non_null(b);
+    assert_ptr_equal(slabs_chunk(&s, (size_t)65 << 20, 0), b);
+    assert_null(slabs_chunk(&s, (size_t)65 << 20, 1));
+    const size_t n = ((size_t)65 << 20) / 4096;
+    assert_ptr_equal(slabs_chunk(&s, 4096, n - 1), b + (n - 1) * 4096);
+    assert_ptr_equal(slabs_chunk(&s, 4096, n), a);
+    assert_ptr_equal(slabs_chunk(&s, 4096, n + 1), a + 4096);
+    assert_null(slabs_chunk(&s, 4096, n + 2));
+    slabs_give(&s, a);
+    slabs_give(&s, b);
+    assert_int_equal(mem_used_all(), 0);
+}
+
 static cairn_status take_two(void *ctx)
 {
     slabs s = {0};
@@ -53,6 +74,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spans_are_apart),
+        cmocka_unit_test(chunks_are_what_was_taken),
         cmocka_unit_test(memory_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,31 @@
 /* LINEAR at the level of AVX-512: dense weights, and the peak of float multiply-adds.  Tiles stay with
    AVX2: without VNNI a wider vpmaddubsw gains little over it. */
+#include <immintrin.h>
+
+#include "backend/cpu/kern/x86/lanes_avx512.h"
 #include "backend/cpu/kern/x86/linear_x86.h"
 #include "backend/cpu/kern/x86/peak_fma.h"
 
+#include "backend/cpu/kern/body/fetch.h"
+
 DEFINE_PEAK_FMA(peak_fma, "zmm", "vpxord", 16)
+
+/* As the kernels fetch.  Lines fetched to L1 alone, 4 KB ahead, read 20 GB/s where this reads 33 (Sapphire Rapids, two
+   threads, 1 GB). */
+static uint64_t read_sum(const void *p, size_t n)
+{
+    const uint8_t *at = p;
+    __m512i s[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(),
+                    _mm512_setzero_si512()};
+    for (size_t i = 0; i + 256 <= n; i += 256)
+#pragma GCC unroll 4
+        for (size_t k = 0; k < 4; k++) {
+            prefetch(at + i + 64 * k);
+            s[k] = _mm512_add_epi64(s[k], _mm512_loadu_si512(at + i + 64 * k));
+        }
+    s[0] = _mm512_add_epi64(_mm512_add_epi64(s[0], s[1]), _mm512_add_epi64(s[2], s[3]));
+    return (uint64_t)_mm512_reduce_add_epi64(s[0]);
+}
 
 void kern_linear_avx512(kern_linear *k)
 {
@@ -11,4 +33,5 @@ void kern_linear_avx512(kern_linear *k)
     k->dense_f16 = avx512_dense_f16;
     k->dense_bf16 = avx512_dense_bf16;
     k->peak_fma = peak_fma;
+    k->read_sum = read_sum;
 }
