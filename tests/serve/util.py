@@ -152,7 +152,9 @@ class Server:
         return self.request("POST", "/v1/chat/completions", ask(text, **fields))
 
     def stats(self):
-        return json.loads(self.request("GET", "/stats")[2])
+        status, _, body = self.request("GET", "/stats")
+        assert status == 200, body
+        return json.loads(body)
 
     def wait_rows(self, active=0, pending=0):
         """Until the engine has as many requests."""
