@@ -158,17 +158,19 @@ def test_another_ones_file_stays(folder):
     assert os.path.exists(path)
 
 
-def test_drain(folder):
+def test_drain(folder, tmp_path):
     """What runs is finished; then the server ends by itself."""
     path = os.path.join(folder, "drained")
-    with util.serving("--admin-socket", path, "--drain-ms", 20000) as s:
+    gate = util.Gate(tmp_path)
+    with util.serving("--admin-socket", path, "--drain-ms", util.HOUR) as s:
         with s.connect() as c:
-            c.sendall(util.chat_bytes("@n=20 @pace=20", stream=True))
-            got = util.read_until(c, b"data:")
+            c.sendall(util.chat_bytes("@n=20 @until=%s " % gate, stream=True))
+            s.wait_rows(1)
             status, _, body = local(path, "POST", "/admin/drain", b"")
             assert status == 200 and json.loads(body) == {"draining": True, "requests": 1, "prompts": 0}
-            assert re.search(rb'"finish_reason":"(stop|length)"', util.read_until(c, b"data: [DONE]", got))
-        s.proc.wait(timeout=20)
+            gate.open()
+            assert re.search(rb'"finish_reason":"(stop|length)"', util.read_until(c, b"data: [DONE]"))
+        s.proc.wait(timeout=util.PATIENCE)
         assert s.proc.returncode == 0 and not os.path.exists(path)
 
 
