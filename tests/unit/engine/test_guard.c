@@ -148,7 +148,7 @@ static void to_the_byte(void **state)
 {
     (void)state;
     for (int32_t disk = 0; disk < 2; disk++) {
-        shape s = {.layer = {{2, 16, 16}, {.n_state = 100}}};
+        shape s = {.layer = {{.n_kv_head = 2, .dk = 16, .dv = 16}, {.n_state = 100}}};
         guard_out all, less;
         cairn_diag dg = {0};
         s.m.cache = (cachespec){2, s.layer};
