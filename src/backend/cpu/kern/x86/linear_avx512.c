@@ -10,8 +10,7 @@
 
 DEFINE_PEAK_FMA(peak_fma, "zmm", "vpxord", 16)
 
-/* As the kernels fetch.  Lines fetched to L1 alone, 4 KB ahead, read 20 GB/s where this reads 33 (Sapphire Rapids, two
-   threads, 1 GB). */
+/* As the kernels fetch.  AVX2's loop reads 20 GB/s where this reads 33 (Sapphire Rapids, two threads, 400 MB). */
 static uint64_t read_sum(const void *p, size_t n)
 {
     const uint8_t *at = p;
