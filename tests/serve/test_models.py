@@ -242,7 +242,7 @@ def test_a_stream_begins_before_its_model_is_there(gate, path, body, begins, fai
         assert headers["content-type"].startswith(("text/event-stream", "application/x-ndjson"))
     gate.cut("open")
     gate.put("fail")
-    with serving(gate, opened=False) as s, s.connect(timeout=util.PATIENCE) as c, s.connect(timeout=util.PATIENCE) as d:
+    with serving(gate, "--retry-ms", 600000, opened=False) as s, s.connect(timeout=util.PATIENCE) as c, s.connect(timeout=util.PATIENCE) as d:
         c.sendall(ask)
         head = util.read_until(c, b"\r\n\r\n")
         gate.put("open")
