@@ -67,6 +67,12 @@ JSON = {"content-type": "application/json"}
     ("POST", "/v1/chat/completions", 200, {"content-type": "text/event-stream; charset=utf-8"}, b'data: {"id": 1}\n\ndata: [DONE]\n\n'),
     ("POST", "/v1/completions", 200, {"content-type": "text/event-stream; charset=utf-8"}, b""),
     ("GET", "/v1/models", 200, JSON, b'{"object": "list", "data": [{"id": "x"}]}'),
+    ("GET", "/v1/responses/x/input_items", 200, JSON, b'{"object": "list", "data": [{"id": "x", "type": "thing"}], "first_id": "x", "last_id": "x", "has_more": false}'),
+    ("POST", "/v1/responses", 200, {"content-type": "text/event-stream; charset=utf-8"},
+     b'event: response.output_text.delta\ndata: {"type": "response.output_text.delta", "sequence_number": 0, "item_id": "x", "output_index": 0, "content_index": 0, "delta": "x"}\n\n'
+     b'event: error\ndata: {"error": {"message": "m", "type": "t", "param": null, "code": null}}\n\n'),
+    ("GET", "/api/tags", 200, JSON, b'{"models": [{"name": "x", "model": "x", "size": 1, "digest": "x"}]}'),
+    ("POST", "/api/chat", 200, JSON, b'{"model": "x", "created_at": "now", "message": {"role": "assistant", "content": ""}, "done": true}'),
 ])
 def test_finds_what_is_false(ask):
     with pytest.raises(conform.Wrong):

@@ -78,6 +78,23 @@ def test_stop_reasons(claude):
     assert (r.stop_reason == "end_turn") == (total < 128)
 
 
+def test_choices_with_logprobs_streamed(client):
+    """Several choices by a seed, with log-probabilities: the stream's pieces are the whole answer, to the digit."""
+    fields = ask(n=2, seed=3, extra_body={"temperature": 1.5}, max_tokens=8, logprobs=True, top_logprobs=2)
+    whole = client.chat.completions.create(**fields)
+    text, tokens, ends = ["", ""], [[], []], [None, None]
+    for chunk in client.chat.completions.create(**fields, stream=True, stream_options={"include_usage": True}):
+        for c in chunk.choices:
+            text[c.index] += c.delta.content or ""
+            tokens[c.index] += c.logprobs.content if c.logprobs else []
+            ends[c.index] = c.finish_reason or ends[c.index]
+        usage = chunk.usage
+    assert text == [c.message.content for c in whole.choices] and text[0] != text[1]
+    assert tokens == [c.logprobs.content for c in whole.choices] and all(len(t) == 8 for t in tokens)
+    assert ends == [c.finish_reason for c in whole.choices]
+    assert (usage.prompt_tokens, usage.completion_tokens) == (whole.usage.prompt_tokens, whole.usage.completion_tokens)
+
+
 def test_response_goes_on(client):
     """By the id of the one before, a turn is what the whole conversation makes it; a cache has its beginning."""
     fields = {"model": "tiny", "max_output_tokens": 8, "temperature": 0}

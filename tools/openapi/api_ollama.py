@@ -1,21 +1,29 @@
 """Ollama's routes, as far as clients ask for them (docs/ollama.md)."""
-from shapes import ANY, BOOL, COUNT, INT, NUM, STR, arr, asked, const, either, json_reply, null_or, obj, ref, route
+from shapes import BOOL, COUNT, INT, NUM, STR, arr, asked, const, either, enum, json_reply, null_or, obj, ref, route
 
 TAG = "Ollama"
 ASK = {"model": STR, "stream": BOOL, "think": either(BOOL, STR), "options": {"type": "object"}, "keep_alive": either(STR, NUM), "format": either(STR, {"type": "object"})}
-DONE = {"done_reason": STR, "total_duration": COUNT, "load_duration": COUNT, "prompt_eval_count": COUNT, "prompt_eval_duration": COUNT, "eval_count": COUNT, "eval_duration": COUNT}
+TIME = {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$"}
+DIGEST = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+DETAILS = obj({"parent_model": STR, "format": STR, "family": STR, "families": arr(STR), "parameter_size": STR, "quantization_level": STR})
+LISTED = {"name": STR, "model": STR, "size": COUNT, "digest": DIGEST, "details": DETAILS}
+DONE = {"done_reason": enum("stop", "length", "load", "unload"), "total_duration": COUNT, "load_duration": COUNT, "prompt_eval_count": COUNT, "prompt_eval_duration": COUNT, "eval_count": COUNT, "eval_duration": COUNT}
 SAID = obj({"role": const("assistant"), "content": STR}, {"thinking": STR, "tool_calls": arr(obj({"function": obj({"name": STR, "arguments": {"type": "object"}}, {"index": COUNT})}, {"id": STR}))})
 
 SCHEMAS = {
     "OllamaError": obj({"error": STR}),
     "OllamaChatRequest": asked({"model": STR}, {**{k: v for k, v in ASK.items() if k != "model"}, "messages": arr({"type": "object"}), "tools": arr({"type": "object"})}),
     "OllamaGenerateRequest": asked({"model": STR}, {**{k: v for k, v in ASK.items() if k != "model"}, "prompt": STR, "system": STR, "suffix": STR, "raw": BOOL}),
-    "OllamaChat": obj({"model": STR, "created_at": STR, "message": SAID, "done": BOOL}, {**DONE, "logprobs": ANY}),
-    "OllamaGenerated": obj({"model": STR, "created_at": STR, "response": STR, "done": BOOL}, {**DONE, "thinking": STR, "context": arr(COUNT), "logprobs": ANY}),
-    "OllamaModels": obj({"models": arr(obj({"name": STR, "model": STR, "size": COUNT, "digest": STR, "details": {"type": "object"}}, more=True))}),
-    "OllamaModel": obj({"modelfile": STR, "parameters": STR, "template": STR, "details": {"type": "object"}, "model_info": {"type": "object"}, "capabilities": arr(STR)}, more=True),
+    "OllamaChat": obj({"model": STR, "created_at": TIME, "message": SAID, "done": BOOL}, {**DONE}),
+    "OllamaGenerated": obj({"model": STR, "created_at": TIME, "response": STR, "done": BOOL}, {**DONE, "thinking": STR}),
+    "OllamaModels": obj({"models": arr(obj({**LISTED, "modified_at": TIME}))}),
+    "OllamaRunning": obj({"models": arr(obj({**LISTED, "expires_at": TIME, "size_vram": COUNT, "context_length": COUNT}))}),
+    "OllamaModel": obj({"modelfile": STR, "parameters": STR, "template": STR, "details": DETAILS, "modified_at": TIME,
+                        "model_info": {"type": "object", "properties": {"general.architecture": STR, "general.parameter_count": COUNT},
+                                       "required": ["general.architecture", "general.parameter_count"], "additionalProperties": COUNT},
+                        "capabilities": arr(enum("completion", "tools", "thinking", "embedding"))}),
     "OllamaEmbedRequest": asked({"model": STR}, {"input": either(STR, arr(STR)), "truncate": BOOL, "dimensions": INT, "options": {"type": "object"}, "keep_alive": either(STR, NUM)}),
-    "OllamaEmbeddings": obj({"embeddings": arr(arr(NUM))}, {"model": STR, "total_duration": COUNT, "load_duration": COUNT, "prompt_eval_count": COUNT}),
+    "OllamaEmbeddings": obj({"embeddings": arr(arr(NUM)), "model": STR, "total_duration": COUNT, "load_duration": COUNT, "prompt_eval_count": COUNT}),
     "OllamaEmbeddingRequest": asked({"model": STR}, {"prompt": STR, "options": {"type": "object"}}),
     "OllamaEmbedding": obj({"embedding": arr(NUM)}),
 }
@@ -38,7 +46,7 @@ def path(method, name, summary, reply, **more):
 ROUTES = [
     path("get", "version", "The protocol's version", json_reply(obj({"version": STR, "cairn": STR})), fails=LOOK),
     path("get", "tags", "The models", json_reply(ref("OllamaModels")), fails=LOOK),
-    path("get", "ps", "The models that are open", json_reply(ref("OllamaModels")), fails=LOOK),
+    path("get", "ps", "The models that are open", json_reply(ref("OllamaRunning")), fails=LOOK),
     path("post", "show", "One model", json_reply(ref("OllamaModel")), body=asked({}, {"model": STR, "name": STR, "verbose": BOOL}), fails=ALL),
     path("post", "chat", "A chat's next message", lines(ref("OllamaChat")), body=ref("OllamaChatRequest"), fails=ALL),
     path("post", "generate", "An answer to a text", lines(ref("OllamaGenerated")), body=ref("OllamaGenerateRequest"), fails=ALL),
