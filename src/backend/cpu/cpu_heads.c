@@ -2,7 +2,6 @@
    rows; the products are LINEAR's (cpu_float_rows), so that neither the threads nor the other rows of
    the step can matter. */
 #include "backend/cpu/cpu_priv.h"
-#include "backend/cpu/tiles.h"
 #include "base/num.h"
 
 typedef struct heads_job {
@@ -20,11 +19,13 @@ static void heads_task(void *ctx, int32_t i_task, int32_t i_thread)
     const weight *w = &j->w->expert[h];
     const size_t ldx = (size_t)j->w->n_expert * (size_t)w->cols;
     const size_t ldy = (size_t)j->w->n_expert * (size_t)w->rows;
-    const float *x = j->x + (size_t)t0 * ldx + (size_t)h * (size_t)w->cols;
-    float *y = j->y + (size_t)t0 * ldy + (size_t)h * (size_t)w->rows;
-    for (int32_t row = 0; row < w->rows; row += TILE_ROWS)
-        cpu_float_rows(&j->r->x->d->k.lin, w, row, min_i32(TILE_ROWS, w->rows - row), x, ldx,
-                       min_i32(TILE_MAX_VEC, j->n_rows - t0), y + row, ldy,
+    cpu_floats f = {.x = j->x + (size_t)t0 * ldx + (size_t)h * (size_t)w->cols,
+                    .ldx = ldx,
+                    .y = j->y + (size_t)t0 * ldy + (size_t)h * (size_t)w->rows,
+                    .ldy = ldy,
+                    .n_t = min_i32(TILE_MAX_VEC, j->n_rows - t0)};
+    for (int32_t row = 0; row < w->rows; row += TILE_ROWS, f.y += TILE_ROWS)
+        cpu_float_rows(&j->r->x->d->k.lin, w, row, min_i32(TILE_ROWS, w->rows - row), &f,
                        cpu_thread_scratch(j->r, i_thread));
 }
 

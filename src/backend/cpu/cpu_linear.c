@@ -242,13 +242,14 @@ static void row_f32(const kern_linear *k, const weight *w, size_t row, float *ou
     }
 }
 
-void cpu_float_rows(const kern_linear *k, const weight *w, int32_t row0, int32_t n, const float *x,
-                    size_t ldx, int32_t n_t, float *y, size_t ldy, uint8_t *scratch)
+void cpu_float_rows(const kern_linear *k, const weight *w, int32_t row0, int32_t n,
+                    const cpu_floats *f, uint8_t *scratch)
 {
     kern_dense_fn *dense = dense_kernel(k, w->type);
     const size_t cols = (size_t)w->cols, row_bytes = w->size / (size_t)w->rows;
     if (dense) {
-        dense(w->data + (size_t)row0 * row_bytes, row_bytes, n, x, ldx, n_t, w->cols, y, ldy);
+        dense(w->data + (size_t)row0 * row_bytes, row_bytes, n, f->x, f->ldx, f->n_t, w->cols, f->y,
+              f->ldy);
         return;
     }
     assert(k->dense_f32);
@@ -257,7 +258,8 @@ void cpu_float_rows(const kern_linear *k, const weight *w, int32_t row0, int32_t
         float *rows = (float *)(void *)scratch;
         for (int32_t q = 0; q < m; q++)
             row_f32(k, w, (size_t)(row0 + i + q), rows + (size_t)q * cols);
-        k->dense_f32(scratch, cols * sizeof(float), m, x, ldx, n_t, w->cols, y + i, ldy);
+        k->dense_f32(scratch, cols * sizeof(float), m, f->x, f->ldx, f->n_t, w->cols, f->y + i,
+                     f->ldy);
     }
 }
 
@@ -265,9 +267,11 @@ static void dense_unit(const linear_job *j, int32_t i_w, int32_t unit, int32_t t
                        uint8_t *scratch, float *y)
 {
     const weight *w = j->w[i_w];
-    const float *x = j->x + (size_t)t0 * (size_t)j->cols;
-    cpu_float_rows(&j->r->x->d->k.lin, w, unit * UNIT, min_i32(UNIT, w->rows - unit * UNIT), x,
-                   (size_t)j->cols, n_t, y, UNIT, scratch);
+    cpu_floats f = {
+        .x = j->x + (size_t)t0 * (size_t)j->cols, .ldx = (size_t)j->cols, .ldy = UNIT, .n_t = n_t};
+    f.y = y;
+    cpu_float_rows(&j->r->x->d->k.lin, w, unit * UNIT, min_i32(UNIT, w->rows - unit * UNIT), &f,
+                   scratch);
 }
 
 /* Units [unit, end) times rows t0 … t0+n_t-1. */

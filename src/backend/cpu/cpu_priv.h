@@ -153,10 +153,17 @@ bool cpu_meets_codes(const dev *d, const weight *w);
 cpu_need cpu_products_need(const dev *d, const weight *const *w, int32_t n_w, int32_t max_rows);
 void cpu_products_run(cpu_run *r, const cpu_products *p);
 enum { CPU_DEQUANT_ROWS = 4 }; /* rows dequantised at a time: they share the reads of x */
-/* Rows row0 … row0 + n - 1 of w, n <= TILE_ROWS, times n_t rows of floats x, ldx apart, to y[t][i], ldy
-   apart.  `scratch`: CPU_DEQUANT_ROWS rows of floats. */
-void cpu_float_rows(const kern_linear *k, const weight *w, int32_t row0, int32_t n, const float *x,
-                    size_t ldx, int32_t n_t, float *y, size_t ldy, uint8_t *scratch);
+/* n_t rows of floats x, ldx apart, and where their products go: y[t][i], ldy apart. */
+typedef struct cpu_floats {
+    const float *x;
+    size_t ldx;
+    float *y;
+    size_t ldy;
+    int32_t n_t;
+} cpu_floats;
+/* Rows row0 … row0 + n - 1 of w, n <= TILE_ROWS, times f's.  `scratch`: CPU_DEQUANT_ROWS rows of floats. */
+void cpu_float_rows(const kern_linear *k, const weight *w, int32_t row0, int32_t n,
+                    const cpu_floats *f, uint8_t *scratch);
 
 /* cpu_shares.c: how the units of a product of few rows are cut. */
 enum {
