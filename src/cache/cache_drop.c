@@ -130,6 +130,13 @@ bool drop_window_block(cache *c, int32_t g, bool cold_only)
     return false;
 }
 
+/* Whether giving it up leads to room: what several open sequences read still would stay. */
+static bool may_free(const cache *c, int32_t i)
+{
+    const prefix_node *v = &c->tree.node[i];
+    return v->pins == 0 && c->states.by_seq[v->snap] <= 1;
+}
+
 bool drop_snap(cache *c)
 {
     tree *t = &c->tree;
@@ -138,7 +145,7 @@ bool drop_snap(cache *c)
         ends *e = &t->list[snaps][in];
         pick p = nothing;
         for (int32_t i = e->first, k = 0; i != NO_NODE && !is_enough(&p, k); k++) {
-            if (t->node[i].pins == 0) consider(&p, i, state_cost(c, i)); /* all of one size */
+            if (may_free(c, i)) consider(&p, i, state_cost(c, i)); /* all of one size */
             i = tree_link(t, i, snaps)->next;
         }
         if (p.n == 0) continue;

@@ -221,7 +221,10 @@ static cairn_status fit(const guard_in *in, guard_out *out, cairn_diag *dg)
     } else
         TRY(find_largest(in, &b, (uint64_t)least, (uint64_t)model_ctx, set_ctx, &o, dg));
     if (!within(&b, &o)) return refuse(in, &o, &b, dg);
-    const uint64_t one = o.cache_bytes, all = one * (uint64_t)in->max_seqs;
+    const uint64_t one = o.cache_bytes;
+    uint64_t all = one * (uint64_t)in->max_seqs; /* beyond the budget no caches are tried */
+    if (all > b.whole) all = b.whole;
+    if (all > b.cap) all = b.cap;
     TRY(find_largest(in, &b, one, all, set_cache, &o, dg));
     if (in->prefix != GUARD_NO_PREFIX) TRY(fit_prefixes(in, b, &o, dg));
     o.reserved = fixed(&o) + o.request_bytes + o.cache_bytes + o.prefix_room + o.overhead;

@@ -345,6 +345,7 @@ static void linear_task(void *ctx, int32_t i_task, int32_t i_thread)
                                         i_thread);
 }
 
+_Static_assert((int)CPU_GATED_ROWS > (int)CPU_SHARES_ROWS, "shares do not gate");
 static void share_task(void *ctx, int32_t i_task, int32_t i_thread)
 {
     const linear_job *j = ctx;
