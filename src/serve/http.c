@@ -18,7 +18,8 @@
 enum {
     STREAM_BACKLOG = 1 << 20, /* unread bytes at which a slow reader is cut: hours of text */
     SLOW_BACKLOG = 16 << 10,  /* from here on all replies are summed; a turn's burst is less */
-    REPLY_MS = 60000          /* for a client to take a whole reply */
+    REPLY_MS = 60000,         /* for a client to take a whole reply, */
+    REPLY_RATE = 64 << 10     /* and a second for each so many bytes: half a megabit, a slow link */
 };
 
 uint64_t http_now_ms(void)
@@ -94,11 +95,16 @@ static void replied(http_req *rq)
         conn_begin_send(c);
 }
 
+static uint64_t time_for(size_t n_bytes)
+{
+    return (uint64_t)n_bytes * 1000 / REPLY_RATE;
+}
+
 void conn_begin_send(http_conn *c)
 {
     c->state = c->rq.streaming ? CONN_STREAM : CONN_REPLY;
     c->taken_ms = http_now_ms();
-    conn_set_deadline(c, c->rq.streaming ? 0 : REPLY_MS);
+    conn_set_deadline(c, c->rq.streaming ? 0 : REPLY_MS + time_for(c->out.len - c->out_at));
     conn_touch(c);
 }
 
@@ -207,6 +213,7 @@ bool http_stream_write(http_req *rq, cairn_str bytes)
     buf_str(&c->out, bytes);
     if (!rq->head.old) buf_puts(&c->out, "\r\n");
     c->written_ms = http_now_ms();
+    if (rq->more) c->deadline_ms += time_for(bytes.len);
     if (buf_status(&c->out) != CAIRN_OK || c->out.len - c->out_at > STREAM_BACKLOG) {
         log_event(LOG_INFO, "http_slow_reader", "backlog=%zu", c->out.len - c->out_at);
         conn_cut(c);
@@ -219,9 +226,12 @@ bool http_stream_write(http_req *rq, cairn_str bytes)
 
 void http_stream_more(http_req *rq, void (*fn)(void *user), void *user)
 {
+    http_conn *c = rq->conn;
+
+    if (!rq->more) conn_set_deadline(c, REPLY_MS + time_for(c->out.len - c->out_at));
     rq->more = fn;
     rq->more_user = user;
-    conn_want(rq->conn, EPOLLOUT, true);
+    conn_want(c, EPOLLOUT, true);
 }
 
 void http_stream_end(http_req *rq)

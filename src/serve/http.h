@@ -96,7 +96,8 @@ void http_stream_beat(http_req *rq, const char *beat); /* another one from now o
    called from here, and rq be invalid afterwards: false. */
 bool http_stream_write(http_req *rq, cairn_str bytes);
 /* `fn` writes what comes next each time that the client's system has taken all, until the stream is ended: a long
-   reply is then never whole in memory.  It writes something or ends the stream. */
+   reply is then never whole in memory.  It writes something or ends the stream.  The client has a minute, and a second
+   for each 64 KiB, to take it all; then it is cut. */
 void http_stream_more(http_req *rq, void (*fn)(void *user), void *user);
 void http_stream_end(http_req *rq); /* rq is invalid afterwards */
 void http_stream_cut(http_req *rq); /* likewise: the client sees no end */
