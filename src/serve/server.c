@@ -43,6 +43,19 @@ static void on_woken(void *ctx)
     turn_models(s);
 }
 
+/* At every tick from then on: a body that was on its way may still bring a request. */
+static void cancel_all(cairn_server *s, uint64_t now)
+{
+    if (!s->flush_until_ms) {
+        log_event(LOG_WARN, "server_cancel", "requests=%zu prompts=%zu", s->mail.n_live,
+                  jobs_live(&s->jobs));
+        atomic_put(&s->closing, 1); /* a flush that runs ends soon */
+        s->flush_until_ms = now + FLUSH_MS;
+    }
+    jobs_cancel(&s->jobs);
+    mailbox_cancel(&s->mail);
+}
+
 static void drain_tick(cairn_server *s, uint64_t now)
 {
     bool idle = http_busy(s->http) == 0 && s->mail.n_live == 0;
@@ -53,13 +66,8 @@ static void drain_tick(cairn_server *s, uint64_t now)
         s->drain_until_ms = now + (uint64_t)s->drain_ms;
     } else if (idle || (s->flush_until_ms && now >= s->flush_until_ms && !s->mail.n_live)) {
         http_quit(s->http);
-    } else if (now >= s->drain_until_ms && !s->flush_until_ms) {
-        log_event(LOG_WARN, "server_cancel", "requests=%zu prompts=%zu", s->mail.n_live,
-                  jobs_live(&s->jobs));
-        atomic_put(&s->closing, 1); /* a flush that runs ends soon */
-        jobs_cancel(&s->jobs);
-        mailbox_cancel(&s->mail);
-        s->flush_until_ms = now + FLUSH_MS;
+    } else if (now >= s->drain_until_ms) {
+        cancel_all(s, now);
     }
 }
 

@@ -112,3 +112,23 @@ def test_prompts_at_the_deadline(gate):
         assert s.proc.poll() is None
         gate.open()
         ends(s)
+
+
+def test_body_after_the_deadline():
+    """Its head came before the end was asked for: what it asks is ended too, and the server ends."""
+    with util.serving("--drain-ms", 100) as s, s.connect() as a, s.connect() as b:
+        late = util.chat_bytes("@prefill=%d" % util.HOUR)
+        a.sendall(util.chat_bytes("@n=60000 @pace=100", stream=True))
+        b.sendall(late[:-5])
+        s.wait_rows(1)
+        s.wait_connections(2)
+        assert s.request("GET", "/health")[0] == 200  # whose connection came later: the head of b's was read
+        s.term()
+        util.read_until(a, b"shutting down")  # all that ran was cancelled, once
+        try:
+            b.sendall(late[-5:])
+            got = util.read_all(b)
+        except (BrokenPipeError, ConnectionResetError):
+            got = b""  # a machine so slow that the server has ended
+        assert got == b"" or got.startswith(b"HTTP/1.1 503")
+        ends(s)
