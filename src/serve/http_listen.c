@@ -12,7 +12,7 @@
 #include "serve/http_priv.h"
 
 enum {
-    OWN_FDS = 64,          /* descriptors that are not connections */
+    OWN_FDS = 48,          /* descriptors that are not connections */
     LEAST_CONNECTIONS = 8, /* with room for fewer, a client and a check of health shut others out */
     /* What the kernel holds for a client that does not read; left alone it grows to megabytes and hides
        that nobody reads.  The kernel doubles the figure, for its own bookkeeping. */
@@ -21,7 +21,7 @@ enum {
 
 static rlim_t wanted_fds(const http_server *h)
 {
-    return (rlim_t)h->lim.max_connections + HTTP_REFUSED_EXTRA + OWN_FDS;
+    return (rlim_t)h->lim.max_connections + HTTP_REFUSED_EXTRA + HTTP_LOCAL_MAX + OWN_FDS;
 }
 
 void listen_raise_fds(const http_server *h)

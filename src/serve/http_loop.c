@@ -112,7 +112,7 @@ static void conn_open(http_server *h, int fd, bool local)
     buf_init(&c->in, MEM_SERVE);
     buf_init(&c->out, MEM_SERVE);
     c->local = local;
-    c->over_limit = !local && h->n_conns >= (size_t)h->lim.max_connections;
+    c->over_limit = !local && h->n_conns - h->n_local >= (size_t)h->lim.max_connections;
     c->state = CONN_HEADERS;
     conn_set_deadline(c, c->over_limit ? REFUSED_MS : (uint64_t)h->lim.header_timeout_ms);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
@@ -121,6 +121,7 @@ static void conn_open(http_server *h, int fd, bool local)
     if (c->next) c->next->prev = c;
     h->conns = c;
     h->n_conns++;
+    h->n_local += local;
     if (h->tls && !local) c->tls = tls_conn_open(h->tls, fd);
     if (!epoll_add(h, fd, c->interest, c) || (h->tls && !local && !c->tls)) conn_cut(c);
 }
@@ -140,6 +141,7 @@ static void reap(http_server *h)
             h->conns = c->next;
         if (c->next) c->next->prev = c->prev;
         h->n_conns--;
+        h->n_local -= c->local;
         conn_free(c);
     }
 }
@@ -180,6 +182,13 @@ static bool is_stranger(int fd)
     return true;
 }
 
+/* Neither side shuts the other out: an operator gets in however many clients there are. */
+static bool is_full(const http_server *h, bool local)
+{
+    if (local) return h->n_local >= HTTP_LOCAL_MAX;
+    return h->n_conns - h->n_local >= (size_t)h->lim.max_connections + HTTP_REFUSED_EXTRA;
+}
+
 static void accept_some(http_server *h, bool local)
 {
     static const char busy[] =
@@ -197,7 +206,7 @@ static void accept_some(http_server *h, bool local)
         }
         if (local && is_stranger(fd)) {
             close(fd);
-        } else if (h->n_conns >= (size_t)h->lim.max_connections + HTTP_REFUSED_EXTRA) {
+        } else if (is_full(h, local)) {
             if ((local || !h->tls) &&
                 send(fd, busy, sizeof busy - 1, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
                 shutdown(fd, SHUT_WR);

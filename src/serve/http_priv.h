@@ -14,7 +14,10 @@
     "HTTP/1.1 " status "\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"           \
     "{\"error\":{\"message\":\"" message "\",\"type\":\"" type "\",\"param\":null,\"code\":null}}"
 
-enum { HTTP_REFUSED_EXTRA = 64 }; /* connections over the limit that are still told 503 properly */
+enum {
+    HTTP_REFUSED_EXTRA = 64, /* connections over the limit that are still told 503 properly */
+    HTTP_LOCAL_MAX = 16      /* by the local socket, beside the others: an operator's scripts */
+};
 
 typedef enum conn_state {
     CONN_IDLE,    /* kept alive, no byte of a request yet */
@@ -95,13 +98,13 @@ struct http_server { /* I/O thread, but for wake */
     bool listening; /* the listener, and the local socket, are in the epoll set */
     bool draining, quit, loopback;
     http_conn *conns;
-    http_conn *dirty; /* have something to send, or a request to end */
-    bool has_gone;    /* some connection is to be freed */
-    size_t n_conns;
-    size_t body_bytes;     /* of all requests in progress */
-    size_t in_bytes;       /* the room of what is read and not used yet, of all connections */
-    uint64_t next_tick_ms; /* UINT64_MAX: when something has come */
-    char block[65536];     /* what one read takes */
+    http_conn *dirty;        /* have something to send, or a request to end */
+    bool has_gone;           /* some connection is to be freed */
+    size_t n_conns, n_local; /* n_local: of n_conns, by the local socket */
+    size_t body_bytes;       /* of all requests in progress */
+    size_t in_bytes;         /* the room of what is read and not used yet, of all connections */
+    uint64_t next_tick_ms;   /* UINT64_MAX: when something has come */
+    char block[65536];       /* what one read takes */
 };
 
 /* http.c */
