@@ -68,7 +68,14 @@ static void part_name(buf *b, cairn_str stem, unsigned i, unsigned n)
     buf_printf(b, "-%05u-of-%05u.gguf", i, n);
 }
 
-/* One message for all that are missing: nobody wants to learn it part by part. */
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* One message for all that are missing: nobody wants to learn it part by part.  They are in the folder of `stem`. */
 static cairn_status check_parts(cairn_str stem, unsigned n, buf *name, cairn_diag *dg)
 {
     buf list;
@@ -80,12 +87,12 @@ static cairn_status check_parts(cairn_str stem, unsigned n, buf *name, cairn_dia
         part_name(name, stem, i, n);
         TRY_GOTO(buf_status(name), out);
         if (file_exists(name->ptr)) continue;
-        if (missing++ < 3) buf_printf(&list, "%s%s", missing > 1 ? ", " : "", name->ptr);
+        if (missing++ < 3) buf_printf(&list, "%s%s", missing > 1 ? ", " : "", base_name(name->ptr));
     }
     if (missing > 3) buf_printf(&list, " and %u more", missing - 3);
     if (missing)
-        st = diag_set(dg, CAIRN_E_NOTFOUND, "%u of %u parts missing; expected %s", missing, n,
-                      list.ptr ? list.ptr : "?");
+        st = diag_set(dg, CAIRN_E_NOTFOUND, "%.*s: %u of %u parts missing; expected %s",
+                      (int)stem.len, stem.ptr, missing, n, list.ptr ? list.ptr : "?");
 out:
     buf_deinit(&list);
     return st;

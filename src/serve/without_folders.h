@@ -1,17 +1,17 @@
-/* Messages begin with the file that is at fault, "PATH, line N: …" or "PATH: …": for clients from its name on. */
+/* Messages name files by their paths: first, "PATH, line N: …" or "PATH: …", and anywhere.  Clients are told the names
+   alone. */
 #ifndef SERVE_WITHOUT_FOLDERS_H
 #define SERVE_WITHOUT_FOLDERS_H
 
-#include <string.h>
+#include "cairn/status.h"
 
-static inline const char *without_folders(const char *message)
-{
-    const char *end = strstr(message, ", line "), *from = message;
+typedef struct bare_message {
+    char text[sizeof((cairn_diag *)0)->message];
+} bare_message;
 
-    if (!end) end = strstr(message, ": ");
-    for (const char *s = message; end && s < end; s++)
-        if (*s == '/') from = s + 1;
-    return from;
-}
+const char *without_folders_in(const char *message, bare_message *out); /* out->text */
+
+/* Valid to the end of the block it is in. */
+#define without_folders(message) without_folders_in((message), &(bare_message){{0}})
 
 #endif
