@@ -107,6 +107,7 @@ CAIRN_API bool cairn_text_is_eos(const cairn_text *t,
 /* The token's own bytes (a byte-level piece decoded), which may be part of a character.  Borrowed: valid
    as long as `t`.  Empty if unknown. */
 CAIRN_API cairn_str cairn_text_piece(const cairn_text *t, int32_t id);
+CAIRN_API size_t cairn_text_longest_piece(const cairn_text *t); /* bytes; known, not looked for */
 
 /* Streaming: joined, the bytes of cairn_text_detokenize of all ids; never half a character at a time.
    `t` must outlive the stream; *out ends in cairn_stream_free.  E_NOMEM alone. */

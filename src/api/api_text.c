@@ -234,6 +234,11 @@ cairn_str cairn_text_piece(const cairn_text *t, int32_t id)
     return tok_piece(t->f.tok, id);
 }
 
+size_t cairn_text_longest_piece(const cairn_text *t)
+{
+    return tok_longest_piece(t->f.tok);
+}
+
 struct cairn_stream {
     detok *d;
 };

@@ -308,17 +308,10 @@ static uint64_t response_kept(const prompt *p, uint64_t n_tokens)
     enum { COPIES = 4, PIECE_JSON = 64, BYTE_JSON = 5 };
     const struct cairn_text *text = served_model_text(p->model);
     const uint64_t n_pieces = (uint64_t)p->ask.n_top + 1;
-    cairn_model_info info;
-    size_t longest = 0;
 
     if (p->ask.rq.n_logprobs < 0 || !text) return 0;
-    cairn_model_info_init(&info);
-    cairn_model_get_info(p->model->model, &info);
-    for (int32_t i = 0; i < info.vocab; i++) {
-        const size_t n = cairn_text_piece(text, i).len;
-        if (n > longest) longest = n;
-    }
-    return n_tokens * n_pieces * COPIES * (PIECE_JSON + BYTE_JSON * longest);
+    return n_tokens * n_pieces * COPIES *
+           (PIECE_JSON + BYTE_JSON * (uint64_t)cairn_text_longest_piece(text));
 }
 
 const answer_format responses_format = {

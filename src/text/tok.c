@@ -365,6 +365,11 @@ cairn_str tok_piece(const tok *t, int32_t id)
     return id >= 0 && id < t->n ? t->out[id] : (cairn_str){0};
 }
 
+size_t tok_longest_piece(const tok *t)
+{
+    return t->max_out;
+}
+
 bool tok_is_eos(const tok *t, int32_t id)
 {
     return id >= 0 && id < t->n && t->flag[id] & TOK_F_EOS;

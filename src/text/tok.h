@@ -55,6 +55,7 @@ int32_t tok_vocab(const tok *t);
 int32_t tok_find(const tok *t, cairn_str piece); /* id of an exact vocabulary or added piece; -1 */
 /* Bytes that the id contributes in the middle of a text (byte-level pieces decoded, ▁ as space). */
 cairn_str tok_piece(const tok *t, int32_t id);
+size_t tok_longest_piece(const tok *t);    /* bytes, of all of these */
 bool tok_is_eos(const tok *t, int32_t id); /* ends generation: eos, eot, eom and the like */
 /* More ids that end generation (generation_config.json); before the tok is shared. */
 cairn_status tok_add_eos(tok *t, int32_t id);

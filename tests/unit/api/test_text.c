@@ -79,6 +79,10 @@ static void vocabulary(void **state)
     assert_str(cairn_text_piece(t, 1), "</s>");
     assert_int_equal(cairn_text_piece(t, n).len, 0);
     assert_int_equal(cairn_text_piece(t, -1).len, 0);
+    size_t longest = 0;
+    for (int32_t i = 0; i < n; i++)
+        if (cairn_text_piece(t, i).len > longest) longest = cairn_text_piece(t, i).len;
+    assert_int_equal(cairn_text_longest_piece(t), longest);
     cairn_text_close(t);
     cairn_text_close(NULL);
     assert_int_equal(mem_used_all(), 0);
