@@ -16,7 +16,7 @@ typedef struct local_socket {
 
 void local_socket_init(local_socket *l);
 /* Makes PATH, mode 0600.  A socket there that nobody listens on is replaced; E_ARG: the path is empty or too long for
-   a socket; E_BUSY: a server listens there; E_IO: it is no socket, or the system's reason.  `l` is open on success
+   a socket; E_BUSY: a server listens there, or has begun to meanwhile; E_IO: it is no socket, or the system's reason.  `l` is open on success
    alone. */
 cairn_status local_socket_open(local_socket *l, const char *path, cairn_diag *dg);
 /* The other end of a connection is the user of this process, or root; *uid says who it is, (uid_t)-1: unknown. */

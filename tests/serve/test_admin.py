@@ -15,7 +15,7 @@ import util
 
 @pytest.fixture(scope="module")
 def folder():
-    """Short: a socket's path has 107 bytes."""
+    """Short: a socket's path has 100 bytes."""
     with tempfile.TemporaryDirectory() as d:
         yield d
 
@@ -107,6 +107,53 @@ def test_several_on_a_connection(server):
             assert status == 200 and body == b'{"status": "ok"}'
 
 
+def lets_in(path):
+    try:
+        return local(path, "GET", "/health")[0] == 200
+    except (OSError, ValueError):  # told so and hung up on, while it asked
+        return False
+
+
+def test_clients_shut_nobody_out(folder):
+    """Who fills all places of the port does not keep an operator out."""
+    path = os.path.join(folder, "crowd")
+    with util.serving("--admin-socket", path, "--conns", 2) as s:
+        held = [s.connect() for _ in range(2 + 64)]
+        with s.connect() as c:
+            assert c.recv(100)  # before it asked: all places are taken
+        assert local(path, "GET", "/health")[0] == 200
+        for c in held:
+            c.close()
+
+
+def test_operators_shut_nobody_out(folder):
+    """Sixteen at once by the socket, beside those of the port."""
+    path = os.path.join(folder, "operators")
+    with util.serving("--admin-socket", path, "--conns", 2) as s:
+        held = [connect(path) for _ in range(16)]
+        for c in held:
+            c.sendall(util.build("GET", "/health"))
+            assert util.read_one(c)[0] == 200
+        with connect(path) as c:  # asks nothing: it might be closed before
+            status, _, body = util.parse(util.read_all(c))
+        assert status == 503 and json.loads(body)["error"]["type"] == "server_error"
+        assert s.request("GET", "/health")[0] == 200
+        held.pop().close()
+        util.until(lambda: lets_in(path), "no place again")
+        for c in held:
+            c.close()
+
+
+def test_nothing_is_left(folder):
+    """Neither by a start that failed nor beside the socket."""
+    path = os.path.join(folder, "clean", "admin")
+    os.mkdir(os.path.dirname(path))
+    with util.serving("--admin-socket", path):
+        assert "another server" in refused(path)
+        assert os.listdir(os.path.dirname(path)) == ["admin"]
+    assert os.listdir(os.path.dirname(path)) == []
+
+
 def test_mode(server):
     st = os.lstat(server.path)
     assert stat.S_ISSOCK(st.st_mode) and stat.S_IMODE(st.st_mode) == 0o600 and st.st_uid == os.geteuid()
@@ -143,7 +190,7 @@ def test_a_file_stays(folder):
         assert f.read() == "precious"
 
 
-@pytest.mark.parametrize("path, why", [("", "expected 1 to 107"), ("/tmp/" + "x" * 200, "205 bytes; expected 1 to 107"), ("/nowhere/admin", "No such file")])
+@pytest.mark.parametrize("path, why", [("", "expected 1 to 100"), ("/tmp/" + "x" * 200, "205 bytes; expected 1 to 100"), ("/nowhere/admin", "No such file")])
 def test_no_place(path, why):
     assert why in refused(path)
 
