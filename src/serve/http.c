@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/str.h"
 #include "serve/http_priv.h"
 
 enum {

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "base/diag.h"
-#include "base/str.h"
 #include "serve/random.h"
 
 enum {
