@@ -126,7 +126,7 @@ typedef struct cairn_request {
         n_logprobs; /* -1: none; 0: of the chosen token; k ≤ CAIRN_MAX_LOGPROBS: and the best k */
     bool ignore_eos;    /* benchmarks */
     bool keep_special;  /* special tokens appear in the text */
-    bool want_progress; /* PROGRESS events during prefill */
+    bool want_progress; /* PROGRESS events: when prefill begins, and after each of its steps */
     uint32_t choice;    /* index of this choice among those of one seed (n > 1) */
     /* Tokens that thoughts may have in all; the tokens that close a thought follow the last, as if
        drawn; E_ARG: the tokenizer has none that read so.  -1: no limit, and so without `reply`, which

@@ -294,9 +294,8 @@ static bool begin(engine *e, int32_t i)
     r->n_cached = min_i32(r->n_done, r->n_prompt);
     e->stats.cached_tokens += (uint64_t)r->n_cached;
     r->plan.method->begin(r);
-    if (r->n_ids == r->n_prompt) return false;
     tell_progress(e, r);
-    return tell_again(e, i);
+    return r->n_ids > r->n_prompt && tell_again(e, i);
 }
 
 /* Whose known rows are all there goes on to the others.  False: there is nobody who could run. */

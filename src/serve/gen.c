@@ -25,8 +25,8 @@ struct gen {
     buf queue;       /* records of tokens: record, top, text */
     size_t replay;   /* the last record, if it is of replayed tokens, + 1; 0: it is not */
     bool in_ready, overflow, done;
-    bool began; /* n_cached is known */
-    int32_t n_cached;
+    bool began, moved; /* something is known of the prefill, and not told yet */
+    gen_progress progress;
     buf last_text;
     gen_result result;
     gen *prev, *next; /* I/O thread, like the rest */
@@ -105,6 +105,19 @@ static void put_done(gen *g, const cairn_event *ev)
     g->done = true;
 }
 
+/* Whether it is news: to most sinks only the first is.  One that is not told yet gives way to the next. */
+static bool put_progress(gen *g, const cairn_event *ev)
+{
+    if (g->began && !g->sink.progress) return false;
+    g->began = true;
+    g->moved = g->sink.progress != NULL;
+    g->progress = (gen_progress){.n_prompt = ev->n_prompt,
+                                 .n_cached = ev->n_cached,
+                                 .n_done = ev->n_done,
+                                 .ms = (int64_t)(ev->prefill_seconds * 1000)};
+    return true;
+}
+
 /* Engine thread. */
 static void on_event(void *ctx, const cairn_event *ev)
 {
@@ -114,10 +127,8 @@ static void on_event(void *ctx, const cairn_event *ev)
 
     mutex_lock(&m->mu);
     switch (ev->kind) {
-    case CAIRN_EV_PROGRESS: /* the first tells all that is wanted */
-        fresh = !g->began;
-        g->began = true;
-        g->n_cached = ev->n_cached;
+    case CAIRN_EV_PROGRESS:
+        fresh = put_progress(g, ev);
         break;
     case CAIRN_EV_TOKEN:
         put_token(g, ev);
@@ -167,7 +178,7 @@ cairn_status gen_start(mailbox *m, cairn_engine *e, const cairn_request *r, cons
     g->engine = e;
     g->sink = *sink;
     if (sink->model) served_model_hold(sink->model);
-    rq.want_progress = sink->began != NULL;
+    rq.want_progress = sink->began || sink->progress;
     buf_init(&g->queue, MEM_SERVE);
     g->queue.max = QUEUE_BYTES;
     buf_init(&g->last_text, MEM_SERVE);
@@ -224,14 +235,22 @@ static void deliver_tokens(gen *g, const buf *queue)
     }
 }
 
+static void deliver_progress(gen *g, bool began, bool moved, const gen_progress *p)
+{
+    if (began && !g->told_began && !g->dropped && g->sink.began)
+        g->sink.began(g->sink.ctx, g->sink.choice, p->n_cached);
+    g->told_began = began;
+    if (moved && !g->dropped) g->sink.progress(g->sink.ctx, g->sink.choice, p);
+}
+
 /* Answers the next of the list that g is in. */
 static gen *deliver(gen *g)
 {
     gen_result result;
     gen *next;
     buf queue;
-    bool done, overflow, began;
-    int32_t n_cached;
+    bool done, overflow, began, moved;
+    gen_progress progress;
 
     mutex_lock(&g->m->mu);
     /* One critical section: were g free to be listed again before its news is taken, DONE could come
@@ -245,13 +264,13 @@ static gen *deliver(gen *g)
     done = g->done;
     overflow = g->overflow;
     began = g->began;
-    n_cached = g->n_cached;
+    moved = g->moved;
+    g->moved = false;
+    progress = g->progress;
     result = g->result;
     mutex_unlock(&g->m->mu);
 
-    if (began && !g->told_began && !g->dropped && g->sink.began)
-        g->sink.began(g->sink.ctx, g->sink.choice, n_cached);
-    g->told_began = began;
+    deliver_progress(g, began, moved, &progress);
     deliver_tokens(g, &queue);
     buf_deinit(&queue);
     if (overflow && !done) cairn_engine_cancel(g->engine, g->id);

@@ -18,6 +18,11 @@ typedef struct gen_token { /* valid during the callback */
     int32_t n_top;
 } gen_token;
 
+typedef struct gen_progress {           /* of the prefill: tokens of the prompt */
+    int32_t n_prompt, n_cached, n_done; /* n_done: computed or taken from a cache */
+    int64_t ms;                         /* since it left the queue */
+} gen_progress;
+
 typedef struct gen_result {
     cairn_str text; /* released at the end; valid during the callback */
     cairn_finish finish;
@@ -31,6 +36,9 @@ typedef struct gen_result {
 typedef struct gen_sink {
     /* Once, before the first token: what a cache had of the prompt.  NULL: not wanted. */
     void (*began)(void *ctx, uint32_t choice, int32_t n_cached);
+    /* Before the first token: where the prefill is by now.  What came between two calls is not told.  NULL: not
+       wanted. */
+    void (*progress)(void *ctx, uint32_t choice, const gen_progress *p);
     void (*token)(void *ctx, uint32_t choice, const gen_token *t);
     void (*done)(void *ctx, uint32_t choice, const gen_result *r);
     void *ctx;

@@ -223,6 +223,16 @@ bool http_stream_write(http_req *rq, cairn_str bytes)
     return !c->gone;
 }
 
+bool http_stream_lags(http_req *rq)
+{
+    http_conn *c = rq->conn;
+
+    /* A burst of one turn is not the client's fault. */
+    if (!c->gone && c->out.len - c->out_at > SLOW_BACKLOG && c->state == CONN_STREAM)
+        (void)conn_flush(c);
+    return c->gone || c->out.len - c->out_at > SLOW_BACKLOG;
+}
+
 void http_stream_more(http_req *rq, void (*fn)(void *user), void *user)
 {
     http_conn *c = rq->conn;

@@ -99,6 +99,9 @@ bool http_stream_write(http_req *rq, cairn_str bytes);
    reply is then never whole in memory.  It writes something or ends the stream.  The client has a minute, and a second
    for each 64 KiB, to take it all; then it is cut. */
 void http_stream_more(http_req *rq, void (*fn)(void *user), void *user);
+/* Whether the client leaves so much unread that what can be left out should be.  on_gone may be called from
+   here, and rq be invalid afterwards: true. */
+bool http_stream_lags(http_req *rq);
 void http_stream_end(http_req *rq); /* rq is invalid afterwards */
 void http_stream_cut(http_req *rq); /* likewise: the client sees no end */
 

@@ -96,6 +96,13 @@ static void chat_begin(void *out, uint32_t i, buf *frames)
     if (frames) put_chunk(out, i, true, NULL, NULL, frames);
 }
 
+static void chat_progress(void *out, uint32_t i, const gen_progress *p, buf *frames)
+{
+    const chat_out *o = out;
+
+    openai_put_progress(&o->head, "chat.completion.chunk", i, "delta", "{}", p, frames);
+}
+
 static void chat_token(void *out, uint32_t i, const gen_token *t)
 {
     chat_out *o = out;
@@ -204,6 +211,7 @@ const answer_format openai_chat_format = {
     .close = chat_close,
     .kept = chat_kept,
     .begin = chat_begin,
+    .progress = chat_progress,
     .token = chat_token,
     .told = chat_told,
     .delta = chat_delta,

@@ -285,6 +285,13 @@ static void text_begin(void *out, uint32_t i, buf *frames)
     (void)frames; /* the first chunk has no more than others */
 }
 
+static void text_progress(void *out, uint32_t i, const gen_progress *p, buf *frames)
+{
+    const text_out *o = out;
+
+    openai_put_progress(&o->head, "text_completion", i, "text", "\"\"", p, frames);
+}
+
 static void text_delta(void *out, uint32_t i, const reply_delta *d, buf *frames)
 {
     text_out *o = out;
@@ -329,6 +336,7 @@ const answer_format openai_completion_format = {
     .close = text_close,
     .kept = text_kept,
     .begin = text_begin,
+    .progress = text_progress,
     .token = text_token,
     .told = text_told,
     .delta = text_delta,

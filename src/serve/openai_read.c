@@ -84,6 +84,7 @@ static cairn_status read_flags(json_val root, chat_ask *a, chat_fault *f)
     bool logprobs = false, prompt = true, skip_special = true, parallel = true;
 
     TRY(chat_stream_read(root, a, f));
+    TRY(chat_want_bool(root, "return_progress", &a->progress, f));
     TRY(chat_want_bool(root, "ignore_eos", &a->rq.ignore_eos, f));
     TRY(chat_want_bool(root, "add_generation_prompt", &prompt, f));
     TRY(chat_want_bool(root, "skip_special_tokens", &skip_special, f));

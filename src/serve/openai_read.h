@@ -28,6 +28,7 @@ typedef struct chat_ask {
     int32_t n;     /* choices */
     int32_t n_top; /* top_logprobs; rq.n_logprobs says whether any */
     bool stream, include_usage;
+    bool progress;    /* a stream tells of its prefill */
     bool echo;        /* the answer begins with the prompt */
     int32_t want_ctx; /* positions that the context must hold; 0: any */
     bool has_keep;    /* keep_ms: how long the model stays loaded afterwards; below 0: for good */

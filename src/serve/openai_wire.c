@@ -1,5 +1,5 @@
 /* Writes OpenAI's shapes.  Fields that the published schema requires are always there, with null where
-   there is nothing; nothing that the schema does not know is added to chunks. */
+   there is nothing; nothing that the schema does not know is added to chunks, unless it was asked for. */
 #include "serve/openai_wire.h"
 
 #include <stdarg.h>
@@ -101,6 +101,34 @@ void openai_put_usage_chunk(const openai_head *h, const char *object, const answ
     json_w_arr(&w);
     json_w_end_arr(&w);
     openai_write_usage(&w, u);
+    json_w_end_obj(&w);
+    sse_close(frames);
+}
+
+void openai_put_progress(const openai_head *h, const char *object, uint32_t index, const char *key,
+                         const char *said, const gen_progress *p, buf *frames)
+{
+    json_writer w = sse_open(frames, NULL);
+
+    openai_write_head(&w, h, object);
+    json_w_key(&w, "choices");
+    json_w_arr(&w);
+    json_w_obj(&w);
+    json_w_kint(&w, "index", index);
+    json_w_key(&w, key);
+    json_w_raw(&w, str_of(said));
+    put_or_null(&w, "logprobs", NULL);
+    put_or_null(&w, "finish_reason", NULL);
+    json_w_end_obj(&w);
+    json_w_end_arr(&w);
+    json_w_key(&w, "prompt_progress");
+    json_w_obj(&w);
+    json_w_kint(&w, "total", p->n_prompt);
+    json_w_kint(&w, "cache", p->n_cached);
+    json_w_kint(&w, "processed", p->n_done);
+    json_w_kint(&w, "time_ms", p->ms);
+    json_w_end_obj(&w);
+    if (h->usage_null) put_or_null(&w, "usage", NULL);
     json_w_end_obj(&w);
     sse_close(frames);
 }

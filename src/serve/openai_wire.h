@@ -31,6 +31,10 @@ typedef struct openai_head {
 
 void openai_put_usage_chunk(const openai_head *h, const char *object, const answer_usage *u,
                             buf *frames);
+/* A chunk that says nothing but where the prefill is, in llama-server's form.  `key` and `said`: the
+   member of its choice that says nothing, in JSON. */
+void openai_put_progress(const openai_head *h, const char *object, uint32_t index, const char *key,
+                         const char *said, const gen_progress *p, buf *frames);
 /* `prefix`: of the id. */
 void openai_head_init(openai_head *h, const char *prefix, const char *model);
 /* Opens the object: id, object, created, model, system_fingerprint. */

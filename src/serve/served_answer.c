@@ -133,6 +133,19 @@ static void begin_choice(answer *c, uint32_t i)
     c->f->begin(c->out, i, frames(c));
 }
 
+/* News that are old when the next come: who does not read them does without. */
+static void on_progress(void *ctx, uint32_t i, const gen_progress *p)
+{
+    answer *c = ctx;
+
+    answer_enter(c);
+    if (c->rq && !http_stream_lags(c->rq)) {
+        begin_choice(c, i);
+        c->f->progress(c->out, i, p, &c->frames);
+    }
+    answer_leave(c);
+}
+
 static void on_delta(void *ctx, uint32_t i, const reply_delta *d)
 {
     answer *c = ctx;
@@ -381,11 +394,13 @@ static cairn_status submit_all(mailbox *mail, prompt *p, answer *c, cairn_diag *
     gen_sink sink = {.token = on_token, .done = on_done, .ctx = c, .model = p->model};
 
     if (c->stream && c->f->known) sink.began = on_began;
+    const bool progress = c->stream && p->ask.progress && c->f->progress;
     for (uint32_t i = 0; i < c->n; i++) {
         r->ids = p->ids[i / c->n_each].ptr;
         r->n_ids = p->ids[i / c->n_each].len;
         r->choice = i % c->n_each;
         sink.choice = i;
+        sink.progress = progress && r->choice == 0 ? on_progress : NULL;
         TRY(gen_start(mail, p->model->engine, r, &sink, &c->choices[i].g, dg));
         c->n_running++;
         /* Accepted: it fits a context, and all of them a count. */

@@ -35,6 +35,9 @@ typedef struct answer_format {
        NULL: not wanted, and nothing waits for it. */
     void (*known)(void *out, const answer_usage *u, buf *frames);
     void (*begin)(void *out, uint32_t choice, buf *frames); /* before all else of a choice */
+    /* Streams that asked for it, before the first token: where the prefill of the prompt is whose first
+       choice this is.  NULL: nobody can ask. */
+    void (*progress)(void *out, uint32_t choice, const gen_progress *p, buf *frames);
     /* A token, before what it releases is told, and after; `frames` is of the latter.  May be NULL. */
     void (*token)(void *out, uint32_t choice, const gen_token *t);
     void (*told)(void *out, uint32_t choice, buf *frames);

@@ -40,6 +40,24 @@ def test_again_and_on(model):
     stop(p)
 
 
+def test_progress(model):
+    """What a stream tells of its prefill is what the answer's usage counts."""
+    p, url = start(model)
+    ask = {"messages": talk(60), "max_tokens": 4, "stream": True, "return_progress": True, "stream_options": {"include_usage": True}}
+    for turn in range(2):
+        with urllib.request.urlopen(url + "/v1/chat/completions", json.dumps(ask).encode(), timeout=PATIENCE) as r:
+            chunks = [json.loads(line[6:]) for line in r if line.startswith(b"data: {")]
+        steps = [c["prompt_progress"] for c in chunks if "prompt_progress" in c]
+        usage = chunks[-1]["usage"]
+        cached = usage["prompt_tokens_details"]["cached_tokens"]
+        assert cached == (usage["prompt_tokens"] - 1 if turn else 0)
+        assert steps[-1]["processed"] == usage["prompt_tokens"]
+        assert {(s["total"], s["cache"]) for s in steps} == {(usage["prompt_tokens"], cached)}
+        done = [s["processed"] for s in steps]
+        assert done == sorted(set(done)) and done[0] >= cached and min(s["time_ms"] for s in steps) >= 0
+    stop(p)
+
+
 def test_off(model):
     p, url = start(model, "--prompt-cache", "0")
     first, *_ = chat(url, talk(60))

@@ -11,6 +11,7 @@
      @says="JSON"    the answer, escaped      @ends="JSON" the prompt's end instead of "assistant: "
      @step=N         bytes of text to a token @cut=N      so many in the first token, the rest in one
      @prompt         the answer is the prompt
+     @progress=N     the prefill is told in N steps, the last one when its end is due; else only that
    It checks what it is given as the real one promises to, and counts for cairn_engine_get_stats. */
 #include <poll.h>
 #include <stdio.h>
@@ -48,6 +49,7 @@ typedef struct job {
     size_t max_tokens, fail_after, step, cut;
     uint64_t pace_ns, prefill_ns, due_ns;
     int32_t n_logprobs, n_cached, stop;
+    size_t n_steps, n_stepped; /* of the prefill, that are told */
     bool want_progress, active, cancelled, stopped, late;
     char until[PATH_BYTES]; /* "": no file is waited for (any more) */
 } job;
@@ -470,6 +472,7 @@ static bool script(job *j, const cairn_request *r, const char *prompt)
     j->late = after_last(prompt, "@late") != NULL;
     j->fail_after = number(prompt, "@fail=", SIZE_MAX);
     j->n_cached = (int32_t)number(prompt, "@cached=", 0);
+    j->n_steps = r->want_progress ? number(prompt, "@progress=", 0) : 0;
     j->stop_at = SIZE_MAX;
     j->stop = -1;
     for (size_t i = 0; i < r->n_stop; i++) {
@@ -503,16 +506,16 @@ static size_t token_bytes(const job *j)
     return n < left ? n : left;
 }
 
-/* Engine thread, without the lock: the prefill is done. */
-static void emit_progress(job *j)
+/* Engine thread, without the lock: so much of the prefill is done. */
+static void emit_progress(const job *j, size_t step, size_t of)
 {
+    const size_t cached = (size_t)j->n_cached;
     const cairn_event ev = {.kind = CAIRN_EV_PROGRESS,
                             .request = j->id,
                             .n_prompt = (int32_t)j->n_ids,
                             .n_cached = j->n_cached,
-                            .n_done = (int32_t)j->n_ids};
+                            .n_done = (int32_t)(cached + (j->n_ids - cached) * step / of)};
 
-    j->want_progress = false;
     j->fn(j->ctx, &ev);
 }
 
@@ -604,6 +607,13 @@ static void turn(cairn_engine *e)
     for (job *j = e->jobs; j; j = next) {
         bool over, due = j->active && clock_ns() >= j->due_ns;
 
+        if (due && !j->cancelled && j->n_stepped < j->n_steps) {
+            mutex_unlock(&e->mu);
+            emit_progress(j, j->n_stepped++, j->n_steps);
+            mutex_lock(&e->mu);
+            j->due_ns = clock_ns() + GATE_MS * 1000000;
+            due = false;
+        }
         if (due && !j->cancelled && *j->until) {
             if (is_there(j->until))
                 *j->until = '\0';
@@ -614,7 +624,8 @@ static void turn(cairn_engine *e)
         if (due || j->cancelled) {
             over = job_over(j);
             mutex_unlock(&e->mu);
-            if (due && j->want_progress) emit_progress(j);
+            if (due && j->want_progress) emit_progress(j, 1, 1);
+            j->want_progress = false;
             if (!over) emit_token(j);
             mutex_lock(&e->mu);
             j->due_ns += j->pace_ns;

@@ -52,7 +52,7 @@ BAD = [
     ("min_keep", 2), ("samplers", ["top_k"]),
     ("logit_bias", {"a": 1}), ("logit_bias", {"5": 101}), ("logit_bias", [1]),
     ("logit_bias", {"5": "x"}), ("logprobs", 1), ("top_logprobs", 21), ("top_logprobs", 2),
-    ("stream", "yes"), ("stream_options", {"include_usage": True}), ("model", 7),
+    ("stream", "yes"), ("return_progress", 1), ("return_progress", "yes"), ("stream_options", {"include_usage": True}), ("model", 7),
     ("response_format", {"type": "json_object"}),
     ("response_format", {"type": "json_schema", "json_schema": {}}), ("response_format", "x"),
     ("tool_choice", "required"), ("tool_choice", {"type": "function", "function": {"name": "f"}}),

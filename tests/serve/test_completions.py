@@ -134,7 +134,7 @@ BAD = [
     ("prompt", ""), ("prompt[1]", ["a", ""]),
     ("suffix", "x"), ("suffix", 3), ("best_of", 2), ("best_of", "2"), ("n", 0), ("n", 129), ("echo", 1),
     ("logprobs", True), ("logprobs", 21), ("logprobs", -1), ("max_tokens", 0), ("max_tokens", "9"), ("stop", [""]),
-    ("stream", "yes"), ("stream_options", {"include_usage": True}), ("temperature", 9), ("seed", "x"), ("model", 7),
+    ("stream", "yes"), ("return_progress", "yes"), ("stream_options", {"include_usage": True}), ("temperature", 9), ("seed", "x"), ("model", 7),
     ("logit_bias", {"300": 1}), ("response_format", {"type": "json_object"}), ("guided_json", {}), ("store", True),
 ]
 

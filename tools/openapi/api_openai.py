@@ -31,7 +31,7 @@ SCHEMAS = {
         obj({"role": const("assistant"), "tool_calls": arr(obj({"function": obj({"name": TEXT}, {"arguments": either(STR, {"type": "object"})}, more=True)}, {"id": STR, "type": const("function")}, more=True), minItems=1)}, more=True),
         obj({"role": const("tool"), "content": CONTENT}, {"tool_call_id": STR}, more=True)),
     "ChatRequest": asked({"messages": arr(ref("ChatMessage"), minItems=1)}, {
-        **MODEL, **SAMPLING, **STREAM, "stop": STOP, "n": N, "max_tokens": whole(1), "max_completion_tokens": whole(1), "logprobs": BOOL,
+        **MODEL, **SAMPLING, **STREAM, "return_progress": BOOL, "stop": STOP, "n": N, "max_tokens": whole(1), "max_completion_tokens": whole(1), "logprobs": BOOL,
         "top_logprobs": whole(0, 20), "tools": arr(FUNCTION_TOOL), "tool_choice": enum("auto", "none"), "parallel_tool_calls": BOOL, "reasoning_effort": STR,
         "thinking_budget_tokens": whole(-1), "chat_template_kwargs": {"type": "object"}, "add_generation_prompt": BOOL}),
     "ChatCompletion": obj({**head("chat.completion"), "usage": ref("Usage"), "choices": arr(obj({
@@ -42,14 +42,15 @@ SCHEMAS = {
         "index": COUNT, "logprobs": null_or(ref("Logprobs")), "finish_reason": null_or(FINISH),
         "delta": obj({}, {"role": const("assistant"), "content": STR, "refusal": NULL, "reasoning_content": STR, "reasoning": STR,
                           "tool_calls": arr(obj({"index": COUNT, "function": obj({"arguments": STR}, {"name": STR})}, {"id": STR, "type": const("function")}), minItems=1)})}),
-        maxItems=1)}, {"usage": null_or(ref("Usage"))}),
+        maxItems=1)}, {"usage": null_or(ref("Usage")), "prompt_progress": ref("Progress")}),
+    "Progress": obj({"total": COUNT, "cache": COUNT, "processed": COUNT, "time_ms": COUNT}),
     "Rendered": obj({"prompt": STR}),
     "CompletionRequest": asked({"prompt": either(TEXT, IDS, arr(TEXT, minItems=1), arr(IDS, minItems=1))}, {
-        **MODEL, **SAMPLING, **STREAM, "stop": STOP, "n": N, "best_of": N, "max_tokens": whole(1), "echo": BOOL, "logprobs": whole(0, 20), "suffix": const("")}),
+        **MODEL, **SAMPLING, **STREAM, "return_progress": BOOL, "stop": STOP, "n": N, "best_of": N, "max_tokens": whole(1), "echo": BOOL, "logprobs": whole(0, 20), "suffix": const("")}),
     "CompletionChoice": obj({"text": STR, "index": COUNT, "finish_reason": null_or(enum("stop", "length")), "logprobs": null_or(obj({
         "tokens": arr(STR), "token_logprobs": arr(NUM), "top_logprobs": arr({"type": "object", "additionalProperties": NUM}), "text_offset": arr(COUNT)}))}),
     "Completion": obj({**head("text_completion"), "usage": ref("Usage"), "choices": arr(ref("CompletionChoice"), minItems=1)}),
-    "CompletionChunk": obj({**head("text_completion"), "choices": arr(ref("CompletionChoice"), maxItems=1)}, {"usage": null_or(ref("Usage"))}),
+    "CompletionChunk": obj({**head("text_completion"), "choices": arr(ref("CompletionChoice"), maxItems=1)}, {"usage": null_or(ref("Usage")), "prompt_progress": ref("Progress")}),
     "EmbeddingRequest": asked({"input": either(STR, IDS, arr(STR, minItems=1, maxItems=2048), arr(IDS, minItems=1, maxItems=2048))}, {
         **MODEL, "dimensions": whole(1), "encoding_format": enum("float", "base64"), "prompt_name": STR, "prompt": STR, "truncate": BOOL}),
     "Embeddings": obj({"object": const("list"), "model": STR, "usage": obj({"prompt_tokens": COUNT, "total_tokens": COUNT}),

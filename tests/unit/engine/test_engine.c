@@ -231,7 +231,7 @@ static void progress_and_logprobs(void **state)
     r.n_logprobs = 5;
     rig_submit(e, &w, r);
     run(e);
-    assert_int_equal(w.n_progress, 5);
+    assert_int_equal(w.n_progress, 6); /* 0, and after each step */
     assert_int_equal(w.last_progress, 220);
     assert_int_equal(w.n_top, 5);
     assert_true(w.logprob < 0);

@@ -19,7 +19,10 @@ void watch_event(void *ctx, const cairn_event *ev)
     take_text(w, ev->text);
     if (ev->kind == CAIRN_EV_PROGRESS) {
         assert_int_equal(w->n, 0);
-        assert_true(ev->n_done > w->last_progress && ev->n_done <= ev->n_prompt);
+        if (w->n_progress == 0)
+            assert_int_equal(ev->n_done, ev->n_cached);
+        else
+            assert_true(ev->n_done > w->last_progress && ev->n_done <= ev->n_prompt);
         w->last_progress = ev->n_done;
         w->n_progress++;
     } else if (ev->kind == CAIRN_EV_TOKEN) {

@@ -13,13 +13,14 @@ struct cairn_engine {
     void *ctx;
     int n_cancelled, n_stopped;
     cairn_status refuse;
+    bool want_progress;
 };
 
 cairn_status cairn_engine_submit(cairn_engine *e, const cairn_request *r, cairn_event_fn fn,
                                  void *ctx, cairn_request_id *out, cairn_diag *dg)
 {
-    (void)r;
     (void)dg;
+    e->want_progress = r->want_progress;
     if (e->refuse != CAIRN_OK) return e->refuse;
     e->fn = fn;
     e->ctx = ctx;
@@ -46,8 +47,9 @@ typedef struct seen {
     int n_done;
     gen_result result;
     gen *to_drop; /* at the first token */
-    int n_began;
+    int n_began, n_progress;
     int32_t n_cached;
+    gen_progress progress;
 } seen;
 
 static void on_began(void *ctx, uint32_t choice, int32_t n_cached)
@@ -58,6 +60,17 @@ static void on_began(void *ctx, uint32_t choice, int32_t n_cached)
     assert_int_equal(s->n_tokens, 0);
     s->n_began++;
     s->n_cached = n_cached;
+}
+
+static void on_progress(void *ctx, uint32_t choice, const gen_progress *p)
+{
+    seen *s = ctx;
+
+    assert_int_equal(choice, 3);
+    assert_int_equal(s->n_tokens, 0);
+    assert_true(p->n_done > s->progress.n_done);
+    s->n_progress++;
+    s->progress = *p;
 }
 
 static void on_token(void *ctx, uint32_t choice, const gen_token *t)
@@ -155,6 +168,49 @@ static void test_order(void **state)
     assert_int_equal(s.n_done, 1);
     assert_int_equal(s.result.finish, CAIRN_FINISH_LENGTH);
     assert_int_equal(m.n_live, 0);
+    mailbox_deinit(&m);
+    assert_int_equal(mem_used_all(), before);
+}
+
+/* However many steps go by, one place holds where the prefill is. */
+static void test_progress(void **state)
+{
+    const uint64_t before = mem_used_all();
+    const cairn_request r = {0};
+    cairn_event ev = {.kind = CAIRN_EV_PROGRESS, .n_prompt = 5000, .n_cached = 1};
+    cairn_engine e = {0};
+    mailbox m;
+    seen s = {0};
+    const gen_sink sink = {
+        .progress = on_progress, .token = on_token, .done = on_done, .ctx = &s, .choice = 3};
+    gen *g;
+
+    (void)state;
+    mailbox_init(&m, on_notify, NULL);
+    assert_ok(gen_start(&m, &e, &r, &sink, &g, NULL));
+    assert_true(e.want_progress);
+    const uint64_t begun = mem_used_all();
+    for (ev.n_done = 1; ev.n_done < 4000; ev.n_done++) e.fn(e.ctx, &ev);
+    assert_int_equal(mem_used_all(), begun);
+    mailbox_deliver(&m);
+    assert_int_equal(s.n_progress, 1);
+    assert_int_equal(s.progress.n_done, 3999);
+    mailbox_deliver(&m);
+    assert_int_equal(s.n_progress, 1);
+    ev.n_done = 5000;
+    ev.prefill_seconds = 1.25;
+    e.fn(e.ctx, &ev);
+    emit(&e, 0, STR_LIT("abc"), 0); /* told behind it, as on_progress sees */
+    mailbox_deliver(&m);
+    assert_int_equal(s.n_progress, 2);
+    assert_int_equal(s.progress.n_prompt, 5000);
+    assert_int_equal(s.progress.n_cached, 1);
+    assert_int_equal(s.progress.n_done, 5000);
+    assert_int_equal(s.progress.ms, 1250);
+    assert_int_equal(s.n_tokens, 1);
+    gen_drop(g);
+    end(&e, CAIRN_FINISH_CANCELLED);
+    mailbox_deliver(&m);
     mailbox_deinit(&m);
     assert_int_equal(mem_used_all(), before);
 }
@@ -341,13 +397,10 @@ static void test_done_races_delivery(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_overflow),
-        cmocka_unit_test(test_drop_inside),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_replayed),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_done_races_delivery),
+        cmocka_unit_test(test_order),    cmocka_unit_test(test_progress),
+        cmocka_unit_test(test_overflow), cmocka_unit_test(test_drop_inside),
+        cmocka_unit_test(test_refused),  cmocka_unit_test(test_replayed),
+        cmocka_unit_test(test_threads),  cmocka_unit_test(test_done_races_delivery),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static const char full[] =
     "\"stop\": [\"x\", \"y\"], \"logit_bias\": {\"7\": -3.5}, "
     "\"max_tokens\": 9, \"seed\": -1,"
     "\"reasoning_effort\": \"low\", \"logprobs\": true, \"top_logprobs\": 4, \"n\": 3,"
-    "\"stream\": true, \"stream_options\": {\"include_usage\": true}}";
+    "\"return_progress\": true, \"stream\": true, \"stream_options\": {\"include_usage\": true}}";
 
 static void test_full(void **state)
 {
@@ -53,7 +53,7 @@ static void test_full(void **state)
     assert_int_equal(a.rq.sampling.seed, UINT64_MAX);
     assert_int_equal(a.rq.n_logprobs, 4);
     assert_int_equal(a.n, 3);
-    assert_true(a.has_seed && a.stream && a.include_usage);
+    assert_true(a.has_seed && a.stream && a.include_usage && a.progress);
     chat_ask_deinit(&a);
 }
 
