@@ -180,6 +180,27 @@ def test_the_busy_and_the_pinned_stay(gate):
         assert (m["fake-model"]["state"], m["fake-model"]["loads"], m["org/other"]["loads"]) == ("loaded", 1, 2)
 
 
+def test_two_that_are_always_busy(gate):
+    """The one that is drained for a third stays chosen, though each end of a request of its makes it the last used."""
+    with serving(gate, "--model-bytes", 2 * ONE) as s, contextlib.ExitStack() as streams:
+        def begin(m):
+            c = streams.enter_context(s.connect())
+            c.sendall(util.chat_bytes("@n=100000 @pace=50", model=m, stream=True))
+            util.read_until(c, b"\r\n\r\n")  # it runs, or waits for its model
+            return c
+
+        busy = {m: [begin(m), begin(m)] for m in IDS[:2]}
+        for m in busy:
+            wait(s, lambda k, m=m: k[m]["uses"] >= 2)
+        late = chat(s, "third", "@reply=there")
+        wait(s, lambda k: "draining" in {x["state"] for x in k.values()})
+        for _ in range(3):
+            for running in busy.values():
+                running.append(begin(IDS[list(busy.values()).index(running)]))
+                running.pop(0).close()
+        said(late, "third", "there")
+
+
 def test_what_never_fits(gate):
     with serving(gate, "--model-bytes", ONE, "--pin", "fake-model", n=2) as s:
         said(chat(s, "fake-model", "@reply=x"), "fake-model", "x")
