@@ -1,6 +1,7 @@
 /* The real server over the test double of the engine: what the protocol tests start.  With --gate FOLDER models are
    opened on demand, each taking a million bytes: opening waits until the folder has a file `open` (or, for
-   model ID, `open-ID` with / as _), and fails while it has one called `fail`. */
+   model ID, `open-ID` with / as _), and fails while it has one called `fail`; closing waits while it has one called
+   `stay`. */
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -75,7 +76,7 @@ static void take_signals(int how)
     (void)sigprocmask(how, &set, NULL);
 }
 
-enum { MAX_MODELS = 4 };
+enum { MAX_MODELS = 4, STEP_MS = 2 };
 
 static struct opener {
     const char *folder;
@@ -98,7 +99,6 @@ static bool has_file(const char *name, const char *id)
 /* The loader's thread, like the next. */
 static cairn_status open_model(void *ctx, size_t i, cairn_server_model *out, cairn_diag *dg)
 {
-    enum { STEP_MS = 2 };
     const char *id = opener.list[i].id;
 
     (void)ctx;
@@ -116,6 +116,7 @@ static cairn_status open_model(void *ctx, size_t i, cairn_server_model *out, cai
 static void close_model(void *ctx, size_t i)
 {
     (void)ctx;
+    while (has_file("stay", "") && !atomic_get(&opener.stopped)) poll(NULL, 0, STEP_MS);
     cairn_engine_close(opener.list[i].engine);
     opener.list[i].engine = NULL;
 }

@@ -4,6 +4,8 @@ A file in the gate's folder lets opening go on (fake_server.c), so that nothing 
 import contextlib
 import json
 import os
+import socket
+import tempfile
 import threading
 import time
 
@@ -199,6 +201,50 @@ def test_two_that_are_always_busy(gate):
                 running.append(begin(IDS[list(busy.values()).index(running)]))
                 running.pop(0).close()
         said(late, "third", "there")
+
+
+def flush(path):
+    """By the local socket."""
+    with util.Watched(socket.AF_UNIX) as c:
+        c.settimeout(util.PATIENCE)
+        c.connect(path)
+        c.sendall(util.build("POST", "/admin/cache/flush", b"", {"Connection": "close"}))
+        status, _, body = util.parse(util.read_all(c))
+        return status, [m["id"] for m in json.loads(body)["models"]]
+
+
+def test_a_flush_sees_what_leaves(gate):
+    """200 means that all is on disk: of a model that is drained, or is just being closed, too."""
+    with tempfile.TemporaryDirectory() as d, \
+            serving(gate, "--model-bytes", ONE, "--admin-socket", d + "/admin") as s:
+        assert flush(d + "/admin") == (200, [])
+        with s.connect() as busy:
+            busy.sendall(util.chat_bytes("@n=100000 @pace=50", model="org/other", stream=True))
+            util.read_until(busy, b'"content":"')
+            late = chat(s, "third", "@reply=there")
+            wait_state(s, "org/other", "draining")
+            assert flush(d + "/admin") == (503, ["org/other"])
+            gate.put("stay")
+        wait_state(s, "org/other", "unloading")
+        assert flush(d + "/admin") == (503, [])
+        gate.cut("stay")
+        said(late, "third", "there")
+        wait(s, lambda k: k["third"]["uses"] == 0)
+        wait_until(lambda: flush(d + "/admin") == (200, ["third"]))
+
+
+def test_to_look_is_no_use(gate):
+    """Who asks what would fit, or flushes, keeps no model loaded and changes no order."""
+    with tempfile.TemporaryDirectory() as d, \
+            serving(gate, "--model-bytes", 2 * ONE, "--admin-socket", d + "/admin") as s:
+        for look in lambda: s.request("GET", "/fit")[0], lambda: flush(d + "/admin")[0]:
+            for m in "org/other", "fake-model":
+                said(chat(s, m, "@reply=x"), m, "x")
+            wait(s, lambda k: all(m["uses"] == 0 for m in k.values()))
+            wait_until(lambda: look() == 200)
+            said(chat(s, "third", "@reply=x"), "third", "x")
+            states = {m: x["state"] for m, x in known(s).items()}
+            assert states == {"fake-model": "loaded", "org/other": "unloaded", "third": "loaded"}
 
 
 def test_what_never_fits(gate):
