@@ -123,6 +123,7 @@ cairn_status models_init(models *m, const cairn_server_opts *o, void (*notify)(v
     model_table *t;
 
     *m = (models){.keep_volatile = o->keep_volatile,
+                  .timeout_ms = o->timeout_ms > 0 ? (uint64_t)o->timeout_ms : 0,
                   .host_bytes = o->model_bytes ? 0 : o->host_bytes};
     if (o->n_models == 0) return diag_set(dg, CAIRN_E_ARG, "a server needs at least one model");
     t = mem_calloc(1, sizeof *t, MEM_SERVE);

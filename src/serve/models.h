@@ -21,9 +21,9 @@ typedef struct served_model {
 typedef struct models {
     struct model_table *table;
     size_t n;
-    bool keep_volatile; /* as cairn_server_opts says */
-    uint64_t
-        host_bytes; /* of each engine's budget; 0: several share one, and their parts are without it */
+    bool keep_volatile;  /* as cairn_server_opts says */
+    uint64_t timeout_ms; /* of a request, waiting for its model included; 0: any */
+    uint64_t host_bytes; /* in each engine's budget; 0: several share one, less these */
 } models;
 
 typedef enum model_found {
@@ -73,7 +73,7 @@ void models_unknown(const models *m, cairn_str name, char *out, size_t size);
 
 /* A job was parked on it. */
 void models_want(const models *m, const served_model *of, uint64_t now_ms);
-/* Loads and closes what is to be, and gives parked jobs their lanes and references.  The time when it wants to be called
+/* Loads and closes what is to be, and gives parked jobs their lanes and references, or ends those that are late.  The time when it wants to be called
    again, unless it is notified; UINT64_MAX: any. */
 uint64_t models_turn(const models *m, jobs *q, uint64_t now_ms);
 const served_model *models_nth(const models *m, size_t i); /* i < n */

@@ -259,6 +259,14 @@ static void release_parked(model_table *t, jobs *q)
     }
 }
 
+/* Those that came before have waited too long; answers when the next one will have. */
+static uint64_t end_late(jobs *q, uint64_t timeout_ms, uint64_t now)
+{
+    const uint64_t oldest = jobs_unpark_late(q, now > timeout_ms ? now - timeout_ms : 0);
+
+    return oldest == UINT64_MAX ? oldest : oldest + timeout_ms;
+}
+
 uint64_t models_turn(const models *m, jobs *q, uint64_t now_ms)
 {
     model_table *t = m->table;
@@ -266,6 +274,7 @@ uint64_t models_turn(const models *m, jobs *q, uint64_t now_ms)
     model_slot *s = NULL;
 
     if (!t->loader.started) return next; /* all stay as they are */
+    if (m->timeout_ms) next = end_late(q, m->timeout_ms, now_ms);
     mutex_lock(&t->mu);
     take_result(t, now_ms);
     release_parked(t, q);
@@ -275,7 +284,8 @@ uint64_t models_turn(const models *m, jobs *q, uint64_t now_ms)
             if (s->state == MODEL_UNLOADED) break; /* it waits for room */
         }
         if (!s) (void)keep_draining(t, 0); /* nobody waits any more */
-        next = close_unused(t, now_ms);
+        const uint64_t due = close_unused(t, now_ms);
+        if (due < next) next = due;
         release_parked(t, q);
     }
     mutex_unlock(&t->mu);

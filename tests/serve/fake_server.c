@@ -155,7 +155,7 @@ int main(int argc, char **argv)
 {
     int64_t port = 0, seqs = 4, queue = 64, ctx = 100000, conns = 0, body_ms = 0;
     int64_t body_bytes = 0, drain_ms = 2000, models = 1, rate = 0, model_bytes = 0, keep_ms = 0;
-    int64_t retry_ms = 0, first = 0, header_ms = PATIENT_MS;
+    int64_t retry_ms = 0, timeout_ms = 0, first = 0, header_ms = PATIENT_MS;
     const char *pinned = NULL, *alias = NULL, *alias_of = NULL;
     const char *host = NULL, *cert = NULL, *cert_key = NULL, *admin = NULL, *names[4], *origins[4];
     flag_list hosts = {names, 0, 4}, sites = {origins, 0, 4};
@@ -178,6 +178,7 @@ int main(int argc, char **argv)
         {"--model-bytes", NULL, FLAG_INT, &model_bytes, "N", 0, 1000000000, NULL},
         {"--keep-ms", NULL, FLAG_INT, &keep_ms, "N", 0, 1000000000, NULL},
         {"--retry-ms", NULL, FLAG_INT, &retry_ms, "N", 0, 1000000, NULL},
+        {"--timeout-ms", NULL, FLAG_INT, &timeout_ms, "N", 0, 1000000, NULL},
         {"--default", NULL, FLAG_INT, &first, "N", 0, MAX_MODELS, NULL},
         {"--pin", NULL, FLAG_STR, &pinned, "ID", 0, 0, NULL},
         {"--alias", NULL, FLAG_STR, &alias, "NAME", 0, 0, NULL},
@@ -225,6 +226,7 @@ int main(int argc, char **argv)
     o.model_bytes = (uint64_t)model_bytes;
     o.keep_ms = keep_ms;
     o.retry_ms = (int32_t)retry_ms;
+    o.timeout_ms = timeout_ms;
     o.port = (int32_t)port;
     o.models = list;
     o.n_models = (size_t)models;

@@ -319,6 +319,26 @@ def test_a_stream_begins_before_its_model_is_there(gate, path, body, begins, fai
         assert util.read_all(d).startswith(b"HTTP/1.1 503")
 
 
+@pytest.mark.parametrize("path,body,begins,fails", STREAMS)
+def test_waiting_has_an_end(gate, path, body, begins, fails):
+    """--timeout counts while a model is loaded too: the gate stays shut, so every request is late."""
+    with serving(gate, "--timeout-ms", 20, opened=False) as s:
+        for stream in False, True:
+            status, _, text = Asking(s, path, dict(body, model="third", stream=stream)).get()
+            assert status == (200 if stream else 503) and b"the time of the request passed" in text, text
+            assert not stream or fails in text.decode()
+        s.wait_prompts(0)
+
+
+def test_waiting_for_vectors_has_an_end(gate):
+    with serving(gate, "--timeout-ms", 20, opened=False) as s:
+        for path in "/v1/embeddings", "/api/embed":
+            status, _, text = s.request("POST", path, {"model": "third", "input": "x"})
+            assert status == 503 and b"the time of the request passed" in text, text
+        status, _, text = s.request("POST", "/signal", {"model": "third", "prompt": "x"})
+        assert status == 503 and json.loads(text)["error"]["code"] == "deadline_exceeded"
+
+
 def test_the_end_of_a_stream_that_waits(gate):
     with serving(gate, "--drain-ms", 50, opened=False) as s, s.connect(timeout=util.PATIENCE) as c:
         c.sendall(util.build("POST", "/v1/chat/completions", util.ask(model="third", stream=True), {"Connection": "close"}))
