@@ -49,8 +49,15 @@ static cairn_status add(serve_list *l, const char *word, const char *name, cairn
 
 cairn_status serve_list_add(serve_list *l, const char *word, cairn_diag *dg)
 {
-    const char *slash = strrchr(word, '/');
-    return add(l, word, slash && slash[1] ? slash + 1 : word, dg);
+    size_t end = strlen(word), from;
+    char *name;
+    while (end > 1 && word[end - 1] == '/') end--;
+    for (from = end; from && word[from - 1] != '/';) from--;
+    if (from == end) from = 0; /* the root */
+    TRY(copy(word + from, end - from, &name, dg));
+    const cairn_status st = add(l, word, name, dg);
+    mem_free(name);
+    return st;
 }
 
 /* "-00002-of-00003.gguf": the first part stands for all. */
@@ -113,20 +120,33 @@ static bool is_model_dir(const char *path)
     return is;
 }
 
-/* Recursion ends with DEPTH, links in a circle too. */
+static int listed(const struct dirent *e)
+{
+    return e->d_name[0] != '.';
+}
+
+/* By bytes, whatever the locale: a folder goes before the file of its name and ".gguf", as it is the shorter one. */
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* In the order of names, so that of two with one id the same one has it, wherever it lies.  Recursion ends with DEPTH,
+   links in a circle too. */
 static cairn_status scan(serve_list *l, const char *path, const char *id, int depth, cairn_diag *dg)
 {
+    struct dirent **e;
     cairn_status st = CAIRN_OK;
     if (id[0] && is_model_dir(path)) return known(l, id) ? CAIRN_OK : add(l, path, id, dg);
     if (depth > DEPTH) return CAIRN_OK;
-    DIR *d = opendir(path);
-    if (!d && id[0]) return CAIRN_OK; /* a folder inside that is not ours to read */
-    if (!d) return diag_set(dg, CAIRN_E_IO, "%s: %s", path, strerrordesc_np(errno));
-    const struct dirent *e;
-    /* this thread alone has d: NOLINTNEXTLINE(concurrency-mt-unsafe) */
-    while (st == CAIRN_OK && (e = readdir(d)))
-        if (e->d_name[0] != '.') st = look_at(l, path, id, e->d_name, depth, dg);
-    closedir(d);
+    const int n = scandir(path, &e, listed, by_name);
+    if (n < 0 && id[0]) return CAIRN_OK; /* a folder inside that is not ours to read */
+    if (n < 0) return diag_set(dg, CAIRN_E_IO, "%s: %s", path, strerrordesc_np(errno));
+    for (int i = 0; i < n; i++) {
+        if (st == CAIRN_OK) st = look_at(l, path, id, e[i]->d_name, depth, dg);
+        free(e[i]); /* the C library's */
+    }
+    free(e);
     return st;
 }
 
