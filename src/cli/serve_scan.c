@@ -120,33 +120,56 @@ static bool is_model_dir(const char *path)
     return is;
 }
 
-static int listed(const struct dirent *e)
+/* Names in d, each with its NUL; their number. */
+static size_t read_names(DIR *d, buf *out)
 {
-    return e->d_name[0] != '.';
+    const struct dirent *e;
+    size_t n = 0;
+    /* this thread alone has d: NOLINTNEXTLINE(concurrency-mt-unsafe) */
+    while ((e = readdir(d))) {
+        if (e->d_name[0] == '.') continue;
+        buf_put(out, e->d_name, strlen(e->d_name) + 1);
+        n++;
+    }
+    return n;
 }
 
-/* By bytes, whatever the locale: a folder goes before the file of its name and ".gguf", as it is the shorter one. */
-static int by_name(const struct dirent **a, const struct dirent **b)
+/* By bytes: a folder goes before the file of its name and ".gguf", as its name is the shorter one. */
+static int by_name(const void *a, const void *b)
 {
-    return strcmp((*a)->d_name, (*b)->d_name);
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* In the order of names, so that of two with one id the same one has it, wherever it lies.  Recursion ends with DEPTH,
-   links in a circle too. */
+/* In the order of names, so that of two with one id the same one has it, wherever the folder was copied to. */
+static cairn_status scan_all(serve_list *l, DIR *d, const char *path, const char *id, int depth,
+                             cairn_diag *dg)
+{
+    cairn_status st = CAIRN_OK;
+    const char **name = NULL;
+    buf names;
+    buf_init(&names, MEM_SERVE);
+    const size_t n = read_names(d, &names);
+    if (buf_status(&names) == CAIRN_OK) name = mem_calloc(n + 1, sizeof *name, MEM_SERVE);
+    if (!name) st = diag_set(dg, CAIRN_E_NOMEM, "%s: no memory for %zu names", path, n);
+    const char *at = names.ptr;
+    for (size_t i = 0; name && i < n; i++, at += strlen(at) + 1) name[i] = at;
+    if (name) qsort(name, n, sizeof *name, by_name);
+    for (size_t i = 0; i < n && st == CAIRN_OK; i++) st = look_at(l, path, id, name[i], depth, dg);
+    mem_free(name);
+    buf_deinit(&names);
+    return st;
+}
+
+/* Recursion ends with DEPTH, links in a circle too. */
 static cairn_status scan(serve_list *l, const char *path, const char *id, int depth, cairn_diag *dg)
 {
-    struct dirent **e;
-    cairn_status st = CAIRN_OK;
     if (id[0] && is_model_dir(path)) return known(l, id) ? CAIRN_OK : add(l, path, id, dg);
     if (depth > DEPTH) return CAIRN_OK;
-    const int n = scandir(path, &e, listed, by_name);
-    if (n < 0 && id[0]) return CAIRN_OK; /* a folder inside that is not ours to read */
-    if (n < 0) return diag_set(dg, CAIRN_E_IO, "%s: %s", path, strerrordesc_np(errno));
-    for (int i = 0; i < n; i++) {
-        if (st == CAIRN_OK) st = look_at(l, path, id, e[i]->d_name, depth, dg);
-        free(e[i]); /* the C library's */
-    }
-    free(e);
+    DIR *d = opendir(path);
+    if (!d && id[0]) return CAIRN_OK; /* a folder inside that is not ours to read */
+    if (!d) return diag_set(dg, CAIRN_E_IO, "%s: %s", path, strerrordesc_np(errno));
+    const cairn_status st = scan_all(l, d, path, id, depth, dg);
+    closedir(d);
     return st;
 }
 

@@ -5,9 +5,9 @@
    waited for.  The next one needs room: models that nobody uses go first, the one unused for longest before others.
    Where they are all in use, those unused for longest before are drained: their requests go on to the end, new ones
    wait behind the model that needs the room, so nobody waits for ever; what is drained stays so until it is closed or
-   nobody waits for its room.  Pinned models and those that were
-   open before the server was are never closed.  A model just loaded is held by the requests that waited for it until each is
-   through: every load serves somebody. */
+   nobody waits for its room.  Pinned models and those that were open before the server was are never closed.  A model
+   just loaded is held by the requests that waited for it until each is through: every load serves somebody.  A request
+   whose time is up is told so while it waits. */
 #include <stdio.h>
 
 #include "base/diag.h"
