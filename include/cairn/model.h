@@ -29,7 +29,7 @@ typedef struct cairn_model_opts {
     bool no_text;      /* neither tokenizer nor chat template: cairn_model_text is NULL */
     uint64_t memory_limit; /* bytes; 0: what the machine (and its cgroup) has available */
     /* What caches hold (docs/cache.md): "f16", "q8", "k8v4", …, or the path of a kv_config.json; NULL: f16, or
-       f32 under F32 compute. */
+       f32 under F32 compute, as it is for vectors always. */
     const char *kv_codec;
     /* Asked before each weight is loaded; false: opening ends with E_CANCELLED.  NULL: it goes on. */
     bool (*go_on)(void *ctx);

@@ -87,6 +87,9 @@ typedef struct cairn_server_opts {
     int64_t
         keep_ms; /* a model with `about` that nobody used for so long is closed; 0: none is for that */
     int32_t retry_ms; /* 0: 10,000; a model that could not be opened is not tried again before */
+    /* 0: any; a request whose model is not there so long after it came ends, and the engine is told of the others what
+       is left of that time. */
+    int64_t timeout_ms;
 } cairn_server_opts;
 
 /* score_len of the engines that a server is given: what POST /signal asks for. */

@@ -50,6 +50,7 @@ cairn_status cairn_model_open(const char *path, const cairn_model_opts *o, cairn
     headers = opts;
     headers.no_weights = true;
     TRY_GOTO(model_open(path, &headers, &m->m, dg), out);
+    if (m->m->headless) opts.kv_codec = NULL; /* vectors are computed beside plain caches */
     TRY_GOTO(scheme_read(opts.kv_codec, &m->m->cache, stepper_codec(m->m).all.k.kind, &m->kv, dg),
              out);
     m->m->kv = &m->kv.kv;

@@ -146,6 +146,7 @@ static void fill_opts(const serve_flags *f, const served *s, cairn_server_opts *
     o->admin_socket = f->admin_socket;
     o->open_to_all = f->open;
     o->log_requests = f->log_prompts;
+    o->timeout_ms = f->timeout_s * 1000;
 }
 
 static cairn_status listen_and_serve(serve_flags *f, const served *s, cairn_diag *dg)

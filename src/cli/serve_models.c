@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/diag.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -25,11 +26,13 @@
 enum {
     FLUSH_MS = 120000, /* who stops a server waits for it: 8 GiB of prefixes at 70 MB/s */
     SWAP_MS = 30000,   /* and who waits for another model, for this */
+    SLICE_MS = 250,    /* between two looks whether the program is to end */
     LEAST_CTX = 4096,  /* of a model that is said to fit: a conversation of some turns */
     UNKNOWN_CTX = 2048,
     DEFAULT_SEQS = 4,
     LEAST_POOL = 2 /* one that chats, one that embeds */
 };
+#define MS_NS       UINT64_C(1000000)
 #define EMBED_ROOM  (UINT64_C(64) << 20) /* for the rows of a batch of texts */
 #define DISK_STAGES (UINT64_C(64) << 20) /* cairn_fit leaves these out */
 
@@ -96,6 +99,7 @@ static cairn_model_opts model_opts(serve_models *s)
     cairn_model_opts_init(&o);
     o.n_threads = (int32_t)s->f->threads;
     o.memory_limit = s->f->memory;
+    o.kv_codec = s->f->kv; /* what scores and sums take is what the engine has */
     o.go_on = goes_on;
     o.go_on_ctx = s;
     return o;
@@ -139,10 +143,10 @@ static void warn_of_text(const char *word, const cairn_model *m)
                   "model=%s why=\"%s\" chats=refused", word, dg.message);
 }
 
-static cairn_status warm(const serve_models *s, const one *m, cairn_diag *dg)
+static cairn_status warm(serve_models *s, const one *m, cairn_diag *dg)
 {
     for (size_t k = 0; k < s->f->warm.n; k++)
-        TRY(warm_prefix(m->engine, cairn_model_text(m->model), s->f->warm_file[k], dg));
+        TRY(warm_prefix(m->engine, cairn_model_text(m->model), s->f->warm_file[k], goes_on, s, dg));
     return CAIRN_OK;
 }
 
@@ -262,7 +266,6 @@ static cairn_status look_at(serve_models *s, size_t i, cairn_diag *dg)
     cairn_status st = CAIRN_OK;
     const uint64_t before = mem_used_all();
     o.no_weights = true;
-    o.kv_codec = s->f->kv;
     TRY(cli_open_model(s->list.item[i].word, &o, &headers, dg));
     m->other = mem_used_all() - before;
     describe(s, headers, &m->about);
@@ -420,19 +423,32 @@ cairn_status serve_models_open(const serve_flags *f, const char *ssd, serve_mode
     return st;
 }
 
-static void flush(const serve_models *s, size_t i, uint32_t wait_ms)
+static void tell_lost(const serve_models *s, size_t i, const cairn_flush *f)
 {
     const char *id = s->list.item[i].id;
-    cairn_flush f;
-    cairn_flush_init(&f);
-    if (!s->one[i].engine || !s->ssd) return;
-    cairn_engine_flush(s->one[i].engine, wait_ms, &f);
-    if (f.checkpoints_pending || f.checkpoints_failed || f.cleanups_failed)
+    if (f->checkpoints_pending || f->checkpoints_failed || f->cleanups_failed)
         log_event(LOG_WARN, "checkpoints_lost", "model=%s pending=%u failed=%u cleanups=%u", id,
-                  f.checkpoints_pending, f.checkpoints_failed, f.cleanups_failed);
-    if (f.pending || f.dropped || f.failed)
+                  f->checkpoints_pending, f->checkpoints_failed, f->cleanups_failed);
+    if (f->pending || f->dropped || f->failed)
         log_event(LOG_WARN, "prefixes_lost", "model=%s pending=%u dropped=%u failed=%u", id,
-                  f.pending, f.dropped, f.failed);
+                  f->pending, f->dropped, f->failed);
+}
+
+/* Of one that nobody uses: what waits is written in slices, so that the end of the server cuts it short. */
+static void flush_unused(const serve_models *s, size_t i)
+{
+    cairn_flush f = {0};
+    bool waits = s->one[i].engine && s->ssd;
+    for (uint32_t ms = 0; waits && ms < SWAP_MS; ms += SLICE_MS) {
+        cairn_flush part;
+        cairn_flush_init(&part);
+        cairn_engine_flush(s->one[i].engine, SLICE_MS, &part);
+        if (atomic_get(&s->stopped)) return; /* the end flushes it, and tells */
+        if (part.dropped < f.dropped) part.dropped = f.dropped;
+        f = part;
+        waits = (f.pending || f.checkpoints_pending) && !f.failed && !f.checkpoints_failed;
+    }
+    tell_lost(s, i, &f);
 }
 
 /* The loader's thread, like the next. */
@@ -445,12 +461,13 @@ static cairn_status open_for_server(void *ctx, size_t i, cairn_server_model *out
     return CAIRN_OK;
 }
 
-/* What was computed is found again when the model is back, if it is on disk by then. */
+/* What was computed is found again when the model is back, if it is on disk by then.  Where the server ends meanwhile
+   the model is left to serve_models_flush and serve_models_close. */
 static void close_for_server(void *ctx, size_t i)
 {
     serve_models *s = ctx;
-    flush(s, i, SWAP_MS);
-    close_one(&s->one[i]);
+    flush_unused(s, i);
+    if (goes_on(s)) close_one(&s->one[i]);
 }
 
 static void stop_opening(void *ctx)
@@ -484,7 +501,15 @@ void serve_models_fill(serve_models *s, cairn_server_opts *o)
 
 void serve_models_flush(const serve_models *s)
 {
-    for (size_t i = 0; i < s->list.n; i++) flush(s, i, FLUSH_MS);
+    const uint64_t end_ns = clock_ns() + FLUSH_MS * MS_NS;
+    for (size_t i = 0; i < s->list.n; i++) {
+        const uint64_t now = clock_ns(), left = now < end_ns ? end_ns - now : 0;
+        cairn_flush f;
+        if (!s->one[i].engine || !s->ssd) continue;
+        cairn_flush_init(&f);
+        cairn_engine_flush(s->one[i].engine, (uint32_t)(left / MS_NS), &f);
+        tell_lost(s, i, &f);
+    }
 }
 
 void serve_models_close(serve_models *s)

@@ -15,7 +15,8 @@ cairn_status serve_models_usage(const serve_flags *f, cairn_diag *dg);
 cairn_status serve_models_open(const serve_flags *f, const char *ssd, serve_models **out,
                                cairn_diag *dg);
 void serve_models_fill(serve_models *s, cairn_server_opts *o);
-void serve_models_flush(const serve_models *s); /* to the disk, of those that are open */
-void serve_models_close(serve_models *s);       /* after the server; NULL is fine */
+void serve_models_flush(
+    const serve_models *s); /* to the disk, of those that are open: 2 minutes in all */
+void serve_models_close(serve_models *s); /* after the server; NULL is fine */
 
 #endif

@@ -49,8 +49,15 @@ static cairn_status add(serve_list *l, const char *word, const char *name, cairn
 
 cairn_status serve_list_add(serve_list *l, const char *word, cairn_diag *dg)
 {
-    const char *slash = strrchr(word, '/');
-    return add(l, word, slash && slash[1] ? slash + 1 : word, dg);
+    size_t end = strlen(word), from;
+    char *name;
+    while (end > 1 && word[end - 1] == '/') end--;
+    for (from = end; from && word[from - 1] != '/';) from--;
+    if (from == end) from = 0; /* the root */
+    TRY(copy(word + from, end - from, &name, dg));
+    const cairn_status st = add(l, word, name, dg);
+    mem_free(name);
+    return st;
 }
 
 /* "-00002-of-00003.gguf": the first part stands for all. */
@@ -113,19 +120,55 @@ static bool is_model_dir(const char *path)
     return is;
 }
 
+/* Names in d, each with its NUL; their number. */
+static size_t read_names(DIR *d, buf *out)
+{
+    const struct dirent *e;
+    size_t n = 0;
+    /* this thread alone has d: NOLINTNEXTLINE(concurrency-mt-unsafe) */
+    while ((e = readdir(d))) {
+        if (e->d_name[0] == '.') continue;
+        buf_put(out, e->d_name, strlen(e->d_name) + 1);
+        n++;
+    }
+    return n;
+}
+
+/* By bytes: a folder goes before the file of its name and ".gguf", as its name is the shorter one. */
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* In the order of names, so that of two with one id the same one has it, wherever the folder was copied to. */
+static cairn_status scan_all(serve_list *l, DIR *d, const char *path, const char *id, int depth,
+                             cairn_diag *dg)
+{
+    cairn_status st = CAIRN_OK;
+    const char **name = NULL;
+    buf names;
+    buf_init(&names, MEM_SERVE);
+    const size_t n = read_names(d, &names);
+    if (buf_status(&names) == CAIRN_OK) name = mem_calloc(n + 1, sizeof *name, MEM_SERVE);
+    if (!name) st = diag_set(dg, CAIRN_E_NOMEM, "%s: no memory for %zu names", path, n);
+    const char *at = names.ptr;
+    for (size_t i = 0; name && i < n; i++, at += strlen(at) + 1) name[i] = at;
+    if (name) qsort(name, n, sizeof *name, by_name);
+    for (size_t i = 0; i < n && st == CAIRN_OK; i++) st = look_at(l, path, id, name[i], depth, dg);
+    mem_free(name);
+    buf_deinit(&names);
+    return st;
+}
+
 /* Recursion ends with DEPTH, links in a circle too. */
 static cairn_status scan(serve_list *l, const char *path, const char *id, int depth, cairn_diag *dg)
 {
-    cairn_status st = CAIRN_OK;
     if (id[0] && is_model_dir(path)) return known(l, id) ? CAIRN_OK : add(l, path, id, dg);
     if (depth > DEPTH) return CAIRN_OK;
     DIR *d = opendir(path);
     if (!d && id[0]) return CAIRN_OK; /* a folder inside that is not ours to read */
     if (!d) return diag_set(dg, CAIRN_E_IO, "%s: %s", path, strerrordesc_np(errno));
-    const struct dirent *e;
-    /* this thread alone has d: NOLINTNEXTLINE(concurrency-mt-unsafe) */
-    while (st == CAIRN_OK && (e = readdir(d)))
-        if (e->d_name[0] != '.') st = look_at(l, path, id, e->d_name, depth, dg);
+    const cairn_status st = scan_all(l, d, path, id, depth, dg);
     closedir(d);
     return st;
 }

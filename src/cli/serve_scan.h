@@ -21,7 +21,8 @@ typedef struct serve_list {
 /* A word of the command line; its id is that without folders and ".gguf". */
 cairn_status serve_list_add(serve_list *l, const char *word, cairn_diag *dg);
 /* Every .gguf file and every folder with a config.json below `dir`, in the order of their ids, which are their paths
-   below it without ".gguf"; what begins with a dot, later parts of split sets and towers for pictures are none. */
+   below it without ".gguf"; of a folder and a file with one id the folder.  What begins with a dot, later parts of
+   split sets and towers for pictures are none. */
 cairn_status serve_list_scan(serve_list *l, const char *dir, cairn_diag *dg);
 const serve_found *serve_list_find(const serve_list *l, const char *id); /* NULL: none */
 void serve_list_deinit(serve_list *l);

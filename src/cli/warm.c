@@ -7,7 +7,10 @@
 #include "base/json.h"
 #include "base/thread.h"
 
-enum { MAX_FILE = 64 << 20 }; /* more than any context takes: bytes of text, several a token */
+enum {
+    MAX_FILE = 64 << 20, /* more than any context takes: bytes of text, several a token */
+    LOOK_MS = 250        /* who ends a server waits for it */
+};
 
 typedef struct waiting {
     mutex mu;
@@ -30,9 +33,11 @@ static void on_event(void *ctx, const cairn_event *ev)
     mutex_unlock(&w->mu);
 }
 
-static cairn_status compute(cairn_engine *e, const cairn_ids *ids, cairn_diag *dg)
+static cairn_status compute(cairn_engine *e, const cairn_ids *ids, bool (*go_on)(void *ctx),
+                            void *ctx, cairn_diag *dg)
 {
     waiting w = {0};
+    bool stopped = false;
     cairn_request r;
     cairn_request_id id;
     cairn_request_init(&r);
@@ -45,8 +50,16 @@ static cairn_status compute(cairn_engine *e, const cairn_ids *ids, cairn_diag *d
     cond_init(&w.over);
     cairn_status st = cairn_engine_submit(e, &r, on_event, &w, &id, dg);
     mutex_lock(&w.mu);
-    while (st == CAIRN_OK && !w.done) cond_wait(&w.over, &w.mu);
+    while (st == CAIRN_OK && !w.done) {
+        (void)cond_wait_ms(&w.over, &w.mu, LOOK_MS);
+        if (stopped || w.done || go_on(ctx)) continue;
+        stopped = true;
+        mutex_unlock(&w.mu); /* its last event may come at once */
+        cairn_engine_cancel(e, id);
+        mutex_lock(&w.mu);
+    }
     mutex_unlock(&w.mu);
+    if (stopped) st = diag_set(dg, CAIRN_E_CANCELLED, "stopped before it was computed");
     if (st == CAIRN_OK && w.status != CAIRN_OK) st = diag_set(dg, w.status, "%s", w.dg.message);
     if (st == CAIRN_OK && !w.pinned)
         st = diag_set(dg, CAIRN_E_LIMIT,
@@ -108,7 +121,8 @@ out:
     return st;
 }
 
-cairn_status warm_prefix(cairn_engine *e, const cairn_text *t, const char *path, cairn_diag *dg)
+cairn_status warm_prefix(cairn_engine *e, const cairn_text *t, const char *path,
+                         bool (*go_on)(void *ctx), void *ctx, cairn_diag *dg)
 {
     cairn_ids ids = {0};
     buf file;
@@ -116,7 +130,7 @@ cairn_status warm_prefix(cairn_engine *e, const cairn_text *t, const char *path,
     cairn_status st = file_read(path, MAX_FILE, &file, dg);
     if (st == CAIRN_OK) {
         st = make_prompt(t, buf_view(&file), &ids, dg);
-        if (st == CAIRN_OK) st = compute(e, &ids, dg);
+        if (st == CAIRN_OK) st = compute(e, &ids, go_on, ctx, dg);
         if (st != CAIRN_OK) st = diag_prefix(dg, st, "%s", path);
     }
     cairn_ids_free(&ids);

@@ -118,12 +118,13 @@ static cairn_status prepare(job *j, cairn_diag *dg)
     j->last_only = !m->pool.skip_prompt;
     for (int32_t i = 0; i < m->pool.n_kind; i++)
         if (m->pool.kind[i] != POOL_LAST) j->last_only = false;
-    const stepper_opts so = {.max_rows = j->rows,
-                             .max_out = j->last_only ? min_i32(MOST_SEQS, j->rows) : j->rows,
-                             .max_seqs = MOST_SEQS,
-                             .ctx_len = most,
-                             .codec = stepper_codec(m),
-                             .hidden = true};
+    const stepper_opts so = {
+        .max_rows = j->rows,
+        .max_out = j->last_only ? min_i32(MOST_SEQS, j->rows) : j->rows,
+        .max_seqs = MOST_SEQS,
+        .ctx_len = most,
+        .codec = stepper_plain_codec(m), /* vectors are kept: they must not depend on it */
+        .hidden = true};
     /* One text of the greatest length, or a step of many short ones, each with its last block begun. */
     const int32_t many = j->rows + MOST_SEQS * KV_BLOCK;
     const uint64_t room = cache_bytes(&m->cache, &so.codec, so.max_rows, most) +

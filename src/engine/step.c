@@ -42,7 +42,11 @@ struct stepper {
 
 kv_scheme stepper_codec(const model *m)
 {
-    if (m->kv) return *m->kv;
+    return m->kv ? *m->kv : stepper_plain_codec(m);
+}
+
+kv_scheme stepper_plain_codec(const model *m)
+{
     return m->compute == CAIRN_COMPUTE_F32 ? kv_plain(KV_F32) : kv_plain(KV_F16);
 }
 

@@ -25,7 +25,8 @@ typedef struct stepper_opts {
     bool hidden; /* what the head reads takes the place of logits, in stepper_logits too */
 } stepper_opts;
 
-kv_scheme stepper_codec(const model *m); /* the model's, or the one of its compute mode */
+kv_scheme stepper_codec(const model *m);       /* the model's, or the one of its compute mode */
+kv_scheme stepper_plain_codec(const model *m); /* the latter */
 
 cairn_status stepper_new(const model *m, const stepper_opts *o, stepper **out, cairn_diag *dg);
 void stepper_free(stepper *s);

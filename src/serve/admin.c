@@ -63,14 +63,16 @@ static void flush(errand *e)
     json_w_key(&w, "models");
     json_w_arr(&w);
     for (size_t i = 0; i < all->n; i++) {
-        const served_model *m = models_hold_nth(all, i);
+        bool leaves;
+        const served_model *m = models_hold_nth(all, i, &leaves);
         cairn_flush done;
+        durable = durable && !leaves; /* what it writes last is not known here */
         if (m && m->engine) {
             flush_model(e->s, m->engine, &done);
             durable = durable && is_durable(&done) && !atomic_get(&e->s->closing);
             write_model(&w, m, &done);
         }
-        served_model_let_go(m);
+        served_model_look_away(m);
     }
     json_w_end_arr(&w);
     json_w_end_obj(&w);

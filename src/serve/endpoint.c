@@ -115,6 +115,14 @@ static void reply_not_accepted(const prompt_job *c, cairn_status st, const char 
                dg->message[0] ? dg->message : cairn_status_text(st));
 }
 
+/* So that the engine counts from when it came. */
+static uint32_t time_left(const prompt_job *c)
+{
+    const uint64_t end = c->j.came_ms + c->s->models.timeout_ms, now = http_now_ms();
+
+    return end > now ? (uint32_t)(end - now) : 1;
+}
+
 static void start(prompt_job *c)
 {
     chat_ask *a = &c->p.ask;
@@ -126,6 +134,7 @@ static void start(prompt_job *c)
     a->rq.cache_space = (cairn_str){(const char *)by->digest, by->n};
     if (a->warning) http_set_header(c->rq, "Warning", a->warning);
     st = check_room(&c->p, &param, &dg);
+    if (c->s->models.timeout_ms) a->rq.deadline_ms = time_left(c);
     if (st == CAIRN_OK) st = answer_start(c->rq, &c->s->mail, &c->p, c->e->format, &dg);
     if (st != CAIRN_OK) reply_not_accepted(c, st, param, &dg);
 }
@@ -171,6 +180,12 @@ static bool made(job *j)
     prompt_job *c = (prompt_job *)j;
     prompt_fault *f = &c->p.fault;
 
+    if (j->late) {
+        http_on_gone(c->rq, NULL, NULL);
+        tell_error(c, 503, NULL, "deadline_exceeded",
+                   "the time of the request passed before its model was loaded");
+        return true;
+    }
     if (c->p.awaits && jobs_park(&c->s->jobs, j, c->p.awaits) == CAIRN_OK) {
         models_want(&c->s->models, c->p.awaits, http_now_ms());
         c->p.client.waited = true;

@@ -13,6 +13,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 /* A third of the share of a thread at 0.  Less, and a busy machine starves prompts. */
 enum { LONG_NICE = 5 };
 
@@ -134,6 +136,8 @@ cairn_status jobs_put(jobs *q, job *j)
     if (room) {
         j->running = j->dropped = false;
         j->parked_on = j->given = NULL;
+        j->came_ms = clock_ns() / 1000000;
+        j->late = false;
         list_put(&l->waiting, j);
         q->n_waiting++;
         q->bytes_waiting += j->bytes;
@@ -191,6 +195,35 @@ void jobs_unpark(jobs *q, const void *on, const void *given)
     }
     while ((j = list_take(&stay))) list_put(&q->parked, j);
     mutex_unlock(&q->mu);
+}
+
+uint64_t jobs_unpark_late(jobs *q, uint64_t by_ms)
+{
+    uint64_t oldest = UINT64_MAX;
+    job_list stay;
+    bool some = false;
+    job *j;
+
+    list_init(&stay);
+    mutex_lock(&q->mu);
+    while ((j = list_take(&q->parked))) {
+        if (j->came_ms > by_ms) {
+            if (j->came_ms < oldest) oldest = j->came_ms;
+            list_put(&stay, j);
+            continue;
+        }
+        j->parked_on = NULL;
+        j->late = some = true;
+        q->n_parked--;
+        q->bytes_parked -= j->bytes;
+        q->n_waiting--;
+        q->bytes_waiting -= j->bytes;
+        list_put(&q->finished, j);
+    }
+    while ((j = list_take(&stay))) list_put(&q->parked, j);
+    if (some) q->notify(q->ctx);
+    mutex_unlock(&q->mu);
+    return oldest;
 }
 
 void jobs_drop(jobs *q, job *j)

@@ -30,6 +30,8 @@ struct job {
     size_t bytes;          /* what it works on: its lane, and its share of the limit */
     const void *parked_on; /* I/O thread, like the next: what it waits for */
     const void *given;     /* what jobs_unpark said last */
+    uint64_t came_ms;      /* to jobs_put, like the clock of http_now_ms */
+    bool late;             /* it was parked for too long: done has only to say so */
     job *next;             /* guarded by jobs.mu, like the rest */
     bool running, dropped;
 };
@@ -68,6 +70,9 @@ cairn_status jobs_park(jobs *q, job *j, const void *on);
 size_t jobs_parked(jobs *q, const void *on);
 /* All that were parked on it go to their lanes, in their order, with `given`. */
 void jobs_unpark(jobs *q, const void *on, const void *given);
+/* Those that are parked and came at `by_ms` or before are late: done is called without more work.  When the first of the
+   others came; UINT64_MAX: there are none. */
+uint64_t jobs_unpark_late(jobs *q, uint64_t by_ms);
 /* Its result is not wanted: released at once, or when its worker is through with it. */
 void jobs_drop(jobs *q, job *j);
 void jobs_deliver(jobs *q); /* done, then release, in the order of their ends */

@@ -122,7 +122,9 @@ cairn_status models_init(models *m, const cairn_server_opts *o, void (*notify)(v
 {
     model_table *t;
 
-    *m = (models){.keep_volatile = o->keep_volatile, .host_bytes = o->host_bytes};
+    *m = (models){.keep_volatile = o->keep_volatile,
+                  .timeout_ms = o->timeout_ms > 0 ? (uint64_t)o->timeout_ms : 0,
+                  .host_bytes = o->model_bytes ? 0 : o->host_bytes};
     if (o->n_models == 0) return diag_set(dg, CAIRN_E_ARG, "a server needs at least one model");
     t = mem_calloc(1, sizeof *t, MEM_SERVE);
     if (!t) return diag_set(dg, CAIRN_E_NOMEM, "no memory for %zu models", o->n_models);
@@ -183,12 +185,13 @@ model_found models_take(const models *m, cairn_str name, const served_model *hel
     return found;
 }
 
-const served_model *models_hold_nth(const models *m, size_t i)
+const served_model *models_hold_nth(const models *m, size_t i, bool *leaves)
 {
     model_slot *s = &m->table->slot[i];
 
     mutex_lock(&s->table->mu);
-    const bool there = s->state == MODEL_LOADED;
+    const bool there = s->state == MODEL_LOADED || s->state == MODEL_DRAINING;
+    if (leaves) *leaves = s->state == MODEL_UNLOADING;
     s->refs += there;
     mutex_unlock(&s->table->mu);
     return there ? &s->view : NULL;

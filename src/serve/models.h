@@ -21,8 +21,9 @@ typedef struct served_model {
 typedef struct models {
     struct model_table *table;
     size_t n;
-    bool keep_volatile; /* as cairn_server_opts says, like the next */
-    uint64_t host_bytes;
+    bool keep_volatile;  /* as cairn_server_opts says */
+    uint64_t timeout_ms; /* of a request, waiting for its model included; 0: any */
+    uint64_t host_bytes; /* in each engine's budget; 0: several share one, less these */
 } models;
 
 typedef enum model_found {
@@ -54,8 +55,10 @@ void models_deinit(models *m);
    UNKNOWN and UNNAMED.  Who holds a reference (`held`, or NULL) gets another one in any state. */
 model_found models_take(const models *m, cairn_str name, const served_model *held,
                         const served_model **out);
-/* Any thread: a reference to the i-th, where it is loaded; else NULL. */
-const served_model *models_hold_nth(const models *m, size_t i);
+/* Any thread: a reference to the i-th, where it is open; else NULL, and *leaves (if any) says whether it is being
+   closed.  It is looked at, which is no use of it: the reference ends in served_model_look_away. */
+const served_model *models_hold_nth(const models *m, size_t i, bool *leaves);
+void served_model_look_away(const served_model *m); /* any thread; NULL is fine */
 void served_model_hold(const served_model *m); /* any thread; the caller has a reference already */
 void served_model_let_go(const served_model *m); /* any thread; NULL is fine */
 /* Any thread: how long it stays without a use from now on, until it is loaded again; below 0: for good. */
@@ -70,7 +73,7 @@ void models_unknown(const models *m, cairn_str name, char *out, size_t size);
 
 /* A job was parked on it. */
 void models_want(const models *m, const served_model *of, uint64_t now_ms);
-/* Loads and closes what is to be, and gives parked jobs their lanes and references.  The time when it wants to be called
+/* Loads and closes what is to be, and gives parked jobs their lanes and references, or ends those that are late.  The time when it wants to be called
    again, unless it is notified; UINT64_MAX: any. */
 uint64_t models_turn(const models *m, jobs *q, uint64_t now_ms);
 const served_model *models_nth(const models *m, size_t i); /* i < n */

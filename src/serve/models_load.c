@@ -4,9 +4,10 @@
    Who asks for a model that is not loaded waits (jobs_park).  Models are loaded in the order in which they were first
    waited for.  The next one needs room: models that nobody uses go first, the one unused for longest before others.
    Where they are all in use, those unused for longest before are drained: their requests go on to the end, new ones
-   wait behind the model that needs the room, so nobody waits for ever.  Pinned models and those that were
-   open before the server was are never closed.  A model just loaded is held by the requests that waited for it until each is
-   through: every load serves somebody. */
+   wait behind the model that needs the room, so nobody waits for ever; what is drained stays so until it is closed or
+   nobody waits for its room.  Pinned models and those that were open before the server was are never closed.  A model
+   just loaded is held by the requests that waited for it until each is through: every load serves somebody.  A request
+   whose time is up is told so while it waits. */
 #include <stdio.h>
 
 #include "base/diag.h"
@@ -160,18 +161,31 @@ static model_slot *next_wanted(model_table *t, jobs *q)
     return best;
 }
 
-/* Of those that may go, the one unused for longest, idle before busy; NULL: none. */
-static model_slot *victim(model_table *t)
+/* Of those that may go, the one unused for longest; NULL: none.  What is drained goes too, once it is idle. */
+static model_slot *victim(model_table *t, bool idle)
 {
     model_slot *best = NULL;
 
     for (size_t i = 0; i < t->n; i++) {
         model_slot *s = &t->slot[i];
-        if (s->state != MODEL_LOADED || s->pinned) continue;
-        const bool idle = s->refs == 0, best_idle = best && best->refs == 0;
-        if (!best || (idle && !best_idle) || (idle == best_idle && s->used < best->used)) best = s;
+        const bool open = s->state == MODEL_LOADED || (idle && s->state == MODEL_DRAINING);
+        if (!open || s->pinned || (s->refs == 0) != idle) continue;
+        if (!best || s->used < best->used) best = s;
     }
     return best;
+}
+
+/* Those that were chosen stay so as long as `over` bytes are wanted of them, however they are used meanwhile: were
+   they chosen anew, two that are busy would take turns, and neither ever be closed.  The bytes that are wanted of others. */
+static uint64_t keep_draining(model_table *t, uint64_t over)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        model_slot *s = &t->slot[i];
+        if (s->state != MODEL_DRAINING) continue;
+        if (!over) s->state = MODEL_LOADED;
+        over -= over < s->bytes ? over : s->bytes;
+    }
+    return over;
 }
 
 static void does_not_fit(model_slot *s, uint64_t stay, uint64_t now)
@@ -190,10 +204,12 @@ static void does_not_fit(model_slot *s, uint64_t stay, uint64_t now)
 /* Makes room, or takes it. */
 static void load(model_table *t, model_slot *s, uint64_t now)
 {
-    const uint64_t stay = open_bytes(t, true);
-    uint64_t used = open_bytes(t, false);
+    const uint64_t stay = open_bytes(t, true), used = open_bytes(t, false);
+    uint64_t over;
+    model_slot *v;
 
     if (!t->bytes || (s->bytes <= t->bytes && used <= t->bytes - s->bytes)) {
+        (void)keep_draining(t, 0);
         give_work(s, true);
         return;
     }
@@ -201,16 +217,15 @@ static void load(model_table *t, model_slot *s, uint64_t now)
         does_not_fit(s, stay, now);
         return;
     }
-    while (used > t->bytes - s->bytes) {
-        model_slot *v = victim(t);
-        if (!v) return; /* it is being drained */
-        if (v->refs == 0) {
-            give_work(v, false);
-            return;
-        }
+    if ((v = victim(t, true))) {
+        give_work(v, false);
+        return;
+    }
+    over = keep_draining(t, used - (t->bytes - s->bytes));
+    while (over && (v = victim(t, false))) {
         v->state = MODEL_DRAINING;
         log_event(LOG_INFO, "model_draining", "model=%s for=%s", v->view.id, s->view.id);
-        used -= v->bytes;
+        over -= over < v->bytes ? over : v->bytes;
     }
 }
 
@@ -244,24 +259,33 @@ static void release_parked(model_table *t, jobs *q)
     }
 }
 
+/* Those that came before have waited too long; answers when the next one will have. */
+static uint64_t end_late(jobs *q, uint64_t timeout_ms, uint64_t now)
+{
+    const uint64_t oldest = jobs_unpark_late(q, now > timeout_ms ? now - timeout_ms : 0);
+
+    return oldest == UINT64_MAX ? oldest : oldest + timeout_ms;
+}
+
 uint64_t models_turn(const models *m, jobs *q, uint64_t now_ms)
 {
     model_table *t = m->table;
     uint64_t next = UINT64_MAX;
-    model_slot *s;
+    model_slot *s = NULL;
 
     if (!t->loader.started) return next; /* all stay as they are */
+    if (m->timeout_ms) next = end_late(q, m->timeout_ms, now_ms);
     mutex_lock(&t->mu);
     take_result(t, now_ms);
     release_parked(t, q);
     if (!t->work) {
-        for (size_t i = 0; i < t->n; i++) /* whether it still has to is decided anew */
-            if (t->slot[i].state == MODEL_DRAINING) t->slot[i].state = MODEL_LOADED;
         while (!t->work && (s = next_wanted(t, q))) {
             load(t, s, now_ms);
             if (s->state == MODEL_UNLOADED) break; /* it waits for room */
         }
-        next = close_unused(t, now_ms);
+        if (!s) (void)keep_draining(t, 0); /* nobody waits any more */
+        const uint64_t due = close_unused(t, now_ms);
+        if (due < next) next = due;
         release_parked(t, q);
     }
     mutex_unlock(&t->mu);

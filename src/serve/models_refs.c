@@ -20,17 +20,26 @@ void served_model_hold(const served_model *m)
     mutex_unlock(&s->table->mu);
 }
 
-void served_model_let_go(const served_model *m)
+static void end_ref(const served_model *m, bool used)
 {
-    if (!m) return;
     model_slot *s = m->slot;
     model_table *t = s->table;
 
     mutex_lock(&t->mu);
     assert(s->refs > 0);
     s->refs--;
-    model_used(s, models_now_ms());
+    if (used) model_used(s, models_now_ms());
     /* Inside the lock: after it, the server may be gone. */
     if (s->refs == 0 && !s->stays && !t->closing) t->notify(t->ctx);
     mutex_unlock(&t->mu);
+}
+
+void served_model_let_go(const served_model *m)
+{
+    if (m) end_ref(m, true);
+}
+
+void served_model_look_away(const served_model *m)
+{
+    if (m) end_ref(m, false);
 }

@@ -322,6 +322,12 @@ static void refuse_for(const embed_job *e)
 static bool done(job *j)
 {
     embed_job *e = (embed_job *)j;
+    if (j->late) {
+        http_on_gone(e->rq, NULL, NULL);
+        e->shape->refuse(e->rq, 503, NULL, "deadline_exceeded",
+                         "the time of the request passed before its model was loaded");
+        return true;
+    }
     if (e->awaits && jobs_park(&e->s->jobs, j, e->awaits) == CAIRN_OK) {
         models_want(&e->s->models, e->awaits, http_now_ms());
         e->waited = true;

@@ -80,9 +80,9 @@ static void make(prompt *p, const models *m, cairn_str body)
     json_w_key(&w, "models");
     json_w_arr(&w);
     for (size_t i = 0; i < m->n && st == CAIRN_OK; i++) {
-        const served_model *one = models_hold_nth(m, i);
+        const served_model *one = models_hold_nth(m, i, NULL);
         if (one && one->engine) st = write_model(&w, m, one, &dg);
-        served_model_let_go(one);
+        served_model_look_away(one);
     }
     if (st != CAIRN_OK) {
         (void)prompt_refuse_as(p, st, NULL, dg.message);

@@ -135,6 +135,27 @@ def test_a_folder_of_models(models, alone):
             assert code == 404 and "expected `org/three`" in e["error"]["message"], (name, e)
 
 
+def test_names(models, tmp_path):
+    """A folder's name does not depend on how its path is written, nor on what lies beside it in which order."""
+    for i in range(8):
+        os.symlink(models / "two", tmp_path / ("m%d" % i))
+        put(tmp_path, "m%d.gguf" % i, "GGUF and no more")
+    with Serve(str(models / "one") + "/", str(models / "two") + "//", "--models-dir", tmp_path) as s:
+        assert list(s.states()) == ["one", "two"] + ["m%d" % i for i in range(8)]
+
+
+def test_what_fits_beside_others(models):
+    """Each of several has its part, less the server's: what is served is said to fit, with the cache that it has."""
+    with Serve(models / "one", models / "two", "--memory", "64M", "--kv-cache", "q8") as s:
+        stats = {m["id"]: m for m in s.get("/stats")["models"]}
+        fits = {m["id"]: m for m in s.get("/fit")["models"]}
+        assert set(fits) == set(stats) == {"one", "two"}
+        for name, m in fits.items():
+            assert m["cache_codec"] == stats[name]["plan"]["kv_codec"] != "f16"
+            assert m["budget_bytes"] == stats[name]["memory"]["budget_bytes"]
+            assert m["max_context_tokens"] == 128 and m["rows"][0]["fits"], m
+
+
 def test_pinned_and_unused(models, alone):
     with Serve(models / "one", "--models-dir", models / "below", "--pin", "org/three", "--keep", 1) as s:
         s.wait_state("one", "unloaded")

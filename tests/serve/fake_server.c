@@ -1,6 +1,7 @@
 /* The real server over the test double of the engine: what the protocol tests start.  With --gate FOLDER models are
    opened on demand, each taking a million bytes: opening waits until the folder has a file `open` (or, for
-   model ID, `open-ID` with / as _), and fails while it has one called `fail`. */
+   model ID, `open-ID` with / as _), and fails while it has one called `fail`; closing waits while it has one called
+   `stay`. */
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -75,7 +76,7 @@ static void take_signals(int how)
     (void)sigprocmask(how, &set, NULL);
 }
 
-enum { MAX_MODELS = 4 };
+enum { MAX_MODELS = 4, STEP_MS = 2 };
 
 static struct opener {
     const char *folder;
@@ -98,7 +99,6 @@ static bool has_file(const char *name, const char *id)
 /* The loader's thread, like the next. */
 static cairn_status open_model(void *ctx, size_t i, cairn_server_model *out, cairn_diag *dg)
 {
-    enum { STEP_MS = 2 };
     const char *id = opener.list[i].id;
 
     (void)ctx;
@@ -116,6 +116,7 @@ static cairn_status open_model(void *ctx, size_t i, cairn_server_model *out, cai
 static void close_model(void *ctx, size_t i)
 {
     (void)ctx;
+    while (has_file("stay", "") && !atomic_get(&opener.stopped)) poll(NULL, 0, STEP_MS);
     cairn_engine_close(opener.list[i].engine);
     opener.list[i].engine = NULL;
 }
@@ -154,7 +155,7 @@ int main(int argc, char **argv)
 {
     int64_t port = 0, seqs = 4, queue = 64, ctx = 100000, conns = 0, body_ms = 0;
     int64_t body_bytes = 0, drain_ms = 2000, models = 1, rate = 0, model_bytes = 0, keep_ms = 0;
-    int64_t retry_ms = 0, first = 0, header_ms = PATIENT_MS;
+    int64_t retry_ms = 0, timeout_ms = 0, first = 0, header_ms = PATIENT_MS;
     const char *pinned = NULL, *alias = NULL, *alias_of = NULL;
     const char *host = NULL, *cert = NULL, *cert_key = NULL, *admin = NULL, *names[4], *origins[4];
     flag_list hosts = {names, 0, 4}, sites = {origins, 0, 4};
@@ -177,6 +178,7 @@ int main(int argc, char **argv)
         {"--model-bytes", NULL, FLAG_INT, &model_bytes, "N", 0, 1000000000, NULL},
         {"--keep-ms", NULL, FLAG_INT, &keep_ms, "N", 0, 1000000000, NULL},
         {"--retry-ms", NULL, FLAG_INT, &retry_ms, "N", 0, 1000000, NULL},
+        {"--timeout-ms", NULL, FLAG_INT, &timeout_ms, "N", 0, 1000000, NULL},
         {"--default", NULL, FLAG_INT, &first, "N", 0, MAX_MODELS, NULL},
         {"--pin", NULL, FLAG_STR, &pinned, "ID", 0, 0, NULL},
         {"--alias", NULL, FLAG_STR, &alias, "NAME", 0, 0, NULL},
@@ -224,6 +226,7 @@ int main(int argc, char **argv)
     o.model_bytes = (uint64_t)model_bytes;
     o.keep_ms = keep_ms;
     o.retry_ms = (int32_t)retry_ms;
+    o.timeout_ms = timeout_ms;
     o.port = (int32_t)port;
     o.models = list;
     o.n_models = (size_t)models;

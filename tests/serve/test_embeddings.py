@@ -181,6 +181,15 @@ def test_bodies_that_are_no_request(url, name, body, says):
     assert e.value.code == 400 and says in json.load(e.value)["error"]["message"]
 
 
+def test_what_caches_hold_is_for_chats(model):
+    """Vectors are compared with others made under other flags."""
+    said = []
+    for more in (), ("--kv-cache", "q4"):
+        with served(model, *more) as (_, url):
+            said.append(post(url, {"input": bert.TEXTS["a"]}))
+    assert said[0] == said[1] and said[0][0] == 200
+
+
 def test_it_does_not_warn_of_chats(model):
     p = subprocess.Popen([CAIRN, "serve", model, "--port", "0", "-t", "1", "--drain", "1"], stdout=subprocess.PIPE,
                          stderr=subprocess.PIPE, text=True)

@@ -4,6 +4,8 @@ A file in the gate's folder lets opening go on (fake_server.c), so that nothing 
 import contextlib
 import json
 import os
+import socket
+import tempfile
 import threading
 import time
 
@@ -180,6 +182,71 @@ def test_the_busy_and_the_pinned_stay(gate):
         assert (m["fake-model"]["state"], m["fake-model"]["loads"], m["org/other"]["loads"]) == ("loaded", 1, 2)
 
 
+def test_two_that_are_always_busy(gate):
+    """The one that is drained for a third stays chosen, though each end of a request of its makes it the last used."""
+    with serving(gate, "--model-bytes", 2 * ONE) as s, contextlib.ExitStack() as streams:
+        def begin(m):
+            c = streams.enter_context(s.connect())
+            c.sendall(util.chat_bytes("@n=100000 @pace=50", model=m, stream=True))
+            util.read_until(c, b"\r\n\r\n")  # it runs, or waits for its model
+            return c
+
+        busy = {m: [begin(m), begin(m)] for m in IDS[:2]}
+        for m in busy:
+            wait(s, lambda k, m=m: k[m]["uses"] >= 2)
+        late = chat(s, "third", "@reply=there")
+        wait(s, lambda k: "draining" in {x["state"] for x in k.values()})
+        for _ in range(3):
+            for running in busy.values():
+                running.append(begin(IDS[list(busy.values()).index(running)]))
+                running.pop(0).close()
+        said(late, "third", "there")
+
+
+def flush(path):
+    """By the local socket."""
+    with util.Watched(socket.AF_UNIX) as c:
+        c.settimeout(util.PATIENCE)
+        c.connect(path)
+        c.sendall(util.build("POST", "/admin/cache/flush", b"", {"Connection": "close"}))
+        status, _, body = util.parse(util.read_all(c))
+        return status, [m["id"] for m in json.loads(body)["models"]]
+
+
+def test_a_flush_sees_what_leaves(gate):
+    """200 means that all is on disk: of a model that is drained, or is just being closed, too."""
+    with tempfile.TemporaryDirectory() as d, \
+            serving(gate, "--model-bytes", ONE, "--admin-socket", d + "/admin") as s:
+        assert flush(d + "/admin") == (200, [])
+        with s.connect() as busy:
+            busy.sendall(util.chat_bytes("@n=100000 @pace=50", model="org/other", stream=True))
+            util.read_until(busy, b'"content":"')
+            late = chat(s, "third", "@reply=there")
+            wait_state(s, "org/other", "draining")
+            assert flush(d + "/admin") == (503, ["org/other"])
+            gate.put("stay")
+        wait_state(s, "org/other", "unloading")
+        assert flush(d + "/admin") == (503, [])
+        gate.cut("stay")
+        said(late, "third", "there")
+        wait(s, lambda k: k["third"]["uses"] == 0)
+        wait_until(lambda: flush(d + "/admin") == (200, ["third"]))
+
+
+def test_to_look_is_no_use(gate):
+    """Who asks what would fit, or flushes, keeps no model loaded and changes no order."""
+    with tempfile.TemporaryDirectory() as d, \
+            serving(gate, "--model-bytes", 2 * ONE, "--admin-socket", d + "/admin") as s:
+        for look in lambda: s.request("GET", "/fit")[0], lambda: flush(d + "/admin")[0]:
+            for m in "org/other", "fake-model":
+                said(chat(s, m, "@reply=x"), m, "x")
+            wait(s, lambda k: all(m["uses"] == 0 for m in k.values()))
+            wait_until(lambda: look() == 200)
+            said(chat(s, "third", "@reply=x"), "third", "x")
+            states = {m: x["state"] for m, x in known(s).items()}
+            assert states == {"fake-model": "loaded", "org/other": "unloaded", "third": "loaded"}
+
+
 def test_what_never_fits(gate):
     with serving(gate, "--model-bytes", ONE, "--pin", "fake-model", n=2) as s:
         said(chat(s, "fake-model", "@reply=x"), "fake-model", "x")
@@ -250,6 +317,26 @@ def test_a_stream_begins_before_its_model_is_there(gate, path, body, begins, fai
         assert fails in text and "told to fail" in text and begins not in text and "[DONE]" not in text
         d.sendall(ask)  # and at once, where it is known before the stream begins
         assert util.read_all(d).startswith(b"HTTP/1.1 503")
+
+
+@pytest.mark.parametrize("path,body,begins,fails", STREAMS)
+def test_waiting_has_an_end(gate, path, body, begins, fails):
+    """--timeout counts while a model is loaded too: the gate stays shut, so every request is late."""
+    with serving(gate, "--timeout-ms", 20, opened=False) as s:
+        for stream in False, True:
+            status, _, text = Asking(s, path, dict(body, model="third", stream=stream)).get()
+            assert status == (200 if stream else 503) and b"the time of the request passed" in text, text
+            assert not stream or fails in text.decode()
+        s.wait_prompts(0)
+
+
+def test_waiting_for_vectors_has_an_end(gate):
+    with serving(gate, "--timeout-ms", 20, opened=False) as s:
+        for path in "/v1/embeddings", "/api/embed":
+            status, _, text = s.request("POST", path, {"model": "third", "input": "x"})
+            assert status == 503 and b"the time of the request passed" in text, text
+        status, _, text = s.request("POST", "/signal", {"model": "third", "prompt": "x"})
+        assert status == 503 and json.loads(text)["error"]["code"] == "deadline_exceeded"
 
 
 def test_the_end_of_a_stream_that_waits(gate):

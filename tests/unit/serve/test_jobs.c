@@ -265,6 +265,40 @@ static void test_park(void **state)
     for (int i = 0; i < 3; i++) assert_int_equal(atomic_get(&big[i].n_released), 1);
 }
 
+/* What has been parked for too long is done without being worked on again; what came later stays. */
+static void test_late(void **state)
+{
+    static task t[3];
+    static const char model;
+    atomic_i64 wakes = {0};
+    jobs q;
+
+    (void)state;
+    assert_ok(jobs_init(&q, on_notify, &wakes));
+    assert_true(jobs_unpark_late(&q, UINT64_MAX) == UINT64_MAX);
+    for (int i = 0; i < 3; i++) {
+        t[i] = (task){.j = {.kind = &kind, .bytes = 1}, .parks_in = &q, .parks_on = &model};
+        assert_ok(jobs_put(&q, &t[i].j));
+    }
+    deliver_parked(&q, &model, 3);
+    for (int i = 0; i < 3; i++) t[i].j.came_ms = (uint64_t)i + 1;
+    t[1].parks_in = NULL;
+    t[0].parks_in = NULL;
+    const int64_t before = atomic_get(&wakes);
+    assert_true(jobs_unpark_late(&q, 2) == 3);
+    assert_true(atomic_get(&wakes) > before);
+    assert_int_equal(jobs_parked(&q, &model), 1);
+    jobs_drop(&q, &t[1].j);
+    deliver_until(&q, 1);
+    assert_true(t[0].j.late && t[0].n_done == 1 && t[1].n_done == 0 && !t[2].j.late);
+    assert_int_equal(atomic_get(&t[0].worked), 1);
+    jobs_cancel(&q);
+    assert_int_equal(t[2].n_refused, 1);
+    jobs_stop(&q);
+    jobs_deinit(&q);
+    for (int i = 0; i < 3; i++) assert_int_equal(atomic_get(&t[i].n_released), 1);
+}
+
 /* Many, dropped at random moments: each is released once, done only if not dropped. */
 static void test_churn(void **state)
 {
@@ -300,7 +334,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lanes), cmocka_unit_test(test_limits),
         cmocka_unit_test(test_drop),  cmocka_unit_test(test_cancel_and_stop),
-        cmocka_unit_test(test_park),  cmocka_unit_test(test_churn),
+        cmocka_unit_test(test_park),  cmocka_unit_test(test_late),
+        cmocka_unit_test(test_churn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
