@@ -78,10 +78,10 @@ static double best_run(const recur_shape *s, rig *g, int32_t rows, float *states
     const kv_layer kv = {.group = -1};
     double best = 1e9;
     for (size_t i = 0; i < REPEATS * n_copy; i++) {
+        float *from = states + (i + n_copy / 2) % n_copy * s->n_state;
         const segment seg = {.n_rows = rows,
                              .state = states + i % n_copy * s->n_state,
-                             .from =
-                                 apart ? states + (i + n_copy / 2) % n_copy * s->n_state : NULL};
+                             .from = apart ? from : NULL};
         const double t0 = clock_s();
         backend_cpu.run(g->x, &(step){.n_rows = rows, .n_seg = 1, .seg = &seg, .kv = &kv});
         const double t = clock_s() - t0;

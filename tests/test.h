@@ -16,9 +16,8 @@
 #include "base/diag.h"
 #include "base/str.h"
 
-enum {
-    TEST_WAIT_MS = 60000
-}; /* of every wait: only what hangs needs it, however busy the machine */
+/* Of every wait: only what hangs needs it, however busy the machine. */
+enum { TEST_WAIT_MS = 60000 };
 
 #define assert_ok(expr) assert_int_equal((expr), CAIRN_OK)
 #define assert_str(s, z)                                                                           \

@@ -64,8 +64,8 @@ typedef struct cairn_engine_opts {
        the machine, its control groups and limits leave free.  E_LIMIT with the sum where the context does not fit. */
     uint64_t memory_budget;
     uint64_t host_bytes; /* of it, the caller's: connections, prompts, replies of a server */
-    /* The longest prompt of which cairn_score is asked for one row while the engine is open, one at a time: what that
-       takes is set aside too.  0: of none. */
+    /* The longest prompt, in tokens, of which cairn_score is asked for one row while the engine is open, one at a
+       time: what that takes is set aside too.  0: of none; below 0: E_ARG. */
     int32_t score_len;
     /* Above 0: the budget is this engine's own, and of what was allocated before only so much is of its model, beside
        weights: vocabulary and tables.  0: it is the process's, and all is counted. */

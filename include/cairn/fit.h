@@ -10,12 +10,12 @@ extern "C" {
 #endif
 
 typedef struct cairn_fit_opts {
-    uint32_t struct_size;   /* set by cairn_fit_opts_init */
-    uint64_t memory_budget; /* as cairn_engine_opts has it */
-    uint64_t host_bytes;    /* likewise, as is score_len */
+    uint32_t struct_size; /* set by cairn_fit_opts_init */
+    /* As cairn_engine_opts has them. */
+    uint64_t memory_budget, host_bytes;
     int32_t score_len;
-    uint64_t
-        other_bytes; /* allocated beside the model; 0: what is now, of which an open engine has most */
+    /* Allocated beside the model; 0: what is now, of which an open engine has most. */
+    uint64_t other_bytes;
     int32_t n_threads; /* 0: one for each core this process may use */
     int32_t ctx_len;   /* this alone; 0: 2,048, its doubles up to the model's, and the model's */
     int32_t max_seqs;  /* so many parallel requests alone; 0: 1, 4 and 16 */

@@ -31,7 +31,8 @@ typedef struct cairn_model_opts {
     /* What caches hold (docs/cache.md): "f16", "q8", "k8v4", …, or the path of a kv_config.json; NULL: f16, or
        f32 under F32 compute, as it is for vectors always. */
     const char *kv_codec;
-    /* Asked before each weight is loaded; false: opening ends with E_CANCELLED.  NULL: it goes on. */
+    /* Asked before each weight is loaded, on the thread of cairn_model_open; false: opening ends with E_CANCELLED.
+       NULL: it goes on. */
     bool (*go_on)(void *ctx);
     void *go_on_ctx;
 } cairn_model_opts;

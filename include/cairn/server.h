@@ -74,25 +74,27 @@ typedef struct cairn_server_opts {
     const char *admin_socket;
     const cairn_server_alias *aliases; /* copied */
     size_t n_aliases;
-    size_t
-        default_model; /* of requests that name none: its index + 1; 0: of several, one has to be named */
-    /* Both are called by one thread of the server's, for one model at a time; i is the model's index.  open_model sets
-       engine or model of *out. */
+    /* Of requests that name none: its index + 1; 0: of several, one has to be named. */
+    size_t default_model;
+    /* Both are called by one thread of the server's, for one model at a time, while others answer; i is the model's
+       index.  open_model sets engine or model of *out, which stay the caller's, until close_model or, of those that are
+       open then, past cairn_server_close.  It fails with a reason in dg, which who asked for the model is told, and
+       then has left nothing open; it is asked again when retry_ms have passed. */
     cairn_status (*open_model)(void *ctx, size_t i, cairn_server_model *out, cairn_diag *dg);
     void (*close_model)(void *ctx, size_t i);
-    void (*stop_opening)(
-        void *ctx); /* any thread, at the end: an open_model that runs, or comes yet, fails soon */
+    /* Any thread, at the end: an open_model that runs, or comes yet, fails soon. */
+    void (*stop_opening)(void *ctx);
     void *models_ctx;
     uint64_t model_bytes; /* that models with `about` take together at most; 0: any */
-    int64_t
-        keep_ms; /* a model with `about` that nobody used for so long is closed; 0: none is for that */
+    /* A model with `about` that nobody used for so long is closed; 0: none is for that. */
+    int64_t keep_ms;
     int32_t retry_ms; /* 0: 10,000; a model that could not be opened is not tried again before */
     /* 0: any; a request whose model is not there so long after it came ends, and the engine is told of the others what
        is left of that time. */
     int64_t timeout_ms;
 } cairn_server_opts;
 
-/* score_len of the engines that a server is given: what POST /signal asks for. */
+/* Tokens that POST /signal takes at most, the score_len of a server's engines: nothing stops a score half-way. */
 enum { CAIRN_SIGNAL_LEN = 2048 };
 
 CAIRN_API void cairn_server_opts_init(cairn_server_opts *o);

@@ -122,8 +122,8 @@ static int listen_to(pid_t pid, int fd, const spawn_opts *o, buf *said)
         if (ready < 0 && errno != EINTR) break;
         if (ready <= 0) {
             if (reap(pid, WNOHANG, &status) == 0) continue;
-            for (int i = 0; i < LAST_READS && poll(&p, 1, 0) > 0 && take(fd, said); i++) {
-            } /* its last words may have come since */
+            int left = LAST_READS; /* its last words may have come since */
+            while (left-- > 0 && poll(&p, 1, 0) > 0 && take(fd, said)) continue;
             return status;
         }
         if (!take(fd, said)) break;

@@ -44,8 +44,8 @@ cairn_status cache_overhead(const cachespec *spec, const cache_opts *o, bool dis
 uint64_t cache_used(const cache *c);     /* blocks that hold positions, states of open sequences */
 uint64_t cache_total(const cache *c);    /* the pools and all states */
 uint64_t cache_reserved(const cache *c); /* set aside for open sequences, used or not */
-uint64_t
-cache_kept(const cache *c); /* of prefixes alone: blocks that no sequence holds, and snapshots */
+/* Of prefixes alone: blocks that no sequence holds, and states. */
+uint64_t cache_kept(const cache *c);
 
 /* A new empty sequence with room set aside for n_pos positions: nothing later fails for lack of
    room.  E_BUSY: no slot or no room now; E_LIMIT: it can never fit. */

@@ -77,8 +77,8 @@ static double leaf_worth(const cache *c, int32_t i)
     double bytes = 0;
     if (v->n == 0 || (c->state_bytes && v->snap == NO_SNAP)) return 0;
     for (int32_t g = 0; g < c->n_group; g++) bytes += block_bytes(c, i, g);
-    if (v->snap != NO_SNAP) bytes += (double)c->state_bytes / c->states.by_tree[v->snap];
-    if (v->snap != NO_SNAP) return state_cost(c, i) / bytes;
+    if (v->snap != NO_SNAP)
+        return state_cost(c, i) / (bytes + (double)c->state_bytes / c->states.by_tree[v->snap]);
     return bytes > 0 ? cost(c, end - v->n, end) / bytes : 0;
 }
 

@@ -1,7 +1,7 @@
 /* What the files of the cache share.  cache.c owns sequences, cache_layout.c all sizes, cache_block.c the pools and
-   who refers to a block, cache_state.c recurrent states, cache_tree.c the tree of known prefixes, cache_prefix.c what sequences take from
-   it and leave in it, cache_drop.c what is given up first, cache_pin.c what may not go, cache_disk.c, cache_restore.c and cache_reader.c what files
-   hold of it. */
+   who refers to a block, cache_state.c recurrent states, cache_tree.c the tree of known prefixes, cache_prefix.c what
+   sequences take from it and leave in it, cache_drop.c what is given up first, cache_pin.c what may not go,
+   cache_disk.c, cache_restore.c and cache_reader.c what files hold of it. */
 #ifndef CACHE_CACHE_PRIV_H
 #define CACHE_CACHE_PRIV_H
 
@@ -35,10 +35,10 @@ typedef struct seq {
     uint8_t **table; /* [group][n_table] */
     uint8_t *const **view; /* [group] → its row of `table` */
     float *state;          /* NULL: no layer is recurrent */
-    int32_t
-        own; /* where `state` lies, referred to by nobody else; NO_SNAP: not open, or no state */
-    int32_t
-        from; /* where its rows lie that others may read too, until it writes; NO_SNAP: in its own */
+    /* Where `state` lies, referred to by nobody else; NO_SNAP: not open, or no state. */
+    int32_t own;
+    /* Where its rows lie that others may read too, until it writes; NO_SNAP: in its own. */
+    int32_t from;
     bool blank; /* its own is zeros, though not written yet */
 } seq;
 

@@ -18,7 +18,9 @@
 enum {
     MAX_DOUBLINGS = 4, /* 8 minutes between tries by default: a disk that was mended is soon used */
     WRITER_NICE = 10,  /* hashing must not take a core from a step */
-    MERGE_TRIES = 3    /* of joining what other processes write under one name meanwhile */
+    /* Of joining what other processes write under one name meanwhile: the last takes the name whatever it holds, so
+       writers that go on and on cost two extra writes, and what the other had besides. */
+    MERGE_TRIES = 3
 };
 
 int64_t store_stamp(store *s)

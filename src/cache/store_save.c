@@ -17,10 +17,11 @@
 #include "cache/store_priv.h"
 
 enum {
-    TMP_TRIES =
-        8, /* each fails only where a name or a lock was lost to another process just then */
-    NAME_TRIES =
-        20 /* of a millisecond; a process has it for a look and a rename, unless it was stopped just then */
+    /* Each fails only where a name or a lock was lost to another process just then. */
+    TMP_TRIES = 8,
+    /* A process has the folder for a look and a rename, unless it was stopped just then: 20 ms in all. */
+    NAME_TRIES = 20,
+    NAME_WAIT_NS = 1000000
 };
 
 /* Where the tensors of a file come from: the item's memory, else the former file, in whose order they are met. */
@@ -187,7 +188,7 @@ static int take_name(int folder, const char *tmp, const char *name, const store_
     for (int i = 0; i < NAME_TRIES && !locked; i++) {
         locked = flock(folder, LOCK_EX | LOCK_NB) == 0;
         if (!locked && errno != EWOULDBLOCK && errno != EINTR) break; /* it has no such thing */
-        if (!locked) (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
+        if (!locked) (void)nanosleep(&(struct timespec){0, NAME_WAIT_NS}, NULL);
     }
     if (!is_as_it_was(folder, name, former))
         e = STORE_FORMER_NEW;

@@ -64,8 +64,9 @@ static const flag table[] = {
     {"--keep-volatile", NULL, FLAG_BOOL, &flags.keep_volatile,
      "leave headers that some clients change with every request in system prompts", 0, 0, NULL},
     {"--warm-prefix", NULL, FLAG_LIST, &flags.warm,
-     "FILE: messages (JSON) whose prompt is computed at start and kept; may be given again", 0, 0,
-     NULL},
+     "FILE: messages (JSON) whose prompt is computed when a model is loaded, and kept; may be "
+     "given again",
+     0, 0, NULL},
     {"--parallel", NULL, FLAG_INT, &flags.parallel, "N: requests decoded at once (4)", 1,
      CAIRN_MAX_SEQS, NULL},
     {"--queue", NULL, FLAG_INT, &flags.queue, "N: requests waiting beyond those (64)", 1,

@@ -52,8 +52,8 @@ int32_t guard_model_ctx(const model *m);          /* the model's own context */
 uint64_t guard_budget(const guard_in *in);        /* the whole budget, given or found */
 uint64_t guard_program_bytes(const guard_in *in); /* other_bytes and host_bytes */
 /* E_LIMIT with the sum when not even one sequence fits.  A context that nobody gave is the longest that fits, beside
-   the tree of prefixes and a disk's stages where these are wanted.  Where it fits without prefixes only, and no disk is asked
-   for, none are kept: prefix_bytes is 0 and the log says so. */
+   the tree of prefixes and a disk's stages where these are wanted.  Where it fits without prefixes only, and no disk is
+   asked for, none are kept: prefix_bytes is 0 and the log says so. */
 cairn_status guard_fit(const guard_in *in, guard_out *out, cairn_diag *dg);
 
 #endif

@@ -9,8 +9,9 @@
 #include "serve/token_log.h"
 
 typedef struct chat_choice {
-    whole said;   /* whole answers only, like */
-    buf log;      /* token_log.h */
+    /* Of whole answers only; log: token_log.h. */
+    whole said;
+    buf log;
     buf logprobs; /* JSON: of the token at hand in a stream */
     const char *finish;
 } chat_choice;

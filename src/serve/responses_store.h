@@ -1,6 +1,6 @@
 /* Responses that are kept, so that a later request can go on from one, and clients can ask for it.  In memory, by
-   id and by whose they are: the owner of another key finds nothing, and takes no room from others: where it is short, who
-   holds most lets go. */
+   id and by whose they are: the owner of another key finds nothing, and takes no room from others: where it is short,
+   who holds most lets go. */
 #ifndef SERVE_RESPONSES_STORE_H
 #define SERVE_RESPONSES_STORE_H
 

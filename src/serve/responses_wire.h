@@ -58,9 +58,9 @@ void responses_write_item(json_writer *w, const response_out *o, const char *sta
 
 /* Events.  Of the response: `response` is its JSON. */
 void responses_put(response_out *o, const char *event, cairn_str response, buf *frames);
-/* Of the open item: it begins; more of its text; it ends. */
 /* Where there is no response yet. */
 void responses_put_error(const char *code, cairn_str message, buf *frames);
+/* Of the open item: it begins; more of its text; it ends. */
 void responses_put_added(response_out *o, buf *frames);
 void responses_put_delta(response_out *o, cairn_str text, buf *frames);
 void responses_put_done(response_out *o, const char *status, buf *frames);

@@ -1,6 +1,6 @@
-/* The page, the other addresses that lead to it, and its files, from the table that the build makes of serve/web/: no path of a request reaches the
-   file system.  The browser asks each time whether a file is still the same, which an ETag answers with
-   304: a newer program is then never mixed with an older one's scripts. */
+/* The page, the other addresses that lead to it, and its files, from the table that the build makes of serve/web/: no
+   path of a request reaches the file system.  The browser asks each time whether a file is still the same, which an
+   ETag answers with 304: a newer program is then never mixed with an older one's scripts. */
 #include "serve/web.h"
 
 #include <string.h>

@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import random
+import re
 import resource
 import socket
 import struct
@@ -251,17 +252,21 @@ def test_whole_answers_with_logprobs(model):
             if status != 200 or [told_of(c) for c in json.loads(got)["choices"]] != want:
                 lost.append((status, got[:300]))
 
-        threads = [threading.Thread(target=client) for _ in range(8)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join(timeout=600)
-            assert not t.is_alive(), "a client hangs"
+        for _ in range(20):  # once more where so few met that all had room
+            threads = [threading.Thread(target=client, daemon=True) for _ in range(8)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join(timeout=4 * PATIENCE)
+                assert not t.is_alive(), "a client hangs"
+            if refused:
+                break
         assert not lost, lost[:2]
         assert min(sizes) > 500000
         print("%d refusals, answers of %d bytes" % (len(refused), sizes[0]))
+        assert refused
         for e in refused:
-            assert e["code"] == "queue_full" and any(c.isdigit() for c in e["message"]), e
+            assert e["code"] == "queue_full" and re.search(r"takes? \d+ bytes.* of the \d+ .* hold \d+", e["message"]), e
         if not SANITIZED:
             assert peak(p.pid) <= BUDGET * 1.05
         chat = {"messages": [{"role": "user", "content": "w1"}], "logprobs": True, "top_logprobs": 20, "max_tokens": 400,
@@ -271,7 +276,8 @@ def test_whole_answers_with_logprobs(model):
         content = json.loads(got)["choices"][0]["logprobs"]["content"]
         assert len(content) == 400 and all(len(t["top_logprobs"]) == 20 for t in content)
         status, code, says = refusal(port, "/v1/completions", completion([5, 6, 7], n=60, logprobs=20, max_tokens=most))
-        assert (status, code) == (400, "invalid_value") and "may take" in says and says.count("0") > 0, says
+        assert (status, code) == (400, "invalid_value"), says
+        assert re.search(r"may take \d+ bytes until it is sent, and all answers have \d+:", says), says
 
 
 def own_groups():

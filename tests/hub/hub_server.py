@@ -7,7 +7,7 @@ import re
 import threading
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
-PATIENCE = 300  # seconds, for a command that reads a wheel of 253 MB under a sanitizer on a busy machine
+PULL_S = 300  # seconds, for a command that reads a wheel of 253 MB under a sanitizer on a busy machine
 BIG = 1 << 16  # from here on a file is "LFS": listed with its SHA-256
 
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from hub_server import PATIENCE  # noqa: E402
+from hub_server import PULL_S  # noqa: E402
 
 CAIRN = os.environ.get("CAIRN_BIN", os.path.join(os.path.dirname(__file__), "../../build/cairn"))
 OLD, NEW, LONE = "a" * 40, "b" * 40, "c" * 40
@@ -37,7 +37,7 @@ class Cache:
     def gc(self, *more, code=0):
         env = dict(os.environ, HF_HUB_CACHE=str(self.path), XDG_CACHE_HOME=str(self.path / "xdg"))
         p = subprocess.run([CAIRN, "pull", "gc", *more], env=env, capture_output=True, text=True,
-                           timeout=PATIENCE, check=False)
+                           timeout=PULL_S, check=False)
         assert p.returncode == code, p.stderr
         return p.stdout
 

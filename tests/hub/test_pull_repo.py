@@ -8,7 +8,7 @@ import sys
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from hub_server import COMMIT, PATIENCE, Host, failed  # noqa: E402
+from hub_server import COMMIT, PULL_S, Host, failed  # noqa: E402
 
 CAIRN = os.environ.get("CAIRN_BIN", os.path.join(os.path.dirname(__file__), "../../build/cairn"))
 BYTES = random.Random(1).randbytes
@@ -40,7 +40,7 @@ def pull(host, tmp_path):
         env.update(HF_ENDPOINT=host.url, HF_HUB_CACHE=str(tmp_path / "hub"),
                    XDG_CACHE_HOME=str(tmp_path / "xdg"), HF_TOKEN="secret-1", **more)
         return subprocess.run([CAIRN, *verb, word], env=env, capture_output=True, text=True,
-                              timeout=PATIENCE, check=False)
+                              timeout=PULL_S, check=False)
     run.repo = tmp_path / "hub" / "models--org--name"
     run.snapshot = run.repo / "snapshots" / COMMIT
     return run
@@ -210,7 +210,7 @@ def test_endpoints_that_are_refused(host, pull, tmp_path):
     for url in ("http://192.0.2.1", "ftp://127.0.0.1", "x", "http://u:p@127.0.0.1"):
         env = dict(os.environ, HF_ENDPOINT=url, HF_HUB_CACHE=str(tmp_path / "hub"))
         p = subprocess.run([CAIRN, "pull", "org/name"], env=env, capture_output=True, text=True,
-                           timeout=PATIENCE, check=False)
+                           timeout=PULL_S, check=False)
         failed(p, "HF_ENDPOINT")
 
 

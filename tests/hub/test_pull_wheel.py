@@ -13,7 +13,7 @@ import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from hub_server import PATIENCE, failed  # noqa: E402
+from hub_server import PULL_S, failed  # noqa: E402
 
 CAIRN = os.environ.get("CAIRN_BIN", os.path.join(HERE, "../../build/cairn"))
 GET_MODELS = os.path.join(HERE, "../../tools/get-models")
@@ -64,7 +64,7 @@ class Rig:
 
     def pull(self, *words):
         return subprocess.run([CAIRN, "pull", *words], env=self.env(), capture_output=True,
-                              text=True, timeout=PATIENCE, check=False)
+                              text=True, timeout=PULL_S, check=False)
 
     def log(self):
         path = self.fake / "log"
@@ -179,7 +179,7 @@ def test_one_at_a_time(rig):
         assert "another process is fetching it; waiting" in p.stderr.readline()
         time.sleep(0.2)
         assert p.poll() is None and rig.log() == [] and stale.exists()
-    out, err = p.communicate(timeout=PATIENCE)
+    out, err = p.communicate(timeout=PULL_S)
     assert p.returncode == 1 and "could not download" in err
     assert len(rig.log()) == 1 and not stale.exists()
 

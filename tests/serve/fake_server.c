@@ -151,113 +151,139 @@ static int fail(const cairn_diag *dg)
     return 1;
 }
 
-int main(int argc, char **argv)
-{
-    int64_t port = 0, seqs = 4, queue = 64, ctx = 100000, conns = 0, body_ms = 0;
-    int64_t body_bytes = 0, drain_ms = 2000, models = 1, rate = 0, model_bytes = 0, keep_ms = 0;
-    int64_t retry_ms = 0, timeout_ms = 0, first = 0, header_ms = PATIENT_MS;
-    const char *pinned = NULL, *alias = NULL, *alias_of = NULL;
-    const char *host = NULL, *cert = NULL, *cert_key = NULL, *admin = NULL, *names[4], *origins[4];
-    flag_list hosts = {names, 0, 4}, sites = {origins, 0, 4};
-    bool log_requests = false, open = false;
-    const char *keys[2] = {NULL, NULL}, *template = "{{reasoning_effort}}{{enable_thinking}}",
-               *rest[1];
-    size_t n_rest;
-    const flag table[] = {
-        {"--port", NULL, FLAG_INT, &port, "N", 0, 65535, NULL},
-        {"--seqs", NULL, FLAG_INT, &seqs, "N", 1, 10000, NULL},
-        {"--queue", NULL, FLAG_INT, &queue, "N", 0, 10000, NULL},
-        {"--ctx", NULL, FLAG_INT, &ctx, "N", 1, 1000000000, NULL},
-        {"--conns", NULL, FLAG_INT, &conns, "N", 1, 100000, NULL},
-        {"--header-ms", NULL, FLAG_INT, &header_ms, "N", 1, 100000, NULL},
-        {"--body-ms", NULL, FLAG_INT, &body_ms, "N", 1, 100000, NULL},
-        {"--body-bytes", NULL, FLAG_INT, &body_bytes, "N", 1, 1000000000, NULL},
-        {"--drain-ms", NULL, FLAG_INT, &drain_ms, "N", 0, 10000000, NULL},
-        {"--models", NULL, FLAG_INT, &models, "N", 1, MAX_MODELS, NULL},
-        {"--gate", NULL, FLAG_STR, &opener.folder, "FOLDER", 0, 0, NULL},
-        {"--model-bytes", NULL, FLAG_INT, &model_bytes, "N", 0, 1000000000, NULL},
-        {"--keep-ms", NULL, FLAG_INT, &keep_ms, "N", 0, 1000000000, NULL},
-        {"--retry-ms", NULL, FLAG_INT, &retry_ms, "N", 0, 1000000, NULL},
-        {"--timeout-ms", NULL, FLAG_INT, &timeout_ms, "N", 0, 1000000, NULL},
-        {"--default", NULL, FLAG_INT, &first, "N", 0, MAX_MODELS, NULL},
-        {"--pin", NULL, FLAG_STR, &pinned, "ID", 0, 0, NULL},
-        {"--alias", NULL, FLAG_STR, &alias, "NAME", 0, 0, NULL},
-        {"--alias-of", NULL, FLAG_STR, &alias_of, "ID", 0, 0, NULL},
-        {"--key", NULL, FLAG_STR, &keys[0], "KEY", 0, 0, NULL},
-        {"--key2", NULL, FLAG_STR, &keys[1], "KEY", 0, 0, NULL},
-        {"--rate", NULL, FLAG_INT, &rate, "N", 0, 1000000, NULL},
-        {"--host", NULL, FLAG_STR, &host, "H", 0, 0, NULL},
-        {"--open", NULL, FLAG_BOOL, &open, "", 0, 0, NULL},
-        {"--allow-host", NULL, FLAG_LIST, &hosts, "NAME", 0, 0, NULL},
-        {"--cors-origin", NULL, FLAG_LIST, &sites, "ORIGIN", 0, 0, NULL},
-        {"--tls-cert", NULL, FLAG_STR, &cert, "FILE", 0, 0, NULL},
-        {"--tls-key", NULL, FLAG_STR, &cert_key, "FILE", 0, 0, NULL},
-        {"--admin-socket", NULL, FLAG_STR, &admin, "PATH", 0, 0, NULL},
-        {"--log-requests", NULL, FLAG_BOOL, &log_requests, "", 0, 0, NULL},
-        {"--template", NULL, FLAG_STR, &template, "TEXT", 0, 0, NULL},
-    };
-    cairn_server_model list[MAX_MODELS] = {
-        {.id = "fake-model"}, {.id = "org/other"}, {.id = "third"}, {.id = "fourth"}};
-    cairn_server_alias also;
-    cairn_server_opts o;
-    cairn_diag dg = {0};
-    cairn_status st;
+/* What the flags say. */
+static struct flags {
+    int64_t port, seqs, queue, ctx, conns, header_ms, body_ms, body_bytes, drain_ms, models, rate;
+    int64_t model_bytes, keep_ms, retry_ms, timeout_ms, first;
+    const char *pinned, *alias, *alias_of, *host, *cert, *cert_key, *admin, *template;
+    const char *keys[2], *names[4], *origins[4];
+    flag_list hosts, sites;
+    bool log_requests, open;
+} f = {.seqs = 4,
+       .queue = 64,
+       .ctx = 100000,
+       .header_ms = PATIENT_MS,
+       .drain_ms = 2000,
+       .models = 1,
+       .template = "{{reasoning_effort}}{{enable_thinking}}",
+       .hosts = {f.names, 0, 4},
+       .sites = {f.origins, 0, 4}};
 
-    take_signals(SIG_BLOCK);
-    if (getenv("FAKE_LOG")) log_set(LOG_DEBUG, on_line, NULL);
-    if (flags_parse(table, sizeof table / sizeof table[0], argc - 1, argv + 1, rest, 1, &n_rest,
-                    &dg) != CAIRN_OK)
-        return fail(&dg);
-    fake_engine_template(template);
-    opener.list = list;
-    opener.seqs = (int32_t)seqs;
-    opener.queue = (int32_t)queue;
-    opener.ctx = (int32_t)ctx;
-    for (int64_t i = 0; i < models && !opener.folder; i++)
-        if (fake_engine_new((int32_t)seqs, (int32_t)queue, (int32_t)ctx, &list[i].engine) !=
-            CAIRN_OK)
-            return 1;
+static const flag table[] = {
+    {"--port", NULL, FLAG_INT, &f.port, "N", 0, 65535, NULL},
+    {"--seqs", NULL, FLAG_INT, &f.seqs, "N", 1, 10000, NULL},
+    {"--queue", NULL, FLAG_INT, &f.queue, "N", 0, 10000, NULL},
+    {"--ctx", NULL, FLAG_INT, &f.ctx, "N", 1, 1000000000, NULL},
+    {"--conns", NULL, FLAG_INT, &f.conns, "N", 1, 100000, NULL},
+    {"--header-ms", NULL, FLAG_INT, &f.header_ms, "N", 1, 100000, NULL},
+    {"--body-ms", NULL, FLAG_INT, &f.body_ms, "N", 1, 100000, NULL},
+    {"--body-bytes", NULL, FLAG_INT, &f.body_bytes, "N", 1, 1000000000, NULL},
+    {"--drain-ms", NULL, FLAG_INT, &f.drain_ms, "N", 0, 10000000, NULL},
+    {"--models", NULL, FLAG_INT, &f.models, "N", 1, MAX_MODELS, NULL},
+    {"--gate", NULL, FLAG_STR, &opener.folder, "FOLDER", 0, 0, NULL},
+    {"--model-bytes", NULL, FLAG_INT, &f.model_bytes, "N", 0, 1000000000, NULL},
+    {"--keep-ms", NULL, FLAG_INT, &f.keep_ms, "N", 0, 1000000000, NULL},
+    {"--retry-ms", NULL, FLAG_INT, &f.retry_ms, "N", 0, 1000000, NULL},
+    {"--timeout-ms", NULL, FLAG_INT, &f.timeout_ms, "N", 0, 1000000, NULL},
+    {"--default", NULL, FLAG_INT, &f.first, "N", 0, MAX_MODELS, NULL},
+    {"--pin", NULL, FLAG_STR, &f.pinned, "ID", 0, 0, NULL},
+    {"--alias", NULL, FLAG_STR, &f.alias, "NAME", 0, 0, NULL},
+    {"--alias-of", NULL, FLAG_STR, &f.alias_of, "ID", 0, 0, NULL},
+    {"--key", NULL, FLAG_STR, &f.keys[0], "KEY", 0, 0, NULL},
+    {"--key2", NULL, FLAG_STR, &f.keys[1], "KEY", 0, 0, NULL},
+    {"--rate", NULL, FLAG_INT, &f.rate, "N", 0, 1000000, NULL},
+    {"--host", NULL, FLAG_STR, &f.host, "H", 0, 0, NULL},
+    {"--open", NULL, FLAG_BOOL, &f.open, "", 0, 0, NULL},
+    {"--allow-host", NULL, FLAG_LIST, &f.hosts, "NAME", 0, 0, NULL},
+    {"--cors-origin", NULL, FLAG_LIST, &f.sites, "ORIGIN", 0, 0, NULL},
+    {"--tls-cert", NULL, FLAG_STR, &f.cert, "FILE", 0, 0, NULL},
+    {"--tls-key", NULL, FLAG_STR, &f.cert_key, "FILE", 0, 0, NULL},
+    {"--admin-socket", NULL, FLAG_STR, &f.admin, "PATH", 0, 0, NULL},
+    {"--log-requests", NULL, FLAG_BOOL, &f.log_requests, "", 0, 0, NULL},
+    {"--template", NULL, FLAG_STR, &f.template, "TEXT", 0, 0, NULL},
+};
+
+static cairn_server_model list[MAX_MODELS] = {
+    {.id = "fake-model"}, {.id = "org/other"}, {.id = "third"}, {.id = "fourth"}};
+
+static cairn_server_opts server_opts(const cairn_server_alias *also)
+{
+    cairn_server_opts o;
+
     cairn_server_opts_init(&o);
-    if (opener.folder) open_on_demand(&o, models, pinned);
-    also = (cairn_server_alias){alias, alias_of};
-    o.aliases = &also;
-    o.n_aliases = alias != NULL;
-    o.default_model = (size_t)first;
-    o.model_bytes = (uint64_t)model_bytes;
-    o.keep_ms = keep_ms;
-    o.retry_ms = (int32_t)retry_ms;
-    o.timeout_ms = timeout_ms;
-    o.port = (int32_t)port;
+    if (opener.folder) open_on_demand(&o, f.models, f.pinned);
+    o.aliases = also;
+    o.n_aliases = also->name != NULL;
+    o.default_model = (size_t)f.first;
+    o.model_bytes = (uint64_t)f.model_bytes;
+    o.keep_ms = f.keep_ms;
+    o.retry_ms = (int32_t)f.retry_ms;
+    o.timeout_ms = f.timeout_ms;
+    o.port = (int32_t)f.port;
     o.models = list;
-    o.n_models = (size_t)models;
-    o.api_keys = keys;
-    o.n_api_keys = (size_t)(keys[0] != NULL) + (keys[1] != NULL);
-    o.host = host;
-    o.rate = (int32_t)rate;
-    o.open_to_all = open;
-    o.log_requests = log_requests;
-    o.allow_hosts = hosts.item;
-    o.n_allow_hosts = hosts.n;
-    o.cors_origins = sites.item;
-    o.n_cors_origins = sites.n;
-    o.tls_cert = cert;
-    o.tls_key = cert_key;
-    o.admin_socket = admin;
-    o.max_connections = (int32_t)conns;
-    o.header_timeout_ms = (int32_t)header_ms;
-    o.body_timeout_ms = (int32_t)body_ms;
-    o.max_body_bytes = (uint64_t)body_bytes;
-    if (cairn_server_open(&o, &the_server, &dg) != CAIRN_OK) return fail(&dg);
+    o.n_models = (size_t)f.models;
+    o.api_keys = f.keys;
+    o.n_api_keys = (size_t)(f.keys[0] != NULL) + (f.keys[1] != NULL);
+    o.host = f.host;
+    o.rate = (int32_t)f.rate;
+    o.open_to_all = f.open;
+    o.log_requests = f.log_requests;
+    o.allow_hosts = f.hosts.item;
+    o.n_allow_hosts = f.hosts.n;
+    o.cors_origins = f.sites.item;
+    o.n_cors_origins = f.sites.n;
+    o.tls_cert = f.cert;
+    o.tls_key = f.cert_key;
+    o.admin_socket = f.admin;
+    o.max_connections = (int32_t)f.conns;
+    o.header_timeout_ms = (int32_t)f.header_ms;
+    o.body_timeout_ms = (int32_t)f.body_ms;
+    o.max_body_bytes = (uint64_t)f.body_bytes;
+    return o;
+}
+
+static cairn_status open_models(void)
+{
+    opener.list = list;
+    opener.seqs = (int32_t)f.seqs;
+    opener.queue = (int32_t)f.queue;
+    opener.ctx = (int32_t)f.ctx;
+    for (int64_t i = 0; i < f.models && !opener.folder; i++)
+        TRY(fake_engine_new(opener.seqs, opener.queue, opener.ctx, &list[i].engine));
+    return CAIRN_OK;
+}
+
+static void hear_signals(void)
+{
     signal(SIGTERM, on_signal);
     signal(SIGINT, on_signal);
     signal(SIGHUP, on_hup);
     signal(SIGUSR1, on_usr1);
     signal(SIGUSR2, on_usr2);
     take_signals(SIG_UNBLOCK);
+}
+
+int main(int argc, char **argv)
+{
+    const char *rest[1];
+    size_t n_rest;
+    cairn_diag dg = {0};
+
+    take_signals(SIG_BLOCK);
+    if (getenv("FAKE_LOG")) log_set(LOG_DEBUG, on_line, NULL);
+    if (flags_parse(table, sizeof table / sizeof table[0], argc - 1, argv + 1, rest, 1, &n_rest,
+                    &dg) != CAIRN_OK)
+        return fail(&dg);
+    fake_engine_template(f.template);
+    if (open_models() != CAIRN_OK) return 1;
+    const cairn_server_alias also = {f.alias, f.alias_of};
+    const cairn_server_opts o = server_opts(&also);
+    if (cairn_server_open(&o, &the_server, &dg) != CAIRN_OK) return fail(&dg);
+    hear_signals();
     printf("listening on http://127.0.0.1:%d\n", cairn_server_port(the_server));
     fflush(stdout);
-    st = cairn_server_run(the_server, (int32_t)drain_ms, &dg);
+    const cairn_status st = cairn_server_run(the_server, (int32_t)f.drain_ms, &dg);
     cairn_server_close(the_server);
-    for (int64_t i = 0; i < models; i++) cairn_engine_close(list[i].engine);
+    for (int64_t i = 0; i < f.models; i++) cairn_engine_close(list[i].engine);
     return st == CAIRN_OK ? 0 : fail(&dg);
 }

@@ -125,6 +125,12 @@ def test_ollamas_routes(url, name):
     assert post(url, long, "/api/embed")[1]["embeddings"] == [cut]
     status, got = post(url, long | {"truncate": False}, "/api/embed")
     assert status == 400 and "found 20 tokens" in got["error"]
+    ask = {"model": name, "input": texts[1]}
+    for keep in "5m", -1, 3600.5:
+        assert post(url, ask | {"keep_alive": keep}, "/api/embed")[1]["embeddings"] == vectors[1:2]
+    for wrong in "5", "5x", "", True, [], {}:
+        status, got = post(url, ask | {"keep_alive": wrong}, "/api/embed")
+        assert status == 400 and "`keep_alive` must be" in got["error"], (wrong, got)
 
 
 @pytest.mark.parametrize("change, status, says", [

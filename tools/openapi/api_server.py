@@ -37,7 +37,7 @@ SCHEMAS = {
     "Model": obj({"id": STR, "object": const("model"), "created": INT, "owned_by": STR, "context_window": COUNT, "family": STR, "quantization": STR,
                   "parameters": COUNT, "vision": BOOL, "embeds": says("It only embeds: it answers nothing", BOOL),
                   "state": STATE, "aliases": arr(STR)}),
-    "Service": obj({"name": const("cairn"), "version": STR, "model": says("The one that answers where none is named", STR), "endpoints": arr(says("METHOD PATH", STR), minItems=1)}),
+    "Service": obj({"name": const("cairn"), "version": STR, "model": says("The one that answers where none is named; where none does, the first", STR), "endpoints": arr(says("METHOD PATH", STR), minItems=1)}),
     "Models": obj({"object": const("list"), "data": arr(ref("Model"))}),
 }
 

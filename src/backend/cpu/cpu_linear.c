@@ -15,7 +15,9 @@
 enum {
     UNIT = TILE_ROWS,
     TASKS_A_THREAD = 8, /* the slowest thread then idles for at most an eighth of its share */
-    FEW_A_THREAD = 2,   /* but of small products fewer, down to this */
+    /* But of small products of more than CPU_SHARES_ROWS rows fewer, as a task begins a stream, and streams start
+       slowly; down to this, so that one that is late has somebody's help. */
+    FEW_A_THREAD = 2,
     TASK_PRODUCTS = 1 << 17,
     CHUNK_STEP =
         24, /* rows: whole steps of every level's panels, which take 2, 4, 6 or 8 at a time */

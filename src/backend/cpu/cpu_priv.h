@@ -54,7 +54,8 @@ static inline float *cpu_val(const cpu_run *r, val v)
     size_t at = r->x->pl->offset[v];
     return at == SIZE_MAX ? r->s->logits : (float *)(void *)(r->x->values + at);
 }
-/* n floats of a sequence's state from `at` on, as they are before its first row: once a step, by who goes through them. */
+/* n floats of a sequence's state from `at` on, as they are before its first row: once a step, by who goes through
+   them. */
 static inline float *cpu_state(const segment *g, size_t at, size_t n)
 {
     if (g->from) memcpy(g->state + at, g->from + at, n * sizeof *g->state);
@@ -167,8 +168,9 @@ void cpu_float_rows(const kern_linear *k, const weight *w, int32_t row0, int32_t
 
 /* cpu_shares.c: how the units of a product of few rows are cut. */
 enum {
-    CPU_SHARES_ROWS = 8,
-    CPU_SHARES_TAKEN = 64 /* bytes of a thread's scratch, from its start */
+    CPU_SHARES_ROWS = 8, /* steps measured: docs/kernels.md, "A share a thread" */
+    /* Bytes of a thread's scratch, from its start: a cache line, which no other thread's counter shares. */
+    CPU_SHARES_TAKEN = 64
 };
 typedef struct cpu_shares {
     int32_t n_unit, n_thread, n_run; /* runs a share */

@@ -7,8 +7,8 @@
 #include "base/num.h"
 
 enum {
-    RUNS =
-        4, /* each half of what is left of a share: long streams, and threads that end together */
+    /* Each half of what is left of a share: long streams, and threads that end together. */
+    RUNS = 4,
     /* Bytes a thread fetches of the next product at most: 64 to 600 KB made no difference, and a core that waits 5 µs
        gets as much. */
     FETCH_MOST = 128 << 10

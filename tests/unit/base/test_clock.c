@@ -24,7 +24,7 @@ static void units_agree(void **state)
     const struct timespec nap = {0, 20 * 1000 * 1000};
     (void)nanosleep(&nap, NULL);
     const double passed = clock_s() - start_s;
-    assert_true(passed >= 0.019 && passed < 60);
+    assert_true(passed >= 0.019);
     assert_true(clock_ns() - start >= 20u * 1000 * 1000);
     assert_true((double)(clock_ns() - start) * 1e-9 >= passed);
 }

@@ -33,7 +33,7 @@ static void do_meanwhile(meanwhile **at)
     if (!m || m->calls-- > 0) return;
     *at = NULL;
     mutex_lock(&m->mu);
-    while (!m->s && cond_wait_ms(&m->c, &m->mu, 20000)) {
+    while (!m->s && cond_wait_ms(&m->c, &m->mu, TEST_WAIT_MS)) {
     }
     for (int i = 0; m->s && i < 3 && !m->read; i++)
         if (rig_found(m->s, m->run[i], &id)) m->read = m->run[i];
@@ -377,7 +377,7 @@ static rig_run *start_and_read(rig_run *r[3], meanwhile **at, int calls, time_t 
     m.s = s;
     cond_signal(&m.c);
     mutex_unlock(&m.mu);
-    assert_true(store_scanned(s, 20000));
+    assert_true(store_scanned(s, TEST_WAIT_MS));
     store_close(s);
     assert_null(*at);
     cond_deinit(&m.c);
@@ -454,7 +454,7 @@ static void write_beside(void)
 {
     store_flushed f;
     if (store_put(beside, &beside_run->run, NULL) != CAIRN_OK) return;
-    store_flush(beside, 20000, &f);
+    store_flush(beside, TEST_WAIT_MS, &f);
     beside_durable = f.durable;
 }
 

@@ -114,6 +114,7 @@ static void die_after(const cairn_request *r, int32_t n, wish how)
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
+        enum { SLOW_MS = 500, TURNS = TEST_WAIT_MS / SLOW_MS };
         static watch w;
         cairn_flush f = {.struct_size = sizeof f};
         engine *e = open_engine(true);
@@ -121,9 +122,9 @@ static void die_after(const cairn_request *r, int32_t n, wish how)
         while (w.n < n && engine_turn(e)) {
         }
         if (how == FLUSHED) engine_flush(e, FLUSH_MS, &f);
-        for (int i = 0; how != FLUSHED && !has(e, how) && i < FLUSH_MS && e->n_active > 0; i++)
-            (void)usleep(i < 9 ? 10000
-                               : 500000); /* an answer that ends too soon would leave nothing */
+        /* Slowly: an answer that ends too soon would leave nothing. */
+        for (int i = 0; how != FLUSHED && !has(e, how) && i < TURNS && e->n_active > 0; i++)
+            (void)usleep(i < 9 ? 10000 : SLOW_MS * 1000);
         _exit(w.n >= n && f.checkpoints_pending + f.checkpoints_failed + f.pending == 0 ? 0 : 1);
     }
     int code;

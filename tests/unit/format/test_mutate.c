@@ -12,7 +12,7 @@
 #include "format/safetensors_priv.h"
 #include "format/shardindex.h"
 
-enum { ROUNDS = 2000, TIME_LIMIT_S = 280, parse_max_s = 10 };
+enum { ROUNDS = 2000, TIME_LIMIT_S = 280, PARSE_MAX_S = 10 };
 static const uint64_t parse_bytes_max = 100 << 20;
 
 typedef void parse_fn(const uint8_t *p, size_t n);
@@ -138,7 +138,7 @@ static void run(const char *path, parse_fn *parse)
         memcpy(exact, p, n);
         const clock_t start = clock(); /* of the processor: others may have it meanwhile */
         parse(exact, n);
-        if (clock() - start > parse_max_s * CLOCKS_PER_SEC)
+        if (clock() - start > PARSE_MAX_S * CLOCKS_PER_SEC)
             fail_msg("%s: round %d is slow", path, (int)round);
         mem_free(exact);
         mem_free(p);
