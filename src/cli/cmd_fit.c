@@ -1,4 +1,6 @@
 /* fit: what a model takes by context and parallel requests, and how fast it would decode, before it is loaded. */
+#include <stdio.h>
+
 #include "base/diag.h"
 #include "base/json.h"
 #include "base/str.h"
@@ -33,7 +35,8 @@ static void print_json(const cairn_model_info *i, const cairn_fit_report *r, con
     json_w_kuint(&w, "weights_bytes", r->weights_bytes);
     json_w_kuint(&w, "other_bytes", r->other_bytes);
     json_w_kuint(&w, "decode_read_bytes", r->token_bytes);
-    json_w_knum(&w, "read_bandwidth_gbs", r->read_gbs);
+    const bool measured = r->read_gbs > 0;
+    if (measured) json_w_knum(&w, "read_bandwidth_gbs", r->read_gbs);
     json_w_kint(&w, "model_context_tokens", i->ctx_train);
     json_w_kint(&w, "max_context_tokens", r->max_ctx);
     json_w_key(&w, "rows");
@@ -48,7 +51,7 @@ static void print_json(const cairn_model_info *i, const cairn_fit_report *r, con
         json_w_kuint(&w, "table_bytes", x->table_bytes);
         json_w_kuint(&w, "scratch_bytes", x->scratch_bytes);
         json_w_kuint(&w, "request_bytes", x->request_bytes);
-        json_w_knum(&w, "decode_tokens_per_second", x->decode_tps);
+        if (measured) json_w_knum(&w, "decode_tokens_per_second", x->decode_tps);
         json_w_kbool(&w, "fits", x->fits);
         json_w_end_obj(&w);
     }
@@ -79,8 +82,10 @@ static void print_text(const cairn_model_info *i, const cairn_fit_report *r, con
     buf_puts(b, "   context  parallel      cache MB     all in all MB  decode t/s, all\n");
     for (size_t k = 0; k < t->n; k++) {
         const cairn_fit_row *x = &t->row[k];
-        buf_printf(b, "  %8d  %8d  %12.1f  %16.1f  %15.1f  %s\n", (int)x->ctx_len, (int)x->max_seqs,
-                   (double)x->cache_bytes / 1e6, (double)x->needed_bytes / 1e6, x->decode_tps,
+        char speed[24] = "-"; /* where nothing was measured */
+        if (r->read_gbs > 0) (void)snprintf(speed, sizeof speed, "%.1f", x->decode_tps);
+        buf_printf(b, "  %8d  %8d  %12.1f  %16.1f  %15s  %s\n", (int)x->ctx_len, (int)x->max_seqs,
+                   (double)x->cache_bytes / 1e6, (double)x->needed_bytes / 1e6, speed,
                    x->fits ? "fits" : "too much");
     }
 }

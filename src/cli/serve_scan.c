@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/diag.h"
@@ -87,11 +88,19 @@ static bool known(const serve_list *l, const char *name)
     return false;
 }
 
-static cairn_status scan(serve_list *l, const char *path, const char *id, int depth,
+/* The folders that a path has gone through: links may lead back to them. */
+typedef struct trail {
+    const struct trail *up; /* NULL: the first */
+    dev_t dev;
+    ino_t ino;
+    int depth;
+} trail;
+
+static cairn_status scan(serve_list *l, const char *path, const char *id, const trail *up,
                          cairn_diag *dg);
 
 static cairn_status look_at(serve_list *l, const char *path, const char *id, const char *name,
-                            int depth, cairn_diag *dg)
+                            const trail *at, cairn_diag *dg)
 {
     buf inner, inner_id;
     cairn_status st = CAIRN_OK;
@@ -102,7 +111,7 @@ static cairn_status look_at(serve_list *l, const char *path, const char *id, con
     if (buf_status(&inner) != CAIRN_OK || buf_status(&inner_id) != CAIRN_OK)
         st = diag_set(dg, CAIRN_E_NOMEM, "%s: no memory for a path", path);
     else if (file_is_dir(inner.ptr))
-        st = scan(l, inner.ptr, inner_id.ptr, depth + 1, dg);
+        st = scan(l, inner.ptr, inner_id.ptr, at, dg);
     else if (is_gguf(name) && !known(l, inner_id.ptr))
         st = add(l, inner.ptr, inner_id.ptr, dg);
     buf_deinit(&inner);
@@ -141,8 +150,8 @@ static int by_name(const void *a, const void *b)
 }
 
 /* In the order of names, so that of two with one id the same one has it, wherever the folder was copied to. */
-static cairn_status scan_all(serve_list *l, DIR *d, const char *path, const char *id, int depth,
-                             cairn_diag *dg)
+static cairn_status scan_all(serve_list *l, DIR *d, const char *path, const char *id,
+                             const trail *here, cairn_diag *dg)
 {
     cairn_status st = CAIRN_OK;
     const char **name = NULL;
@@ -154,21 +163,35 @@ static cairn_status scan_all(serve_list *l, DIR *d, const char *path, const char
     const char *at = names.ptr;
     for (size_t i = 0; name && i < n; i++, at += strlen(at) + 1) name[i] = at;
     if (name) qsort(name, n, sizeof *name, by_name);
-    for (size_t i = 0; i < n && st == CAIRN_OK; i++) st = look_at(l, path, id, name[i], depth, dg);
+    for (size_t i = 0; i < n && st == CAIRN_OK; i++) st = look_at(l, path, id, name[i], here, dg);
     mem_free(name);
     buf_deinit(&names);
     return st;
 }
 
-/* Recursion ends with DEPTH, links in a circle too. */
-static cairn_status scan(serve_list *l, const char *path, const char *id, int depth, cairn_diag *dg)
+static bool was_here(const trail *t, dev_t dev, ino_t ino)
+{
+    for (; t; t = t->up)
+        if (t->dev == dev && t->ino == ino) return true;
+    return false;
+}
+
+static cairn_status scan(serve_list *l, const char *path, const char *id, const trail *up,
+                         cairn_diag *dg)
 {
     if (id[0] && is_model_dir(path)) return known(l, id) ? CAIRN_OK : add(l, path, id, dg);
-    if (depth > DEPTH) return CAIRN_OK;
+    if (up && up->depth == DEPTH) return CAIRN_OK;
+    struct stat s;
     DIR *d = opendir(path);
     if (!d && id[0]) return CAIRN_OK; /* a folder inside that is not ours to read */
-    if (!d) return diag_set(dg, CAIRN_E_IO, "%s: %s", path, strerrordesc_np(errno));
-    const cairn_status st = scan_all(l, d, path, id, depth, dg);
+    if (!d || fstat(dirfd(d), &s) != 0) {
+        const int e = errno;
+        if (d) closedir(d);
+        return diag_set(dg, CAIRN_E_IO, "%s: %s", path, strerrordesc_np(e));
+    }
+    const trail here = {up, s.st_dev, s.st_ino, up ? up->depth + 1 : 0};
+    cairn_status st = CAIRN_OK;
+    if (!was_here(up, s.st_dev, s.st_ino)) st = scan_all(l, d, path, id, &here, dg);
     closedir(d);
     return st;
 }
@@ -181,7 +204,7 @@ static int by_id(const void *a, const void *b)
 cairn_status serve_list_scan(serve_list *l, const char *dir, cairn_diag *dg)
 {
     const size_t from = l->n;
-    TRY(scan(l, dir, "", 0, dg));
+    TRY(scan(l, dir, "", NULL, dg));
     qsort(l->item + from, l->n - from, sizeof *l->item, by_id);
     return CAIRN_OK;
 }

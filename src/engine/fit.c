@@ -161,6 +161,17 @@ static cairn_status measure_reads(job *j, cairn_diag *dg)
     return CAIRN_OK;
 }
 
+/* Rows that are looked up beside what products have of the same weight: the guard counts both. */
+static uint64_t looked_up_bytes(const model *m)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < m->w.n; i++) {
+        const weight *w = m->w.item[i];
+        if (!w->f32 && w->gather && m->be->repacks(m->compute, w)) bytes += w->size;
+    }
+    return bytes;
+}
+
 cairn_status fit_model(const model *m, const tok *t, const cairn_fit_opts *o, cairn_fit_fn fn,
                        void *ctx, cairn_fit_report *out, cairn_diag *dg)
 {
@@ -178,9 +189,10 @@ cairn_status fit_model(const model *m, const tok *t, const cairn_fit_opts *o, ca
     machine_memory(&j.free, &j.total);
     TRY_GOTO(forward_score_bytes(&j.m, o->score_len, &j.host, dg), out);
     j.host += o->host_bytes;
-    j.weights = model_loaded_bytes(m);
+    j.weights = model_loaded_bytes(m) + looked_up_bytes(m);
     j.live = o->other_bytes;
-    if (!j.live) j.live = guard_left(mem_used_all(), m->dev ? m->be->resident(m->dev) : 0);
+    const uint64_t tiles = m->dev ? m->be->resident(m->dev) + m->be->spare(m->dev) : 0;
+    if (!j.live) j.live = guard_left(mem_used_all(), tiles);
     if (!o->no_speed) TRY_GOTO(measure_reads(&j, dg), out);
     const guard_in in = ask(&j, 0, 1);
     r.budget_bytes = guard_budget(&in);

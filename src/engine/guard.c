@@ -58,7 +58,7 @@ static void count_fixed(const guard_in *in, guard_out *out)
         uint64_t in_place, looked_up;
         const uint64_t resident = in->m->be->resident(in->m->dev);
         count_pages(in->m, &in_place, &looked_up);
-        tiles = guard_left(resident, in_place);
+        tiles = guard_left(resident, in_place) + in->m->be->spare(in->m->dev);
         out->weights_bytes = resident + looked_up;
     }
     out->scratch_bytes = in->scratch;

@@ -31,8 +31,10 @@ typedef struct backend {
        w->data if w->dev is set; the source's pages were let go (w->gather reads stay possible). */
     cairn_status (*adopt)(dev *d, weight *w, cairn_diag *dg);
     void (*release)(dev *d, weight *w);
-    size_t (*held)(cairn_compute compute, const weight *w); /* bytes that w takes once adopted */
+    size_t (*held)(cairn_compute compute, const weight *w);  /* bytes that w takes once adopted */
+    bool (*repacks)(cairn_compute compute, const weight *w); /* adopting it makes w->dev */
     size_t (*resident)(const dev *d); /* bytes of all adopted weights, in place ones included */
+    size_t (*spare)(const dev *d); /* bytes that are mapped for weights and that nobody touches */
     /* `max_ctx`: highest position + 1 that a step may hold.  The plan and program must outlive it. */
     cairn_status (*compile)(dev *d, const plan *pl, int32_t max_ctx, exec **out, cairn_diag *dg);
     size_t (*exec_bytes)(const exec *x);

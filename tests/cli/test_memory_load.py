@@ -432,6 +432,8 @@ def test_fit(model):
         same = ("context_tokens", "parallel_requests", "cache_bytes", "table_bytes", "request_bytes", "fits")
         assert [[x[k] for k in same] for x in served["rows"]] == [[x[k] for k in same] for x in told["rows"]]
         assert abs(memory["reserved_bytes"] - served["rows"][1]["needed_bytes"]) < 1 << 20
+    told = json.loads(run("fit", model, "--json", "--no-speed").out)  # nothing was measured
+    assert "read_bandwidth_gbs" not in told and "decode_tokens_per_second" not in told["rows"][0]
     r = run("fit", model, "--memory", 1 << 20, "--no-speed")
     assert r.code == 0 and b"does not fit" in r.out and b"too much" in r.out
     refused(run("fit", model, "--ctx", CTX + 1, "--no-speed"), "a context of 2049; expected 1 to 2048")

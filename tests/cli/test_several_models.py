@@ -140,6 +140,7 @@ def test_names(models, tmp_path):
     for i in range(8):
         os.symlink(models / "two", tmp_path / ("m%d" % i))
         put(tmp_path, "m%d.gguf" % i, "GGUF and no more")
+    os.symlink(tmp_path, tmp_path / "self")  # it leads back
     with Serve(str(models / "one") + "/", str(models / "two") + "//", "--models-dir", tmp_path) as s:
         assert list(s.states()) == ["one", "two"] + ["m%d" % i for i in range(8)]
 

@@ -54,6 +54,11 @@ static size_t cpu_resident(const dev *d)
     return d->resident;
 }
 
+static size_t cpu_spare(const dev *d)
+{
+    return slabs_spare(&d->tile_memory);
+}
+
 /* What the neediest op wants; threads' parts on lines of their own. */
 static cpu_need scratch_need(const dev *d, const plan *pl, int32_t max_ctx)
 {
@@ -155,7 +160,9 @@ const backend backend_cpu = {.name = "cpu",
                              .adopt = cpu_weight_adopt,
                              .release = cpu_weight_release,
                              .held = cpu_weight_held,
+                             .repacks = cpu_weight_repacks,
                              .resident = cpu_resident,
+                             .spare = cpu_spare,
                              .compile = cpu_compile,
                              .exec_bytes = cpu_exec_bytes,
                              .run = cpu_run_step,

@@ -204,5 +204,6 @@ cairn_status cpu_measure(dev *d, dev_limits *out);
 cairn_status cpu_weight_adopt(dev *d, weight *w, cairn_diag *dg);
 void cpu_weight_release(dev *d, weight *w);
 size_t cpu_weight_held(cairn_compute compute, const weight *w);
+bool cpu_weight_repacks(cairn_compute compute, const weight *w);
 
 #endif

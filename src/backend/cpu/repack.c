@@ -369,3 +369,8 @@ size_t cpu_weight_held(cairn_compute compute, const weight *w)
     if (!w->expert) return held_one(compute, w);
     return mul_size(held_one(compute, &w->expert[0]), (size_t)w->n_expert, &all) ? all : SIZE_MAX;
 }
+
+bool cpu_weight_repacks(cairn_compute compute, const weight *w)
+{
+    return tiles_act_group(compute, w->expert ? &w->expert[0] : w) != 0;
+}

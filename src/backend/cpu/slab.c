@@ -58,6 +58,13 @@ void slabs_give(slabs *s, const uint8_t *p)
     mem_free(b);
 }
 
+size_t slabs_spare(const slabs *s)
+{
+    size_t spare = 0;
+    for (const slab *b = s->newest; b; b = b->next) spare += b->size - b->used;
+    return spare;
+}
+
 const uint8_t *slabs_chunk(const slabs *s, size_t size, size_t i)
 {
     for (const slab *b = s->newest; b; b = b->next) {

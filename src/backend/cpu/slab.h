@@ -15,6 +15,8 @@ typedef struct slabs {
 uint8_t *slabs_take(slabs *s, size_t size);
 /* A span back; its slab goes with its last one. */
 void slabs_give(slabs *s, const uint8_t *p);
+/* Bytes that are mapped and that nobody has: addresses, not memory. */
+size_t slabs_spare(const slabs *s);
 /* Where the i-th `size` bytes of what was taken lie, whole ones of a slab alone; NULL: there are not so many. */
 const uint8_t *slabs_chunk(const slabs *s, size_t size, size_t i);
 

@@ -70,7 +70,20 @@ static size_t sim_held(cairn_compute compute, const weight *w)
     return w->size;
 }
 
+static bool sim_repacks(cairn_compute compute, const weight *w)
+{
+    (void)compute;
+    (void)w;
+    return false;
+}
+
 static size_t sim_resident(const dev *d)
+{
+    (void)d;
+    return 0;
+}
+
+static size_t sim_spare(const dev *d)
 {
     (void)d;
     return 0;
@@ -252,7 +265,9 @@ const backend backend_sim = {
     .adopt = sim_adopt,
     .release = sim_release,
     .held = sim_held,
+    .repacks = sim_repacks,
     .resident = sim_resident,
+    .spare = sim_spare,
     .compile = sim_compile,
     .exec_bytes = sim_exec_bytes,
     .run = sim_run,

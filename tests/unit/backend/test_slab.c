@@ -40,6 +40,7 @@ static void chunks_are_what_was_taken(void **state)
     assert_non_null(b);
     assert_ptr_equal(slabs_chunk(&s, (size_t)65 << 20, 0), b);
     assert_null(slabs_chunk(&s, (size_t)65 << 20, 1));
+    assert_int_equal(slabs_spare(&s), ((size_t)64 << 20) - 10048); /* whole lines are taken */
     const size_t n = ((size_t)65 << 20) / 4096;
     assert_ptr_equal(slabs_chunk(&s, 4096, n - 1), b + (n - 1) * 4096);
     assert_ptr_equal(slabs_chunk(&s, 4096, n), a);

@@ -358,6 +358,7 @@ static rig_run *start_and_read(rig_run *r[3], meanwhile **at, int calls, time_t 
     char path[RIG_PATH];
     store_opts o = rig_opts(dir.path);
     store_stats st;
+    store_flushed f;
     store *s = rig_open(&o);
     for (int i = 0; i < 3; i++) {
         r[i] = rig_whole((uint64_t)i * 8, 0, 64);
@@ -378,6 +379,7 @@ static rig_run *start_and_read(rig_run *r[3], meanwhile **at, int calls, time_t 
     cond_signal(&m.c);
     mutex_unlock(&m.mu);
     assert_true(store_scanned(s, TEST_WAIT_MS));
+    store_flush(s, TEST_WAIT_MS, &f); /* what there is no room for has gone then */
     store_close(s);
     assert_null(*at);
     cond_deinit(&m.c);

@@ -23,7 +23,10 @@ static uint64_t read_sum(const void *p, size_t n)
             s[k] = _mm512_add_epi64(s[k], _mm512_loadu_si512(at + i + 64 * k));
         }
     s[0] = _mm512_add_epi64(_mm512_add_epi64(s[0], s[1]), _mm512_add_epi64(s[2], s[3]));
-    return (uint64_t)_mm512_reduce_add_epi64(s[0]);
+    uint64_t part[8], sum = 0; /* gcc's reduction adds signed numbers, which overflow */
+    _mm512_storeu_si512(part, s[0]);
+    for (size_t i = 0; i < 8; i++) sum += part[i];
+    return sum;
 }
 
 void kern_linear_avx512(kern_linear *k)
