@@ -314,7 +314,7 @@ static int falling(const void *a, const void *b)
 /* Each model's bytes. */
 static void share(serve_models *s)
 {
-    uint64_t least[SERVE_MAX_KNOWN], sum = 0, part = 0;
+    uint64_t least[SERVE_MAX_KNOWN] = {0}, sum = 0, part = 0;
     size_t n = 0, k = 0, pool = s->f->models.n > LEAST_POOL ? s->f->models.n : LEAST_POOL;
     if (s->f->pool) pool = (size_t)s->f->pool;
     for (size_t i = 0; i < s->list.n; i++)

@@ -182,13 +182,13 @@ static void write_digest(json_writer *w, const char *id, const cairn_model_info 
 /* In wall time. */
 static int64_t expires_s(const cairn_server *s, const served_model *m)
 {
-    enum { FAR_S = 100 * 365 * 86400LL }; /* it stays until the server ends */
+    const int64_t far_s = INT64_C(100) * 365 * 86400; /* it stays until the server ends */
     const model_use u = served_model_use(m);
     const uint64_t now = http_now_ms(), from = u.refs ? now : u.closes_ms;
     const uint64_t until = u.refs && u.keep_ms > 0 ? now + (uint64_t)u.keep_ms : from;
-    const bool stays = u.pinned || u.keep_ms < 0 || until > now + FAR_S * 1000;
+    const bool stays = u.pinned || u.keep_ms < 0 || until > now + (uint64_t)far_s * 1000;
 
-    if (stays) return s->started_unix_s + FAR_S;
+    if (stays) return s->started_unix_s + far_s;
     return clock_unix_s() + (until > now ? (int64_t)((until - now) / 1000) : 0);
 }
 
