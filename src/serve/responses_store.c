@@ -59,8 +59,8 @@ static void drop_share(responses_store *s, kept_share *h)
 {
     kept_share **p = &s->shares;
 
-    while (*p != h) p = &(*p)->next;
-    *p = h->next;
+    while (*p && *p != h) p = &(*p)->next;
+    if (*p) *p = h->next;
     mem_free(h);
 }
 

@@ -68,9 +68,10 @@ cairn_str tok_copy(tok *t, cairn_str s)
 bool tok_byte_piece(cairn_str s, uint8_t *byte)
 {
     static const char digits[] = "0123456789ABCDEF0123456789abcdef";
+    const size_t n = sizeof digits - 1;
 
     if (s.len != 6 || memcmp(s.ptr, "<0x", 3) != 0 || s.ptr[5] != '>') return false;
-    const char *a = memchr(digits, s.ptr[3], 32), *b = memchr(digits, s.ptr[4], 32);
+    const char *a = memchr(digits, s.ptr[3], n), *b = memchr(digits, s.ptr[4], n);
     if (!a || !b) return false;
     *byte = (uint8_t)((a - digits) % 16 * 16 + (b - digits) % 16);
     return true;

@@ -232,7 +232,7 @@ def test_a_flush_sees_what_leaves(gate):
         gate.cut("stay")
         said(late, "third", "there")
         wait(s, lambda k: k["third"]["uses"] == 0)
-        wait_until(lambda: flush(d + "/admin") == (200, ["third"]))
+        util.until(lambda: flush(d + "/admin") == (200, ["third"]), "it is not flushed")
 
 
 def test_to_look_is_no_use(gate):
@@ -243,7 +243,7 @@ def test_to_look_is_no_use(gate):
             for m in "org/other", "fake-model":
                 said(chat(s, m, "@reply=x"), m, "x")
             wait(s, lambda k: all(m["uses"] == 0 for m in k.values()))
-            wait_until(lambda: look() == 200)
+            util.until(lambda: look() == 200, "it cannot be looked at")
             said(chat(s, "third", "@reply=x"), "third", "x")
             states = {m: x["state"] for m, x in known(s).items()}
             assert states == {"fake-model": "loaded", "org/other": "unloaded", "third": "loaded"}
