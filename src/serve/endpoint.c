@@ -13,10 +13,6 @@
 #include "serve/openai_wire.h"
 #include "serve/sse.h"
 
-enum {
-    LOADING_S = 5
-}; /* who finds no place among those that wait for a model tries again; loading takes so long */
-
 typedef struct prompt_job {
     job j;
     const endpoint *e;
@@ -193,7 +189,6 @@ static bool made(job *j)
         return false;
     }
     http_on_gone(c->rq, NULL, NULL);
-    if (c->p.awaits) f->retry_s = LOADING_S;
     if (f->status)
         refuse_for(c, f);
     else if (c->e->just_text || c->p.text.len)

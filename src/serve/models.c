@@ -240,6 +240,36 @@ void models_unknown(const models *m, cairn_str name, char *out, size_t size)
     }
 }
 
+void models_fault(const models *m, model_found got, bool waited, cairn_str name,
+                  const served_model *of, model_fault *out)
+{
+    enum {
+        LOADING_S = 5
+    }; /* who finds no place among those that wait tries again; loading takes so long */
+    const size_t size = sizeof out->message;
+    char why[sizeof of->slot->why];
+
+    *out = (model_fault){.status = 503, .param = "model"};
+    if (got == MODEL_UNKNOWN) {
+        out->status = 404;
+        out->code = "model_not_found";
+        models_unknown(m, name, out->message, size);
+    } else if (got == MODEL_UNNAMED) {
+        out->status = 400;
+        out->code = "invalid_value";
+        (void)snprintf(out->message, size, "`model` is needed: there are several");
+    } else if (got == MODEL_AWAY && !waited) {
+        out->param = NULL;
+        out->code = "model_loading";
+        out->retry_s = LOADING_S;
+        (void)snprintf(out->message, size, "the model `%s` is not loaded yet", of->id);
+    } else {
+        out->code = "model_failed";
+        out->retry_s = served_model_why(of, why, sizeof why);
+        (void)snprintf(out->message, size, "the model `%s` is not loaded: %s", of->id, why);
+    }
+}
+
 const served_model *models_find(const models *m, cairn_str name)
 {
     const model_slot *s = slot_or_default(m->table, name);

@@ -63,6 +63,16 @@ void served_model_hold(const served_model *m); /* any thread; the caller has a r
 void served_model_let_go(const served_model *m); /* any thread; NULL is fine */
 /* Any thread: how long it stays without a use from now on, until it is loaded again; below 0: for good. */
 void served_model_keep(const served_model *m, int64_t keep_ms);
+/* What a client is told who asked for a model and has none. */
+typedef struct model_fault {
+    int status;
+    const char *param, *code; /* static; param NULL: none */
+    int32_t retry_s;          /* when it may be otherwise; 0: that is not said */
+    char message[sizeof((cairn_diag *)0)->message + 64];
+} model_fault;
+/* Any thread.  `got` is what models_take answered of `name`, but TAKEN; AWAY is told as FAILED to who `waited`. */
+void models_fault(const models *m, model_found got, bool waited, cairn_str name,
+                  const served_model *of, model_fault *out);
 const served_model *models_find(const models *m, cairn_str name); /* any thread; NULL: none */
 /* Any thread: why it is BROKEN, and the seconds until it is tried again. */
 int32_t served_model_why(const served_model *m, char *out, size_t size);

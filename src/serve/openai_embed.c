@@ -18,10 +18,7 @@
 #include "serve/openai_input.h"
 #include "serve/openai_wire.h"
 
-enum {
-    MOST_DIMENSIONS = 1 << 20,
-    LOADING_S = 5 /* endpoint.c */
-};
+enum { MOST_DIMENSIONS = 1 << 20 };
 
 typedef struct embed_job embed_job;
 
@@ -79,37 +76,21 @@ static bool refuse_with(embed_job *e, int status, const char *param, const char 
     return false;
 }
 
-static bool failed_to_load(embed_job *e, const served_model *m)
-{
-    char why[400];
-    e->retry_s = served_model_why(m, why, sizeof why);
-    return refuse_with(e, 503, "model", "model_failed", "the model `%s` is not loaded: %s", m->id,
-                       why);
-}
-
 static bool take_model(embed_job *e, cairn_str name)
 {
     const models *m = &e->s->models;
     const served_model *found = NULL;
-    char why[sizeof e->message];
-    switch (models_take(m, name, e->j.given, &found)) {
-    case MODEL_TAKEN:
+    const model_found got = models_take(m, name, e->j.given, &found);
+    model_fault f;
+    if (got == MODEL_TAKEN) {
         e->model = found;
+        e->retry_s = 0; /* as the first time left it, before the wait */
         return true;
-    case MODEL_AWAY:
-        if (e->waited) return failed_to_load(e, found);
-        e->awaits = found;
-        return refuse_with(e, 503, NULL, "model_loading", "the model `%s` is not loaded yet",
-                           found->id);
-    case MODEL_FAILED:
-        return failed_to_load(e, found);
-    case MODEL_UNKNOWN:
-        models_unknown(m, name, why, sizeof why);
-        return refuse_with(e, 404, "model", "model_not_found", "%s", why);
-    case MODEL_UNNAMED:
-        break;
     }
-    return refuse_with(e, 400, "model", "invalid_value", "`model` is needed: there are several");
+    if (got == MODEL_AWAY && !e->waited) e->awaits = found;
+    models_fault(m, got, e->waited, name, found, &f);
+    e->retry_s = f.retry_s;
+    return refuse_with(e, f.status, f.param, f.code, "%s", f.message);
 }
 
 static bool find_model(embed_job *e, json_val root)
@@ -334,7 +315,6 @@ static bool done(job *j)
         return false;
     }
     http_on_gone(e->rq, NULL, NULL);
-    if (e->awaits) e->retry_s = LOADING_S;
     if (e->status == 200)
         openai_reply(e->rq, &e->reply);
     else

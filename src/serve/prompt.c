@@ -73,40 +73,25 @@ bool prompt_read(prompt *p, ask_read_fn *read, cairn_str body)
     return st == CAIRN_OK || prompt_refuse_body(p, st, &f);
 }
 
-static bool failed_to_load(prompt *p, const served_model *m)
-{
-    char why[sizeof p->fault.message];
-
-    p->fault.retry_s = served_model_why(m, why, sizeof why);
-    return prompt_refuse(p, 503, "model", "model_failed", "the model `%s` is not loaded: %s", m->id,
-                         why);
-}
-
 bool prompt_find_model(prompt *p, const models *m, cairn_str name)
 {
     const served_model *found = NULL;
-    char why[sizeof p->fault.message];
+    const bool waited = p->client.waited;
+    const model_found got = models_take(m, name, p->client.held, &found);
+    model_fault f;
 
-    switch (models_take(m, name, p->client.held, &found)) {
-    case MODEL_TAKEN:
+    if (got == MODEL_TAKEN) {
         p->model = found;
         if (p->ask.has_keep) served_model_keep(found, p->ask.keep_ms);
         return true;
-    case MODEL_AWAY:
-        if (p->client.waited) return failed_to_load(p, found);
+    }
+    if (got == MODEL_AWAY && !waited) {
         p->awaits = found;
         p->awaits_stream = p->ask.stream;
-        return prompt_refuse(p, 503, NULL, "model_loading", "the model `%s` is not loaded yet",
-                             found->id);
-    case MODEL_FAILED:
-        return failed_to_load(p, found);
-    case MODEL_UNKNOWN:
-        models_unknown(m, name, why, sizeof why);
-        return prompt_refuse(p, 404, "model", "model_not_found", "%s", why);
-    case MODEL_UNNAMED:
-        break;
     }
-    return prompt_refuse(p, 400, "model", "invalid_value", "`model` is needed: there are several");
+    models_fault(m, got, waited, name, found, &f);
+    p->fault.retry_s = f.retry_s;
+    return prompt_refuse(p, f.status, f.param, f.code, "%s", f.message);
 }
 
 bool prompt_find_engine(prompt *p, const models *m)
