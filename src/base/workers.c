@@ -1,14 +1,18 @@
-/* Fork-join pool.  One word, `ticket`, says all that a thread needs before it takes a task: how many
-   tasks are left, how many threads may take part, and a serial number.  A task is taken by lowering
-   that word with compare-and-swap, so whoever succeeds holds a task of the job then published: the
-   job's plain fields cannot change before the task is counted in `n_done`.  A thread that comes late
-   finds no task left, or takes one of the next job, and both are right.  So a core that is taken
-   away never stalls the others, except for the task it holds.
+/* Fork-join pool.  One word, `ticket`, says that a job is published: its serial number and how many tasks it has.
+   Only the caller writes it, so that it reaches all threads at once and stays in their caches.  Each thread owns a
+   stretch of the tasks, and `claim`, a word in a line of its own, says how many of them are taken, and of which job:
+   one that bears an older serial counts as none taken, so nothing has to be set back between jobs.  A task is taken
+   by compare-and-swap of its owner's claim, by the owner first, and by others when they have none left; whoever
+   succeeds holds a task of the job whose serial he wrote, and the job's plain fields cannot change before that task
+   is counted.  A thread that comes late finds all claims full, or newer than the job it knows, and takes none.  So a
+   core that is taken away never stalls the others, except for the task it holds; and where all threads are awake,
+   no line is written by two of them: threads that fight for one word take microseconds to hand out 16 tasks.
+   Each thread counts what it ran in its own line; the caller adds these up.
    Waiting: between begin and end threads spin for a bounded time, since the next job is microseconds
    away; then, and whenever the gate is closed, they sleep.  A spinning thread keeps a core from
    whoever has none, perhaps from the thread that it waits for; a sleeping one leaves its core free,
    and the scheduler moves that thread there.  Sleepers wait on `gate`, whose odd values mean "open";
-   the caller, for the last tasks of others, on `n_done`.  Each side announces that it sleeps before
+   the caller, for the last tasks of others, on `ended`.  Each side announces that it sleeps before
    it looks once more, and the other publishes before it looks for sleepers: none is missed. */
 #include "base/workers.h"
 
@@ -27,25 +31,30 @@
 #include "base/thread.h"
 
 enum {
-    SPINS_MAX = 4000,   /* 50–150 µs of pauses: what a sleep and its wake-up would cost */
-    YIELD_NS = 1000000, /* then give way, but keep warm: most of what stalls us ends sooner */
-    NAP_NS = 100000,    /* the first nap; each is twice as long as the one before */
-    NAPS = 6,           /* 6.3 ms: a scheduler's slice is 3 to 4 */
-    FETCH = 1024,       /* bytes between two looks for a task: 40 ns at what a core reads */
-    LINE = 64           /* bytes apart, so that two words never share a cache line */
+    SPINS_MAX = 4000,        /* 50–150 µs of pauses: what a sleep and its wake-up would cost */
+    YIELD_NS = 1000000,      /* then give way, but keep warm: most of what stalls us ends sooner */
+    NAP_NS = 100000,         /* the first nap; each is twice as long as the one before */
+    NAPS = 6,                /* 6.3 ms: a scheduler's slice is 3 to 4 */
+    STEAL_SPINS = 24,        /* 0.4 to 1 µs of pauses that others have to begin what is theirs */
+    FETCH = 1024,            /* bytes between two looks for a task: 40 ns at what a core reads */
+    FETCH_MOST = UINT16_MAX, /* of these: what fits beside an address */
+    LINE = 64,               /* bytes apart, so that two words never share a cache line */
+    /* Jobs after which claims are renewed: serials are told apart by their difference. */
+    SERIALS = 1 << 30
 };
 
-/* Of worker 0, who is the caller, only what it fetches. */
 typedef struct worker {
     workers *pool;
     thread t;
     int32_t id;
+    uint32_t drained;  /* serial of the last job of which it found no task left */
+    uint64_t fetching; /* what it fetches while it waits … */
+    size_t n_fetched;  /* … and how far that is */
     char gap0[LINE];
-    _Atomic uintptr_t ahead; /* the caller writes: addresses to fetch while waiting … */
-    _Atomic size_t n_ahead;
-    uintptr_t fetching; /* the thread's own: … and how far that is */
-    size_t n_fetched;
+    _Atomic uint64_t claim; /* serial:32 | taken of its own tasks:32 */
     char gap1[LINE];
+    _Atomic uint32_t n_ran; /* tasks, of all jobs */
+    char gap2[LINE];
 } worker;
 
 struct workers {
@@ -53,14 +62,14 @@ struct workers {
     int32_t n;
     bool open;
     worker *all;
+    uint32_t n_ran; /* tasks of all jobs so far */
     /* the job: written by the caller while no task is out */
     worker_fn fn;
     void *ctx;
-    int32_t n_tasks;
     char gap0[LINE];
-    _Atomic uint64_t ticket; /* serial:22 | active:10 | tasks left:32 */
+    _Atomic uint64_t ticket; /* serial:32 | tasks:32 */
     char gap1[LINE];
-    _Atomic uint32_t n_done;
+    _Atomic uint32_t ended; /* what the caller sleeps on */
     _Atomic bool caller_sleeps;
     char gap2[LINE];
     _Atomic uint32_t gate;    /* odd: open */
@@ -68,6 +77,9 @@ struct workers {
     _Atomic int32_t active;
     _Atomic uint32_t spins; /* pauses before a sleep */
     _Atomic bool quit;
+    char gap3[LINE];
+    _Atomic uint64_t
+        ahead[]; /* a thread: address:48 | units of FETCH:16.  Packed: the caller writes them all */
 };
 
 static void pause_cpu(void)
@@ -82,15 +94,15 @@ static void pause_cpu(void)
 /* Some lines of what this thread is to read next, into its second cache; false: none is left. */
 static bool fetch_ahead(worker *me)
 {
-    const uintptr_t at = atomic_load_explicit(&me->ahead, memory_order_relaxed);
-    if (at != me->fetching) {
-        me->fetching = at;
+    const uint64_t ahead = atomic_load_explicit(&me->pool->ahead[me->id], memory_order_relaxed);
+    if (ahead != me->fetching) {
+        me->fetching = ahead;
         me->n_fetched = 0;
     }
-    if (me->n_fetched >= atomic_load_explicit(&me->n_ahead, memory_order_relaxed)) return false;
-    for (uintptr_t i = 0; i < FETCH; i += LINE)
-        __builtin_prefetch((const void *)(at + me->n_fetched + i), 0, 2);
-    me->n_fetched += FETCH;
+    if (me->n_fetched >= (ahead & FETCH_MOST)) return false;
+    const uintptr_t at = (uintptr_t)(ahead >> 16) + me->n_fetched * FETCH;
+    for (uintptr_t i = 0; i < FETCH; i += LINE) __builtin_prefetch((const void *)(at + i), 0, 2);
+    me->n_fetched++;
     return true;
 }
 
@@ -128,36 +140,98 @@ static void futex_wake(_Atomic uint32_t *word, int32_t n)
     (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
 }
 
-static bool has_task(uint64_t ticket, int32_t id)
+static uint32_t serial_of(uint64_t ticket)
 {
-    return (uint32_t)ticket != 0 && (uint32_t)id < (ticket >> 32 & WORKERS_MAX);
+    return (uint32_t)(ticket >> 32);
 }
 
-/* Runs tasks until none is left for this thread; answers whether it ran any. */
-static bool take_tasks(workers *w, int32_t id)
+/* The first of what thread t owns of n tasks. */
+static int32_t stretch(uint32_t n_tasks, int32_t t, int32_t active)
 {
-    bool any = false;
-    uint64_t t = atomic_load_explicit(&w->ticket, memory_order_acquire);
-    while (has_task(t, id)) {
-        if (!atomic_compare_exchange_weak_explicit(&w->ticket, &t, t - 1, memory_order_acq_rel,
-                                                   memory_order_acquire))
-            continue;
-        const int32_t n = w->n_tasks; /* before the caller may change it */
-        w->fn(w->ctx, n - (int32_t)(uint32_t)t, id);
-        if (atomic_fetch_add(&w->n_done, 1) + 1 == (uint32_t)n && atomic_load(&w->caller_sleeps))
-            futex_wake(&w->n_done, 1);
-        any = true;
-        t = atomic_load_explicit(&w->ticket, memory_order_acquire);
+    return (int32_t)((uint64_t)n_tasks * (uint32_t)t / (uint32_t)active);
+}
+
+/* Takes the next of owner's tasks in the job of this ticket; -1: none is left, or the job is over. */
+static int32_t claim_task(workers *w, int32_t owner, uint64_t ticket, int32_t active)
+{
+    const int32_t begin = stretch((uint32_t)ticket, owner, active);
+    const uint32_t n = (uint32_t)(stretch((uint32_t)ticket, owner + 1, active) - begin);
+    _Atomic uint64_t *claim = &w->all[owner].claim;
+    if (n == 0) return -1;
+    uint64_t c = atomic_load_explicit(claim, memory_order_acquire);
+    for (;;) {
+        const int32_t older = (int32_t)(serial_of(ticket) - serial_of(c));
+        const uint32_t taken = older > 0 ? 0 : (uint32_t)c;
+        if (older < 0 || taken >= n) return -1;
+        const uint64_t next = (uint64_t)serial_of(ticket) << 32 | (taken + 1);
+        if (atomic_compare_exchange_weak_explicit(claim, &c, next, memory_order_acq_rel,
+                                                  memory_order_acquire))
+            return begin + (int32_t)taken;
     }
-    return any;
+}
+
+static void run_task(workers *w, worker *me, int32_t i_task)
+{
+    w->fn(w->ctx, i_task, me->id);
+    atomic_fetch_add(&me->n_ran, 1);
+    if (atomic_load(&w->caller_sleeps)) {
+        atomic_fetch_add(&w->ended, 1);
+        futex_wake(&w->ended, 1);
+    }
+}
+
+static bool is_news(workers *w, const worker *me, uint64_t ticket)
+{
+    return serial_of(ticket) != me->drained &&
+           me->id < atomic_load_explicit(&w->active, memory_order_acquire);
+}
+
+static bool all_ran(workers *w)
+{
+    uint32_t n = 0;
+    for (int32_t t = 0; t < w->n; t++)
+        n += atomic_load_explicit(&w->all[t].n_ran, memory_order_acquire);
+    return n == w->n_ran;
+}
+
+/* As far as this thread can see cheaply; n_ran is the caller's. */
+static bool is_over(workers *w, const worker *me, uint64_t ticket)
+{
+    if (me->id == 0) return all_ran(w);
+    return atomic_load_explicit(&w->ticket, memory_order_relaxed) != ticket;
+}
+
+/* What others have not begun after a moment. */
+static void take_from_others(workers *w, worker *me, uint64_t ticket, int32_t active)
+{
+    int32_t i;
+    for (int32_t k = 0; k < STEAL_SPINS; k++) {
+        if (is_over(w, me, ticket)) return;
+        if (!fetch_ahead(me)) pause_cpu();
+    }
+    for (int32_t k = 1; k < active; k++)
+        while ((i = claim_task(w, (me->id + k) % active, ticket, active)) >= 0) run_task(w, me, i);
+}
+
+/* Runs tasks until none is left; answers whether there was a job that it had not seen. */
+static bool take_tasks(workers *w, worker *me)
+{
+    const uint64_t ticket = atomic_load(&w->ticket);
+    const int32_t active = atomic_load_explicit(&w->active, memory_order_acquire);
+    int32_t i;
+    if (!is_news(w, me, ticket)) return false;
+    while ((i = claim_task(w, me->id, ticket, active)) >= 0) run_task(w, me, i);
+    take_from_others(w, me, ticket, active);
+    me->drained = serial_of(ticket);
+    return true;
 }
 
 /* Until the gate changes from `seen`, which was read before the last look for a task. */
-static void gate_sleep(workers *w, int32_t id, uint32_t seen, uint32_t i_nap)
+static void gate_sleep(workers *w, worker *me, uint32_t seen, uint32_t i_nap)
 {
-    const bool counts = id < atomic_load_explicit(&w->active, memory_order_relaxed);
+    const bool counts = me->id < atomic_load_explicit(&w->active, memory_order_relaxed);
     if (counts) atomic_fetch_add(&w->n_asleep, 1);
-    if (!has_task(atomic_load(&w->ticket), id) && !atomic_load(&w->quit))
+    if (!is_news(w, me, atomic_load(&w->ticket)) && !atomic_load(&w->quit))
         futex_sleep(&w->gate, seen, i_nap);
     if (counts) atomic_fetch_sub(&w->n_asleep, 1);
 }
@@ -176,14 +250,14 @@ static void *worker_main(void *arg)
     patience p = {0};
     while (!atomic_load_explicit(&w->quit, memory_order_acquire)) {
         const uint32_t gate = atomic_load_explicit(&w->gate, memory_order_acquire);
-        if (take_tasks(w, me->id)) {
+        if (take_tasks(w, me)) {
             p = (patience){0};
         } else if (!(gate & 1)) {
-            gate_sleep(w, me->id, gate, NAPS);
+            gate_sleep(w, me, gate, NAPS);
             p = (patience){0};
         } else if (!fetch_ahead(me) &&
                    !wait_awake(&p, atomic_load_explicit(&w->spins, memory_order_relaxed))) {
-            gate_sleep(w, me->id, gate, p.n_nap++);
+            gate_sleep(w, me, gate, p.n_nap++);
         }
     }
     return NULL;
@@ -192,7 +266,7 @@ static void *worker_main(void *arg)
 cairn_status workers_new(int32_t n_threads, workers **out)
 {
     if (n_threads < 1 || n_threads > WORKERS_MAX) return CAIRN_E_ARG;
-    workers *w = mem_calloc(1, sizeof *w, MEM_ENGINE);
+    workers *w = mem_calloc(1, sizeof *w + (size_t)n_threads * sizeof *w->ahead, MEM_ENGINE);
     if (!w) return CAIRN_E_NOMEM;
     w->n = n_threads;
     atomic_init(&w->active, n_threads);
@@ -201,11 +275,13 @@ cairn_status workers_new(int32_t n_threads, workers **out)
         workers_free(w);
         return CAIRN_E_NOMEM;
     }
+    for (int32_t i = 0; i < n_threads; i++) {
+        w->all[i].pool = w;
+        w->all[i].id = i;
+    }
     for (int32_t i = 1; i < n_threads; i++) {
         char name[24];
         (void)snprintf(name, sizeof name, "worker-%d", (int)i);
-        w->all[i].pool = w;
-        w->all[i].id = i;
         const cairn_status st = thread_start(&w->all[i].t, name, worker_main, &w->all[i]);
         if (st != CAIRN_OK) {
             workers_free(w);
@@ -232,9 +308,19 @@ int32_t workers_count(const workers *w)
     return w->n;
 }
 
+/* No task of a job until now is left: whoever still looks for one finds so. */
+static void renew_claims(workers *w)
+{
+    const uint32_t serial = serial_of(atomic_load_explicit(&w->ticket, memory_order_relaxed)) + 1;
+    for (int32_t t = 0; t < w->n; t++)
+        atomic_store(&w->all[t].claim, (uint64_t)serial << 32 | UINT32_MAX);
+    atomic_store(&w->ticket, (uint64_t)serial << 32);
+}
+
 void workers_limit(workers *w, int32_t n_threads)
 {
     assert(n_threads >= 1 && n_threads <= w->n);
+    renew_claims(w); /* stretches are cut anew */
     atomic_store(&w->active, n_threads);
     gate_wake(w, 2, WORKERS_MAX); /* who takes part counts itself among the sleepers */
 }
@@ -247,8 +333,9 @@ int32_t workers_active(const workers *w)
 void workers_ahead(workers *w, int32_t id, const void *p, size_t n)
 {
     assert(id >= 0 && id < w->n);
-    atomic_store_explicit(&w->all[id].n_ahead, n, memory_order_relaxed);
-    atomic_store_explicit(&w->all[id].ahead, (uintptr_t)p, memory_order_relaxed);
+    const size_t units = n / FETCH < FETCH_MOST ? n / FETCH : FETCH_MOST;
+    atomic_store_explicit(&w->ahead[id], (uint64_t)(uintptr_t)p << 16 | units,
+                          memory_order_relaxed);
 }
 
 /* Where there are fewer cores than threads, what is waited for cannot run while we spin. */
@@ -273,16 +360,19 @@ void workers_end(workers *w)
 }
 
 /* Until others have ended the tasks that they took. */
-static void await_others(workers *w, uint32_t n_tasks)
+static void await_others(workers *w)
 {
     const uint32_t spins = atomic_load_explicit(&w->spins, memory_order_relaxed);
     patience p = {0};
-    uint32_t done = 0;
     do
-        if (atomic_load_explicit(&w->n_done, memory_order_acquire) == n_tasks) return;
+        if (all_ran(w)) return;
     while (fetch_ahead(&w->all[0]) || wait_awake(&p, spins));
     atomic_store(&w->caller_sleeps, true);
-    while ((done = atomic_load(&w->n_done)) != n_tasks) futex_sleep(&w->n_done, done, p.n_nap++);
+    for (;;) {
+        const uint32_t seen = atomic_load(&w->ended);
+        if (all_ran(w)) break;
+        futex_sleep(&w->ended, seen, p.n_nap++);
+    }
     atomic_store(&w->caller_sleeps, false);
 }
 
@@ -295,17 +385,20 @@ void workers_run(workers *w, int32_t n_tasks, worker_fn fn, void *ctx)
         return;
     }
     const bool alone = !w->open;
-    const uint64_t serial = (atomic_load_explicit(&w->ticket, memory_order_relaxed) >> 42) + 1;
+    uint32_t serial = serial_of(atomic_load_explicit(&w->ticket, memory_order_relaxed)) + 1;
+    if (serial % SERIALS == 0) {
+        renew_claims(w);
+        serial++;
+    }
     w->fn = fn;
     w->ctx = ctx;
-    w->n_tasks = n_tasks;
-    atomic_store_explicit(&w->n_done, 0, memory_order_relaxed);
-    atomic_store(&w->ticket, serial << 42 | (uint64_t)active << 32 | (uint32_t)n_tasks);
+    w->n_ran += (uint32_t)n_tasks;
+    atomic_store(&w->ticket, (uint64_t)serial << 32 | (uint32_t)n_tasks);
     if (alone)
         workers_begin(w);
     else if (atomic_load(&w->n_asleep) > 0)
         gate_wake(w, 2, n_tasks - 1);
-    (void)take_tasks(w, 0);
-    await_others(w, (uint32_t)n_tasks);
+    (void)take_tasks(w, &w->all[0]);
+    await_others(w);
     if (alone) workers_end(w);
 }

@@ -113,7 +113,7 @@ cpu_need cpu_products_need(const dev *d, const weight *const *w, int32_t n_w, in
         size_t rows = sums + sizeof(float) * CPU_DEQUANT_ROWS * (size_t)w[i]->cols;
         if (j.act_of[i] < 0 && rows > need.thread) need.thread = rows;
     }
-    need.thread = round_up(CPU_SHARES_TAKEN + need.thread, 64);
+    need.thread = round_up(need.thread, 64);
     return need;
 }
 
@@ -280,7 +280,7 @@ static void dense_unit(const linear_job *j, int32_t i_w, int32_t unit, int32_t t
 static void run_units(const linear_job *j, int32_t unit, int32_t end, int32_t t0, int32_t n_t,
                       int32_t i_thread)
 {
-    uint8_t *scratch = cpu_thread_scratch(j->r, i_thread) + CPU_SHARES_TAKEN;
+    uint8_t *scratch = cpu_thread_scratch(j->r, i_thread);
     float *y = (float *)(void *)scratch;
     int32_t i_w = 0;
     scratch += sizeof(float) * TILE_MAX_VEC * UNIT;
@@ -322,7 +322,7 @@ static void run_gated(const linear_job *j, int32_t unit, int32_t end, int32_t t0
                       int32_t i_thread)
 {
     const bool crossed = j->p->crossed;
-    uint8_t *scratch = cpu_thread_scratch(j->r, i_thread) + CPU_SHARES_TAKEN;
+    uint8_t *scratch = cpu_thread_scratch(j->r, i_thread);
     float *y[2];
     for (int i = 0; i < 2; i++, scratch += sizeof(float) * TILE_MAX_VEC * UNIT)
         y[i] = (float *)(void *)scratch;
@@ -352,8 +352,7 @@ static void share_task(void *ctx, int32_t i_task, int32_t i_thread)
 {
     const linear_job *j = ctx;
     int32_t unit, end;
-    (void)i_task;
-    cpu_shares_take(j->r, &j->shares, i_thread, &unit, &end);
+    cpu_shares_units(&j->shares, i_task, &unit, &end);
     run_units(j, unit, end, 0, j->n_rows, i_thread);
 }
 
@@ -396,7 +395,7 @@ void cpu_products_run(cpu_run *r, const cpu_products *p)
         quantise(&j);
     if (p->glu) j.n_unit /= 2;
     if (j.n_rows <= CPU_SHARES_ROWS)
-        workers_run(r->x->d->pool, cpu_shares_open(r, j.n_unit, &j.shares), share_task, &j);
+        workers_run(r->x->d->pool, cpu_shares_cut(r, j.n_unit, &j.shares), share_task, &j);
     else
         cut(&j);
 }

@@ -167,23 +167,13 @@ void cpu_float_rows(const kern_linear *k, const weight *w, int32_t row0, int32_t
                     const cpu_floats *f, uint8_t *scratch);
 
 /* cpu_shares.c: how the units of a product of few rows are cut. */
-enum {
-    CPU_SHARES_ROWS = 8, /* steps measured: docs/kernels.md, "A share a thread" */
-    /* Bytes of a thread's scratch, from its start: a cache line, which no other thread's counter shares. */
-    CPU_SHARES_TAKEN = 64
-};
+enum { CPU_SHARES_ROWS = 8 }; /* steps measured: docs/kernels.md, "A share a thread" */
 typedef struct cpu_shares {
     int32_t n_unit, n_thread, n_run; /* runs a share */
 } cpu_shares;
-/* How many runs of a thread's share are taken. */
-static inline atomic_i64 *cpu_shares_taken(const cpu_run *r, int32_t i_thread)
-{
-    return (atomic_i64 *)(void *)cpu_thread_scratch(r, i_thread);
-}
-/* Answers how many tasks to run; each then takes one stretch of units, on its thread. */
-int32_t cpu_shares_open(const cpu_run *r, int32_t n_unit, cpu_shares *s);
-void cpu_shares_take(const cpu_run *r, const cpu_shares *s, int32_t i_thread, int32_t *begin,
-                     int32_t *end);
+/* Answers how many tasks to run; each is one stretch of units, of the share of the thread that owns it. */
+int32_t cpu_shares_cut(const cpu_run *r, int32_t n_unit, cpu_shares *s);
+void cpu_shares_units(const cpu_shares *s, int32_t i_task, int32_t *begin, int32_t *end);
 /* Lets waiting threads fetch their shares of the first LINEAR after op i_op. */
 void cpu_shares_fetch(const cpu_run *r, int32_t i_op);
 

@@ -1,6 +1,6 @@
 /* Units of a product whose step has few rows: it waits for weights, and a core reads a stretch of them best as one
-   stream that it knows ahead.  So each thread has a share of the units, one stretch, which it takes in runs; one
-   that has none left takes the next run of another.  And each fetches the first bytes of its share of the next
+   stream that it knows ahead.  So each thread has a share of the units, one stretch, which it takes in runs, the
+   tasks that it owns in the pool; one that has none left takes the next run of another.  And each fetches the first bytes of its share of the next
    product while it waits.  Who computes a unit never changes a bit. */
 #include "backend/cpu/cpu_priv.h"
 #include "backend/cpu/tiles.h"
@@ -19,27 +19,20 @@ static int32_t share_begin(int32_t n_unit, int32_t n_thread, int32_t t)
     return (int32_t)((int64_t)n_unit * t / n_thread);
 }
 
-int32_t cpu_shares_open(const cpu_run *r, int32_t n_unit, cpu_shares *s)
+int32_t cpu_shares_cut(const cpu_run *r, int32_t n_unit, cpu_shares *s)
 {
     *s = (cpu_shares){.n_unit = n_unit, .n_thread = workers_active(r->x->d->pool), .n_run = 1};
     while (s->n_run < RUNS && n_unit / s->n_thread >> s->n_run > 0) s->n_run++;
-    for (int32_t t = 0; t < s->n_thread; t++) atomic_put(cpu_shares_taken(r, t), 0);
     return s->n_thread * s->n_run;
 }
 
-/* There are as many tasks as runs, so that each finds one. */
-void cpu_shares_take(const cpu_run *r, const cpu_shares *s, int32_t i_thread, int32_t *begin,
-                     int32_t *end)
+void cpu_shares_units(const cpu_shares *s, int32_t i_task, int32_t *begin, int32_t *end)
 {
-    for (int32_t t = i_thread;; t = (t + 1) % s->n_thread) {
-        const int64_t i = atomic_add(cpu_shares_taken(r, t), 1);
-        if (i >= s->n_run) continue;
-        const int32_t last = share_begin(s->n_unit, s->n_thread, t + 1);
-        const int32_t n = last - share_begin(s->n_unit, s->n_thread, t);
-        *begin = last - (n >> i);
-        *end = i + 1 == s->n_run ? last : last - (n >> (i + 1));
-        return;
-    }
+    const int32_t t = i_task / s->n_run, i = i_task % s->n_run;
+    const int32_t last = share_begin(s->n_unit, s->n_thread, t + 1);
+    const int32_t n = last - share_begin(s->n_unit, s->n_thread, t);
+    *begin = last - (n >> i);
+    *end = i + 1 == s->n_run ? last : last - (n >> (i + 1));
 }
 
 static int32_t units_of(const weight *w)
