@@ -1,5 +1,4 @@
 """Fixtures of the tests with other people's clients: make test-clients.  None of them is to ask any network but ours."""
-import importlib.util
 import os
 import re
 import signal
@@ -11,6 +10,7 @@ import pytest
 HERE = os.path.dirname(os.path.abspath(__file__))
 SERVE = os.path.join(os.path.dirname(HERE), "serve")
 sys.path[:0] = [HERE, SERVE, os.path.join(os.path.dirname(HERE), "cli")]
+import relay  # noqa: E402
 import util  # noqa: E402
 import test_embed as bert  # noqa: E402
 from tiny import CAIRN  # noqa: E402
@@ -18,10 +18,6 @@ from tiny import CAIRN  # noqa: E402
 # Read when they are imported, or at the first request.
 os.environ.update(LITELLM_LOCAL_MODEL_COST_MAP="True", LANGSMITH_TRACING="false", LANGCHAIN_TRACING_V2="false",
                   DO_NOT_TRACK="1", OPENAI_API_KEY="none")
-# Whole answers are held to docs/openapi.json, as in tests/serve.
-_spec = importlib.util.spec_from_file_location("serve_conftest", os.path.join(SERVE, "conftest.py"))
-_spec.loader.exec_module(importlib.util.module_from_spec(_spec))
-
 model = bert.model
 
 
@@ -39,8 +35,10 @@ def server():
 def embedder(model):
     """The real program with a tiny model that embeds: its address, the model's name, and the vectors of its files."""
     p = subprocess.Popen([CAIRN, "serve", model, "--port", "0", "-t", "1", "--drain", "1"], stdout=subprocess.PIPE, text=True)
-    found = re.search(r"http://\S+", util.line_of(p))
+    found = re.search(r"http://127.0.0.1:(\d+)", util.line_of(p))
     assert found
-    yield found.group(0), os.path.basename(model)
+    r = relay.Relay(int(found.group(1)))
+    yield "http://127.0.0.1:%d" % r.port, os.path.basename(model)
     p.send_signal(signal.SIGTERM)
     assert p.wait(util.PATIENCE) == 0
+    r.close()

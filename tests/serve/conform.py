@@ -1,10 +1,12 @@
 """Holds answers to docs/openapi.json: status, headers and body of whatever came back.  util.py asks for each
-answer that a test gets, conftest.py for those of the official clients.
+answer that a test gets, relay.py for those of other people's clients.
 
 The schemas' language is small on purpose: a keyword that nobody here reads is an error, not a pass."""
 import json
 import os
 import re
+
+import order
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -94,39 +96,57 @@ def hold(value, schema, what):
     expect(not wrong, what, "; ".join(wrong[:3]))
 
 
-def check_events(body, kind, what):
-    """A stream: each event is one of its kind, and the last says that it is the end, unless it is an error."""
-    last = None
-    for block in body.decode().split("\n\n")[:-1]:
+def check_order(path, events, whole, what):
+    try:
+        order.check(path, events, whole)
+    except AssertionError as e:
+        raise Wrong(what + " " + str(e)) from e
+
+
+def check_events(body, kind, path, what, whole):
+    """A stream: each event is one of its kind, they come in order, and the last says that it is the end, unless it is an error."""
+    last, events = None, []
+    for block in body.decode(errors="strict" if whole else "replace").split("\n\n")[:-1]:
         lines = block.split("\n")
         if block.startswith(":"):
             continue
         data = "\n".join(line[len("data: "):] for line in lines if line.startswith("data: "))
         names = [line[len("event: "):] for line in lines if line.startswith("event: ")]
+        expect(last != "[DONE]", what, "goes on after [DONE]")
         last = data
         if data == "[DONE]":
             continue
         value = json.loads(data)
         hold(value, kind["x-event"], what)
+        events.append(value)
         expect(not names or names == [value["type"]], what, "event", names, "has data of type", value.get("type"))
         last = "error" if "error" in value else value.get("type", data)
-    expect(last in (*kind["x-done"].split(", "), "error"), what, "ends with", last)
+    check_order(path, events, whole and last != "error", what)
+    expect(not whole or last in (*kind["x-done"].split(", "), "error"), what, "ends with", last)
 
 
-def check_body(body, kind, content, what):
+def check_lines(body, kind, path, what, whole):
+    *lines, rest = body.split(b"\n")
+    expect(not whole or not rest, what, "ends within a line")
+    values = [json.loads(line) for line in lines]
+    for value in values:
+        hold(value, kind["x-line"], what)
+    check_order(path, values, whole, what)
+
+
+def check_body(body, kind, content, path, what, whole):
     if content.startswith("text/event-stream"):
-        check_events(body, kind, what)
+        check_events(body, kind, path, what, whole)
     elif content == "application/x-ndjson":
-        for line in body.splitlines():
-            hold(json.loads(line), kind["x-line"], what)
-    elif content.startswith("application/json"):
+        check_lines(body, kind, path, what, whole)
+    elif content.startswith("application/json") and whole:
         if body == b"{}" and "503" in what:
             return  # no memory, not even for the message
         hold(json.loads(body), kind["schema"], what)
 
 
-def answer(method, target, status, headers, body):
-    """headers: lower case.  body: None where it is not known whole."""
+def answer(method, target, status, headers, body, whole=True):
+    """headers: lower case.  body: None where it is not known.  whole: to its end."""
     template, ops = find(target)
     what = "%s %s %d:" % (method, target[:80], status)
     op = ops.get("get" if method == "HEAD" else method.lower())
@@ -153,4 +173,4 @@ def answer(method, target, status, headers, body):
     expect(headers.get("content-type") in kinds, what, "has content type", headers.get("content-type"))
     kind = kinds[headers["content-type"]]
     if body is not None and method != "HEAD":
-        check_body(body, kind, headers["content-type"], what)
+        check_body(body, kind, headers["content-type"], template, what, whole)

@@ -10,6 +10,7 @@ import sys
 import time
 
 import conform
+import relay
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "cli"))
@@ -115,7 +116,13 @@ class Server:
         if not found:
             raise RuntimeError(line + self.proc.communicate()[1])
         self.port = int(found.group(1))
-        self.url = "http://127.0.0.1:%d" % self.port
+        self.relay = None
+
+    @property
+    def url(self):
+        """For clients: by way of a relay, which holds all that they get to docs/openapi.json."""
+        self.relay = self.relay or relay.Relay(self.port)
+        return "http://127.0.0.1:%d" % self.relay.port
 
     def term(self):
         """SIGTERM, once: a second one would end a drain."""
@@ -132,6 +139,8 @@ class Server:
             self.proc.kill()
             self.proc.communicate()
             raise
+        if self.relay:
+            self.relay.close()
         return self.proc.returncode, err
 
     def connect(self, **kw):
