@@ -166,7 +166,7 @@ typedef struct cpu_floats {
 void cpu_float_rows(const kern_linear *k, const weight *w, int32_t row0, int32_t n,
                     const cpu_floats *f, uint8_t *scratch);
 
-/* cpu_shares.c: how the units of a product of few rows are cut. */
+/* cpu_shares.c: how the units of a product, or of attention, of few rows are cut. */
 enum {
     CPU_SHARES_ROWS = 8, /* steps measured: docs/kernels.md, "A share a thread" */
     /* Bytes of a thread's scratch, from its start: a cache line, which no other thread's counter shares. */
@@ -180,10 +180,13 @@ static inline atomic_i64 *cpu_shares_taken(const cpu_run *r, int32_t i_thread)
 {
     return (atomic_i64 *)(void *)cpu_thread_scratch(r, i_thread);
 }
+typedef struct cpu_stretch {
+    int32_t begin, end; /* units */
+    bool more;          /* the thread likely goes on at `end` */
+} cpu_stretch;
 /* Answers how many tasks to run; each then takes one stretch of units, on its thread. */
 int32_t cpu_shares_open(const cpu_run *r, int32_t n_unit, cpu_shares *s);
-void cpu_shares_take(const cpu_run *r, const cpu_shares *s, int32_t i_thread, int32_t *begin,
-                     int32_t *end);
+cpu_stretch cpu_shares_take(const cpu_run *r, const cpu_shares *s, int32_t i_thread);
 /* Lets waiting threads fetch their shares of the first LINEAR after op i_op. */
 void cpu_shares_fetch(const cpu_run *r, int32_t i_op);
 

@@ -28,17 +28,15 @@ int32_t cpu_shares_open(const cpu_run *r, int32_t n_unit, cpu_shares *s)
 }
 
 /* There are as many tasks as runs, so that each finds one. */
-void cpu_shares_take(const cpu_run *r, const cpu_shares *s, int32_t i_thread, int32_t *begin,
-                     int32_t *end)
+cpu_stretch cpu_shares_take(const cpu_run *r, const cpu_shares *s, int32_t i_thread)
 {
     for (int32_t t = i_thread;; t = (t + 1) % s->n_thread) {
         const int64_t i = atomic_add(cpu_shares_taken(r, t), 1);
         if (i >= s->n_run) continue;
         const int32_t last = share_begin(s->n_unit, s->n_thread, t + 1);
         const int32_t n = last - share_begin(s->n_unit, s->n_thread, t);
-        *begin = last - (n >> i);
-        *end = i + 1 == s->n_run ? last : last - (n >> (i + 1));
-        return;
+        const bool more = i + 1 < s->n_run;
+        return (cpu_stretch){last - (n >> i), more ? last - (n >> (i + 1)) : last, more};
     }
 }
 
