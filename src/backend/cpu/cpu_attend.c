@@ -19,6 +19,8 @@
 
 enum {
     SPLIT_ROWS = 8, /* steps of at most so many query rows may run by splits: bounds the scratch */
+    SHARE_LEAST =
+        4, /* units or splits a thread from which each has a share: its last runs are then one each */
     INLINE_MACS = 32768 /* multiply-adds that take about as long as waking the others */
 };
 
@@ -226,31 +228,106 @@ static void merge_unit(const attend_job *j, const unit *u, const partial *part)
     }
 }
 
+/* One split of one unit. */
+typedef struct spot {
+    unit u;
+    int32_t i_unit, c;
+} spot;
+
+static spot first_spot(const attend_job *j, int32_t i_unit)
+{
+    spot s = {.i_unit = i_unit};
+    unit_get(j, i_unit, &s.u);
+    s.c = s.u.c0;
+    return s;
+}
+
+/* Split after split, unit after unit; false: that was the last. */
+static bool step_spot(const attend_job *j, spot *s)
+{
+    if (s->c < s->u.c1)
+        s->c++;
+    else if (s->i_unit + 1 < j->n_unit)
+        *s = first_spot(j, s->i_unit + 1);
+    else
+        return false;
+    return true;
+}
+
+static attend_next fetch_of(const spot *s)
+{
+    const unit *u = &s->u;
+    return (attend_next){u->seg, u->kvh, u->lo[0], u->hi[0], s->c * ATTEND_SPLIT};
+}
+
+/* Units one after the other; after the last this thread goes on behind it, if there is more. */
+static void run_units(const attend_job *j, cpu_stretch t, int32_t i_thread)
+{
+    attend_scratch sc = attend_thread_scratch(j, i_thread);
+    spot now = first_spot(j, t.begin), later = now;
+    for (int32_t i = t.begin; i < t.end; i++) {
+        const float *q = unit_queries(j, &now.u, &sc);
+        for (bool same = true; same;) {
+            const bool any = step_spot(j, &later);
+            same = any && later.i_unit == i;
+            const attend_next next =
+                any && (later.i_unit < t.end || t.more) ? fetch_of(&later) : (attend_next){0};
+            attend_split(j, &now.u, now.c, &next, q, &sc, &sc.part);
+            if (same) now.c = later.c;
+        }
+        merge_unit(j, &now.u, &sc.part);
+        now = later;
+    }
+}
+
+/* Splits likewise, by their number in all units. */
+static void run_splits(const attend_job *j, cpu_stretch t, int32_t i_thread)
+{
+    attend_scratch sc = attend_thread_scratch(j, i_thread);
+    spot now = first_spot(j, 0), later;
+    int32_t before = t.begin;
+    for (int32_t n; before >= (n = now.u.c1 - now.u.c0 + 1); before -= n)
+        now = first_spot(j, now.i_unit + 1);
+    now.c += before;
+    for (int32_t i = t.begin; i < t.end; i++, now = later) {
+        later = now;
+        const bool any = step_spot(j, &later) && (i + 1 < t.end || t.more);
+        const attend_next next = any ? fetch_of(&later) : (attend_next){0};
+        partial part = shared_partial(j, &now.u);
+        attend_split(j, &now.u, now.c, &next, unit_queries(j, &now.u, &sc), &sc, &part);
+    }
+}
+
 static void unit_task(void *ctx, int32_t i_task, int32_t i_thread)
 {
-    const attend_job *j = ctx;
-    attend_scratch sc = attend_thread_scratch(j, i_thread);
-    unit u;
-    unit_get(j, i_task, &u);
-    const float *q = unit_queries(j, &u, &sc);
-    for (int32_t c = u.c0; c <= u.c1; c++) attend_split(j, &u, c, c + 1, q, &sc, &sc.part);
-    merge_unit(j, &u, &sc.part);
+    run_units(ctx, (cpu_stretch){.begin = i_task, .end = i_task + 1}, i_thread);
 }
 
 static void split_task(void *ctx, int32_t i_task, int32_t i_thread)
 {
+    run_splits(ctx, (cpu_stretch){.begin = i_task, .end = i_task + 1}, i_thread);
+}
+
+static void unit_share(void *ctx, int32_t i_task, int32_t i_thread)
+{
     const attend_job *j = ctx;
-    attend_scratch sc = attend_thread_scratch(j, i_thread);
-    unit u;
-    for (int32_t i = 0;; i++) {
-        unit_get(j, i, &u);
-        int32_t n = u.c1 - u.c0 + 1;
-        if (i_task < n) break;
-        i_task -= n;
-    }
-    partial part = shared_partial(j, &u);
-    const int32_t c = u.c0 + i_task, next = c + workers_active(j->r->x->d->pool);
-    attend_split(j, &u, c, next, unit_queries(j, &u, &sc), &sc, &part);
+    run_units(j, cpu_shares_stretch(&j->shares, i_task), i_thread);
+}
+
+static void split_share(void *ctx, int32_t i_task, int32_t i_thread)
+{
+    const attend_job *j = ctx;
+    run_splits(j, cpu_shares_stretch(&j->shares, i_task), i_thread);
+}
+
+/* n units or splits of a step of few rows: a share a thread where that leaves somebody late enough help. */
+static void run_few(attend_job *j, int32_t n, worker_fn share, worker_fn task)
+{
+    workers *pool = j->r->x->d->pool;
+    if (n < SHARE_LEAST * workers_active(pool))
+        workers_run(pool, n, task, j);
+    else
+        workers_run(pool, cpu_shares_cut(j->r, n, &j->shares), share, j);
 }
 
 static void merge_task(void *ctx, int32_t i_task, int32_t i_thread)
@@ -261,6 +338,14 @@ static void merge_task(void *ctx, int32_t i_task, int32_t i_thread)
     unit_get(j, i_task, &u);
     partial part = shared_partial(j, &u);
     merge_unit(j, &u, &part);
+}
+
+/* In turn where waking the others takes longer. */
+static void merge_units(attend_job *j, int64_t n_splits)
+{
+    const bool alone = n_splits * j->heads * j->kv->dv < INLINE_MACS;
+    if (!alone) workers_run(j->r->x->d->pool, j->n_unit, merge_task, j);
+    for (int32_t i = 0; alone && i < j->n_unit; i++) merge_task(j, i, 0);
 }
 
 /* All splits of all units, and multiply-adds in all. */
@@ -275,15 +360,6 @@ static int64_t total_splits(const attend_job *j, int32_t n_units, int64_t *macs)
     }
     *macs = positions * j->heads * (j->kv->dk + j->kv->dv);
     return n;
-}
-
-static void run_tasks(attend_job *j, int32_t n, bool alone, worker_fn fn)
-{
-    if (!alone && n > 1) {
-        workers_run(j->r->x->d->pool, n, fn, j);
-        return;
-    }
-    for (int32_t i = 0; i < n; i++) fn(j, i, 0);
 }
 
 /* Smaller units when there are fewer than threads want; but not of sequences that share blocks, if the splits of
@@ -313,14 +389,18 @@ void cpu_attend(cpu_run *r, const op *o)
     if (rows == 0) return;
     const bool shares = attend_sets(&j, r->x->shared + shared_partials(r->x->pl, o, j.n_split));
     choose_tiles(&j, threads, shares && rows <= SPLIT_ROWS);
-    const int32_t n_units = unit_count(&j);
-    int64_t macs = INLINE_MACS, n_splits = n_units;
-    if (rows <= SPLIT_ROWS) n_splits = total_splits(&j, n_units, &macs);
-    const bool alone = threads == 1 || macs < INLINE_MACS;
-    if (alone || n_splits == n_units || n_units >= 2 * threads) {
-        run_tasks(&j, n_units, alone, unit_task);
-        return;
+    j.n_unit = unit_count(&j);
+    const bool few = rows <= SPLIT_ROWS;
+    int64_t macs = INLINE_MACS, n_splits = j.n_unit;
+    if (few) n_splits = total_splits(&j, j.n_unit, &macs);
+    if (threads == 1 || macs < INLINE_MACS || n_splits == 1) {
+        run_units(&j, (cpu_stretch){.end = j.n_unit}, 0);
+    } else if (!few) {
+        workers_run(r->x->d->pool, j.n_unit, unit_task, &j);
+    } else if (n_splits == j.n_unit || j.n_unit >= 2 * threads) {
+        run_few(&j, j.n_unit, unit_share, unit_task);
+    } else {
+        run_few(&j, (int32_t)n_splits, split_share, split_task);
+        merge_units(&j, n_splits);
     }
-    run_tasks(&j, (int32_t)n_splits, false, split_task);
-    run_tasks(&j, n_units, n_splits * j.heads * j.kv->dv < INLINE_MACS, merge_task);
 }

@@ -31,8 +31,9 @@ typedef struct attend_job {
     int32_t n_split;      /* splits that partial results have room for */
     const int32_t *order; /* of segments */
     const row_set *set;
-    int32_t n_set;
-    const float *at; /* ATTEND_AT: [query row][n_at] positions; or NULL */
+    int32_t n_set, n_unit;
+    cpu_shares shares; /* of steps of few rows */
+    const float *at;   /* ATTEND_AT: [query row][n_at] positions; or NULL */
     int32_t n_at;
 } attend_job;
 
@@ -40,6 +41,13 @@ typedef struct attend_job {
 typedef struct partial {
     float *o, *m, *l;
 } partial;
+
+/* A split that this thread likely works on next: whose cache, the positions [lo, hi] to see in it, and where it
+   begins.  seg NULL: there is none. */
+typedef struct attend_next {
+    const segment *seg;
+    int32_t kvh, lo, hi, base;
+} attend_next;
 
 typedef struct unit {
     const segment *seg;  /* whose cache is read */
@@ -115,10 +123,9 @@ void kv_scores(const kern_vec *k, kv_codec codec, kern_mm *m, float *panel);
 void kv_open_rows(const attend_job *j, const unit *u, int32_t p0, int32_t p1, int32_t n_cols,
                   float *rows);
 attend_scratch attend_thread_scratch(const attend_job *j, int32_t i_thread);
-/* Split c of a unit with queries q [vector][dk] into part; `next` is the split that this thread
-   likely works on next (fetched ahead). */
-void attend_split(const attend_job *j, const unit *u, int32_t c, int32_t next, const float *q,
-                  const attend_scratch *sc, const partial *part);
+/* Split c of a unit with queries q [vector][dk] into part; the keys of `next` are fetched ahead. */
+void attend_split(const attend_job *j, const unit *u, int32_t c, const attend_next *next,
+                  const float *q, const attend_scratch *sc, const partial *part);
 
 /* cpu_attend_latent.c.  Queries [vector][dk] of a unit to strips of 16 vectors, [strip][dk][16]. */
 void latent_turn(const attend_job *j, const unit *u, const float *q, float *turned);

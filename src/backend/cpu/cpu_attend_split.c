@@ -59,7 +59,7 @@ typedef struct split {
     const attend_job *j;
     const unit *u;
     int32_t c, a, b; /* split; the unit's rows [a, b) that have positions in it */
-    int32_t next;    /* the split that this thread likely works on next, or -1 */
+    const attend_next *next;
     const float *q;
     float *s, *panel, *o;
     const attend_scratch *sc;
@@ -141,9 +141,10 @@ static void add_values(const split *x, const value_block *v, int32_t a, int32_t 
                  .n = p1 - p0,
                  .group = v->codec.group,
                  .add = true};
-    const int32_t later = p0 + (x->next - x->c) * ATTEND_SPLIT;
-    if (!j->kv->latent && x->next > x->c && later <= x->u->hi[x->a])
-        m.ahead[0] = keys_at(j, x->u->seg, x->u->kvh, later);
+    const attend_next *next = x->next;
+    const int32_t later = next->base + p0 % ATTEND_SPLIT;
+    if (!j->kv->latent && next->seg && later >= next->lo && later <= next->hi)
+        m.ahead[0] = keys_at(j, next->seg, next->kvh, later);
     (plain ? j->k->mm : j->k->mm_rows)[v->codec.kind](&m);
 }
 
@@ -210,8 +211,8 @@ static void split_rows(split *x, const partial *part)
     }
 }
 
-void attend_split(const attend_job *j, const unit *u, int32_t c, int32_t next, const float *q,
-                  const attend_scratch *sc, const partial *part)
+void attend_split(const attend_job *j, const unit *u, int32_t c, const attend_next *next,
+                  const float *q, const attend_scratch *sc, const partial *part)
 {
     const size_t vecs = (size_t)unit_vecs(j, u);
     split x = {.j = j, .u = u, .c = c, .b = u->n_rows, .next = next, .q = q, .s = sc->s};

@@ -351,9 +351,8 @@ _Static_assert((int)CPU_GATED_ROWS > (int)CPU_SHARES_ROWS, "shares do not gate")
 static void share_task(void *ctx, int32_t i_task, int32_t i_thread)
 {
     const linear_job *j = ctx;
-    int32_t unit, end;
-    cpu_shares_units(&j->shares, i_task, &unit, &end);
-    run_units(j, unit, end, 0, j->n_rows, i_thread);
+    const cpu_stretch t = cpu_shares_stretch(&j->shares, i_task);
+    run_units(j, t.begin, t.end, 0, j->n_rows, i_thread);
 }
 
 /* Chunks of rows whose sums stay in L1, times runs of units: enough tasks to keep the threads even, runs

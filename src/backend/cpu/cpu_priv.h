@@ -166,14 +166,18 @@ typedef struct cpu_floats {
 void cpu_float_rows(const kern_linear *k, const weight *w, int32_t row0, int32_t n,
                     const cpu_floats *f, uint8_t *scratch);
 
-/* cpu_shares.c: how the units of a product of few rows are cut. */
+/* cpu_shares.c: how the units of a product, or of attention, of few rows are cut. */
 enum { CPU_SHARES_ROWS = 8 }; /* steps measured: docs/kernels.md, "A share a thread" */
 typedef struct cpu_shares {
     int32_t n_unit, n_thread, n_run; /* runs a share */
 } cpu_shares;
+typedef struct cpu_stretch {
+    int32_t begin, end; /* units */
+    bool more;          /* the thread likely goes on at `end` */
+} cpu_stretch;
 /* Answers how many tasks to run; each is one stretch of units, of the share of the thread that owns it. */
 int32_t cpu_shares_cut(const cpu_run *r, int32_t n_unit, cpu_shares *s);
-void cpu_shares_units(const cpu_shares *s, int32_t i_task, int32_t *begin, int32_t *end);
+cpu_stretch cpu_shares_stretch(const cpu_shares *s, int32_t i_task);
 /* Lets waiting threads fetch their shares of the first LINEAR after op i_op. */
 void cpu_shares_fetch(const cpu_run *r, int32_t i_op);
 

@@ -26,13 +26,13 @@ int32_t cpu_shares_cut(const cpu_run *r, int32_t n_unit, cpu_shares *s)
     return s->n_thread * s->n_run;
 }
 
-void cpu_shares_units(const cpu_shares *s, int32_t i_task, int32_t *begin, int32_t *end)
+cpu_stretch cpu_shares_stretch(const cpu_shares *s, int32_t i_task)
 {
     const int32_t t = i_task / s->n_run, i = i_task % s->n_run;
     const int32_t last = share_begin(s->n_unit, s->n_thread, t + 1);
     const int32_t n = last - share_begin(s->n_unit, s->n_thread, t);
-    *begin = last - (n >> i);
-    *end = i + 1 == s->n_run ? last : last - (n >> (i + 1));
+    const bool more = i + 1 < s->n_run;
+    return (cpu_stretch){last - (n >> i), more ? last - (n >> (i + 1)) : last, more};
 }
 
 static int32_t units_of(const weight *w)
