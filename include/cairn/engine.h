@@ -55,8 +55,9 @@ typedef struct cairn_engine_opts {
        same request, asked again, tells it again and goes on, to the same bits (docs/cache.md).  0: never.  E_ARG
        without disk_dir. */
     int32_t checkpoint_every;
-    /* While prompts are computed, a request that waits for its next token waits at most about so many times as
-       long as without them, by measured speed: more than 1, at most 1000; 0: 3. */
+    /* While a prompt is computed, a request that waits for its next token waits at most about so many times as
+       long as without it, by measured speed: more than 1, at most 1000; 0: 3.  While several wait, that for each,
+       for so many of them at most. */
     float max_gap;
     uint32_t deadline_ms; /* of requests that have none of their own; 0: none */
     /* Bytes that the process may hold with this engine open: weights, programs, caches and their tables, prefixes,

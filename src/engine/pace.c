@@ -1,8 +1,10 @@
 /* Running estimates of what steps cost: of decoding rows by their number, of a prompt's row by its depth.
 
-   A step that decodes may take `bound` times what it takes without prompts.  That figure is measured in such
-   steps alone, so one is made where there is no estimate, and now and then, since sequences grow.  What rows
-   cost follows from the rest of a mixed step; how many there are changes what one costs, and the
+   A step that decodes may take `bound` times what it takes without prompts, and that for each prompt that waits,
+   up to `bound` of them: many prompts slow each other, and streams alike, whereas a bound on streams alone left
+   prompts to wait for seconds while streams hardly noticed (docs/load.md).  What a step takes without prompts is
+   measured in such steps alone, so one is made where there is no estimate, and now and then, since sequences grow.
+   What rows cost follows from the rest of a mixed step; how many there are changes what one costs, and the
    estimates settle where both agree.  No bit of an answer depends on any of it (docs/numerics.md). */
 #include "engine/pace.h"
 
@@ -13,7 +15,7 @@ enum {
     QUICKNESS = 2, /* a lower one of a step without prompts for half: there are few of those */
     RENEW = 32,    /* mixed steps in a row: 1 % of the time goes to measuring */
     SHALLOW = 1024,
-    STEP_NS = 500000000, /* of a step that nobody waits for: arrivals and cancels do */
+    STEP_NS = 500000000, /* of a step that no stream waits for: arrivals and cancels do */
     FULL_ROWS = 64       /* but products have their full rate only from here on */
 };
 #define AIM 0.85 /* of the bound, so that nearly every step keeps it, not one of two */
@@ -60,6 +62,26 @@ static uint64_t cost(const pace *p, int32_t n_decode, int32_t pos)
     return alone ? alone : p->decode_ns[count_of(n_decode)];
 }
 
+/* How many prompts the streams make room for: those that wait and are as urgent as one of the streams. */
+static double crowd(const pace *p, const sched_item *item, int32_t n)
+{
+    int32_t least_urgent = -CAIRN_MAX_PRIORITY, waiting = 0;
+    for (int32_t i = 0; i < n; i++)
+        if (item[i].decoding) least_urgent = max_i32(least_urgent, item[i].priority);
+    for (int32_t i = 0; i < n; i++)
+        waiting += !item[i].decoding && item[i].pending > 0 && item[i].priority <= least_urgent;
+    return waiting < p->bound ? max_i32(waiting, 1) : p->bound;
+}
+
+/* Of a step that decodes, beside what it takes without prompts.  Who comes or cancels waits for its end, so what one
+   prompt may not take, many may only within STEP_NS. */
+static uint64_t for_prompts(const pace *p, const sched_item *item, int32_t n, uint64_t base)
+{
+    const double one = p->bound * AIM, all = one * crowd(p, item, n);
+    const double most = STEP_NS / (double)base, times = all < most ? all : one > most ? one : most;
+    return times > 1 ? (uint64_t)((double)base * (times - 1)) : 0;
+}
+
 sched_room pace_room(const pace *p, sched_item *item, int32_t n, int32_t max_rows)
 {
     const int32_t n_decode = decoding(item, n);
@@ -75,7 +97,7 @@ sched_room pace_room(const pace *p, sched_item *item, int32_t n, int32_t max_row
         room.max_rows = n_decode;
         return room;
     }
-    room.ns = (uint64_t)((double)base * (p->bound * AIM > 1 ? p->bound * AIM - 1 : 0));
+    room.ns = for_prompts(p, item, n, base);
     return room;
 }
 

@@ -12,7 +12,7 @@ enum {
 
 /* Zeroed is fine, but for the bound.  Engine thread. */
 typedef struct pace {
-    double bound;                    /* times the step without prompts */
+    double bound; /* times the step without prompts, for each prompt that waits */
     uint64_t decode_ns[PACE_COUNTS]; /* 0: never measured, as below */
     uint64_t row_ns[2][PACE_DEPTHS]; /* a row of a prompt: alone, beside decoding rows */
     int32_t n_mixed;                 /* steps since the last without prompts */

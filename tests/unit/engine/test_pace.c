@@ -73,6 +73,50 @@ static void keeps_the_bound(void **state)
         }
 }
 
+/* Streams, prompts behind them of which `idle` may not run yet, all known to a pace that has seen the machine. */
+static sched_room room_of(const pace *p, int32_t n_decode, int32_t n_prompts, int32_t idle,
+                          int32_t priority)
+{
+    sched_item t[80];
+    for (int32_t i = 0; i < n_decode + n_prompts; i++)
+        t[i] = (sched_item){.pending = i < n_decode || i >= n_decode + idle,
+                            .left = 1,
+                            .priority = i < n_decode ? 0 : priority,
+                            .decoding = i < n_decode};
+    return pace_room(p, t, n_decode + n_prompts, 512);
+}
+
+/* A step may take the bound for each prompt that waits, as many times as the bound says, and longer than half a
+   second only if one prompt may. */
+static void many_prompts(void **state)
+{
+    (void)state;
+    static const double bound[] = {1.5, 3, 6};
+    const machine m = {1e7, 1e6, 8e5, 50, 0};
+    for (int k = 0; k < 3; k++) {
+        pace p = {.bound = bound[k]};
+        int late;
+        (void)prompt(&p, &m, 4, &late);
+        const double one = (double)room_of(&p, 4, 1, 0, 0).ns, base = one / (bound[k] * 0.85 - 1);
+        assert_true(base > 0.9 * 1.4e7 && base < 1.2 * 1.4e7);
+        for (int32_t n = 1; n < 60; n++) {
+            const double times = n < bound[k] ? n : bound[k];
+            double most = times * bound[k] * 0.85 * base;
+            if (most > 5e8) most = 5e8;
+            const double ns = (double)room_of(&p, 4, n, 0, 0).ns + base;
+            assert_true(ns > 0.999 * most && ns < 1.001 * most);
+        }
+        /* who cannot run, or is less urgent than all streams, does not count; who is more urgent does */
+        assert_true(room_of(&p, 4, 5, 4, 0).ns == (uint64_t)one);
+        assert_true(room_of(&p, 4, 5, 0, 1).ns == (uint64_t)one);
+        assert_true(room_of(&p, 4, 5, 0, -1).ns > (uint64_t)one);
+    }
+    pace slow = {.bound = 3};
+    int late;
+    (void)prompt(&slow, &(machine){2e8, 1e7, 8e6, 0, 0}, 4, &late);
+    assert_true(room_of(&slow, 4, 9, 0, 0).ns == room_of(&slow, 4, 1, 0, 0).ns);
+}
+
 /* The first figures are off by much: they are forgotten. */
 static void forgets(void **state)
 {
@@ -107,7 +151,8 @@ static void alone(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(keeps_the_bound), cmocka_unit_test(forgets),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(keeps_the_bound),
+                                       cmocka_unit_test(many_prompts), cmocka_unit_test(forgets),
                                        cmocka_unit_test(alone)};
     return cmocka_run_group_tests_name("pace", tests, NULL, NULL);
 }
