@@ -215,6 +215,7 @@ int cmd_serve(const command *c, int argc, char **argv)
 
     if (!f) return code;
     if (!f->models.n && !f->models_dir) f->models.word[f->models.n++] = CLI_DEFAULT_MODEL;
+    mem_give_back_early();
     serve_log_start(f->log_level, f->verbose, f->log_json);
     if (serve_models_usage(f, &dg) != CAIRN_OK)
         code = cli_usage(c, "%s", dg.message);

@@ -160,6 +160,7 @@ static void close_one(one *m)
     cairn_model_close(m->model);
     m->engine = NULL;
     m->model = NULL;
+    mem_trim(); /* for the next one */
 }
 
 static cairn_status open_one(serve_models *s, size_t i, cairn_diag *dg)
@@ -419,6 +420,7 @@ static cairn_status open_all(serve_models *s, cairn_diag *dg)
     if (f->models_dir || s->list.n > 1) {
         find_total(s);
         TRY(look_at_all(s, dg));
+        mem_trim();
         share(s);
         warn_of_room(s);
     }
