@@ -71,6 +71,10 @@ typedef struct cairn_engine_opts {
     /* Above 0: the budget is this engine's own, and of what was allocated before only so much is of its model, beside
        weights: vocabulary and tables.  0: it is the process's, and all is counted. */
     uint64_t other_bytes;
+    /* Asked now and then while the model's files are read for their hash, on the thread of cairn_engine_open; false: it
+       ends with E_CANCELLED.  NULL: it goes on. */
+    bool (*go_on)(void *ctx);
+    void *go_on_ctx;
 } cairn_engine_opts;
 
 /* docs/sampling.md says what each does, in which order and after whom. */

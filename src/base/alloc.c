@@ -10,6 +10,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "base/num.h"
 
@@ -214,4 +217,20 @@ void mem_fail_nth(uint64_t n)
 uint64_t mem_calls(void)
 {
     return atomic_load(&n_calls);
+}
+
+void mem_give_back_early(void)
+{
+#ifdef __GLIBC__
+    enum { FROM = 1 << 20 }; /* a body of 64 KiB and its JSON still reuse what is there */
+    (void)mallopt(M_MMAP_THRESHOLD, FROM);
+    (void)mallopt(M_TRIM_THRESHOLD, FROM);
+#endif
+}
+
+void mem_trim(void)
+{
+#ifdef __GLIBC__
+    (void)malloc_trim(0);
+#endif
 }

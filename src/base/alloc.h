@@ -40,6 +40,13 @@ void mem_unmap(void *p, size_t size, mem_tag tag);
 /* Advice that a big block from elsewhere will be used as a whole; the functions above give it themselves. */
 void mem_advise_huge(void *p, size_t size);
 
+/* For a process that is to stay within a budget: the allocator gives freed blocks of 1 MiB and more back at once, and
+   the ends of its heaps, whatever was freed before.  By itself it keeps all that is smaller than the largest block
+   that it ever mapped and freed, up to 32 MiB: 14 MB after two models had come and gone.  Once, before threads. */
+void mem_give_back_early(void);
+/* Gives back all pages that hold nothing: some milliseconds, after much was freed. */
+void mem_trim(void);
+
 /* Bytes live now.  By tag is for a report of who holds memory; so far the tests are its callers. */
 uint64_t mem_used(mem_tag tag);
 uint64_t mem_used_all(void);

@@ -29,14 +29,27 @@ static bool group_figure(const char *dir, const char *name, uint64_t *out)
     return group_file(dir, name, text, sizeof text) && proc_figure(text, "", out);
 }
 
+/* Version 2: memory.max, beyond which the group is killed, and memory.high, beyond which it is slowed until it hardly
+   moves: a budget that is to be filled ends at the lower.  Version 1 has one limit. */
+static bool memory_limit(const char *dir, uint64_t *max, uint64_t *now)
+{
+    uint64_t high = UINT64_MAX;
+    *max = UINT64_MAX;
+    if (group_figure(dir, "memory.current", now)) {
+        (void)group_figure(dir, "memory.max", max);
+        (void)group_figure(dir, "memory.high", &high);
+        if (high < *max) *max = high;
+        return *max != UINT64_MAX;
+    }
+    return group_figure(dir, "memory.limit_in_bytes", max) &&
+           group_figure(dir, "memory.usage_in_bytes", now);
+}
+
 static void read_memory(const char *dir, cgroup_limits *g)
 {
     char stat[8192];
-    uint64_t max = 0, now = 0, active = 0, inactive = 0;
-    if (!(group_figure(dir, "memory.max", &max) && group_figure(dir, "memory.current", &now)) &&
-        !(group_figure(dir, "memory.limit_in_bytes", &max) &&
-          group_figure(dir, "memory.usage_in_bytes", &now)))
-        return;
+    uint64_t max, now, active = 0, inactive = 0;
+    if (!memory_limit(dir, &max, &now)) return;
     if (group_file(dir, "memory.stat", stat, sizeof stat)) {
         /* file pages come back from the file, so they are room */
         (void)proc_figure(stat, "active_file ", &active);

@@ -5,8 +5,9 @@
 #include <stdint.h>
 
 typedef struct cgroup_limits {
-    uint64_t memory_max, memory_left; /* bytes; UINT64_MAX: none */
-    double cores;                     /* CPU time a second of time; 0: no quota */
+    uint64_t memory_max,
+        memory_left; /* bytes, of limits that kill or slow down; UINT64_MAX: none */
+    double cores;    /* CPU time a second of time; 0: no quota */
 } cgroup_limits;
 
 /* The tightest of our own groups' and of all above them.  `root` goes before every path: "", or a

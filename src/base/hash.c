@@ -18,6 +18,28 @@ hash128 hash128_of(const void *p, size_t n)
     return (hash128){h.low64, h.high64};
 }
 
+void hash128_begin(hash64_stream *s)
+{
+    XXH3_state_t *x = (XXH3_state_t *)(void *)s->state;
+    XXH3_INITSTATE(x);
+    const XXH_errorcode e = XXH3_128bits_reset(x);
+    assert(e == XXH_OK);
+    (void)e;
+}
+
+void hash128_add(hash64_stream *s, const void *p, size_t n)
+{
+    const XXH_errorcode e = XXH3_128bits_update((XXH3_state_t *)(void *)s->state, p ? p : "", n);
+    assert(e == XXH_OK);
+    (void)e;
+}
+
+hash128 hash128_end(const hash64_stream *s)
+{
+    const XXH128_hash_t h = XXH3_128bits_digest((const XXH3_state_t *)(const void *)s->state);
+    return (hash128){h.low64, h.high64};
+}
+
 void hash64_begin(hash64_stream *s)
 {
     XXH3_state_t *x = (XXH3_state_t *)(void *)s->state;

@@ -21,6 +21,10 @@ typedef struct hash128 {
     uint64_t lo, hi;
 } hash128;
 hash128 hash128_of(const void *p, size_t n);
+/* The same of bytes that come in pieces, by a stream that hash128_begin has begun. */
+void hash128_begin(hash64_stream *s);
+void hash128_add(hash64_stream *s, const void *p, size_t n);
+hash128 hash128_end(const hash64_stream *s);
 static inline bool hash128_same(hash128 a, hash128 b)
 {
     return a.lo == b.lo && a.hi == b.hi;

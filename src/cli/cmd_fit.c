@@ -7,6 +7,7 @@
 #include "cairn/fit.h"
 #include "cli/cli.h"
 #include "cli/serve_memory.h"
+#include "serve/fit_json.h"
 
 enum { MOST_ROWS = 64 }; /* 16 contexts by 3 counts at most */
 
@@ -29,32 +30,11 @@ static void print_json(const cairn_model_info *i, const cairn_fit_report *r, con
     json_w_obj(&w);
     json_w_kstr(&w, "name", str_of(i->name));
     json_w_kstr(&w, "cache_codec", str_of(i->kv_codec));
-    json_w_kuint(&w, "budget_bytes", r->budget_bytes);
-    json_w_kuint(&w, "free_bytes", r->free_bytes);
-    json_w_kuint(&w, "total_bytes", r->total_bytes);
-    json_w_kuint(&w, "weights_bytes", r->weights_bytes);
-    json_w_kuint(&w, "other_bytes", r->other_bytes);
-    json_w_kuint(&w, "decode_read_bytes", r->token_bytes);
-    const bool measured = r->read_gbs > 0;
-    if (measured) json_w_knum(&w, "read_bandwidth_gbs", r->read_gbs);
     json_w_kint(&w, "model_context_tokens", i->ctx_train);
-    json_w_kint(&w, "max_context_tokens", r->max_ctx);
+    fit_json_report(&w, r);
     json_w_key(&w, "rows");
     json_w_arr(&w);
-    for (size_t k = 0; k < t->n; k++) {
-        const cairn_fit_row *x = &t->row[k];
-        json_w_obj(&w);
-        json_w_kint(&w, "context_tokens", x->ctx_len);
-        json_w_kint(&w, "parallel_requests", x->max_seqs);
-        json_w_kuint(&w, "needed_bytes", x->needed_bytes);
-        json_w_kuint(&w, "cache_bytes", x->cache_bytes);
-        json_w_kuint(&w, "table_bytes", x->table_bytes);
-        json_w_kuint(&w, "scratch_bytes", x->scratch_bytes);
-        json_w_kuint(&w, "request_bytes", x->request_bytes);
-        if (measured) json_w_knum(&w, "decode_tokens_per_second", x->decode_tps);
-        json_w_kbool(&w, "fits", x->fits);
-        json_w_end_obj(&w);
-    }
+    for (size_t k = 0; k < t->n; k++) fit_json_row(&w, &t->row[k], r->read_gbs > 0);
     json_w_end_arr(&w);
     json_w_end_obj(&w);
     buf_byte(b, '\n');

@@ -1,5 +1,6 @@
-/* serve: models behind HTTP until SIGTERM or SIGINT, then a drain, which a second one cuts short.  SIGHUP reads
-   keys and certificate again; where there are neither it ends the server too, as the terminal is gone. */
+/* serve: models behind HTTP until SIGTERM or SIGINT, then a drain, which a second one cuts short.  One that comes while
+   models are being opened ends that.  SIGHUP reads keys and certificate again; where there are neither it ends the server
+   too, as the terminal is gone. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include "base/diag.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "cairn/server.h"
 #include "cli/serve_flags.h"
 #include "cli/serve_log.h"
@@ -35,21 +37,26 @@ typedef struct served {
     buf ssd; /* the folder of --ssd-cache, from the root on */
 } served;
 
-static cairn_server *running; /* for the signal handler; set before the handler is */
+static cairn_server *running; /* for the signal handlers, while runs is 1 */
+static atomic_i64 runs;
+static atomic_i64 ending; /* it was asked to end before it ran: models are opened no further */
 
 /* The first asks for a drain; whoever asks again does not want to wait for it. */
 static void on_stop(int sig)
 {
     static volatile sig_atomic_t asked;
-    if (asked || !running) _exit(128 + sig);
+    if (asked) _exit(128 + sig);
     asked = 1;
-    cairn_server_stop(running);
+    if (atomic_get(&runs))
+        cairn_server_stop(running);
+    else
+        atomic_put(&ending, 1);
 }
 
 static void on_hup(int sig)
 {
     (void)sig;
-    if (running) cairn_server_reload(running);
+    if (atomic_get(&runs)) cairn_server_reload(running);
 }
 
 static cairn_status read_keys(const char *path, key_list *k, cairn_diag *dg)
@@ -113,7 +120,9 @@ static cairn_status name_folder(const char *dir, buf *out, cairn_diag *dg)
 
 static void catch_signals(const serve_flags *f)
 {
-    const struct sigaction stop = {.sa_handler = on_stop}, again = {.sa_handler = on_hup};
+    /* reading a model's files goes on, and is ended between two of its parts */
+    const struct sigaction stop = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
+    const struct sigaction again = {.sa_handler = on_hup, .sa_flags = SA_RESTART};
     struct sigaction hup;
 
     (void)sigaction(SIGTERM, &stop, NULL);
@@ -158,16 +167,16 @@ static cairn_status listen_and_serve(serve_flags *f, const served *s, cairn_diag
     o.on_reload = reload_keys;
     o.reload_ctx = f;
     TRY(cairn_server_open(&o, &running, dg));
-    catch_signals(f);
+    atomic_put(&runs, 1);
+    if (atomic_get(&ending)) cairn_server_stop(running);
     buf_init(&line, MEM_SERVE);
     buf_printf(&line,
                strchr(f->host, ':') ? "listening on %s://[%s]:%d\n" : "listening on %s://%s:%d\n",
                f->tls_cert ? "https" : "http", f->host, (int)cairn_server_port(running));
     cairn_status st = cli_print(&line, dg);
     if (st == CAIRN_OK) st = cairn_server_run(running, (int32_t)f->drain_s * 1000, dg);
-    cairn_server *closed = running;
-    running = NULL;
-    cairn_server_close(closed);
+    atomic_put(&runs, 0);
+    cairn_server_close(running);
     return st;
 }
 
@@ -181,7 +190,14 @@ static cairn_status serve(serve_flags *f, cairn_diag *dg)
     buf_init(&s.ssd, MEM_SERVE);
     TRY_GOTO(read_keys(f->key_file, &s.keys, dg), out);
     TRY_GOTO(name_folder(f->ssd, &s.ssd, dg), out);
-    TRY_GOTO(serve_models_open(f, s.ssd.len ? s.ssd.ptr : NULL, &s.models, dg), out);
+    catch_signals(f);
+    st = serve_models_open(f, s.ssd.len ? s.ssd.ptr : NULL, &ending, &s.models, dg);
+    if (atomic_get(&ending) && (st == CAIRN_OK || st == CAIRN_E_CANCELLED)) {
+        log_event(LOG_INFO, "server_stopped", "before=listening");
+        st = CAIRN_OK; /* as a drain with nothing to do */
+        goto out;
+    }
+    if (st != CAIRN_OK) goto out;
     st = listen_and_serve(f, &s, dg);
     serve_models_flush(s.models);
 out:
@@ -199,6 +215,7 @@ int cmd_serve(const command *c, int argc, char **argv)
 
     if (!f) return code;
     if (!f->models.n && !f->models_dir) f->models.word[f->models.n++] = CLI_DEFAULT_MODEL;
+    mem_give_back_early();
     serve_log_start(f->log_level, f->verbose, f->log_json);
     if (serve_models_usage(f, &dg) != CAIRN_OK)
         code = cli_usage(c, "%s", dg.message);

@@ -53,8 +53,9 @@ struct serve_models {
     one one[SERVE_MAX_KNOWN];
     cairn_server_model entry[SERVE_MAX_KNOWN];
     cairn_server_alias alias[SERVE_MAX_ALIASES];
-    uint64_t total; /* of all models; 0: there is one, and it has what there is */
-    atomic_i64 stopped;
+    uint64_t total;           /* of all models; 0: there is one, and it has what there is */
+    atomic_i64 stopped;       /* by the server */
+    const atomic_i64 *ending; /* by who opens it */
 };
 
 static bool split_alias(const char *word, cairn_str *name, const char **id)
@@ -90,7 +91,8 @@ cairn_status serve_models_usage(const serve_flags *f, cairn_diag *dg)
 
 static bool goes_on(void *ctx)
 {
-    return atomic_get(&((serve_models *)ctx)->stopped) == 0;
+    const serve_models *s = ctx;
+    return atomic_get(&s->stopped) == 0 && atomic_get(s->ending) == 0;
 }
 
 static cairn_model_opts model_opts(serve_models *s)
@@ -105,7 +107,7 @@ static cairn_model_opts model_opts(serve_models *s)
     return o;
 }
 
-static cairn_engine_opts engine_opts(const serve_models *s, size_t i)
+static cairn_engine_opts engine_opts(serve_models *s, size_t i)
 {
     const serve_flags *f = s->f;
     const one *m = &s->one[i];
@@ -128,6 +130,8 @@ static cairn_engine_opts engine_opts(const serve_models *s, size_t i)
     o.disk_dir = s->ssd;
     o.disk_limit = f->ssd_max;
     o.checkpoint_every = (int32_t)f->checkpoint;
+    o.go_on = goes_on;
+    o.go_on_ctx = s;
     return o;
 }
 
@@ -156,6 +160,7 @@ static void close_one(one *m)
     cairn_model_close(m->model);
     m->engine = NULL;
     m->model = NULL;
+    mem_trim(); /* for the next one */
 }
 
 static cairn_status open_one(serve_models *s, size_t i, cairn_diag *dg)
@@ -286,6 +291,8 @@ static cairn_status look_at_all(serve_models *s, cairn_diag *dg)
         one m = s->one[i];
         s->one[n] = m;
         const serve_found found = s->list.item[i];
+        if (!goes_on(s))
+            return diag_set(dg, CAIRN_E_CANCELLED, "%s: looking at it was cancelled", found.word);
         s->list.item[i] = s->list.item[n];
         s->list.item[n] = found;
         const cairn_status st = look_at(s, n, &why);
@@ -309,6 +316,21 @@ static int falling(const void *a, const void *b)
 {
     const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* That none can be used is no error of those who start it, as files may come and go, but none will be. */
+static void warn_of_room(const serve_models *s)
+{
+    const one *least = &s->one[0];
+    for (size_t i = 1; i < s->list.n; i++)
+        if (s->one[i].least < least->least) least = &s->one[i];
+    if (least->least <= s->total) return;
+    log_event(LOG_WARN, "no_model_fits",
+              "models=%zu smallest=%s at_least=%llu bytes=%llu budget=%llu server=%llu "
+              "why=\"requests for any are refused; expected smaller models or a larger --memory\"",
+              s->list.n, s->list.item[least - s->one].id, (unsigned long long)least->least,
+              (unsigned long long)s->total, (unsigned long long)serve_budget(s->f->memory),
+              (unsigned long long)serve_host_bytes(s->f->memory));
 }
 
 /* Each model's bytes. */
@@ -398,7 +420,9 @@ static cairn_status open_all(serve_models *s, cairn_diag *dg)
     if (f->models_dir || s->list.n > 1) {
         find_total(s);
         TRY(look_at_all(s, dg));
+        mem_trim();
         share(s);
+        warn_of_room(s);
     }
     TRY(name_all(s, dg));
     if (s->total) return open_first(s, dg);
@@ -407,13 +431,14 @@ static cairn_status open_all(serve_models *s, cairn_diag *dg)
     return CAIRN_OK;
 }
 
-cairn_status serve_models_open(const serve_flags *f, const char *ssd, serve_models **out,
-                               cairn_diag *dg)
+cairn_status serve_models_open(const serve_flags *f, const char *ssd, const atomic_i64 *ending,
+                               serve_models **out, cairn_diag *dg)
 {
     serve_models *s = mem_calloc(1, sizeof *s, MEM_SERVE);
     if (!s) return diag_set(dg, CAIRN_E_NOMEM, "no memory for models");
     s->f = f;
     s->ssd = ssd;
+    s->ending = ending;
     arena_init(&s->mem, MEM_SERVE);
     const cairn_status st = open_all(s, dg);
     if (st == CAIRN_OK)

@@ -33,8 +33,9 @@ static void tell_arrived(void *ctx)
     mutex_unlock(&e->mu);
 }
 
-cairn_status behind_open(engine *e, const char *dir, uint64_t limit, cairn_diag *dg)
+cairn_status behind_open(engine *e, const cairn_engine_opts *opts, cairn_diag *dg)
 {
+    const char *dir = opts->disk_dir;
     name_scheme(e);
     e->origin = (store_origin){.numerics = NUMERICS_VERSION, .scheme = e->coded};
     if (!dir) return CAIRN_OK;
@@ -44,12 +45,12 @@ cairn_status behind_open(engine *e, const char *dir, uint64_t limit, cairn_diag 
         return diag_set(dg, CAIRN_E_ARG,
                         "prefixes on disk but none in memory; expected a limit for both");
     hash128 h;
-    TRY(fingerprint_of(e->m, &h, dg));
+    TRY(fingerprint_of(e->m, (fingerprint_ask){opts->go_on, opts->go_on_ctx}, &h, dg));
     memcpy(e->origin.fingerprint, &h, sizeof h);
     cache_disk_opts o = {.dir = dir,
                          .numerics = NUMERICS_VERSION,
                          .scheme = e->coded,
-                         .max_bytes = limit,
+                         .max_bytes = opts->disk_limit,
                          .arrived = tell_arrived,
                          .ctx = e};
     memcpy(o.fingerprint, &h, sizeof h);

@@ -64,6 +64,15 @@ static cairn_status make_tables(engine *e, int32_t most_ctx, cairn_diag *dg)
     return CAIRN_OK;
 }
 
+/* What an engine holds beside all that the guard counts by itself: where the budget is the process's, that is part of
+   what is allocated by then. */
+static uint64_t own_bytes(const engine *e)
+{
+    const uint64_t n = (uint64_t)engine_capacity(e);
+    return sizeof *e + n * (sizeof *e->live + sizeof *e->inbox + sizeof *e->mine) +
+           (uint64_t)e->max_seqs * sizeof *e->item + sampler_bytes(e->sampler);
+}
+
 /* Programs first, since the guard counts their scratch; then the cache that it allows. */
 static cairn_status make_stepper(engine *e, const cairn_engine_opts *o, cairn_diag *dg)
 {
@@ -91,6 +100,7 @@ static cairn_status make_stepper(engine *e, const cairn_engine_opts *o, cairn_di
     if (!so.ctx_len) so.ctx_len = guard_model_ctx(e->m);
     TRY(stepper_new(e->m, &so, &e->stepper, dg));
     TRY(make_tables(e, so.ctx_len, dg));
+    if (in.other) in.other += own_bytes(e);
     TRY(forward_score_bytes(e->m, o->score_len, &in.host, dg));
     in.host += o->host_bytes;
     in.scratch = stepper_scratch(e->stepper);
@@ -188,7 +198,7 @@ cairn_status engine_open(const model *m, const tok *t, const cairn_engine_opts *
     cond_init(&e->flushed);
     TRY_GOTO(read_opts(e, o, dg), out);
     TRY_GOTO(make_stepper(e, o, dg), out);
-    TRY_GOTO(behind_open(e, o->disk_dir, o->disk_limit, dg), out);
+    TRY_GOTO(behind_open(e, o, dg), out);
     TRY_GOTO(resume_open(e, o, dg), out);
     e->cohort.common = e->common = request_space(&e->origin, (cairn_str){"", 0});
     TRY_GOTO(plan_all(e, dg), out);

@@ -98,7 +98,7 @@ void queue_admit(engine *e, int32_t i);             /* mine[i] is the youngest o
 bool queue_late(const request *r, uint64_t now_ns); /* its deadline is over */
 
 /* behind.c; engine thread */
-cairn_status behind_open(engine *e, const char *dir, uint64_t limit, cairn_diag *dg);
+cairn_status behind_open(engine *e, const cairn_engine_opts *opts, cairn_diag *dg);
 void behind_idle(engine *e); /* a turn with nothing to do */
 void behind_busy(engine *e);
 void behind_flush(engine *e); /* if somebody asked for it */

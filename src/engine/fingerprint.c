@@ -7,16 +7,29 @@
 #include "base/buf.h"
 #include "base/diag.h"
 #include "base/file.h"
+#include "base/num.h"
 #include "format/textfiles.h"
 
-static cairn_status add_file(const char *path, buf *sums, cairn_diag *dg)
+/* Between two looks whether to go on: a tenth of a second from a slow disk. */
+enum { PIECE = 8 << 20 };
+
+static cairn_status add_file(const char *path, fingerprint_ask ask, buf *sums, cairn_diag *dg)
 {
+    cairn_status st = CAIRN_OK;
+    hash64_stream s;
     file_map bytes;
     TRY(file_map_open(path, &bytes, dg));
-    const hash128 h = hash128_of(bytes.ptr, bytes.size);
+    hash128_begin(&s);
+    for (size_t at = 0; at < bytes.size && st == CAIRN_OK; at += PIECE) {
+        if (ask.fn && !ask.fn(ask.ctx))
+            st = diag_set(dg, CAIRN_E_CANCELLED, "%s: reading it for its hash was cancelled", path);
+        else
+            hash128_add(&s, bytes.ptr + at, min_size(bytes.size - at, PIECE));
+    }
     file_map_close(&bytes);
-    buf_put(sums, &h, sizeof h);
-    return CAIRN_OK;
+    const hash128 h = hash128_end(&s);
+    if (st == CAIRN_OK) buf_put(sums, &h, sizeof h);
+    return st;
 }
 
 /* Whether a tensor before the i-th lies in the same file. */
@@ -42,7 +55,7 @@ static cairn_status add_files(const model *m, const char *const *name, size_t n,
         const char *at = path_join(&path, m->src->path, name[i]);
         st = buf_status(&path);
         if (st != CAIRN_OK || !file_exists(at)) continue;
-        st = add_file(at, sums, dg);
+        st = add_file(at, (fingerprint_ask){0}, sums, dg); /* kilobytes, a tokenizer's megabytes */
     }
     buf_deinit(&path);
     return st;
@@ -56,7 +69,7 @@ static cairn_status sum_of(const buf *sums, hash128 *out, cairn_diag *dg)
     return CAIRN_OK;
 }
 
-cairn_status fingerprint_of(const model *m, hash128 *out, cairn_diag *dg)
+cairn_status fingerprint_of(const model *m, fingerprint_ask ask, hash128 *out, cairn_diag *dg)
 {
     static const char *const config = "config.json";
     cairn_status st = CAIRN_OK;
@@ -65,7 +78,7 @@ cairn_status fingerprint_of(const model *m, hash128 *out, cairn_diag *dg)
     buf_init(&sums, MEM_ENGINE);
     for (size_t i = 0; i < s->n_tensor; i++)
         if (s->tensor[i].file && !seen_before(s, i))
-            TRY_GOTO(add_file(s->tensor[i].file, &sums, dg), out);
+            TRY_GOTO(add_file(s->tensor[i].file, ask, &sums, dg), out);
     TRY_GOTO(add_files(m, &config, 1, &sums, dg), out);
     st = sum_of(&sums, out, dg);
 out:

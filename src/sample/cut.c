@@ -57,6 +57,11 @@ void cutter_free(cutter *c)
     mem_free(c);
 }
 
+uint64_t cutter_bytes(const cutter *c)
+{
+    return sizeof *c + (uint64_t)c->n_max * (sizeof *c->bin + sizeof *c->list);
+}
+
 static uint16_t bin_of(float x, float top)
 {
     const float at = (top - x) * bins_per_nat;

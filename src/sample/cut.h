@@ -14,6 +14,7 @@ typedef struct cutter cutter; /* scratch for so many values */
 
 cairn_status cutter_new(int32_t n_max, cutter **out);
 void cutter_free(cutter *c);
+uint64_t cutter_bytes(const cutter *c); /* that it holds */
 /* Looks at n ≤ n_max values x, none NaN, the greatest being `top`, and their weights w (NULL: cut_top_mass
    is not asked).  Both stay the caller's and must last while cuts are asked. */
 void cutter_begin(cutter *c, int32_t n, const float *x, const float *w, float top);

@@ -42,6 +42,7 @@ cairn_status sampler_new(int32_t vocab, int32_t n_pos, const tok *t, sampler **o
     if (!s) return CAIRN_E_NOMEM;
     s->vocab = vocab;
     s->n_runs = (vocab + RUN - 1) / RUN;
+    s->n_pos = n_pos;
     s->tok = t;
     if (!make_arrays(s, (size_t)n_pos)) {
         sampler_free(s);
@@ -65,6 +66,15 @@ void sampler_free(sampler *s)
     mem_free(s->weight);
     mem_free(s->high);
     mem_free(s);
+}
+
+uint64_t sampler_bytes(const sampler *s)
+{
+    const uint64_t n = (uint64_t)s->vocab, n_runs = (uint64_t)s->n_runs;
+    return sizeof *s + n_runs * (sizeof *s->high + sizeof *s->run) + (n + RUN) * sizeof *s->weight +
+           n * (sizeof *s->count + sizeof *s->score) +
+           (n + 1) * (sizeof *s->id + sizeof *s->value) + (uint64_t)s->n_pos * sizeof *s->match +
+           cutter_bytes(s->cutter);
 }
 
 sample_rest sampler_rest(const sampler *s)

@@ -55,6 +55,7 @@ typedef struct sample_rest {
    spares nothing. */
 cairn_status sampler_new(int32_t vocab, int32_t n_pos, const tok *t, sampler **out);
 void sampler_free(sampler *s);
+uint64_t sampler_bytes(const sampler *s); /* that it holds */
 sample_rest sampler_rest(const sampler *s);
 
 cairn_sampling sample_neutral(void); /* greedy, everything off, what is off at its usual strength */

@@ -15,7 +15,7 @@ enum {
 typedef enum sample_draw { DRAW_TOKEN, DRAW_XTC } sample_draw;
 
 struct sampler {
-    int32_t vocab, n_runs;
+    int32_t vocab, n_runs, n_pos;
     const tok *tok; /* may be NULL */
     float *high;    /* [n_runs] the greatest logit of each run */
     float *weight;  /* [vocab + RUN] of what is left */

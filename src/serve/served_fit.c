@@ -7,23 +7,13 @@
 #include "base/str.h"
 #include "cairn/fit.h"
 #include "serve/endpoint.h"
+#include "serve/fit_json.h"
 #include "serve/openai_chat_format.h"
 #include "serve/prompt.h"
 
-static void write_row(void *ctx, const cairn_fit_row *x)
+static void write_row(void *ctx, const cairn_fit_row *row)
 {
-    json_writer *w = ctx;
-
-    json_w_obj(w);
-    json_w_kint(w, "context_tokens", x->ctx_len);
-    json_w_kint(w, "parallel_requests", x->max_seqs);
-    json_w_kuint(w, "needed_bytes", x->needed_bytes);
-    json_w_kuint(w, "cache_bytes", x->cache_bytes);
-    json_w_kuint(w, "table_bytes", x->table_bytes);
-    json_w_kuint(w, "scratch_bytes", x->scratch_bytes);
-    json_w_kuint(w, "request_bytes", x->request_bytes);
-    json_w_kbool(w, "fits", x->fits);
-    json_w_end_obj(w);
+    fit_json_row(ctx, row, false);
 }
 
 /* As if the engine were opened anew: what it holds itself is not counted as others'. */
@@ -54,13 +44,7 @@ static cairn_status write_model(json_writer *w, const models *m, const served_mo
     json_w_arr(w);
     TRY(cairn_fit(one->model, &o, write_row, w, &r, dg));
     json_w_end_arr(w);
-    json_w_kuint(w, "budget_bytes", r.budget_bytes);
-    json_w_kuint(w, "free_bytes", r.free_bytes);
-    json_w_kuint(w, "total_bytes", r.total_bytes);
-    json_w_kuint(w, "weights_bytes", r.weights_bytes);
-    json_w_kuint(w, "other_bytes", r.other_bytes);
-    json_w_kuint(w, "decode_read_bytes", r.token_bytes);
-    json_w_kint(w, "max_context_tokens", r.max_ctx);
+    fit_json_report(w, &r);
     json_w_end_obj(w);
     return CAIRN_OK;
 }

@@ -1,6 +1,7 @@
 """Several real models under a budget for one: what each answers is what it answers alone."""
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -185,3 +186,35 @@ def test_what_cannot_be(models, tmp_path):
     refused(run(*serve, "--alias", "one=one"), "alias one: a model or an alias has that name")
     refused(run(*serve, "--models-dir", tmp_path / "none"), "none: No such file")
     refused(run("serve", "--models-dir", tmp_path, "--port", 0), "no model that can be opened")
+
+
+def test_a_folder_of_which_nothing_fits(models):
+    """It starts, as files may change, and says at once what is wanting; who asks is told so too."""
+    p = subprocess.Popen([CAIRN, "serve", "--models-dir", str(models / "below"), "--memory", "20M", "--port", "0", "-t", "1"],
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert line_of(p).startswith("listening on ")
+    p.send_signal(signal.SIGTERM)
+    err = p.communicate(timeout=PATIENCE)[1]
+    assert p.returncode == 0, err
+    line, = [x for x in err.split("\n") if "no_model_fits" in x]
+    told = dict(w.split("=", 1) for w in line.split() if "=" in w)
+    assert told["models"] == "1" and told["smallest"] == "org/three" and told["budget"] == str(20 << 20), line
+    assert int(told["at_least"]) > int(told["bytes"]) > 0 and int(told["server"]) > 0, line
+
+
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
+def test_ended_while_models_are_opened(models, tmp_path, sig):
+    """Between two parts of that, with the status of a drain, whether it was reached before it listens or after."""
+    put(tmp_path, "a.gguf", "GGUF and no more")  # the first that is looked at: a warning says so
+    for i in range(400):
+        os.symlink(models / "one", tmp_path / ("m%03d" % i))
+    p = subprocess.Popen([CAIRN, "serve", "--models-dir", str(tmp_path), "--port", "0", "-t", "1", "-v"],
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert select.select([p.stderr], [], [], PATIENCE)[0] and "model_skipped" in p.stderr.readline()
+        p.send_signal(sig)
+        out, err = p.communicate(timeout=PATIENCE)
+    finally:
+        p.kill()
+    assert p.returncode == 0 and "Sanitizer" not in err, (p.returncode, err[-2000:])
+    assert "server_stopped" in err or out.startswith("listening on "), err[-2000:]

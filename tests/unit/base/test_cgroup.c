@@ -65,6 +65,36 @@ static void tightest_of_all_levels(void **state)
     assert_int_equal(g.memory_left, 400);
 }
 
+/* A group above its memory.high is slowed until it hardly moves, so that is a limit too, at any level. */
+static void memory_high_is_a_limit(void **state)
+{
+    (void)state;
+    put("/proc/self/cgroup", "0::/a/b\n");
+    put("/proc/self/mountinfo", V2);
+    put("/sys/fs/cgroup/a/b/memory.max", "max\n");
+    put("/sys/fs/cgroup/a/b/memory.high", "max\n");
+    put("/sys/fs/cgroup/a/b/memory.current", "500\n");
+    cgroup_limits g = cgroup_read(root.path);
+    assert_true(g.memory_max == UINT64_MAX && g.memory_left == UINT64_MAX);
+    put("/sys/fs/cgroup/a/b/memory.high", "3000\n");
+    g = cgroup_read(root.path);
+    assert_int_equal(g.memory_max, 3000);
+    assert_int_equal(g.memory_left, 2500);
+    put("/sys/fs/cgroup/a/b/memory.max", "2000\n"); /* below it: high never comes into effect */
+    g = cgroup_read(root.path);
+    assert_int_equal(g.memory_max, 2000);
+    assert_int_equal(g.memory_left, 1500);
+    put("/sys/fs/cgroup/a/memory.high", "1500\n"); /* of an ancestor, with others' memory in it */
+    put("/sys/fs/cgroup/a/memory.max", "max\n");
+    put("/sys/fs/cgroup/a/memory.current", "1400\n");
+    put("/sys/fs/cgroup/a/memory.stat", "anon 1150\ninactive_file 250\nactive_file 0\n");
+    g = cgroup_read(root.path);
+    assert_int_equal(g.memory_max, 1500);
+    assert_int_equal(g.memory_left, 350);
+    put("/sys/fs/cgroup/a/memory.current", "1900\n"); /* already beyond it: nothing is left */
+    assert_int_equal(cgroup_read(root.path).memory_left, 0);
+}
+
 /* A container that sees its own part of the hierarchy, but the host's name of its group. */
 static void container_sees_a_part(void **state)
 {
@@ -99,6 +129,11 @@ static void version_1_and_a_hybrid(void **state)
     assert_int_equal(g.memory_left, 4000);
     put("/sys/fs/cgroup/cpu,cpuacct/p/cpu.cfs_quota_us", "350000\n");
     assert_true(cgroup_read(root.path).cores == 3.5);
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "4500\n"); /* of the group above */
+    put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "2000\n");
+    g = cgroup_read(root.path);
+    assert_int_equal(g.memory_max, 4500);
+    assert_int_equal(g.memory_left, 2500);
     put("/sys/fs/cgroup/unified/u/cpu.max", "300000 100000\n");
     assert_true(cgroup_read(root.path).cores == 3);
 }
@@ -122,7 +157,8 @@ int main(void)
 {
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, make_root, drop_root)
     const struct CMUnitTest tests[] = {
-        CASE(nothing_limits_nothing), CASE(tightest_of_all_levels),     CASE(container_sees_a_part),
+        CASE(nothing_limits_nothing), CASE(tightest_of_all_levels),
+        CASE(memory_high_is_a_limit), CASE(container_sees_a_part),
         CASE(version_1_and_a_hybrid), CASE(broken_files_limit_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,6 +93,10 @@ static void in_pieces(void **state)
         for (size_t at = 0; at < sizeof data; at += step)
             hash64_add(&s, data + at, sizeof data - at < step ? sizeof data - at : step);
         assert_true(hash64_end(&s) == hash64(data, sizeof data, 0));
+        hash128_begin(&s);
+        for (size_t at = 0; at < sizeof data; at += step)
+            hash128_add(&s, data + at, sizeof data - at < step ? sizeof data - at : step);
+        assert_true(hash128_same(hash128_end(&s), hash128_of(data, sizeof data)));
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/alloc.h"
 #include "base/fmath.h"
 #include "base/num.h"
 #include "base/rng.h"
@@ -361,6 +362,19 @@ static void memory(void **state)
     sampler_free(s);
 }
 
+/* The memory guard takes the figure for what is allocated. */
+static void bytes_held(void **state)
+{
+    (void)state;
+    for (int32_t vocab = 1; vocab < 200000; vocab = vocab * 7 + 3) {
+        sampler *s = NULL;
+        const uint64_t before = mem_used_all();
+        assert_ok(sampler_new(vocab, 1 + vocab / 3, NULL, &s));
+        assert_int_equal(sampler_bytes(s), mem_used_all() - before);
+        sampler_free(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +388,7 @@ int main(void)
         cmocka_unit_test(cuts),
         cmocka_unit_test(exp_and_log),
         cmocka_unit_test(memory),
+        cmocka_unit_test(bytes_held),
     };
     return cmocka_run_group_tests_name("sample", tests, NULL, NULL);
 }
