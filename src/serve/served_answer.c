@@ -393,6 +393,8 @@ static cairn_status submit_all(mailbox *mail, prompt *p, answer *c, cairn_diag *
     cairn_request *r = &p->ask.rq;
     gen_sink sink = {.token = on_token, .done = on_done, .ctx = c, .model = p->model};
 
+    sink.patient = !c->stream && (!p->readers || !readers_may_end(p->readers));
+
     if (c->stream && c->f->known) sink.began = on_began;
     const bool progress = c->stream && p->ask.progress && c->f->progress;
     for (uint32_t i = 0; i < c->n; i++) {
