@@ -305,6 +305,8 @@ static void end_choice(answer *c, uint32_t i, const gen_result *r)
 {
     answer_end e = {.finish = r->finish, .stop = r->stop, .n_generated = generated(c, i, r)};
 
+    if (c->n_running == 0) e.usage = &c->usage;
+
     begin_choice(c, i);
     read_text(c, i, r->text);
     if (c->readers) {
