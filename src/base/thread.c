@@ -110,7 +110,7 @@ cairn_status wake_init(wake *w)
 {
     const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (fd < 0) return CAIRN_E_IO;
-    w->fd = fd;
+    *w = (wake){.fd = fd};
     return CAIRN_OK;
 }
 
@@ -120,21 +120,29 @@ void wake_deinit(wake *w)
     w->fd = -1;
 }
 
-void wake_set(const wake *w)
+/* Either it sees that the thread sleeps, or the thread sees what was asked. */
+void wake_set(wake *w)
 {
     const int saved = errno; /* a signal handler must not change it */
     const uint64_t one = 1;
-    /* fails only when the counter is full, and then it is set */
+    atomic_store(&w->asked.v, 1);
+    if (!atomic_load(&w->asleep.v) || !atomic_exchange(&w->asleep.v, 0)) return;
+    /* fails only when the counter is full, which takes longer than any machine runs */
     const ssize_t put = write(w->fd, &one, sizeof one);
     (void)put;
     errno = saved;
 }
 
-void wake_clear(const wake *w)
+bool wake_sleep(wake *w)
 {
-    uint64_t n;
-    const ssize_t got = read(w->fd, &n, sizeof n); /* fails when it is not set: fine */
-    (void)got;
+    atomic_store(&w->asleep.v, 1);
+    return !atomic_load(&w->asked.v);
+}
+
+bool wake_rouse(wake *w)
+{
+    atomic_store(&w->asleep.v, 0);
+    return atomic_exchange(&w->asked.v, 0) != 0;
 }
 
 int64_t atomic_get(const atomic_i64 *a)

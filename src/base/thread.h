@@ -54,15 +54,6 @@ static inline void note_set(uint8_t *p, uint8_t v)
     __atomic_store_n(p, v, __ATOMIC_RELAXED);
 }
 
-/* Wakes a poll loop; wake_set is safe in a signal handler. */
-typedef struct wake {
-    int fd;
-} wake;
-cairn_status wake_init(wake *w);
-void wake_deinit(wake *w);
-void wake_set(const wake *w);
-void wake_clear(const wake *w);
-
 /* Sequentially consistent counters and flags. */
 typedef struct atomic_i64 {
     _Atomic int64_t v;
@@ -70,5 +61,17 @@ typedef struct atomic_i64 {
 int64_t atomic_get(const atomic_i64 *a);
 void atomic_put(atomic_i64 *a, int64_t v);
 int64_t atomic_add(atomic_i64 *a, int64_t d); /* the value before */
+
+/* Wakes the one thread that sleeps on `fd`, by epoll and edge-triggered, as nobody reads it.  To set it costs a system
+   call only where that thread sleeps. */
+typedef struct wake {
+    int fd;
+    atomic_i64 asked, asleep;
+} wake;
+cairn_status wake_init(wake *w);
+void wake_deinit(wake *w);
+void wake_set(wake *w);   /* any thread, signal handlers too */
+bool wake_sleep(wake *w); /* before the thread sleeps; false: it is set, so it must not */
+bool wake_rouse(wake *w); /* after that: whether it was set since the last call */
 
 #endif

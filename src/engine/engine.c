@@ -267,9 +267,9 @@ cairn_status engine_submit(engine *e, const cairn_request *q, cairn_event_fn fn,
         r->born_ns = engine_now(e);
         e->live[e->n_live++] = r;
         e->inbox[e->n_inbox++] = r;
-        cond_signal(&e->news);
     }
     mutex_unlock(&e->mu);
+    if (fits) cond_signal(&e->news); /* outside, as its thread would only wait for the lock */
     if (st != CAIRN_OK || fits) return st;
     st = diag_set(dg, CAIRN_E_BUSY,
                   "the request takes %llu bytes; of the %llu for requests, others that run or wait "

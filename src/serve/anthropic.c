@@ -17,7 +17,7 @@ static void count(prompt *p, const models *m, cairn_str body)
 
 void anthropic_messages_serve(cairn_server *s, http_req *rq)
 {
-    static const endpoint messages = {.format = &anthropic_format, .make = make};
+    static const endpoint messages = {.format = &anthropic_format, .make = make, .direct = true};
 
     endpoint_serve(s, rq, &messages);
 }

@@ -11,6 +11,7 @@ typedef struct endpoint {
     void (*make)(prompt *p, const models *m, cairn_str body);
     bool just_text; /* p->text is the reply; else it is where there is one */
     bool slow;      /* for the worker of long prompts, whatever the body's length */
+    bool direct;    /* takes time by the body's length alone: that of a tiny one is made at once */
 } endpoint;
 
 void endpoint_serve(cairn_server *s, http_req *rq, const endpoint *e);

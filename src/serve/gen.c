@@ -16,6 +16,8 @@
 
 enum {
     QUEUE_BYTES = 4 << 20, /* some 50,000 tokens: minutes of the I/O thread's absence */
+    PATIENT_BYTES =
+        4096, /* of tokens that nobody waits for: some 150, or 10 with all log-probabilities */
     REPLAY_BYTES =
         4096 /* of text in one record: what comes at once must not overrun a slow client */
 };
@@ -132,6 +134,7 @@ static void on_event(void *ctx, const cairn_event *ev)
         break;
     case CAIRN_EV_TOKEN:
         put_token(g, ev);
+        fresh = !g->sink.patient || g->overflow || g->queue.len >= PATIENT_BYTES;
         break;
     case CAIRN_EV_DONE:
         put_done(g, ev);

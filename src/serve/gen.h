@@ -42,6 +42,7 @@ typedef struct gen_sink {
     void (*token)(void *ctx, uint32_t choice, const gen_token *t);
     void (*done)(void *ctx, uint32_t choice, const gen_result *r);
     void *ctx;
+    bool patient;                     /* tokens may come late, with others or with the end */
     uint32_t choice;                  /* given back */
     const struct served_model *model; /* held until it is over; NULL: nothing is */
 } gen_sink;

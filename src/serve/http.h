@@ -50,7 +50,7 @@ cairn_status http_listen_local(http_server *h, const char *path, cairn_diag *dg)
 int32_t http_port(const http_server *h);
 cairn_status http_run(http_server *h, cairn_diag *dg); /* until http_quit */
 void http_quit(http_server *h);
-void http_wake(const http_server *h);           /* any thread, signal handlers too */
+void http_wake(http_server *h);                 /* any thread, signal handlers too */
 void http_tick_at(http_server *h, uint64_t ms); /* a tick at this time of http_now_ms, or before */
 /* No new connections or requests; replies close their connection; idle connections are cut. */
 void http_drain(http_server *h);

@@ -5,7 +5,7 @@
    byte: what libraries for HTTP servers do not do.
 
    Invariant: each open connection is in our epoll set, so its FIN or reset is seen in any state.  The
-   set is level-triggered: what is not wanted now is taken out of a connection's interest. */
+   set is level-triggered, but for the wake-up: what is not wanted now is taken out of a connection's interest. */
 #include <errno.h>
 #include <limits.h>
 #include <linux/sockios.h>
@@ -296,11 +296,11 @@ cairn_status http_run(http_server *h, cairn_diag *dg)
     struct epoll_event ev[MAX_EVENTS];
 
     while (!h->quit) {
-        int n = epoll_wait(h->epoll, ev, MAX_EVENTS, wait_ms(h));
+        const int n = epoll_wait(h->epoll, ev, MAX_EVENTS, wake_sleep(&h->wake) ? wait_ms(h) : 0);
 
         if (n < 0 && errno != EINTR)
             return diag_set(dg, CAIRN_E_IO, "epoll_wait: %s", strerrordesc_np(errno));
-        if (n > 0) tick_by(h, http_now_ms() + HTTP_TICK_MS);
+        if (wake_rouse(&h->wake) || n > 0) tick_by(h, http_now_ms() + HTTP_TICK_MS);
         for (int i = 0; i < n; i++) {
             void *p = ev[i].data.ptr;
 
@@ -308,9 +308,7 @@ cairn_status http_run(http_server *h, cairn_diag *dg)
                 accept_some(h, false);
             else if (p == &tag_local)
                 accept_some(h, true);
-            else if (p == &tag_wake)
-                wake_clear(&h->wake);
-            else
+            else if (p != &tag_wake)
                 conn_event(p, ev[i].events);
         }
         h->app.woken(h->app.ctx);
@@ -325,7 +323,7 @@ void http_quit(http_server *h)
     h->quit = true;
 }
 
-void http_wake(const http_server *h)
+void http_wake(http_server *h)
 {
     wake_set(&h->wake);
 }
@@ -400,7 +398,7 @@ cairn_status http_open(const char *host, int32_t port, const http_limits *lim, c
     TRY_GOTO(listen_open(h, host, port, dg), out);
     TRY_GOTO(wake_init(&h->wake), out);
     h->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (h->epoll < 0 || !epoll_add(h, h->wake.fd, EPOLLIN, &tag_wake)) {
+    if (h->epoll < 0 || !epoll_add(h, h->wake.fd, EPOLLIN | EPOLLET, &tag_wake)) {
         st = diag_set(dg, CAIRN_E_IO, "cannot start the HTTP loop: %s", strerrordesc_np(errno));
         goto out;
     }

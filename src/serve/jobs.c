@@ -124,6 +124,14 @@ cairn_status jobs_init(jobs *q, void (*notify)(void *ctx), void *ctx)
     return st;
 }
 
+static void begin(job *j)
+{
+    j->running = j->dropped = false;
+    j->parked_on = j->given = NULL;
+    j->came_ms = clock_ns() / 1000000;
+    j->late = false;
+}
+
 cairn_status jobs_put(jobs *q, job *j)
 {
     job_lane *l = lane_of(q, j);
@@ -134,17 +142,21 @@ cairn_status jobs_put(jobs *q, job *j)
     room = q->n_waiting < JOBS_MAX &&
            (q->bytes_waiting == 0 || q->bytes_waiting + j->bytes <= q->max_bytes);
     if (room) {
-        j->running = j->dropped = false;
-        j->parked_on = j->given = NULL;
-        j->came_ms = clock_ns() / 1000000;
-        j->late = false;
+        begin(j);
         list_put(&l->waiting, j);
         q->n_waiting++;
         q->bytes_waiting += j->bytes;
-        cond_signal(&l->news);
     }
     mutex_unlock(&q->mu);
+    if (room) cond_signal(&l->news); /* outside, as it would only wait for the lock */
     return room ? CAIRN_OK : CAIRN_E_BUSY;
+}
+
+void jobs_do(job *j)
+{
+    begin(j);
+    j->kind->work(j);
+    if (j->kind->done(j)) j->kind->release(j);
 }
 
 cairn_status jobs_park(jobs *q, job *j, const void *on)

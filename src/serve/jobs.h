@@ -65,6 +65,8 @@ typedef struct jobs {
 cairn_status jobs_init(jobs *q, void (*notify)(void *ctx), void *ctx);
 /* E_BUSY: too many, or too many bytes, wait; the job is the caller's again. */
 cairn_status jobs_put(jobs *q, job *j);
+/* One so short that to wake a worker takes longer: work, done and release are called at once. */
+void jobs_do(job *j);
 /* Inside done, which then answers false: its work is done again after jobs_unpark.  E_BUSY: too many are parked. */
 cairn_status jobs_park(jobs *q, job *j, const void *on);
 size_t jobs_parked(jobs *q, const void *on);

@@ -130,14 +130,15 @@ static void make_generate(prompt *p, const models *m, cairn_str body)
 
 void ollama_chat_serve(cairn_server *s, http_req *rq)
 {
-    static const endpoint chat = {.format = &ollama_chat_format, .make = make_chat};
+    static const endpoint chat = {.format = &ollama_chat_format, .make = make_chat, .direct = true};
 
     endpoint_serve(s, rq, &chat);
 }
 
 void ollama_generate_serve(cairn_server *s, http_req *rq)
 {
-    static const endpoint generate = {.format = &ollama_generate_format, .make = make_generate};
+    static const endpoint generate = {
+        .format = &ollama_generate_format, .make = make_generate, .direct = true};
 
     endpoint_serve(s, rq, &generate);
 }

@@ -16,7 +16,7 @@ static void render(prompt *p, const models *m, cairn_str body)
 
 void openai_chat_serve(cairn_server *s, http_req *rq)
 {
-    static const endpoint chat = {.format = &openai_chat_format, .make = make};
+    static const endpoint chat = {.format = &openai_chat_format, .make = make, .direct = true};
 
     endpoint_serve(s, rq, &chat);
 }

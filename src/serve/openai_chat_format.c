@@ -19,7 +19,7 @@ typedef struct chat_choice {
 typedef struct chat_out {
     openai_head head;
     const struct cairn_text *text;
-    bool stream, include_usage, logprobs;
+    bool stream, logprobs;
     int32_t n_top;
     openai_part part;
     uint32_t n;
@@ -34,7 +34,6 @@ static void *chat_open(const prompt *p)
     if (!o) return NULL;
     o->text = served_model_text(p->model);
     o->stream = a->stream;
-    o->include_usage = a->include_usage;
     o->logprobs = a->rq.n_logprobs >= 0;
     o->n_top = a->n_top;
     o->n = (uint32_t)a->n;
@@ -44,7 +43,7 @@ static void *chat_open(const prompt *p)
         buf_init(&o->choice[i].logprobs, MEM_SERVE);
     }
     openai_head_init(&o->head, "chatcmpl-", p->model->id);
-    o->head.usage_null = a->include_usage;
+    o->head.usage = a->usage;
     return o;
 }
 
@@ -80,14 +79,14 @@ static cairn_status chat_status(const void *out)
     return st;
 }
 
-static void put_chunk(chat_out *o, uint32_t i, bool role, const reply_delta *d, const char *finish,
+static void put_chunk(chat_out *o, uint32_t i, bool role, const reply_delta *d, const answer_end *e,
                       buf *frames)
 {
     json_writer w = sse_open(frames, NULL);
     const cairn_str none = {0};
 
     openai_write_chunk(&w, &o->head, i, role, d, role ? none : buf_view(&o->choice[i].logprobs),
-                       finish);
+                       e ? o->choice[i].finish : NULL, e ? e->usage : NULL);
     sse_close(frames);
     if (!role) buf_cut(&o->choice[i].logprobs, 0);
 }
@@ -145,14 +144,15 @@ static void chat_end(void *out, uint32_t i, const answer_end *e, buf *frames)
     o->choice[i].finish = openai_finish(e->finish, e->called);
     if (!frames) return;
     buf_cut(&o->choice[i].logprobs, 0); /* of a token behind the end */
-    put_chunk(o, i, false, NULL, o->choice[i].finish, frames);
+    put_chunk(o, i, false, NULL, e, frames);
 }
 
 static void chat_finish(void *out, const answer_usage *u, buf *frames)
 {
     const chat_out *o = out;
 
-    if (o->include_usage) openai_put_usage_chunk(&o->head, "chat.completion.chunk", u, frames);
+    if (o->head.usage == USAGE_APART)
+        openai_put_usage_chunk(&o->head, "chat.completion.chunk", u, frames);
     openai_put_done(frames);
 }
 

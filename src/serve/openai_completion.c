@@ -160,7 +160,8 @@ static void make(prompt *p, const models *m, cairn_str body)
 
 void openai_completion_serve(cairn_server *s, http_req *rq)
 {
-    static const endpoint completion = {.format = &openai_completion_format, .make = make};
+    static const endpoint completion = {
+        .format = &openai_completion_format, .make = make, .direct = true};
 
     endpoint_serve(s, rq, &completion);
 }

@@ -25,7 +25,7 @@ typedef struct text_choice {
 typedef struct text_out {
     openai_head head;
     const struct cairn_text *text;
-    bool stream, include_usage;
+    bool stream;
     openai_part part;
     int32_t n_top; /* -1: no log-probabilities */
     uint32_t n;
@@ -79,14 +79,13 @@ static void *text_open(const prompt *p)
     if (!o) return NULL;
     o->text = served_model_text(p->model);
     o->stream = a->stream;
-    o->include_usage = a->include_usage;
     o->n_top = a->rq.n_logprobs;
     o->n = n;
     for (uint32_t i = 0; i < n; i++)
         choice_init(&o->choice[i], o, a->rq.keep_special,
                     p->echo ? p->echo[i / n_each] : (cairn_bytes){0});
     openai_head_init(&o->head, "cmpl-", p->model->id);
-    o->head.usage_null = a->include_usage;
+    o->head.usage = a->usage;
     if (text_status(o) == CAIRN_OK) return o;
     text_close(o);
     return NULL;
@@ -255,7 +254,7 @@ static bool write_choice(openai_part *p, const void *out)
 }
 
 /* What there is of choice i, which then is written. */
-static void put_chunk(text_out *o, uint32_t i, buf *frames)
+static void put_chunk(text_out *o, uint32_t i, const answer_usage *u, buf *frames)
 {
     text_choice *ch = &o->choice[i];
     json_writer w = sse_open(frames, NULL);
@@ -265,10 +264,7 @@ static void put_chunk(text_out *o, uint32_t i, buf *frames)
     json_w_arr(&w);
     put_choice(&w, o, i);
     json_w_end_arr(&w);
-    if (o->head.usage_null) {
-        json_w_key(&w, "usage");
-        json_w_null(&w);
-    }
+    openai_write_chunk_usage(&w, &o->head, u);
     json_w_end_obj(&w);
     sse_close(frames);
     buf_cut(&ch->text, 0);
@@ -304,7 +300,7 @@ static void text_told(void *out, uint32_t i, buf *frames)
 {
     text_out *o = out;
 
-    if (frames && (o->choice[i].text.len || o->choice[i].tokens.len)) put_chunk(o, i, frames);
+    if (frames && (o->choice[i].text.len || o->choice[i].tokens.len)) put_chunk(o, i, NULL, frames);
 }
 
 static void text_end(void *out, uint32_t i, const answer_end *e, buf *frames)
@@ -312,14 +308,15 @@ static void text_end(void *out, uint32_t i, const answer_end *e, buf *frames)
     text_out *o = out;
 
     o->choice[i].finish = openai_finish(e->finish, false);
-    if (frames) put_chunk(o, i, frames);
+    if (frames) put_chunk(o, i, e->usage, frames);
 }
 
 static void text_finish(void *out, const answer_usage *u, buf *frames)
 {
     const text_out *o = out;
 
-    if (o->include_usage) openai_put_usage_chunk(&o->head, "text_completion", u, frames);
+    if (o->head.usage == USAGE_APART)
+        openai_put_usage_chunk(&o->head, "text_completion", u, frames);
     openai_put_done(frames);
 }
 

@@ -70,13 +70,18 @@ cairn_status chat_priority_read(json_val root, chat_ask *a, chat_fault *f)
 cairn_status chat_stream_read(json_val root, chat_ask *a, chat_fault *f)
 {
     json_val so = json_get(root, "stream_options");
+    bool apart = false;
 
     TRY(chat_want_bool(root, "stream", &a->stream, f));
     if (!given(so)) return CAIRN_OK;
     if (json_typeof(so) != JSON_OBJ || !a->stream)
         return chat_fault_set(f, CAIRN_E_ARG, "stream_options",
                               "`stream_options` must be an object, and needs `stream`");
-    return chat_want_bool(so, "include_usage", &a->include_usage, f);
+    const cairn_status st = chat_want_bool(so, "include_usage", &apart, f);
+    (void)snprintf(f->param, sizeof f->param, "stream_options.include_usage");
+    if (st != CAIRN_OK) return st;
+    if (given(json_get(so, "include_usage"))) a->usage = apart ? USAGE_APART : USAGE_NONE;
+    return CAIRN_OK;
 }
 
 static cairn_status read_flags(json_val root, chat_ask *a, chat_fault *f)

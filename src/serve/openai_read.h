@@ -12,6 +12,13 @@ typedef struct chat_fault {
     cairn_diag dg;
 } chat_fault;
 
+/* Of a stream, by stream_options.include_usage: not said, true, false. */
+typedef enum usage_place {
+    USAGE_AT_END, /* on the chunk that has the last finish_reason */
+    USAGE_APART,  /* in a chunk of its own */
+    USAGE_NONE
+} usage_place;
+
 typedef struct chat_ask {
     arena mem;        /* owns what the rest points to */
     json_doc *doc;    /* likewise */
@@ -27,7 +34,8 @@ typedef struct chat_ask {
     bool has_seed;
     int32_t n;     /* choices */
     int32_t n_top; /* top_logprobs; rq.n_logprobs says whether any */
-    bool stream, include_usage;
+    bool stream;
+    usage_place usage;
     bool progress;    /* a stream tells of its prefill */
     bool echo;        /* the answer begins with the prompt */
     int32_t want_ctx; /* positions that the context must hold; 0: any */

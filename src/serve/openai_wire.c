@@ -128,7 +128,7 @@ void openai_put_progress(const openai_head *h, const char *object, uint32_t inde
     json_w_kint(&w, "processed", p->n_done);
     json_w_kint(&w, "time_ms", p->ms);
     json_w_end_obj(&w);
-    if (h->usage_null) put_or_null(&w, "usage", NULL);
+    openai_write_chunk_usage(&w, h, NULL);
     json_w_end_obj(&w);
     sse_close(frames);
 }
@@ -200,6 +200,20 @@ void openai_write_usage(json_writer *w, const answer_usage *u)
     json_w_end_obj(w);
 }
 
+void openai_write_chunk_usage(json_writer *w, const openai_head *h, const answer_usage *u)
+{
+    switch (h->usage) {
+    case USAGE_AT_END:
+        if (u) openai_write_usage(w, u);
+        break;
+    case USAGE_APART:
+        put_or_null(w, "usage", NULL);
+        break;
+    case USAGE_NONE:
+        break;
+    }
+}
+
 const char *openai_finish(cairn_finish f, bool called)
 {
     if (f == CAIRN_FINISH_LENGTH) return "length";
@@ -248,7 +262,8 @@ static void write_delta(json_writer *w, const reply_delta *d)
 }
 
 void openai_write_chunk(json_writer *w, const openai_head *h, uint32_t index, bool role,
-                        const reply_delta *d, cairn_str logprob, const char *finish)
+                        const reply_delta *d, cairn_str logprob, const char *finish,
+                        const answer_usage *u)
 {
     openai_write_head(w, h, "chat.completion.chunk");
     json_w_key(w, "choices");
@@ -279,7 +294,7 @@ void openai_write_chunk(json_writer *w, const openai_head *h, uint32_t index, bo
     put_or_null(w, "finish_reason", finish);
     json_w_end_obj(w);
     json_w_end_arr(w);
-    if (h->usage_null) put_or_null(w, "usage", NULL);
+    openai_write_chunk_usage(w, h, u);
     json_w_end_obj(w);
 }
 

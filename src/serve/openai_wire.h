@@ -26,7 +26,7 @@ typedef struct openai_head {
     char id[48];
     int64_t created;
     const char *model;
-    bool usage_null; /* chunks say "usage": null, as the last one will have it */
+    usage_place usage; /* APART: chunks say "usage": null, as the last one will have it */
 } openai_head;
 
 void openai_put_usage_chunk(const openai_head *h, const char *object, const answer_usage *u,
@@ -40,6 +40,8 @@ void openai_head_init(openai_head *h, const char *prefix, const char *model);
 /* Opens the object: id, object, created, model, system_fingerprint. */
 void openai_write_head(json_writer *w, const openai_head *h, const char *object);
 void openai_write_usage(json_writer *w, const answer_usage *u); /* "usage": {…} */
+/* What a chunk has of it: `u` is NULL but in the last one of the last choice. */
+void openai_write_chunk_usage(json_writer *w, const openai_head *h, const answer_usage *u);
 /* How far a whole answer is written, which may be done in parts of a few KiB (answer_format). */
 typedef struct openai_part {
     json_writer w;
@@ -58,9 +60,11 @@ bool openai_put_whole(openai_part *p, const openai_head *h, const char *object,
 const char *openai_finish(cairn_finish f, bool called); /* `called`: tool calls were read */
 
 /* One chunk of choice `index`.  `role`: the first of its choice, without a delta.  `d`: NULL for an
-   empty one.  `logprob`: a JSON array's elements, or empty for null.  `finish`: NULL until the last. */
+   empty one.  `logprob`: a JSON array's elements, or empty for null.  `finish`: NULL until the last.  `u`: as
+   openai_write_chunk_usage has it. */
 void openai_write_chunk(json_writer *w, const openai_head *h, uint32_t index, bool role,
-                        const reply_delta *d, cairn_str logprob, const char *finish);
+                        const reply_delta *d, cairn_str logprob, const char *finish,
+                        const answer_usage *u);
 /* JSON has no infinity, which a token that the sampler excluded has: a large number instead. */
 double openai_logprob(float logprob);
 /* The element of logprobs.content for one token. */

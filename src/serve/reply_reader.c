@@ -163,6 +163,11 @@ cairn_status readers_finish(readers *r, uint32_t choice, bool cut)
     return status_of(one, cairn_reply_finish(one->reply));
 }
 
+bool readers_may_end(const readers *r)
+{
+    return r->one_call;
+}
+
 bool readers_ended(const readers *r, uint32_t choice)
 {
     return r->each[choice].ended;

@@ -38,6 +38,7 @@ void readers_bind(readers *r, reply_delta_fn fn, void *ctx); /* before the first
 cairn_status readers_feed(readers *r, uint32_t choice, cairn_str text);
 /* The end of the text.  `cut`: by a limit on its length, so that a call that it ends in is one. */
 cairn_status readers_finish(readers *r, uint32_t choice, bool cut);
+bool readers_may_end(const readers *r);                 /* before their texts do */
 bool readers_ended(const readers *r, uint32_t choice);  /* nothing that follows is told */
 bool readers_called(const readers *r, uint32_t choice); /* a whole call was read */
 

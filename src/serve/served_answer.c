@@ -305,6 +305,8 @@ static void end_choice(answer *c, uint32_t i, const gen_result *r)
 {
     answer_end e = {.finish = r->finish, .stop = r->stop, .n_generated = generated(c, i, r)};
 
+    if (c->n_running == 0) e.usage = &c->usage;
+
     begin_choice(c, i);
     read_text(c, i, r->text);
     if (c->readers) {
@@ -392,6 +394,8 @@ static cairn_status submit_all(mailbox *mail, prompt *p, answer *c, cairn_diag *
 {
     cairn_request *r = &p->ask.rq;
     gen_sink sink = {.token = on_token, .done = on_done, .ctx = c, .model = p->model};
+
+    sink.patient = !c->stream && (!p->readers || !readers_may_end(p->readers));
 
     if (c->stream && c->f->known) sink.began = on_began;
     const bool progress = c->stream && p->ask.progress && c->f->progress;

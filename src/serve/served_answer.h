@@ -15,6 +15,7 @@ typedef struct answer_end { /* of one choice */
     bool called;  /* a whole call was read */
     int32_t stop; /* which stop string ended it; -1: none */
     int32_t n_generated;
+    const answer_usage *usage; /* it was the last choice; else NULL */
 } answer_end;
 
 /* How an API writes an answer.  `out` is its state of one; a function is called for a stream with its

@@ -105,7 +105,7 @@ static void on_tick(void *ctx, uint64_t now_ms)
 /* Engine threads, and those of jobs. */
 static void on_mail(void *ctx)
 {
-    const cairn_server *s = ctx;
+    cairn_server *s = ctx;
 
     http_wake(s->http);
 }

@@ -41,10 +41,12 @@ def test_chat(chat):
 
 
 def test_stream(chat):
-    whole = None
-    for c in chat.stream("hi", **({} if chat.use_responses_api else {"stream_usage": True})):
-        whole = c if whole is None else whole + c
-    assert whole.text == HELLO and whole.usage_metadata["output_tokens"] == len(HELLO)
+    """The usage comes whether it is asked for or not."""
+    for asked in ({},) if chat.use_responses_api else ({"stream_usage": True}, {"stream_usage": False}, {}):
+        whole = None
+        for c in chat.stream("hi", **asked):
+            whole = c if whole is None else whole + c
+        assert whole.text == HELLO and whole.usage_metadata["output_tokens"] == len(HELLO)
 
 
 def test_async_and_batch(chat, loop):

@@ -743,8 +743,8 @@ cairn_status cairn_engine_submit(cairn_engine *e, const cairn_request *r, cairn_
     e->st.n_requests++;
     e->st.prompt_tokens += r->n_ids;
     admit(e, clock_ns());
-    cond_signal(&e->more);
     mutex_unlock(&e->mu);
+    cond_signal(&e->more);
     return CAIRN_OK;
 }
 

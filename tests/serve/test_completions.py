@@ -71,11 +71,15 @@ def test_stream(client):
     assert {c.object for c in chunks} == {"text_completion"} and len({c.id for c in chunks}) == 1
     assert "".join(c.choices[0].text for c in chunks) == HELLO
     assert [c.choices[0].finish_reason for c in chunks] == [None] * (len(chunks) - 1) + ["stop"]
-    assert all(c.usage is None for c in chunks)
+    assert all(c.usage is None for c in chunks[:-1]) and chunks[-1].usage.completion_tokens == len(HELLO)
     chunks = list(client.completions.create(model="fake-model", prompt="hi", stream=True,
                                             stream_options={"include_usage": True}))
     assert chunks[-1].choices == [] and chunks[-1].usage.completion_tokens == len(HELLO)
     assert all(c.usage is None for c in chunks[:-1])
+    chunks = list(client.completions.create(model="fake-model", prompt=["hi", "ho"], n=2, stream=True))
+    assert [c.usage.completion_tokens for c in chunks if c.usage] == [4 * len(HELLO)] and chunks[-1].usage
+    assert not any(c.usage for c in client.completions.create(model="fake-model", prompt="hi", stream=True,
+                                                              stream_options={"include_usage": False}))
 
 
 @pytest.mark.parametrize("prompt", ["é hi", ["é hi", "you"], ids("é hi")])

@@ -89,8 +89,8 @@ def test_second_signal_ends_at_once():
 def test_prompts_are_drained(gate):
     """One that is being made when the end is asked for is answered."""
     with util.serving("--drain-ms", util.HOUR) as s, s.connect() as a, s.connect() as b:
-        a.sendall(util.chat_bytes("@render=%s @reply=in time" % gate, stream=True))
-        b.sendall(util.chat_bytes("@reply=too"))
+        a.sendall(util.chat_bytes("@render=%s @reply=in time" % gate, stream=True, **util.SHORT))
+        b.sendall(util.chat_bytes("@reply=too", **util.SHORT))
         s.wait_prompts(2)
         s.term()
         s.wait_refuses()
@@ -102,8 +102,8 @@ def test_prompts_are_drained(gate):
 def test_prompts_at_the_deadline(gate):
     """Both are told, the waiting one and the one being made; the program ends when that is made."""
     with util.serving("--drain-ms", 300) as s, s.connect() as a, s.connect() as b:
-        a.sendall(util.chat_bytes("@render=%s" % gate, stream=True))
-        b.sendall(util.chat_bytes("hi"))
+        a.sendall(util.chat_bytes("@render=%s" % gate, stream=True, **util.SHORT))
+        b.sendall(util.chat_bytes("hi", **util.SHORT))
         s.wait_prompts(2)
         s.term()
         for c in (a, b):

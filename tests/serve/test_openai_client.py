@@ -45,7 +45,8 @@ def test_stream(client):
     assert all(c.choices[0].delta.role is None for c in chunks[1:])
     assert "".join(c.choices[0].delta.content or "" for c in chunks) == "Hello from the test double."
     assert [c.choices[0].finish_reason for c in chunks] == [None] * (len(chunks) - 1) + ["stop"]
-    assert all(c.usage is None for c in chunks)
+    assert all(c.usage is None for c in chunks[:-1])
+    assert chunks[-1].usage.completion_tokens == 27  # where the client says nothing, with the end
 
 
 def test_stream_usage(client):
@@ -54,6 +55,16 @@ def test_stream_usage(client):
     assert all(c.usage is None for c in chunks[:-1])
     assert chunks[-1].choices == [] and chunks[-1].usage.completion_tokens == 27
     assert chunks[-2].choices[0].finish_reason == "stop"
+    assert not [c for c in client.chat.completions.create(model="fake-model", messages=USER, stream=True,
+                                                          stream_options={"include_usage": False}) if c.usage]
+
+
+def test_usage_of_all_choices(client):
+    """Once, with the last end; log-probabilities and calls cut short change nothing."""
+    chunks = list(client.chat.completions.create(model="fake-model", messages=USER, stream=True, n=3, max_tokens=5, logprobs=True))
+    ends = [c for c in chunks if c.choices[0].finish_reason]
+    assert len(ends) == 3 and [c for c in chunks if c.usage] == [ends[-1]] == chunks[-1:]
+    assert ends[-1].usage.completion_tokens == 15 and ends[-1].usage.total_tokens == ends[-1].usage.prompt_tokens + 15
 
 
 def test_stream_helper(client):

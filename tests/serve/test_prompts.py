@@ -8,6 +8,7 @@ import util
 
 from test_disconnect import leave
 
+SHORT = util.SHORT
 LONG = {"metadata": "x" * 300000}  # ignored, but such a body goes the way of the long ones
 
 
@@ -23,7 +24,7 @@ def test_streams_go_on(gate, tmp_path):
         a.sendall(util.chat_bytes("@n=150 @until=%s " % go, stream=True))
         util.read_until(a, b"\r\n\r\n")
         b.sendall(util.chat_bytes("@render=%s" % gate, **LONG))
-        c.sendall(util.chat_bytes("@render=%s" % gate))
+        c.sendall(util.chat_bytes("@render=%s" % gate, **SHORT))
         s.wait_prompts(2)
         go.open()
         util.read_until(a, b"[DONE]")
@@ -38,7 +39,7 @@ def test_short_ones_pass_long_ones(path, gate):
         for c in (a, b):
             c.sendall(util.build("POST", path, util.ask("@render=%s" % gate, **LONG)))
         s.wait_prompts(2)
-        assert s.request("POST", path, util.ask("short"))[0] == 200
+        assert s.request("POST", path, util.ask("short", **SHORT))[0] == 200
         assert s.stats()["server"]["pending_prompts"] == 2
         gate.open()
         assert util.read_one(a)[0] == 200 and util.read_one(b)[0] == 200
@@ -49,10 +50,10 @@ def test_short_ones_pass_long_ones(path, gate):
 def test_leaving(place, how, gate):
     with util.serving() as s, s.connect() as first:
         if place == "waiting":
-            first.sendall(util.chat_bytes("@render=%s @reply=first" % gate))
+            first.sendall(util.chat_bytes("@render=%s @reply=first" % gate, **SHORT))
             s.wait_prompts(1)
         c = s.connect()
-        c.sendall(util.chat_bytes("@render=%s" % gate, stream=True))
+        c.sendall(util.chat_bytes("@render=%s" % gate, stream=True, **SHORT))
         before = 1 if place == "waiting" else 0
         s.wait_prompts(before + 1)
         start = time.monotonic()
@@ -64,7 +65,7 @@ def test_leaving(place, how, gate):
         if place == "waiting":
             assert b"first" in util.read_one(first)[2]
         c.close()
-        assert s.chat()[0] == 200  # the worker is free again
+        assert s.chat(**SHORT)[0] == 200  # the worker is free again
         assert s.stats()["models"][0]["submitted_rows"] == before + 1  # and made nothing of the other
 
 
@@ -85,7 +86,7 @@ def test_too_many_bytes(gate):
         error = json.loads(out)["error"]
         assert (status, error["code"]) == (503, "prompts_full")
         assert int(headers["retry-after"]) >= 1 and error["type"] == "server_error"
-        assert s.chat()[0] == 200  # short ones have room
+        assert s.chat(**SHORT)[0] == 200  # short ones have room
         held.pop().close()
         s.wait_prompts(4)
         with s.connect() as c:
@@ -98,13 +99,28 @@ def test_too_many_bytes(gate):
         gate.open()
 
 
+def test_tiny_ones_wait_for_nobody(gate):
+    """Theirs are made where they are read, be both workers taken."""
+    with util.serving() as s, s.connect() as a, s.connect() as b:
+        a.sendall(util.chat_bytes("@render=%s" % gate, **LONG))
+        b.sendall(util.chat_bytes("@render=%s" % gate, **SHORT))
+        s.wait_prompts(2)
+        assert s.chat("tiny")[0] == 200
+        assert s.request("POST", "/v1/messages", {"model": "fake-model", "max_tokens": 4, "messages": util.ask("hi")["messages"]})[0] == 200
+        assert s.request("POST", "/v1/completions", {"prompt": "tiny"})[0] == 200
+        assert s.chat(temperature="high")[0] == 400
+        assert s.stats()["server"]["pending_prompts"] == 2
+        gate.open()
+        assert util.read_one(a)[0] == 200 and util.read_one(b)[0] == 200
+
+
 def test_many_at_once():
     """Each gets its own answer."""
     with util.serving("--seqs", 8, "--queue", 200) as s:
         right, wrong = [], []
 
         def one(i):
-            extra = LONG if i % 5 == 0 else {}
+            extra = (LONG, SHORT, {}, {}, {})[i % 5]
             body = s.chat("@reply=answer-%d" % i, **extra)[2]
             said = json.loads(body)["choices"][0]["message"]["content"]
             (right if said == "answer-%d" % i else wrong).append(body)

@@ -1,7 +1,8 @@
 /* Threads, locks, conditions, wake-ups and counters, all under ThreadSanitizer too. */
 #include "test.h"
 
-#include <poll.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/thread.h"
@@ -106,10 +107,11 @@ static void waiting_ends(void **state)
     mutex_deinit(&s.mu);
 }
 
-static bool readable(const wake *w)
+/* Sleeps until it is set, `ms` at most. */
+static bool roused(int epoll, int ms)
 {
-    struct pollfd p = {w->fd, POLLIN, 0};
-    return poll(&p, 1, 0) == 1;
+    struct epoll_event e;
+    return epoll_wait(epoll, &e, 1, ms) == 1;
 }
 
 static void *set_it(void *ctx)
@@ -123,18 +125,29 @@ static void wakes_a_poll(void **state)
     (void)state;
     wake w;
     assert_ok(wake_init(&w));
-    assert_false(readable(&w));
-    wake_clear(&w); /* not set: does not block */
+    const int epoll = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event e = {.events = EPOLLIN | EPOLLET};
+    assert_int_equal(epoll_ctl(epoll, EPOLL_CTL_ADD, w.fd, &e), 0);
+    assert_true(wake_sleep(&w));
+    assert_false(roused(epoll, 0));
+    assert_false(wake_rouse(&w));
     for (int i = 0; i < 3; i++) wake_set(&w);
-    assert_true(readable(&w));
-    assert_true(readable(&w));
-    wake_clear(&w);
-    assert_false(readable(&w)); /* once for all */
+    assert_false(wake_sleep(&w));   /* set while awake: it must not sleep, */
+    assert_false(roused(epoll, 0)); /* and no system call was made for that */
+    assert_true(wake_rouse(&w));
+    assert_true(wake_sleep(&w)); /* once for all */
     thread t = {0};
     assert_ok(thread_start(&t, "sets", set_it, &w));
-    struct pollfd p = {w.fd, POLLIN, 0};
-    assert_int_equal(poll(&p, 1, 60000), 1);
+    assert_true(roused(epoll, 60000));
+    assert_true(wake_rouse(&w));
     thread_join(&t);
+    assert_true(wake_sleep(&w));
+    for (int i = 0; i < 3; i++) wake_set(&w);
+    assert_true(roused(epoll, 0));
+    assert_false(roused(epoll, 0));
+    assert_true(wake_rouse(&w));
+    assert_false(wake_rouse(&w));
+    close(epoll);
     wake_deinit(&w);
     assert_int_equal(w.fd, -1);
     wake_deinit(&w);

@@ -138,6 +138,40 @@ static gen *begin(mailbox *m, cairn_engine *e, seen *s)
     return g;
 }
 
+/* Tokens that nobody waits for come with the end, in one wake, or when they take room. */
+static void test_patience(void **state)
+{
+    const cairn_request r = {0};
+    cairn_engine e = {0};
+    mailbox m;
+    seen s = {0};
+    const gen_sink sink = {
+        .token = on_token, .done = on_done, .ctx = &s, .choice = 3, .patient = true};
+    gen *g = NULL;
+    int32_t n = 0;
+
+    (void)state;
+    mailbox_init(&m, on_notify, NULL);
+    atomic_put(&n_wakes, 0);
+    assert_ok(gen_start(&m, &e, &r, &sink, &g, NULL));
+    emit(&e, n++, STR_LIT("one"), 0);
+    mailbox_deliver(&m);
+    assert_int_equal(atomic_get(&n_wakes), 0);
+    assert_int_equal(s.n_tokens, 0);
+    while (n < 1000) emit(&e, n++, STR_LIT("more"), 0);
+    assert_int_equal(atomic_get(&n_wakes), 1);
+    mailbox_deliver(&m);
+    assert_int_equal(s.n_tokens, 1000);
+    emit(&e, n++, STR_LIT("last"), 0);
+    assert_int_equal(atomic_get(&n_wakes), 1);
+    end(&e, CAIRN_FINISH_STOP);
+    assert_int_equal(atomic_get(&n_wakes), 2);
+    mailbox_deliver(&m);
+    assert_int_equal(s.n_tokens, 1001);
+    assert_int_equal(s.n_done, 1);
+    mailbox_deinit(&m);
+}
+
 static void test_order(void **state)
 {
     const uint64_t before = mem_used_all();
@@ -401,6 +435,7 @@ int main(void)
         cmocka_unit_test(test_overflow), cmocka_unit_test(test_drop_inside),
         cmocka_unit_test(test_refused),  cmocka_unit_test(test_replayed),
         cmocka_unit_test(test_threads),  cmocka_unit_test(test_done_races_delivery),
+        cmocka_unit_test(test_patience),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

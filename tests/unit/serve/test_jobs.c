@@ -116,6 +116,37 @@ static void test_lanes(void **state)
     jobs_deinit(&q);
 }
 
+/* Done at once, whatever the lanes are at; or parked, and done by a worker then. */
+static void test_at_once(void **state)
+{
+    atomic_i64 wakes = {0}, gate = {0};
+    static task busy, tiny, waits;
+    const int model = 0;
+    jobs q;
+
+    (void)state;
+    assert_ok(jobs_init(&q, on_notify, &wakes));
+    put(&q, &busy, 10, &gate);
+    wait_for(&busy.begun);
+    tiny = (task){.j = {.kind = &kind, .bytes = 10}};
+    jobs_do(&tiny.j);
+    assert_int_equal(tiny.n_done, 1);
+    assert_int_equal(atomic_get(&tiny.n_released), 1);
+    waits = (task){.j = {.kind = &kind, .bytes = 10}, .parks_in = &q, .parks_on = &model};
+    jobs_do(&waits.j);
+    assert_int_equal(atomic_get(&waits.n_released), 0);
+    assert_int_equal(jobs_parked(&q, &model), 1);
+    assert_int_equal(jobs_live(&q), 2);
+    jobs_unpark(&q, &model, &model);
+    atomic_put(&gate, 1);
+    deliver_all(&q);
+    assert_int_equal(atomic_get(&waits.worked), 2);
+    assert_int_equal(waits.n_done, 1);
+    assert_int_equal(atomic_get(&waits.n_released), 1);
+    jobs_stop(&q);
+    jobs_deinit(&q);
+}
+
 static void test_limits(void **state)
 {
     atomic_i64 wakes = {0}, gate = {0};
@@ -336,7 +367,7 @@ int main(void)
         cmocka_unit_test(test_lanes), cmocka_unit_test(test_limits),
         cmocka_unit_test(test_drop),  cmocka_unit_test(test_cancel_and_stop),
         cmocka_unit_test(test_park),  cmocka_unit_test(test_late),
-        cmocka_unit_test(test_churn),
+        cmocka_unit_test(test_churn), cmocka_unit_test(test_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

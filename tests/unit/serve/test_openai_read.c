@@ -53,7 +53,7 @@ static void test_full(void **state)
     assert_int_equal(a.rq.sampling.seed, UINT64_MAX);
     assert_int_equal(a.rq.n_logprobs, 4);
     assert_int_equal(a.n, 3);
-    assert_true(a.has_seed && a.stream && a.include_usage && a.progress);
+    assert_true(a.has_seed && a.stream && a.usage == USAGE_APART && a.progress);
     chat_ask_deinit(&a);
 }
 
