@@ -1,8 +1,8 @@
 // The server's state, from GET /stats every two seconds while the page is seen.
 import { $, bytes, count, el } from "./dom.js";
 import { ApiError, json } from "./api.js";
-import { askKey } from "./app.js";
 import { lines } from "./plot.js";
+import { askKey } from "./settings.js";
 
 const EVERY_MS = 2000, PLACES = 150; // five minutes
 
