@@ -9,10 +9,14 @@ import * as status from "./status.js";
 const pages = { chat, status, sampler };
 const titles = { chat: "Chat", status: "Status", sampler: "Sampler" };
 
+// While it is open nothing behind it is reached; what had the focus in it leaves it on the button that opens it.
 function menu(open) {
+  if (open === document.body.classList.contains("menu-open")) return;
   document.body.classList.toggle("menu-open", open);
   $("menu").setAttribute("aria-expanded", String(open));
   $("shade").hidden = !open;
+  $("frame").inert = open;
+  (open ? document.querySelector("nav a[aria-current]") : $("menu")).focus();
 }
 
 function route() {

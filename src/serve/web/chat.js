@@ -1,15 +1,17 @@
 // The chat: the conversation that is shown, and what can be done with it.
-import { $, say, toast } from "./dom.js";
+import { $, refill, say, toast } from "./dom.js";
 import { answering, ask } from "./answer.js";
 import * as chats from "./chats.js";
 import * as composer from "./composer.js";
 import { assistantMessage, editedMessage, fillAnswer, userMessage } from "./message.js";
+import * as spoken from "./spoken.js";
 import * as store from "./store.js";
 
 export { modelChanged } from "./composer.js";
 
 let now = null; // the conversation shown; null: a new one that has no message yet
 let editing = -1;
+let held = ""; // selects what had the focus before the button that stops an answer had it
 
 export const current = () => now;
 
@@ -24,34 +26,58 @@ function answerOf(i, call) {
 
 const isLive = (m) => Boolean(answering()) && answering().message === m;
 
-function draw() {
-  const list = $("messages");
-  list.replaceChildren();
-  if (now)
-    now.messages.forEach((m, i) => {
-      if (m.role === "user") list.append(editing === i ? editedMessage(m, i, can) : userMessage(m, i, can));
-      if (m.role === "assistant") list.append(assistantMessage(m, i, i === now.messages.length - 1, isLive(m), can));
-    });
-  $("empty").hidden = Boolean(now && now.messages.length);
-  composer.showButtons();
+function element(m, i) {
+  if (m.role === "user") return editing === i ? editedMessage(m, i, can) : userMessage(m, i, can);
+  return m.role === "assistant" ? assistantMessage(m, i, i === now.messages.length - 1, isLive(m), can) : null;
 }
 
+function draw() {
+  const lost = refill($("messages"), now ? now.messages.map(element).filter((e) => e) : []);
+  $("empty").hidden = Boolean(now && now.messages.length);
+  $("messages").hidden = !$("empty").hidden; // an empty list is none
+  composer.showButtons();
+  if (lost && answering()) (held = lost), $("stop").focus();
+  else if (lost) composer.focusField();
+}
+
+const elementOf = (r) => (now === r.chat ? [...$("messages").children].find((x) => x.message === r.message) : null);
+
 function grown(r) {
-  const li = now === r.chat ? [...$("messages").children].find((x) => x.message === r.message) : null, at = atEnd();
-  if (li) fillAnswer(li, r.message, now.messages.indexOf(r.message), true, can);
+  const li = elementOf(r), at = atEnd();
+  if (!li) return;
+  fillAnswer(li, r.message, now.messages.indexOf(r.message), true, can);
+  spoken.tell(li.parts.text, false);
   if (at) toEnd();
 }
 
+// Where the focus goes from the button that stops.
+function goOn() {
+  const e = held && $("messages").querySelector(held);
+  held = "";
+  if (e) e.focus();
+  else composer.focusField();
+}
+
+function outcome(v) {
+  if (v.error) return v.error;
+  if (v.note.why === "stopped") return "Stopped";
+  return v.calls.length ? "The model calls " + v.calls.map((c) => c.name).join(", ") : "The answer is complete";
+}
+
 function ended(r, kept) {
-  const at = atEnd();
+  const at = atEnd(), stops = document.activeElement === $("stop");
   if (!kept) toast("This browser has no more room: the conversation is not kept.");
   if (now === r.chat) draw();
   else composer.showButtons();
   if (at) toEnd();
-  say(r.variant.error || "The answer is complete");
+  if (stops) goOn();
+  if (elementOf(r)) spoken.tell(elementOf(r).parts.text, true);
+  say(outcome(r.variant));
 }
 
 function begun() {
+  held = "";
+  spoken.begin();
   draw();
   toEnd();
   chats.listChats(now);
@@ -102,6 +128,7 @@ const can = {
     m.at = (m.at + by + m.variants.length) % m.variants.length;
     store.save();
     draw();
+    say("Answer " + (m.at + 1) + " of " + m.variants.length);
   },
   result(i, call, text) {
     if (answering()) return;

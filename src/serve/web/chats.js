@@ -1,5 +1,5 @@
 // The list of conversations, and the files that they are kept in and come from.
-import { $, el, download, toast } from "./dom.js";
+import { $, el, download, refill, say, toast } from "./dom.js";
 import { answering } from "./answer.js";
 import { action } from "./message.js";
 import * as store from "./store.js";
@@ -7,7 +7,7 @@ import * as store from "./store.js";
 let now = null; // the conversation shown
 
 function rename(c, open) {
-  const input = el("input", { value: c.title, "aria-label": "Name of the conversation", maxlength: 100 });
+  const input = el("input", { value: c.title, "data-do": "rename", "aria-label": "Name of the conversation", maxlength: 100 });
   let over = false;
   const done = (keep) => {
     if (over) return;
@@ -16,31 +16,40 @@ function rename(c, open) {
     store.save();
     listChats(now);
   };
-  input.addEventListener("keydown", (e) => (e.key === "Enter" && done(true), e.key === "Escape" && done(false)));
+  input.addEventListener("keydown", (e) => {
+    if (e.key !== "Enter" && e.key !== "Escape") return;
+    e.preventDefault(); // the button that has the focus then is not pressed
+    done(e.key === "Enter");
+  });
   input.addEventListener("blur", () => done(true));
   open.replaceWith(input);
+  input.focus();
   input.select();
 }
 
 function remove(c) {
   if (answering() && answering().chat === c) return;
+  const at = store.list().indexOf(c);
   store.remove(c.id);
   if (now === c) location.hash = "#/chat";
   listChats(now);
+  ($("chats").querySelectorAll(".open")[at] || $("new-chat")).focus();
+  say("Deleted");
 }
 
 function chatItem(c) {
-  const open = el("a", { href: "#/chat/" + c.id, class: "open", "aria-current": now && now.id === c.id ? "page" : null }, c.title);
-  return el("li", {}, open, el("span", { class: "chat-actions" },
-    action("Rename " + c.title, () => rename(c, open), "✎"),
-    action("Export " + c.title, () => download("cairn-conversation.json", store.exported([c])), "↓"),
-    action("Delete " + c.title, () => remove(c), "×")));
+  const open = el("a", { href: "#/chat/" + c.id, class: "open", "data-do": "open", "aria-current": now && now.id === c.id ? "page" : null }, c.title);
+  return el("li", { "data-key": c.id }, open, el("span", { class: "chat-actions" },
+    action("rename", "Rename " + c.title, () => rename(c, open), "✎"),
+    action("export", "Export " + c.title, () => download("cairn-conversation.json", store.exported([c])), "↓"),
+    action("delete", "Delete " + c.title, () => remove(c), "×")));
 }
 
 // `shown`: the conversation that is seen, or null.
 export function listChats(shown) {
   now = shown;
-  $("chats").replaceChildren(...store.list().map(chatItem));
+  $("chats").hidden = store.list().length === 0; // an empty list is none
+  refill($("chats"), store.list().map(chatItem));
 }
 
 async function importFile() {

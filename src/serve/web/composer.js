@@ -33,10 +33,17 @@ function addFiles(files) {
   }
 }
 
+// Where who has nothing else in hand goes on; on a phone the field would bring up the keyboard.
+export function focusField() {
+  $(matchMedia("(pointer: fine)").matches ? "ask" : "send").focus({ preventScroll: true });
+}
+
 export function showButtons() {
+  const sends = document.activeElement === $("send");
   $("send").hidden = Boolean(answering());
   $("stop").hidden = !answering();
   $("send").disabled = !model();
+  if (sends && answering()) $("stop").focus();
 }
 
 // Called when the model changes.
@@ -62,12 +69,13 @@ export function start(send) {
     grow();
     send(m);
   };
+  if (!matchMedia("(pointer: fine)").matches) $("ask").removeAttribute("aria-describedby"); // there Enter makes a line
+  $("page-chat").addEventListener("keydown", (e) => e.key === "Escape" && stop());
   $("composer").addEventListener("submit", submit);
   $("stop").addEventListener("click", stop);
   $("ask").addEventListener("input", grow);
   $("ask").addEventListener("keydown", (e) => {
     if (e.key === "Enter" && !e.shiftKey && !e.isComposing && matchMedia("(pointer: fine)").matches) submit(e);
-    if (e.key === "Escape") stop();
   });
   $("ask").addEventListener("paste", (e) => $("attach").disabled || addFiles(e.clipboardData.files));
   $("attach").addEventListener("click", () => $("attach-file").click());

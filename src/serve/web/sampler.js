@@ -30,7 +30,7 @@ function drawTokens(now) {
   if (vocab) rows.push(row(count(vocab - tokens.length) + " others", left, rest, "≈ ", most));
   if (vocab) rows.at(-1).classList.add("rest");
   $("next").replaceChildren(el("table", { class: "next" }, el("caption", { class: "hidden" }, "The likeliest next tokens"),
-    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Token"), el("th", { scope: "col", class: "bars" }, ""), el("th", { scope: "col", class: "num" }, "model"), el("th", { scope: "col", class: "num" }, "drawn"))),
+    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Token"), el("td", { class: "bars" }), el("th", { scope: "col", class: "num" }, "model"), el("th", { scope: "col", class: "num" }, "drawn"))),
     el("tbody", {}, ...rows)));
   const kept = Math.min(now.kept, vocab);
   $("kept").textContent = tokens.length ? (kept > tokens.length && kept < vocab ? "About " : "") + count(kept) + (kept === 1 ? " token" : " tokens") + " of " + count(vocab) + " can be drawn" : "";

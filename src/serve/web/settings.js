@@ -1,5 +1,5 @@
 // The settings: a table of them, and the dialog that shows it.
-import { $, el, toast } from "./dom.js";
+import { $, el } from "./dom.js";
 import { getKey, setKey } from "./api.js";
 import { settings, saveSettings, defaults } from "./store.js";
 
@@ -55,20 +55,23 @@ function draw() {
     } }, "Back to the defaults")));
 }
 
-export function openSettings() {
+// `why`: what made the page open them.
+function openSettings(why) {
   draw();
-  $("settings").showModal();
+  $("settings-why").textContent = why;
+  $("settings-why").hidden = !why;
+  if (!$("settings").open) $("settings").showModal();
 }
 
 export function askKey() {
-  openSettings();
-  toast("This server asks for an API key.");
+  openSettings(getKey() ? "This server does not take the API key." : "This server asks for an API key.");
+  $("set-key").setAttribute("aria-describedby", "settings-why set-key-help");
   $("set-key").focus();
 }
 
 // `fn` is called when another key is to be used.
 export function start(fn) {
   keyChanged = fn;
-  $("open-settings").addEventListener("click", openSettings);
+  $("open-settings").addEventListener("click", () => openSettings(""));
   $("settings").addEventListener("click", (e) => e.target === $("settings") && $("settings").close());
 }
