@@ -15,7 +15,7 @@
 #: make test-memory    servers under hostile load keep to their budget: MEMORY_SECONDS
 #: make test-company   many requests at once have the bits of each alone: COMPANY_SECONDS, COMPANY_MODELS="…"
 #: make test-soak      a server under load for SOAK_SECONDS holds no more in the end: memory, descriptors, threads
-#: make test-web       the page in a headless Chromium, if one is installed; screenshots in $(B)/web
+#: make test-web       the page in a headless Chromium, if one is installed, axe-core too; screenshots in $(B)/web
 #: make test-openapi   the server asked by schemathesis, by docs/openapi.json, for OPENAPI_EXAMPLES a route
 #: make test-clients   litellm, langchain-openai, pydantic-ai and the agent of claude-agent-sdk against the server
 #: make fuzz           each fuzz target for FUZZ_SECONDS; fuzz-long: 20 minutes each

@@ -17,7 +17,7 @@ static const struct {
 };
 enum {
     N_TYPES = sizeof types / sizeof types[0],
-    MAX_FILES = 62,      /* the page has a dozen */
+    MAX_FILES = 62,      /* the page has some twenty */
     MAX_BYTES = 1 << 20, /* of a file: the page's are some KiB; more is a mistake */
     PER_LINE = 24        /* numbers: lines of 96 characters at most */
 };

@@ -57,7 +57,7 @@ void http_drain(http_server *h);
 bool http_draining(const http_server *h);
 /* Connections from now on speak TLS by `t`, which is the server's from here on. */
 void http_set_tls(http_server *h, struct tls *t);
-bool http_is_local(const http_server *h);     /* it listens on a loopback address */
+bool http_is_loopback(const http_server *h);  /* it listens on a loopback address */
 uint64_t http_max_body(const http_server *h); /* bytes */
 size_t http_busy(const http_server *h);       /* connections with a request in progress */
 size_t http_connections(const http_server *h);

@@ -12,8 +12,8 @@
 #include "serve/http_priv.h"
 
 enum {
-    OWN_FDS = 48,          /* descriptors that are not connections */
-    LEAST_CONNECTIONS = 8, /* with room for fewer, a client and a check of health shut others out */
+    OWN_FDS = 48,       /* descriptors that are not connections */
+    LEAST_FREE_FDS = 8, /* of fewer connections, a client and a check of health take all */
     /* What the kernel holds for a client that does not read; left alone it grows to megabytes and hides
        that nobody reads.  The kernel doubles the figure, for its own bookkeeping. */
     SEND_BUFFER = 128 << 10
@@ -37,7 +37,7 @@ void listen_raise_fds(const http_server *h)
 cairn_status listen_check_fds(const http_server *h, int last_fd, cairn_diag *dg)
 {
     struct rlimit r;
-    const rlim_t least = (rlim_t)last_fd + 1 + LEAST_CONNECTIONS;
+    const rlim_t least = (rlim_t)last_fd + 1 + LEAST_FREE_FDS;
 
     if (getrlimit(RLIMIT_NOFILE, &r) != 0) return CAIRN_OK;
     if (r.rlim_cur < least)
@@ -68,8 +68,8 @@ static int bind_one(const struct addrinfo *ai)
     return fd;
 }
 
-/* Loopback: only this machine's programs reach it. */
-static bool is_local(const struct sockaddr *sa)
+/* Only this machine's programs reach it. */
+static bool is_loopback(const struct sockaddr *sa)
 {
     const struct sockaddr_in *v4 = (const void *)sa;
     const struct sockaddr_in6 *v6 = (const void *)sa;
@@ -99,7 +99,7 @@ cairn_status listen_open(http_server *h, const char *host, int32_t port, cairn_d
     if (getsockname(h->listener, (struct sockaddr *)&sa, &n) != 0 ||
         getnameinfo((struct sockaddr *)&sa, n, NULL, 0, name, sizeof name, NI_NUMERICSERV) != 0)
         return diag_set(dg, CAIRN_E_IO, "cannot tell the port of %s", host);
-    h->loopback = is_local((const struct sockaddr *)&sa);
+    h->loopback = is_loopback((const struct sockaddr *)&sa);
     h->port = 0;
     for (const char *s = name; *s >= '0' && *s <= '9'; s++) h->port = h->port * 10 + (*s - '0');
     return CAIRN_OK;

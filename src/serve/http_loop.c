@@ -344,7 +344,7 @@ void http_set_tls(http_server *h, tls *t)
     h->tls = t;
 }
 
-bool http_is_local(const http_server *h)
+bool http_is_loopback(const http_server *h)
 {
     return h->loopback;
 }

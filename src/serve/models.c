@@ -247,7 +247,7 @@ void models_fault(const models *m, model_found got, bool waited, cairn_str name,
         LOADING_S = 5
     }; /* who finds no place among those that wait tries again; loading takes so long */
     const size_t size = sizeof out->message;
-    char why[sizeof of->slot->why];
+    char why[MODEL_WHY_BYTES];
 
     *out = (model_fault){.status = 503, .param = "model"};
     if (got == MODEL_UNKNOWN) {

@@ -7,7 +7,9 @@
    wait behind the model that needs the room, so nobody waits for ever; what is drained stays so until it is closed or
    nobody waits for its room.  Pinned models and those that were open before the server was are never closed.  A model
    just loaded is held by the requests that waited for it until each is through: every load serves somebody.  A request
-   whose time is up is told so while it waits. */
+   whose time is up is told so while it waits.
+
+   What models_turn calls is under the table's lock. */
 #include <stdio.h>
 
 #include "base/diag.h"
@@ -81,8 +83,6 @@ void models_want(const models *m, const served_model *of, uint64_t now_ms)
     if (!s->wanted) s->wanted = ++t->n_wanted;
     mutex_unlock(&t->mu);
 }
-
-/* The rest is under the lock. */
 
 static void give_work(model_slot *s, bool opens)
 {
@@ -190,7 +190,7 @@ static uint64_t keep_draining(model_table *t, uint64_t over)
 
 static void does_not_fit(model_slot *s, uint64_t stay, uint64_t now)
 {
-    char why[300];
+    char why[MODEL_WHY_BYTES];
 
     (void)snprintf(why, sizeof why,
                    "it takes %llu bytes, and %llu of the %llu that models may take are left beside "

@@ -5,6 +5,9 @@
 #include "base/thread.h"
 #include "serve/models.h"
 
+/* Why a model is BROKEN: the opener's message, of some 200 bytes at most; more is cut. */
+enum { MODEL_WHY_BYTES = 400 };
+
 typedef struct model_slot {
     served_model
         view; /* engine and model change under mu, by the I/O thread, while there is no reference */
@@ -20,7 +23,7 @@ typedef struct model_slot {
     int64_t keep_ms;
     uint64_t wanted; /* its place among those that wait to be loaded; 0: nobody waits */
     uint64_t n_loads, n_failed;
-    char why[400];
+    char why[MODEL_WHY_BYTES];
 } model_slot;
 
 typedef struct model_alias {

@@ -53,7 +53,7 @@ void openai_models_one(cairn_server *s, http_req *rq)
 {
     const char *id = http_path(rq) + strlen("/v1/models/");
     const served_model *m = models_find(&s->models, str_of(id));
-    char why[600];
+    char why[sizeof((model_fault *)0)->message];
     buf b;
     json_writer w;
 

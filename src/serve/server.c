@@ -156,8 +156,7 @@ enum {
     ANSWERS_PART = 8,
     KEPT_PART = 16,
     CONNECTIONS_PART = 16,
-    LEAST_CONNECTIONS =
-        16, /* a few clients and what watches over the server, whatever the budget */
+    LEAST_SHARED = 16, /* connections, whatever the budget: a few clients and who watches */
     CONNECTION_BYTES = 5 << 10, /* a head's worth included; what is read is counted by itself */
     TLS_BYTES = 48 << 10        /* two records, and what OpenSSL keeps between them */
 };
@@ -167,7 +166,7 @@ static int32_t most_connections(uint64_t bytes, bool secure)
     const uint64_t each = CONNECTION_BYTES + (secure ? (uint64_t)TLS_BYTES : 0);
     const uint64_t n = bytes / CONNECTIONS_PART / each;
 
-    return n > LEAST_CONNECTIONS ? n < INT32_MAX ? (int32_t)n : INT32_MAX : LEAST_CONNECTIONS;
+    return n > LEAST_SHARED ? n < INT32_MAX ? (int32_t)n : INT32_MAX : LEAST_SHARED;
 }
 
 static void share_host_bytes(cairn_server *s, const cairn_server_opts *o, http_limits *lim)
@@ -197,7 +196,7 @@ static cairn_status start_listening(cairn_server *s, const cairn_server_opts *o,
 
     share_host_bytes(s, o, &lim);
     TRY(http_open(host, o->port, &lim, &app, &s->http, dg));
-    if (!http_is_local(s->http) && s->auth.n == 0 && !o->open_to_all)
+    if (!http_is_loopback(s->http) && s->auth.n == 0 && !o->open_to_all)
         return diag_set(dg, CAIRN_E_ARG,
                         "host %s: other machines reach it, and there is no API key; expected keys "
                         "(--api-key-file), or the wish that anyone may ask (--open)",

@@ -1,21 +1,18 @@
-/* The real server over the test double of the engine: what the protocol tests start.  With --gate FOLDER models are
-   opened on demand, each taking a million bytes: opening waits until the folder has a file `open` (or, for
-   model ID, `open-ID` with / as _), and fails while it has one called `fail`; closing waits while it has one called
-   `stay`. */
-#include <poll.h>
+/* The real server over the test double of the engine: what the protocol tests start.  What its flags say becomes the
+   server's options; SIGUSR1 and SIGUSR2 make requests for memory fail.  With --gate FOLDER models are opened on demand
+   (fake_gate.c). */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/diag.h"
 #include "base/flags.h"
 #include "base/log.h"
-#include "base/thread.h"
 #include "cairn/server.h"
 #include "serve/fake_engine.h"
+#include "serve/fake_gate.h"
 
 enum { PATIENT_MS = 60000 }; /* a test on a busy machine may be slow to send its head */
 
@@ -76,86 +73,19 @@ static void take_signals(int how)
     (void)sigprocmask(how, &set, NULL);
 }
 
-enum { MAX_MODELS = 4, STEP_MS = 2 };
-
-static struct opener {
-    const char *folder;
-    int32_t seqs, queue, ctx;
-    cairn_server_model *list;
-    cairn_server_about about[MAX_MODELS];
-    atomic_i64 stopped;
-} opener;
-
-static bool has_file(const char *name, const char *id)
-{
-    char path[4096];
-    const int n = snprintf(path, sizeof path, "%s/%s%s", opener.folder, name, id);
-
-    for (char *p = path + n - strlen(id); *p; p++)
-        if (*p == '/') *p = '_';
-    return access(path, F_OK) == 0;
-}
-
-/* The loader's thread, like the next. */
-static cairn_status open_model(void *ctx, size_t i, cairn_server_model *out, cairn_diag *dg)
-{
-    const char *id = opener.list[i].id;
-
-    (void)ctx;
-    while (!has_file("open", "") && !has_file("open-", id)) {
-        if (atomic_get(&opener.stopped)) return diag_set(dg, CAIRN_E_CANCELLED, "stopped");
-        poll(NULL, 0, STEP_MS);
-    }
-    if (has_file("fail", ""))
-        return diag_set(dg, CAIRN_E_CORRUPT, "/secret/folder/%s.gguf: told to fail", id);
-    TRY(fake_engine_new(opener.seqs, opener.queue, opener.ctx, &opener.list[i].engine));
-    out->engine = opener.list[i].engine;
-    return CAIRN_OK;
-}
-
-static void close_model(void *ctx, size_t i)
-{
-    (void)ctx;
-    while (has_file("stay", "") && !atomic_get(&opener.stopped)) poll(NULL, 0, STEP_MS);
-    cairn_engine_close(opener.list[i].engine);
-    opener.list[i].engine = NULL;
-}
-
-static void stop_opening(void *ctx)
-{
-    (void)ctx;
-    atomic_put(&opener.stopped, 1);
-}
-
-/* Nothing is open at first. */
-static void open_on_demand(cairn_server_opts *o, int64_t n, const char *pinned)
-{
-    for (int64_t i = 0; i < n; i++) {
-        cairn_server_about *a = &opener.about[i];
-        cairn_model_info_init(&a->info);
-        cairn_model_get_info(NULL, &a->info);
-        a->ctx_len = opener.ctx;
-        a->chat_template = a->tools_template = cairn_text_template(NULL, false);
-        opener.list[i].about = a;
-        opener.list[i].bytes = 1000000;
-        opener.list[i].pinned = pinned && strcmp(opener.list[i].id, pinned) == 0;
-    }
-    o->open_model = open_model;
-    o->close_model = close_model;
-    o->stop_opening = stop_opening;
-}
-
 static int fail(const cairn_diag *dg)
 {
     fprintf(stderr, "fake_server: %s\n", dg->message);
     return 1;
 }
 
+static fake_gate gate;
+
 /* What the flags say. */
 static struct flags {
     int64_t port, seqs, queue, ctx, conns, header_ms, body_ms, body_bytes, drain_ms, models, rate;
     int64_t model_bytes, keep_ms, retry_ms, timeout_ms, first;
-    const char *pinned, *alias, *alias_of, *host, *cert, *cert_key, *admin, *template;
+    const char *alias, *alias_of, *host, *cert, *cert_key, *admin, *template;
     const char *keys[2], *names[4], *origins[4];
     flag_list hosts, sites;
     bool log_requests, open;
@@ -179,14 +109,14 @@ static const flag table[] = {
     {"--body-ms", NULL, FLAG_INT, &f.body_ms, "N", 1, 100000, NULL},
     {"--body-bytes", NULL, FLAG_INT, &f.body_bytes, "N", 1, 1000000000, NULL},
     {"--drain-ms", NULL, FLAG_INT, &f.drain_ms, "N", 0, 10000000, NULL},
-    {"--models", NULL, FLAG_INT, &f.models, "N", 1, MAX_MODELS, NULL},
-    {"--gate", NULL, FLAG_STR, &opener.folder, "FOLDER", 0, 0, NULL},
+    {"--models", NULL, FLAG_INT, &f.models, "N", 1, FAKE_MAX_MODELS, NULL},
+    {"--gate", NULL, FLAG_STR, &gate.folder, "FOLDER", 0, 0, NULL},
     {"--model-bytes", NULL, FLAG_INT, &f.model_bytes, "N", 0, 1000000000, NULL},
     {"--keep-ms", NULL, FLAG_INT, &f.keep_ms, "N", 0, 1000000000, NULL},
     {"--retry-ms", NULL, FLAG_INT, &f.retry_ms, "N", 0, 1000000, NULL},
     {"--timeout-ms", NULL, FLAG_INT, &f.timeout_ms, "N", 0, 1000000, NULL},
-    {"--default", NULL, FLAG_INT, &f.first, "N", 0, MAX_MODELS, NULL},
-    {"--pin", NULL, FLAG_STR, &f.pinned, "ID", 0, 0, NULL},
+    {"--default", NULL, FLAG_INT, &f.first, "N", 0, FAKE_MAX_MODELS, NULL},
+    {"--pin", NULL, FLAG_STR, &gate.pinned, "ID", 0, 0, NULL},
     {"--alias", NULL, FLAG_STR, &f.alias, "NAME", 0, 0, NULL},
     {"--alias-of", NULL, FLAG_STR, &f.alias_of, "ID", 0, 0, NULL},
     {"--key", NULL, FLAG_STR, &f.keys[0], "KEY", 0, 0, NULL},
@@ -203,7 +133,7 @@ static const flag table[] = {
     {"--template", NULL, FLAG_STR, &f.template, "TEXT", 0, 0, NULL},
 };
 
-static cairn_server_model list[MAX_MODELS] = {
+static cairn_server_model list[FAKE_MAX_MODELS] = {
     {.id = "fake-model"}, {.id = "org/other"}, {.id = "third"}, {.id = "fourth"}};
 
 static cairn_server_opts server_opts(const cairn_server_alias *also)
@@ -211,7 +141,7 @@ static cairn_server_opts server_opts(const cairn_server_alias *also)
     cairn_server_opts o;
 
     cairn_server_opts_init(&o);
-    if (opener.folder) open_on_demand(&o, f.models, f.pinned);
+    if (gate.folder) fake_gate_set(&gate, list, (size_t)f.models, &o);
     o.aliases = also;
     o.n_aliases = also->name != NULL;
     o.default_model = (size_t)f.first;
@@ -244,12 +174,11 @@ static cairn_server_opts server_opts(const cairn_server_alias *also)
 
 static cairn_status open_models(void)
 {
-    opener.list = list;
-    opener.seqs = (int32_t)f.seqs;
-    opener.queue = (int32_t)f.queue;
-    opener.ctx = (int32_t)f.ctx;
-    for (int64_t i = 0; i < f.models && !opener.folder; i++)
-        TRY(fake_engine_new(opener.seqs, opener.queue, opener.ctx, &list[i].engine));
+    gate.seqs = (int32_t)f.seqs;
+    gate.queue = (int32_t)f.queue;
+    gate.ctx = (int32_t)f.ctx;
+    for (int64_t i = 0; i < f.models && !gate.folder; i++)
+        TRY(fake_engine_new(gate.seqs, gate.queue, gate.ctx, &list[i].engine));
     return CAIRN_OK;
 }
 

@@ -1,96 +1,10 @@
 """The page in a headless Chromium, over the server with the double of the engine: what a user does, by mouse, by keyboard and
-on a phone.  Nothing is timed; every wait has an end.  CAIRN_SHOTS: a folder for screenshots, to be looked at."""
+on a phone.  Nothing is timed; every wait has an end."""
 import json
-import os
-import shutil
-import sys
-import time
 
 import pytest
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "serve"))
-import util  # noqa: E402
-
-sync = pytest.importorskip("playwright.sync_api", reason="no playwright: make test-web installs it")
-SHOTS = os.environ.get("CAIRN_SHOTS")
-DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
-MARKDOWN = "# Title\n\nSome **bold** and `code`.\n\n- one\n- two\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n\n```python\ndef f(x):\n    return x  # twice\n```\n"
-TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}}]
-
-
-def says(text):
-    return "@says=" + json.dumps(text)
-
-
-@pytest.fixture(scope="module")
-def server():
-    with util.serving() as s:
-        yield s
-        s.wait_rows()
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    found = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome")) if p), None)
-    with sync.sync_playwright() as p:
-        own = p.chromium.executable_path
-        if not found and not os.path.exists(own):
-            pytest.skip("no browser: apt-get install chromium")
-        b = p.chromium.launch(executable_path=found or own, args=["--no-sandbox"])
-        yield b
-        b.close()
-
-
-class User:
-    """A tab, and all that went wrong in it."""
-
-    def __init__(self, browser, url, size=None, **more):
-        self.context = browser.new_context(viewport=size or DESKTOP, permissions=["clipboard-read", "clipboard-write"], **more)
-        self.context.set_default_timeout(1000 * util.PATIENCE)
-        self.page = self.context.new_page()
-        self.wrong, self.asked = [], []
-        self.page.on("console", lambda m: self.wrong.append(m.text) if m.type in ("error", "warning") else None)
-        self.page.on("pageerror", lambda e: self.wrong.append(str(e)))
-        self.page.on("dialog", lambda d: (self.wrong.append("dialog"), d.dismiss()))
-        self.page.on("request", lambda r: self.asked.append(r.url))
-        self.url = url
-        self.go("")
-
-    def go(self, where):
-        self.page.goto(self.url + "/" + where)
-        self.page.wait_for_selector("#model option:not([value=''])", state="attached")
-
-    def send(self, text):
-        self.page.fill("#ask", text)
-        self.page.keyboard.press("Enter")
-        self.done()
-
-    def done(self):
-        self.page.wait_for_selector("#send:not([hidden])")
-
-    def until(self, js):
-        """Playwright's own waiting evaluates in the page, which the policy forbids."""
-        end = time.monotonic() + util.PATIENCE
-        while not self.page.evaluate(js):
-            assert time.monotonic() < end, js
-            self.page.wait_for_timeout(20)
-
-    def texts(self, selector):
-        return [t.strip() for t in self.page.locator(selector).all_inner_texts()]
-
-    def shot(self, name):
-        if SHOTS:
-            os.makedirs(SHOTS, exist_ok=True)
-            self.page.screenshot(path=os.path.join(SHOTS, name + ".png"))
-
-
-@pytest.fixture
-def user(chromium, server):
-    u = User(chromium, server.url)
-    yield u
-    u.context.close()
-    assert not u.wrong
-    assert all(a.startswith((server.url, "data:", "blob:")) for a in u.asked)  # nothing of the network is needed
+import util
+from user import DESKTOP, MARKDOWN, PHONE, TOOLS, User, says
 
 
 def test_answer(user):

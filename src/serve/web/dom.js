@@ -33,6 +33,36 @@ export function say(text) {
   $("say").textContent = text;
 }
 
+// Fills `list` anew.  What had the focus has it again: known by its data-do within the child's data-key.  Where it
+// is no more there, or hidden, the answer is its selector, else "".
+export function refill(list, children) {
+  const a = list.contains(document.activeElement) ? document.activeElement : null;
+  const child = a && a.closest("[data-key]");
+  list.replaceChildren(...children);
+  if (!child) return "";
+  const same = `[data-key="${child.dataset.key}"] [data-do="${a.dataset.do}"]`, e = list.querySelector(same);
+  if (e) e.focus({ preventScroll: true });
+  return e && document.activeElement === e ? "" : same;
+}
+
+// Makes `old` what `fresh` is, and keeps the elements that stay: who reads them is not thrown out.
+export function renew(old, fresh) {
+  if (old.nodeType !== fresh.nodeType || old.nodeName !== fresh.nodeName) return old.replaceWith(fresh);
+  if (old.nodeType === Node.TEXT_NODE) {
+    if (old.data !== fresh.data) old.data = fresh.data;
+    return;
+  }
+  for (const a of [...old.attributes]) if (!fresh.hasAttribute(a.name)) old.removeAttribute(a.name);
+  for (const a of fresh.attributes) {
+    if (old.getAttribute(a.name) === a.value) continue;
+    if (a.name === "style") old.style.cssText = a.value; // as an attribute the policy forbids it
+    else old.setAttribute(a.name, a.value);
+  }
+  const have = [...old.childNodes], want = [...fresh.childNodes];
+  want.forEach((w, i) => (have[i] ? renew(have[i], w) : old.append(w)));
+  have.slice(want.length).forEach((h) => h.remove());
+}
+
 let hide;
 export function toast(text) {
   $("toast").textContent = text;

@@ -220,6 +220,13 @@ function spans(list) {
 
 const text = (t) => spans(inline(t));
 
+// Wide code and tables are scrolled with the keyboard.
+function scrolls(e, name) {
+  e.tabIndex = 0;
+  e.setAttribute("role", "group");
+  e.setAttribute("aria-label", name);
+}
+
 function codeBlock(b, copy) {
   const code = make("code");
   for (const [kind, t] of pieces(b.text, b.lang)) {
@@ -233,7 +240,7 @@ function codeBlock(b, copy) {
   button.setAttribute("aria-label", "Copy this " + (b.lang || "code"));
   button.addEventListener("click", () => copy(b.text, button));
   const pre = make("pre", code);
-  pre.tabIndex = 0; // wide code is scrolled with the keyboard
+  scrolls(pre, b.lang ? "Code in " + b.lang : "Code");
   const e = make("figure", make("figcaption", make("span", b.lang || "text"), button), pre);
   e.className = "code";
   return e;
@@ -248,7 +255,7 @@ function tableBlock(b) {
   const t = make("table", make("thead", row("th", b.head)), make("tbody", ...b.rows.map((r) => row("td", r))));
   const e = make("div", t);
   e.className = "wide-table";
-  e.tabIndex = 0;
+  scrolls(e, "Table");
   return e;
 }
 
@@ -262,6 +269,7 @@ function listBlock(b, copy) {
       box.type = "checkbox";
       box.checked = item.task;
       box.disabled = true;
+      box.setAttribute("aria-label", item.task ? "Done" : "To do");
       li.append(box, " ");
       li.className = "task";
     }

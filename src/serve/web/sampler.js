@@ -1,80 +1,16 @@
 // The sampler: what may come next after a text, and what temperature, cuts and a curve make of it.
 // The likeliest tokens come from /v1/completions (20 at most), the rest of the vocabulary from /signal: how many
-// tokens lie in each of 80 bins of log-probability.  Cuts are those of docs/sampling.md.
-import { $, el, svg, toast, count } from "./dom.js";
+// tokens lie in each bin of log-probability.
+import { $, el, toast, count } from "./dom.js";
 import { ApiError, json } from "./api.js";
-import { askKey } from "./app.js";
+import { shape, tailOf } from "./curve.js";
+import { histogram } from "./histogram.js";
+import { askKey } from "./settings.js";
 import { settings } from "./store.js";
-
-const LOW = Math.log(1e-6), BINS = 80;
-const FLOOR = 1e-9; // of a curve's shares, as the server has it
 
 const how = { temperature: 1, top_k: 0, top_p: 1, min_p: 0, curve: false };
 let points = [{ x: 0.01, y: 0.01 }, { x: 1, y: 1 }, { x: 30, y: 30 }, { x: 100, y: 100 }]; // percent
 let tokens = [], bins = null, vocab = 0, asked = null;
-
-// --- the arithmetic ---
-
-// Monotone cubic through (ln x, ln y): Fritsch and Carlson 1980.  A function of a log-probability.
-export function curveOf(list) {
-  const ln = (pct) => Math.log(Math.max(pct / 100, FLOOR));
-  const x = list.map((p) => ln(p.x)), y = list.map((p) => ln(p.y)), n = x.length;
-  const d = x.slice(1).map((v, i) => (y[i + 1] - y[i]) / (v - x[i]));
-  const m = x.map((_, i) => (i === 0 ? d[0] : i === n - 1 ? d[n - 2] : (d[i - 1] + d[i]) / 2));
-  d.forEach((s, i) => {
-    if (s === 0) m[i] = m[i + 1] = 0;
-    else {
-      const a = m[i] / s, b = m[i + 1] / s, r = a * a + b * b;
-      if (r > 9) (m[i] = (3 / Math.sqrt(r)) * a * s), (m[i + 1] = (3 / Math.sqrt(r)) * b * s);
-    }
-  });
-  return (l) => {
-    if (l <= x[0]) return y[0] + Math.max(m[0], 1) * (l - x[0]);
-    if (l >= x[n - 1]) return y[n - 1] + m[n - 1] * (l - x[n - 1]);
-    let k = 0;
-    while (l > x[k + 1]) k++;
-    const h = x[k + 1] - x[k], t = (l - x[k]) / h, t2 = t * t, t3 = t2 * t;
-    return (2 * t3 - 3 * t2 + 1) * y[k] + (t3 - 2 * t2 + t) * h * m[k] + (3 * t2 - 2 * t3) * y[k + 1] + (t3 - t2) * h * m[k + 1];
-  };
-}
-
-// What is left of the known tokens and of the bins, as weights; both lists begin with the likeliest.
-// top: log-probabilities; tail: [{logprob, n}…] of the tokens that are not among them.
-export function shape(top, tail, s) {
-  const all = [...top.map((l) => ({ l, n: 1 })), ...tail.map((b) => ({ l: b.logprob, n: b.n }))];
-  const best = all.length ? all[0].l : 0;
-  let rank = 0, sum = 0;
-  const f = s.curve ? curveOf(s.points) : (l) => l / Math.max(s.temperature, 1e-3);
-  const weights = all.map((t, i) => {
-    const kept = i === 0 || s.curve || ((!s.top_k || rank < s.top_k) && (s.top_p >= 1 || sum < s.top_p) && Math.exp(t.l - best) >= s.min_p);
-    const room = s.curve || !s.top_k ? t.n : Math.min(t.n, Math.max(0, s.top_k - rank));
-    rank += t.n;
-    sum += t.n * Math.exp(t.l);
-    return kept ? { each: f(t.l), n: room } : null;
-  });
-  const high = Math.max(...weights.filter((w) => w).map((w) => w.each));
-  const value = weights.map((w) => (w ? w.n * Math.exp(w.each - high) : 0));
-  const total = value.reduce((a, b) => a + b, 0) || 1;
-  return { share: value.map((v) => v / total), kept: weights.reduce((a, w) => a + (w ? w.n : 0), 0) };
-}
-
-// The bins without the tokens that are known by name; together they have what those leave over.
-function tailOf() {
-  if (!bins) return [];
-  const left = bins.slice();
-  for (const t of tokens) {
-    const b = Math.min(BINS - 1, Math.max(0, Math.floor(((t.logprob - LOW) / -LOW) * BINS)));
-    if (left[b]) left[b]--;
-  }
-  const out = [];
-  for (let i = BINS - 1; i >= 0; i--) if (left[i]) out.push({ logprob: LOW - ((i + 0.5) / BINS) * LOW, n: left[i] });
-  const known = tokens.reduce((a, t) => a + Math.exp(t.logprob), 0), found = out.reduce((a, b) => a + b.n * Math.exp(b.logprob), 0);
-  const by = Math.log(Math.max(1e-9, 1 - known) / (found || 1));
-  for (const b of out) b.logprob += by;
-  return out;
-}
-
-// --- what is seen ---
 
 const visible = (t) => t.replaceAll(" ", "·").replaceAll("\n", "↵").replaceAll("\t", "⇥") || "∅";
 const percent = (p) => (p >= 0.0995 ? (p * 100).toFixed(0) : p >= 0.00995 ? (p * 100).toFixed(1) : p >= 0.0001 ? (p * 100).toFixed(2) : p ? "<.01" : "0") + " %";
@@ -94,85 +30,26 @@ function drawTokens(now) {
   if (vocab) rows.push(row(count(vocab - tokens.length) + " others", left, rest, "≈ ", most));
   if (vocab) rows.at(-1).classList.add("rest");
   $("next").replaceChildren(el("table", { class: "next" }, el("caption", { class: "hidden" }, "The likeliest next tokens"),
-    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Token"), el("th", { scope: "col", class: "bars" }, ""), el("th", { scope: "col", class: "num" }, "model"), el("th", { scope: "col", class: "num" }, "drawn"))),
+    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Token"), el("td", { class: "bars" }), el("th", { scope: "col", class: "num" }, "model"), el("th", { scope: "col", class: "num" }, "drawn"))),
     el("tbody", {}, ...rows)));
   const kept = Math.min(now.kept, vocab);
   $("kept").textContent = tokens.length ? (kept > tokens.length && kept < vocab ? "About " : "") + count(kept) + (kept === 1 ? " token" : " tokens") + " of " + count(vocab) + " can be drawn" : "";
 }
 
-const W = 560, H = 240, L = 34, B = 26, T = 8, R = 10;
-const px = (l) => L + ((Math.max(l, LOW) - LOW) / -LOW) * (W - L - R);
-const py = (l) => H - B - ((Math.max(l, LOW) - LOW) / -LOW) * (H - B - T);
-
-function drawHistogram() {
-  const g = svg("svg", { viewBox: `0 0 ${W} ${H}`, class: "histogram", role: "group", "aria-label": "Histogram of the vocabulary by probability, and the curve" });
-  const most = bins ? Math.log1p(Math.max(...bins)) : 1, w = (W - L - R) / BINS;
-  for (let e = -6; e <= 0; e++) {
-    const x = px(e * Math.LN10), label = e === 0 ? "100 %" : e === -2 ? "1 %" : e === -4 ? "0.01 %" : e === -6 ? "≤ 10⁻⁴ %" : "";
-    g.append(svg("line", { x1: x, x2: x, y1: T, y2: H - B, class: "grid" }));
-    if (label) g.append(svg("text", { x, y: H - 8, class: "axis", "text-anchor": e === 0 ? "end" : e === -6 ? "start" : "middle" }, label));
-  }
-  if (bins)
-    bins.forEach((n, i) => {
-      if (!n) return;
-      const h = (Math.log1p(n) / most) * (H - B - T);
-      g.append(svg("rect", { x: L + i * w + 0.4, y: H - B - h, width: w - 0.8, height: h, class: "bin" }, svg("title", {}, count(n) + " tokens")));
-    });
-  if (how.curve) {
-    const f = curveOf(points), path = [];
-    for (let i = 0; i <= 120; i++) {
-      const l = LOW - (i / 120) * LOW;
-      path.push((i ? "L" : "M") + px(l).toFixed(1) + " " + Math.max(T, Math.min(H - B, py(Math.min(f(l), 0)))).toFixed(1));
-    }
-    g.append(svg("path", { d: `M${px(LOW)} ${py(LOW)}L${px(0)} ${py(0)}`, class: "same" }), svg("path", { d: path.join(""), class: "curve" }));
-    points.forEach((p, i) => g.append(knot(p, i, g)));
-  }
-  $("histogram").replaceChildren(g);
-}
-
-const lnPct = (v) => Math.log(v / 100);
 const clampPct = (v, lo, hi) => Math.min(hi, Math.max(lo, v));
 
-function move(i, x, y) {
+function moved(i, x, y) {
   const p = points[i], a = points[i - 1], b = points[i + 1];
   p.x = clampPct(x, a ? a.x * 1.05 : 1e-4, b ? b.x / 1.05 : 100);
   p.y = clampPct(y, a ? a.y : 1e-4, b ? b.y : 100);
-}
-
-function knot(p, i, g) {
-  const say = (v) => Number(v.toPrecision(2)) + " %";
-  const c = svg("circle", { cx: px(lnPct(p.x)), cy: py(lnPct(p.y)), r: 8, class: "knot", tabindex: 0, role: "slider", "aria-orientation": "vertical",
-    "aria-label": "Point " + (i + 1) + " of the curve", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": Number(p.y.toPrecision(3)), "aria-valuetext": say(p.x) + " becomes " + say(p.y) });
-  c.addEventListener("keydown", (e) => {
-    const k = { ArrowUp: [1, 1.15], ArrowDown: [1, 1 / 1.15], ArrowRight: [1.15, 1], ArrowLeft: [1 / 1.15, 1] }[e.key];
-    if (!k) return;
-    e.preventDefault();
-    move(i, p.x * k[0], p.y * k[1]);
-    draw();
-    $("histogram").querySelectorAll(".knot")[i].focus();
-  });
-  c.addEventListener("pointerdown", (e) => {
-    e.preventDefault();
-    const box = g.getBoundingClientRect();
-    const drag = (ev) => {
-      const x = ((ev.clientX - box.left) / box.width) * W, y = ((ev.clientY - box.top) / box.height) * H;
-      move(i, 100 * Math.exp(LOW - ((x - L) / (W - L - R)) * LOW), 100 * Math.exp(LOW - ((H - B - y) / (H - B - T)) * LOW));
-      draw();
-    };
-    const stop = () => (removeEventListener("pointermove", drag), removeEventListener("pointerup", stop), removeEventListener("pointercancel", stop));
-    addEventListener("pointermove", drag);
-    addEventListener("pointerup", stop);
-    addEventListener("pointercancel", stop);
-  });
-  return c;
+  draw();
+  $("histogram").querySelectorAll(".knot")[i].focus();
 }
 
 function draw() {
-  drawHistogram();
-  drawTokens(shape(tokens.map((t) => t.logprob), tailOf(), { ...how, points }));
+  $("histogram").replaceChildren(histogram(bins, how.curve ? points : null, moved));
+  drawTokens(shape(tokens.map((t) => t.logprob), tailOf(tokens, bins), { ...how, points }));
 }
-
-// --- asking ---
 
 async function look() {
   const prompt = $("sampler-text").value;

@@ -1,8 +1,8 @@
 // The server's state, from GET /stats every two seconds while the page is seen.
-import { $, bytes, count, el } from "./dom.js";
+import { $, bytes, count, el, renew } from "./dom.js";
 import { ApiError, json } from "./api.js";
-import { askKey } from "./app.js";
 import { lines } from "./plot.js";
+import { askKey } from "./settings.js";
 
 const EVERY_MS = 2000, PLACES = 150; // five minutes
 
@@ -82,19 +82,24 @@ function duration(s) {
   return d ? d + " d " + h + " h" : h ? h + " h " + m + " min" : m ? m + " min" : s + " s";
 }
 
-async function look() {
+function fill(inner) {
   const page = $("page-status");
+  if (page.firstChild) renew(page.firstChild, inner);
+  else page.append(inner);
+}
+
+async function look() {
   try {
     const s = await json("/stats"), at = performance.now(), seconds = before ? (at - before) / 1000 : 0;
     before = at;
     const parts = s.models.map((m) => modelPart(m, note(m, seconds)));
     const v = s.server;
-    page.replaceChildren(el("div", { class: "inner" },
+    fill(el("div", { class: "inner" },
       el("p", { class: "faint lead" }, `cairn ${v.version} · up ${duration(v.uptime_seconds)} · ${v.connections} connections · ${count(v.requests)} requests · ${v.pending_prompts} prompts being read`),
       ...parts, parts.length ? null : el("p", { class: "faint" }, "No model that answers is open.")));
   } catch (e) {
     before = null;
-    page.replaceChildren(el("div", { class: "inner" }, el("p", { class: "error", role: "alert" }, e.message)));
+    fill(el("div", { class: "inner" }, el("p", { class: "error", role: "alert" }, e.message)));
     if (e instanceof ApiError && e.status === 401) return askKey(); // and no further looks until then
   }
   timer = setTimeout(look, EVERY_MS);
