@@ -28,6 +28,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/machine.h"
+#include "base/nodes.h"
 #include "base/thread.h"
 
 enum {
@@ -62,6 +63,8 @@ struct workers {
     int32_t n;
     bool open;
     worker *all;
+    const char *root; /* of the nodes' files */
+    nodes nodes;
     uint32_t n_ran; /* tasks of all jobs so far */
     /* the job: written by the caller while no task is out */
     worker_fn fn;
@@ -248,6 +251,8 @@ static void *worker_main(void *arg)
     worker *me = arg;
     workers *w = me->pool;
     patience p = {0};
+    if (w->nodes.n > 1)
+        (void)nodes_bind(w->root, w->nodes.of[nodes_place(&w->nodes, me->id, w->n)].id);
     while (!atomic_load_explicit(&w->quit, memory_order_acquire)) {
         const uint32_t gate = atomic_load_explicit(&w->gate, memory_order_acquire);
         if (take_tasks(w, me)) {
@@ -263,12 +268,14 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-cairn_status workers_new(int32_t n_threads, workers **out)
+cairn_status workers_new_at(const char *root, int32_t n_threads, workers **out)
 {
     if (n_threads < 1 || n_threads > WORKERS_MAX) return CAIRN_E_ARG;
     workers *w = mem_calloc(1, sizeof *w + (size_t)n_threads * sizeof *w->ahead, MEM_ENGINE);
     if (!w) return CAIRN_E_NOMEM;
     w->n = n_threads;
+    w->root = root;
+    if (n_threads > 1) nodes_read(root, &w->nodes);
     atomic_init(&w->active, n_threads);
     w->all = mem_calloc((size_t)n_threads, sizeof *w->all, MEM_ENGINE);
     if (!w->all) {
@@ -290,6 +297,11 @@ cairn_status workers_new(int32_t n_threads, workers **out)
     }
     *out = w;
     return CAIRN_OK;
+}
+
+cairn_status workers_new(int32_t n_threads, workers **out)
+{
+    return workers_new_at("", n_threads, out);
 }
 
 void workers_free(workers *w)

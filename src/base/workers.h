@@ -14,8 +14,12 @@ enum { WORKERS_MAX = 1023 }; /* ten bits of the ticket */
 typedef struct workers workers;
 typedef void (*worker_fn)(void *ctx, int32_t i_task, int32_t i_thread);
 
-/* 1 … WORKERS_MAX threads, of which the caller is one. */
+/* 1 … WORKERS_MAX threads, of which the caller is one.  Where the caller may run on several memory nodes, the
+   others are bound to one each, in rising order: a thread that packs a stretch of weights, and so has them on its
+   node, later owns the same stretch of products. */
 cairn_status workers_new(int32_t n_threads, workers **out);
+/* Likewise, the nodes read below `root`, which outlives the pool. */
+cairn_status workers_new_at(const char *root, int32_t n_threads, workers **out);
 void workers_free(workers *w);
 int32_t workers_count(const workers *w);
 /* Threads that take part from the next call on, 1 … count. Between steps only. */

@@ -9,8 +9,9 @@ X86_TILES(DECLARE_TILE)
 #undef DECLARE_TILE
 kern_affine_fn emulated_affine_4, emulated_affine_5, emulated_affine_8, emulated_avxvnni_affine_4,
     emulated_avxvnni_affine_5, emulated_avxvnni_affine_8;
-kern_tile_fn emulated_amx_tile_q4_0, emulated_amx_tile_q5_0, emulated_amx_tile_q8_0,
-    emulated_amx_tile_q4_k, emulated_amx_tile_q5_k, emulated_amx_tile_q6_k;
+#define DECLARE_TILE(type, name) kern_tile_fn emulated_amx_tile_##name;
+AMX_TILES(DECLARE_TILE)
+#undef DECLARE_TILE
 kern_dense_fn emulated_dense_f32, emulated_dense_f16, emulated_dense_bf16;
 
 #endif

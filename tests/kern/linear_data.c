@@ -119,12 +119,9 @@ static void emulated_avxvnni_kernels(kern_linear *k)
 static void emulated_amx_kernels(kern_linear *k)
 {
     emulated_kernels(k);
-    k->tile[TILE_Q4_0] = emulated_amx_tile_q4_0;
-    k->tile[TILE_Q5_0] = emulated_amx_tile_q5_0;
-    k->tile[TILE_Q8_0] = emulated_amx_tile_q8_0;
-    k->tile[TILE_Q4_K] = emulated_amx_tile_q4_k;
-    k->tile[TILE_Q5_K] = emulated_amx_tile_q5_k;
-    k->tile[TILE_Q6_K] = emulated_amx_tile_q6_k;
+#define INSTALL(type, name) k->tile[TILE_##type] = emulated_amx_tile_##name;
+    AMX_TILES(INSTALL)
+#undef INSTALL
 }
 
 #else
@@ -153,6 +150,11 @@ static const struct {
 const char *level_name(int i)
 {
     return levels[i].name;
+}
+
+int level_least(int i)
+{
+    return levels[i].emulate && levels[i].emulate == emulated_amx_kernels ? 16 : 1;
 }
 
 bool level_kernels(int i, kern_linear *k)

@@ -21,6 +21,8 @@ bool same_bits(const float *a, const float *b, size_t n); /* any NaN equals any 
    are the AVX-VNNI, AVX-512 and AMX kernels with their instructions emulated over AVX2. */
 enum { N_LEVEL = 12 };
 const char *level_name(int i);
+/* Fewer vectors than these meet the kernels of a level that is listed too. */
+int level_least(int i);
 bool level_kernels(int i, kern_linear *k);
 
 #endif

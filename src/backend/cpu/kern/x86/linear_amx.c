@@ -20,11 +20,8 @@ static uint64_t peak_dot(uint64_t rounds)
 
 void kern_linear_amx(kern_linear *k)
 {
-    k->tile[TILE_Q4_0] = amx_tile_q4_0;
-    k->tile[TILE_Q5_0] = amx_tile_q5_0;
-    k->tile[TILE_Q8_0] = amx_tile_q8_0;
-    k->tile[TILE_Q4_K] = amx_tile_q4_k;
-    k->tile[TILE_Q5_K] = amx_tile_q5_k;
-    k->tile[TILE_Q6_K] = amx_tile_q6_k;
+#define INSTALL(type, name) k->tile[TILE_##type] = amx_tile_##name;
+    AMX_TILES(INSTALL)
+#undef INSTALL
     k->peak_dot = peak_dot;
 }

@@ -6,26 +6,7 @@
 
 #include "backend/cpu/kern/body/linear_grid_body.h"
 
-/* 16 scales of 16 rows. */
-INLINE void scales(const int bits, const uint8_t *p, __m512i *sc)
-{
-    const unsigned each = n_scale_line(bits) == 1 ? 2 : 1; /* runs of 16 */
-    const __m512i one = _mm512_set1_epi32(1), nibble = _mm512_set1_epi32(15);
-    for (int j = 0; j < 16; j++) sc[j] = one;
-    for (int i = 0; i < n_scale_line(bits); i++) {
-        const __m512i v = load(p + TILE_LINE * i);
-        for (unsigned j = 0; j < 8; j++) {
-            const __m512i s = _mm512_and_si512(_mm512_srli_epi32(v, 4 * j), nibble);
-            for (unsigned e = 0; e < each; e++)
-                sc[8 * (unsigned)i + each * j + e] = _mm512_add_epi32(_mm512_add_epi32(s, s), one);
-        }
-    }
-}
-
-INLINE __m512 grid_d(const int bits, const uint8_t *d16)
-{
-    return _mm512_mul_ps(halves(d16), _mm512_set1_ps(grid_unit(bits)));
-}
+#include "backend/cpu/kern/x86/scales256_avx512.h"
 
 /* Runs of 16 from word k on, eight words apart: those that four lines of codes hold. */
 INLINE void add_runs(const int bits, const uint8_t *p, const int k, const __m512i *sc,
@@ -55,14 +36,14 @@ INLINE void direct_group(const int bits, const uint8_t *d16, const uint8_t *p, c
 {
     __m512i sc[16], sum[DIRECT_VEC];
     for (int i = 0; i < n_front_line(bits); i++) prefetch(p + TILE_LINE * i);
-    scales(bits, p, sc);
+    scales_grid(n_scale_line(bits), p, sc);
     for (int t = 0; t < n; t++) sum[t] = _mm512_setzero_si512();
     const int n_run = 16 / n_word(bits);
 #pragma GCC unroll 8
     for (int i = 0; i < n_run; i++)
         add_runs(bits, p, i / 2 * 8 * n_word(bits) + i % 2 * 4, sc, a, n, sum);
     for (int t = 0; t < n; t++)
-        accumulate(bits, sum[t], sc, grid_d(bits, d16), _mm512_setzero_ps(), &a[t],
+        accumulate(bits, sum[t], sc, halves_times(d16, grid_unit(bits)), _mm512_setzero_ps(), &a[t],
                    y + (t >> shift) * TILE_ROWS);
 }
 
@@ -70,8 +51,8 @@ INLINE void unpack_group(const int bits, const uint8_t *d16, const uint8_t *p, c
                          panel256 *u)
 {
     __m512i sc[16];
-    _mm512_store_ps(u->d + 16 * g, grid_d(bits, d16));
-    scales(bits, p, sc);
+    _mm512_store_ps(u->d + 16 * g, halves_times(d16, grid_unit(bits)));
+    scales_grid(n_scale_line(bits), p, sc);
     for (int i = 0; i < 16; i++) _mm512_store_si512(u->sc[g][i], sc[i]);
     const int n_span = 8 / n_word(bits);
 #pragma GCC unroll 4

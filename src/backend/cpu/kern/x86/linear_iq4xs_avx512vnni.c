@@ -10,27 +10,14 @@
 
 #include "backend/cpu/kern/body/linear_tile256_form.h"
 
-/* The 8 scales of 16 rows. */
-INLINE void scales(const uint8_t *p, __m512i *sc)
-{
-    const __m512i low = load(p + TILE_LINE), centre = _mm512_set1_epi32(-32);
-    const __m512i high =
-        _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)(p + 32)));
-    for (unsigned j = 0; j < 8; j++) {
-        const __m512i l = _mm512_and_si512(_mm512_srli_epi32(low, 4 * j), _mm512_set1_epi32(15));
-        const __m512i h =
-            j < 2 ? _mm512_slli_epi32(high, 4 - 2 * j) : _mm512_srli_epi32(high, 2 * j - 4);
-        const __m512i s = _mm512_ternarylogic_epi32(l, h, _mm512_set1_epi32(0x30), 0xf8);
-        sc[j] = _mm512_add_epi32(s, centre);
-    }
-}
+#include "backend/cpu/kern/x86/scales256_avx512.h"
 
 INLINE void direct_group(const int bits, const uint8_t *d16, const uint8_t *p, const a8_256 *a,
                          const int n, int32_t shift, float *y)
 {
     __m512i sc[8], sum[DIRECT_VEC];
     for (int i = 0; i < 2; i++) prefetch(p + TILE_LINE * i);
-    scales(p, sc);
+    scales_iq4xs(p, sc);
     for (int t = 0; t < n; t++) sum[t] = _mm512_setzero_si512();
 #pragma GCC unroll 8
     for (int j = 0; j < 8; j++) {
@@ -59,7 +46,7 @@ INLINE void unpack_group(const int bits, const uint8_t *d16, const uint8_t *p, c
     __m512i sc[8];
     (void)bits;
     _mm512_store_ps(u->d + 16 * g, halves(d16));
-    scales(p, sc);
+    scales_iq4xs(p, sc);
     for (int i = 0; i < 8; i++) _mm512_store_si512(u->sc[g][i], sc[i]);
     for (int i = 0; i < 32; i++) { /* line s of sub-block i / 4, s = i % 4 */
         const int at = i / 4 * 8 + i % 4;

@@ -7,25 +7,8 @@
 
 #include "backend/cpu/kern/body/q2k_q3k_body.h"
 
-/* Bytes m and n of each word, unsigned, as its 16-bit numbers. */
-INLINE __m512i pair_of(__m512i v, const int m, const int n)
-{
-    const char z = (char)0x80, a = (char)m, b = (char)n;
-    return _mm512_shuffle_epi8(
-        v, _mm512_broadcast_i32x4(_mm_setr_epi8(a, z, b, z, a + 4, z, b + 4, z, a + 8, z, b + 8, z,
-                                                a + 12, z, b + 12, z)));
-}
+#include "backend/cpu/kern/x86/scales256_avx512.h"
 
-/* Q2_K: 16 scales, 8 pairs of minima. */
-INLINE void scales_k2(const uint8_t *p, __m512i *sc, __m512i *pair)
-{
-    for (int i = 0; i < 4; i++) {
-        const __m512i v = load(p + TILE_LINE * (1 + i)), s = low_nibbles(v), m = high_nibbles(v);
-        sc[4 * i] = byte_of(s, 0), sc[4 * i + 1] = byte_of(s, 1);
-        sc[4 * i + 2] = byte_of(s, 2), sc[4 * i + 3] = byte_of(s, 3);
-        pair[2 * i] = pair_of(m, 0, 1), pair[2 * i + 1] = pair_of(m, 2, 3);
-    }
-}
 /* Q3_K: 16 scales. */
 INLINE void scales_k3(const uint8_t *p, __m512i *sc)
 {

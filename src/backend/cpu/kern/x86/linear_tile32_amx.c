@@ -1,4 +1,4 @@
-/* Tiles of Q4_0, Q5_0 and Q8_0, AMX.  A product of 32 weights, 16 rows and 8 vectors is one instruction; every
+/* Tiles of Q4_0, Q5_0, Q8_0, IQ4_NL and MXFP4, AMX.  A product of 32 weights, 16 rows and 8 vectors is one instruction; every
    block's sums then meet its own scales, which is most of the work.  So 16 blocks are unpacked into a panel,
    and along them the 8 vectors' y of 32 rows stay in registers.
 
@@ -21,7 +21,7 @@ enum {
     VECS = 8,
     STEP = 2,
     /* Fewer vectors cost less by vpdpbusd. */
-    LEAST_NIBBLES = 16,
+    LEAST_NIBBLES = 24,
     LEAST_BYTES = 48,
 };
 
@@ -139,7 +139,7 @@ INLINE int32_t unpack_blocks(form f, walk *at, int32_t left, panel32 *u)
     for (; n < left && n < PANEL_BLOCKS; n++, at->codes += 2 * group_bytes(f)) {
         next_block(f, at);
         for (int i = 0; i < 2 * group_bytes(f); i += TILE_LINE) prefetch(at->codes + i);
-        unpack_block(f, at, f.centre == 128 ? 0 : f.centre, u->w[n], u->d[n], NULL);
+        unpack_block(f, at, f.bits == BITS8 ? 0 : f.centre, u->w[n], u->d[n], NULL);
     }
     amx_panel_ready();
     return n;
@@ -148,7 +148,7 @@ INLINE int32_t unpack_blocks(form f, walk *at, int32_t left, panel32 *u)
 INLINE void tile32(form f, const uint8_t *tile, int32_t n_block, const void *act, size_t stride,
                    int32_t n_vec, int32_t terms, float *y, panel32 *u)
 {
-    walk at = {.head = tile, .codes = tile, .per_head = 1, .left = 0};
+    walk at = {.head = tile, .codes = tile, .per_head = f.head == HEAD_E8M0 ? 2 : 1, .left = 0};
     chunk h = {.u = u, .act = act, .stride = stride, .n_vec = n_vec, .y = y};
     memset(y, 0, (size_t)(n_vec / terms) * TILE_ROWS * sizeof *y);
     amx_begin(VECS, 32);
@@ -167,12 +167,14 @@ INLINE void tile32(form f, const uint8_t *tile, int32_t n_block, const void *act
     void amx_tile_##name(const uint8_t *tile, int32_t n_block, const void *act, size_t stride,     \
                          int32_t n_vec, int32_t terms, float *y, void *panel)                      \
     {                                                                                              \
-        const form f = {__VA_ARGS__, HEAD_F16, 0};                                                 \
+        const form f = {__VA_ARGS__, 0};                                                           \
         if (n_vec < (least))                                                                       \
             vnni_tile_##name(tile, n_block, act, stride, n_vec, terms, y, panel);                  \
         else                                                                                       \
             tile32(f, tile, n_block, act, stride, n_vec, terms, y, panel);                         \
     }
-DEFINE_TILE(q4_0, LEAST_NIBBLES, BITS4, 8, 0)
-DEFINE_TILE(q5_0, LEAST_NIBBLES, BITS5, 16, 0)
-DEFINE_TILE(q8_0, LEAST_BYTES, BITS8, 128, 0)
+DEFINE_TILE(q4_0, LEAST_NIBBLES, BITS4, 8, 0, HEAD_F16)
+DEFINE_TILE(q5_0, LEAST_NIBBLES, BITS5, 16, 0, HEAD_F16)
+DEFINE_TILE(q8_0, LEAST_BYTES, BITS8, 128, 0, HEAD_F16)
+DEFINE_TILE(iq4_nl, LEAST_NIBBLES, IQ4, 128, 0, HEAD_F16)
+DEFINE_TILE(mxfp4, LEAST_NIBBLES, E2M1, 16, 0, HEAD_E8M0)

@@ -14,7 +14,13 @@
 #include "backend/cpu/kern/x86/words_avx512.h"
 
 #define DIRECT_CASES(X) X(1) X(2) X(3) X(4)
-enum { DIRECT_VEC = 4, PANEL_VEC = 6, PANEL_BLOCKS = 8 };
+enum {
+    DIRECT_VEC = 4,
+    PANEL_VEC = 6,
+    HALVES_VEC =
+        4, /* of NVFP4, whose blocks have two dots: 8 of each and 8 sums stay in registers */
+    PANEL_BLOCKS = 8
+};
 
 typedef struct panel32 {
     uint8_t w[2][8][64]; /* one block: [group][line] */
@@ -153,16 +159,51 @@ INLINE void unpack_panel(form f, const walk *at, panel32 *u)
     unpack_block(f, at, flipped ? 128 : 0, u->w, u->d, u->m);
 }
 
-/* NVFP4: group g of the panel times vectors v … v+n-1. */
-INLINE void panel_halves(const panel32 *u, const int g, const a8_32 *a, const int n, int32_t v,
-                         int32_t shift, float *y)
+/* NVFP4: one block of the panel, both groups, times n vectors, into their sums. */
+INLINE void panel_halves(const panel32 *u, const a8_32 *a, const int n, const int shift, __m512 *f0,
+                         __m512 *f1)
 {
-    const __m512 s0 = _mm512_load_ps(u->d + 16 * g), s1 = _mm512_load_ps(u->m + 16 * g);
-    __m512i l[PANEL_VEC], h[PANEL_VEC];
+    __m512 t0[HALVES_VEC], t1[HALVES_VEC];
+#pragma GCC unroll 2
+    for (int h = 0; h < 2; h++) {
+        const float *scale = h ? u->m : u->d;
+        __m512i s0[HALVES_VEC], s1[HALVES_VEC];
+        for (int t = 0; t < n; t++) s0[t] = s1[t] = start16(&a[t], h);
 #pragma GCC unroll 4
-    for (int s = 0; s < 4; s++) add_halves(load(u->w[g][s]), load(u->w[g][4 + s]), a, n, s, l, h);
-    for (int t = 0; t < n; t++)
-        accumulate_halves(l[t], h[t], s0, s1, &a[t], y + ((v + t) >> shift) * TILE_ROWS + 16 * g);
+        for (int s = 4 * h; s < 4 * h + 4; s++)
+            dot_lines2(load(u->w[0][s]), load(u->w[1][s]), a->q + 4 * s, sizeof *a, n, s0, s1);
+        const __m512 c0 = _mm512_load_ps(scale), c1 = _mm512_load_ps(scale + 16);
+        for (int t = 0; t < n; t++) {
+            const __m512 x0 = _mm512_cvtepi32_ps(s0[t]), x1 = _mm512_cvtepi32_ps(s1[t]);
+            t0[t] = h ? _mm512_fmadd_ps(c0, x0, t0[t]) : _mm512_mul_ps(c0, x0);
+            t1[t] = h ? _mm512_fmadd_ps(c1, x1, t1[t]) : _mm512_mul_ps(c1, x1);
+        }
+    }
+    for (int t = 0; t < n; t++) {
+        const __m512 dx = _mm512_set1_ps(a[t].d);
+        f0[t >> shift] = _mm512_fmadd_ps(t0[t], dx, f0[t >> shift]);
+        f1[t >> shift] = _mm512_fmadd_ps(t1[t], dx, f1[t >> shift]);
+    }
+}
+
+/* Both groups of one block of the panel times n vectors, into their sums. */
+INLINE void panel_block(form f, const panel32 *u, const a8_32 *a, const int n, const int shift,
+                        __m512 *f0, __m512 *f1)
+{
+    __m512i s0[PANEL_VEC], s1[PANEL_VEC];
+    for (int t = 0; t < n; t++) {
+        s0[t] = start(f, &a[t]);
+        s1[t] = start(f, &a[t]);
+    }
+#pragma GCC unroll 8
+    for (int s = 0; s < 8; s++)
+        dot_lines2(load(u->w[0][s]), load(u->w[1][s]), a->q + 4 * s, sizeof *a, n, s0, s1);
+    for (int t = 0; t < n; t++) {
+        const int i = t >> shift;
+        f0[i] = add_block(f, f0[i], s0[t], _mm512_load_ps(u->d), _mm512_load_ps(u->m), &a[t]);
+        f1[i] =
+            add_block(f, f1[i], s1[t], _mm512_load_ps(u->d + 16), _mm512_load_ps(u->m + 16), &a[t]);
+    }
 }
 
 INLINE const a8_32 *vectors(const uint8_t *act, size_t stride, int32_t block)
@@ -173,11 +214,6 @@ INLINE const a8_32 *vectors(const uint8_t *act, size_t stride, int32_t block)
 INLINE void panel_vecs(form f, const panel32 *u, int32_t n_block, const uint8_t *act, size_t stride,
                        const int n, int32_t v, const int shift, float *y)
 {
-    if (f.halves) {
-        for (int i = 0; i < 2 * n_block; i++)
-            panel_halves(u + i / 2, i % 2, vectors(act, stride, i / 2) + v, n, v, shift, y);
-        return;
-    }
     __m512 f0[PANEL_VEC], f1[PANEL_VEC];
     float *out = y + (v >> shift) * TILE_ROWS;
     for (int i = 0; i < n >> shift; i++) {
@@ -186,20 +222,10 @@ INLINE void panel_vecs(form f, const panel32 *u, int32_t n_block, const uint8_t 
     }
     for (int32_t b = 0; b < n_block; b++, u++) {
         const a8_32 *a = vectors(act, stride, b) + v;
-        __m512i s0[PANEL_VEC], s1[PANEL_VEC];
-        for (int t = 0; t < n; t++) {
-            s0[t] = start(f, &a[t]);
-            s1[t] = start(f, &a[t]);
-        }
-#pragma GCC unroll 8
-        for (int s = 0; s < 8; s++)
-            dot_lines2(load(u->w[0][s]), load(u->w[1][s]), a->q + 4 * s, sizeof *a, n, s0, s1);
-        for (int t = 0; t < n; t++) {
-            const int i = t >> shift;
-            f0[i] = add_block(f, f0[i], s0[t], _mm512_load_ps(u->d), _mm512_load_ps(u->m), &a[t]);
-            f1[i] = add_block(f, f1[i], s1[t], _mm512_load_ps(u->d + 16), _mm512_load_ps(u->m + 16),
-                              &a[t]);
-        }
+        if (f.halves)
+            panel_halves(u, a, n, shift, f0, f1);
+        else
+            panel_block(f, u, a, n, shift, f0, f1);
     }
     for (int i = 0; i < n >> shift; i++) {
         _mm512_store_ps(out + TILE_ROWS * i, f0[i]);
@@ -210,9 +236,9 @@ INLINE void panel_vecs(form f, const panel32 *u, int32_t n_block, const uint8_t 
 INLINE void panel_terms(form f, const panel32 *u, int32_t n, const uint8_t *act, size_t stride,
                         int32_t n_vec, const int shift, float *y)
 {
+    const int step = f.halves ? HALVES_VEC : PANEL_VEC;
     int32_t v = 0;
-    for (; v + PANEL_VEC <= n_vec; v += PANEL_VEC)
-        panel_vecs(f, u, n, act, stride, PANEL_VEC, v, shift, y);
+    for (; v + step <= n_vec; v += step) panel_vecs(f, u, n, act, stride, step, v, shift, y);
     for (; v + 2 <= n_vec; v += 2) panel_vecs(f, u, n, act, stride, 2, v, shift, y);
     if (v < n_vec) panel_vecs(f, u, n, act, stride, 1, v, 0, y);
 }

@@ -55,7 +55,31 @@ kern_widen_fn avx2_widen_e4m3, avx2_widen_e5m2;
 
 kern_dense_fn avx512_dense_f32, avx512_dense_f16, avx512_dense_bf16;
 
-kern_tile_fn amx_tile_q4_0, amx_tile_q5_0, amx_tile_q8_0, amx_tile_q4_k, amx_tile_q5_k,
-    amx_tile_q6_k;
+/* Those that AMX makes faster: type, name. */
+#define AMX_TILES(X)                                                                               \
+    X(Q4_0, q4_0)                                                                                  \
+    X(Q5_0, q5_0)                                                                                  \
+    X(Q8_0, q8_0)                                                                                  \
+    X(IQ4_NL, iq4_nl)                                                                              \
+    X(MXFP4, mxfp4)                                                                                \
+    X(Q2_K, q2_k)                                                                                  \
+    X(Q3_K, q3_k)                                                                                  \
+    X(IQ4_XS, iq4_xs)                                                                              \
+    X(Q4_K, q4_k)                                                                                  \
+    X(Q5_K, q5_k)                                                                                  \
+    X(Q6_K, q6_k)                                                                                  \
+    X(IQ3_S, iq3_s)                                                                                \
+    X(IQ3_XXS, iq3_xxs)                                                                            \
+    X(IQ2_XXS, iq2_xxs)                                                                            \
+    X(IQ2_XS, iq2_s)                                                                               \
+    X(IQ2_S, iq2_s)                                                                                \
+    X(IQ1_S, iq1_s)                                                                                \
+    X(IQ1_M, iq1_m)                                                                                \
+    X(TQ1_0, tq)                                                                                   \
+    X(TQ2_0, tq)
+
+#define DECLARE_AMX(type, name) kern_tile_fn amx_tile_##name;
+AMX_TILES(DECLARE_AMX)
+#undef DECLARE_AMX
 
 #endif

@@ -1,0 +1,170 @@
+/* Tiles of 256 weights a block, AMX: what the files of the formats share.  Sums over a whole block come out of
+   the tile registers, for the scales of sub-blocks are multiplied into the weights: exact integers that fit
+   one plane of bytes or two,
+
+     Q2_K         scale · w                                                  at most 45, unsigned
+     Q3_K         −scale · (w − 4)                                           −128 … 124
+     Q4_K, Q5_K   scale · w = 8 · (⌊scale / 8⌋ · w) + (scale mod 8) · w      both at most 7·31, unsigned
+     TQ           w                                                          −1 … 2
+     all others   scale · w = 256 · high + low                               high −32 … 31, low 0 … 255
+
+   |Σ over a plane| ≤ 255·127·256 = 8.3 M.  A block is unpacked once into a panel in L1 and met by 16 vectors
+   at a time: 16 products (4 of 64 weights × 2 groups of rows × 2 planes; 8 of one plane), and beside them the
+   sums of 16 earlier vectors go into y, so that matrix and vector units work at once.  Each file includes this
+   once after words_avx512.h and linear_tile256_form.h and defines
+
+     unpack_group(…)  16 rows of one block into the panel */
+#include "backend/cpu/kern/x86/tiles_amx.h"
+
+#include "backend/cpu/kern/x86/linear_tile256_avx512.h"
+
+enum { N_K = 4 /* products of 64 weights a block */ };
+
+/* One block, unpacked: planes of two groups of 16 rows, in the order of use. */
+struct panel256 {
+    uint8_t w[N_K][4][16][TILE_LINE]; /* [64 weights][2 · group + plane][word] */
+    uint8_t pair[2][8][TILE_LINE];    /* minima, to meet sums of q: 4 of Q4_K and Q5_K, 8 of Q2_K */
+    float d[TILE_ROWS], dmin[TILE_ROWS];
+};
+_Static_assert(sizeof(panel256) <= TILE_PANEL, "panel");
+
+INLINE int n_plane(const int bits)
+{
+    return bits == 2 || bits == 3 || bits == GRID_TQ ? 1 : 2;
+}
+/* Whether a plane's bytes have signs. */
+INLINE int plane_signed(const int bits, const int plane)
+{
+    if (n_plane(bits) == 1) return bits != 2;
+    return plane && bits != 4 && bits != 5;
+}
+
+/* A scale, 32 bits wide with a high half of 0, as both 16-bit numbers of its word. */
+INLINE __m512i twice(__m512i sc)
+{
+    return _mm512_or_si512(sc, _mm512_slli_epi32(sc, 16));
+}
+
+/* (v − 2^log) · sc of the even and of the odd bytes; sc as both 16-bit numbers of its word. */
+INLINE void products16(__m512i v, __m512i sc, const unsigned log, __m512i *even, __m512i *odd)
+{
+    const __m512i byte = _mm512_set1_epi16(0xff), centre = _mm512_slli_epi16(sc, log);
+    *even = _mm512_sub_epi16(_mm512_maddubs_epi16(v, _mm512_and_si512(sc, byte)), centre);
+    *odd = _mm512_sub_epi16(_mm512_maddubs_epi16(v, _mm512_slli_epi16(sc, 8)), centre);
+}
+/* Word s of both planes: products of 16 bits, whose bytes are sorted. */
+INLINE void store_wide(uint8_t (*w)[16][TILE_LINE], int s, __m512i v, __m512i sc,
+                       const unsigned log)
+{
+    const __m512i byte = _mm512_set1_epi16(0xff);
+    __m512i even, odd;
+    products16(v, sc, log, &even, &odd);
+    /* byte ? a : b */
+    _mm512_store_si512(w[0][s],
+                       _mm512_ternarylogic_epi32(byte, even, _mm512_slli_epi16(odd, 8), 0xca));
+    _mm512_store_si512(w[1][s],
+                       _mm512_ternarylogic_epi32(byte, _mm512_srli_epi16(even, 8), odd, 0xca));
+}
+
+/* d16: d of the group's rows, and their dmin 32 bytes further; p: its lines. */
+INLINE void unpack_group(const int bits, const uint8_t *d16, const uint8_t *p, const int g,
+                         panel256 *u);
+
+INLINE void unpack_panel(const int bits, const uint8_t *tile, panel256 *u)
+{
+    const uint8_t *p = tile + TILE_LINE * head_lines(bits);
+    for (int g = 0; g < 2; g++, p += TILE_LINE * group_lines(bits))
+        unpack_group(bits, head_lines(bits) ? tile + 32 * g : p, p, g, u);
+    amx_panel_ready();
+}
+
+/* Sixteen vectors whose sums are in c; the first `from` of them are not to be added again. */
+typedef struct waiting {
+    const amx_sums *c; /* [2 · group + plane] */
+    const panel256 *u;
+    const a8_256 *a;
+    float *y;
+    int32_t v, from, shift;
+} waiting;
+
+INLINE __m512i whole_sum(const int bits, const amx_sums *c, int i)
+{
+    const __m512i low = load(c[0].of[i]);
+    if (bits == 3) return _mm512_sub_epi32(_mm512_setzero_si512(), low);
+    if (n_plane(bits) == 1) return low;
+    const unsigned up = bits == 4 || bits == 5 ? 3 : 8;
+    return _mm512_add_epi32(_mm512_slli_epi32(load(c[1].of[i]), up), low);
+}
+
+INLINE void add_sums(const int bits, const waiting *w, int i)
+{
+    if (i < w->from) return;
+    float *y = w->y + ((w->v + i) >> w->shift) * TILE_ROWS;
+    for (int g = 0; g < 2; g++)
+        add_block(bits, whole_sum(bits, w->c + 2 * g, i),
+                  (const __m512i *)(const void *)w->u->pair[g], _mm512_load_ps(w->u->d + 16 * g),
+                  _mm512_load_ps(w->u->dmin + 16 * g), &w->a[w->v + i], y + 16 * g);
+}
+
+/* Product k of C register c, by B register tb, then one vector of those that wait. */
+#define PRODUCT(c, ta, tb, k)                                                                      \
+    if ((c) % 2 < n_plane(bits)) {                                                                 \
+        if ((k) == 0) {                                                                            \
+            _tile_stored(c, out[c].of, TILE_LINE);                                                 \
+            _tile_zero(c);                                                                         \
+        }                                                                                          \
+        _tile_loadd(tb, w->u->w[k][c], TILE_LINE);                                                 \
+        if (plane_signed(bits, (c) % 2))                                                           \
+            _tile_dpbssd(c, ta, tb);                                                               \
+        else                                                                                       \
+            _tile_dpbsud(c, ta, tb);                                                               \
+    }                                                                                              \
+    add_sums(bits, w, 4 * (k) + (c));
+#define PRODUCTS(ta, k)                                                                            \
+    _tile_loadd(ta, a->q + 64 * (k), sizeof *a);                                                   \
+    PRODUCT(0, ta, 6, k)                                                                           \
+    PRODUCT(1, ta, 7, k)                                                                           \
+    PRODUCT(2, ta, 6, k)                                                                           \
+    PRODUCT(3, ta, 7, k)
+
+/* Stores the registers of C, then multiplies the block by the 16 vectors from a on into them. */
+INLINE void multiply(const int bits, const a8_256 *a, amx_sums *out,
+                     const waiting *w){PRODUCTS(4, 0) PRODUCTS(5, 1) PRODUCTS(4, 2) PRODUCTS(5, 3)}
+
+INLINE void panel_all(const int bits, const uint8_t *tile, size_t block, const panel256 *u,
+                      const a8_256 *a, int32_t n_vec, int32_t shift, float *y)
+{
+    amx_sums c[2][4];
+    waiting held = {c[0], u, a, y, 0, AMX_VEC, shift}, due = held;
+    int turn = 0;
+    for (int32_t v = 0; v < n_vec; v += AMX_VEC, turn ^= 1) {
+        const int32_t first = v + AMX_VEC <= n_vec ? v : n_vec - AMX_VEC;
+        /* The next block comes in beside the products, a part for each step. */
+        for (size_t i = 0; i < block * AMX_VEC / (size_t)n_vec; i += TILE_LINE)
+            _mm_prefetch((const char *)tile + block + block * (size_t)v / (size_t)n_vec + i,
+                         _MM_HINT_T1);
+        /* what the registers hold goes to `held`; `due` is in memory since the step before */
+        multiply(bits, a + first, c[turn], &due);
+        held.c = c[turn];
+        due = held;
+        held.v = first, held.from = v - first;
+    }
+    amx_store(c[turn]);
+    held.c = c[turn];
+    for (int i = 0; i < AMX_VEC; i++) add_sums(bits, &due, i);
+    for (int i = 0; i < AMX_VEC; i++) add_sums(bits, &held, i);
+}
+
+#define DEFINE_TILE(name, bits, least)                                                             \
+    void amx_tile_##name(const uint8_t *tile, int32_t n_block, const void *act, size_t stride,     \
+                         int32_t n_vec, int32_t terms, float *y, void *panel)                      \
+    {                                                                                              \
+        if (n_vec < (least)) {                                                                     \
+            vnni_tile_##name(tile, n_block, act, stride, n_vec, terms, y, panel);                  \
+            return;                                                                                \
+        }                                                                                          \
+        memset(y, 0, (size_t)(n_vec / terms) * TILE_ROWS * sizeof *y);                             \
+        amx_begin(AMX_VEC, 64);                                                                    \
+        by_panel(bits, tile, n_block, act, stride, n_vec, terms - 1, y, panel);                    \
+        _tile_release();                                                                           \
+    }
