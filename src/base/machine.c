@@ -3,15 +3,23 @@
 #include "base/machine.h"
 
 #include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/cgroup.h"
+#include "base/cpulist.h"
+#include "base/num.h"
 #include "base/proc.h"
 
 enum { CORES_MAX = 1 << 16 }; /* of the mask: 8 KB; kernels are built for up to 8,192 */
+
+typedef struct core_set {
+    cpu_set_t bits[CORES_MAX / CPU_SETSIZE];
+} core_set;
 
 static uint64_t smaller(uint64_t a, uint64_t b)
 {
@@ -56,24 +64,65 @@ uint64_t machine_core_cache(void)
     return n > 0 ? (uint64_t)n : 0;
 }
 
-int32_t machine_affinity(void)
+/* Those of a list, or the calling thread's mask: the kernel refuses one that is shorter than its own. */
+static int32_t get_cpus(const char *list, core_set *out)
 {
-    cpu_set_t
-        set[CORES_MAX / CPU_SETSIZE]; /* the kernel refuses a mask that is shorter than its own */
-    memset(set, 0, sizeof set);
-    if (sched_getaffinity(0, sizeof set, set) != 0) return 1;
-    const int32_t n = CPU_COUNT_S(sizeof set, set);
-    return n > 0 ? n : 1;
+    long first, last;
+    memset(out, 0, sizeof *out);
+    if (!list && sched_getaffinity(0, sizeof *out, out->bits) != 0) return 0;
+    for (const char *at = list; at && cpulist_next(&at, CORES_MAX, &first, &last);)
+        for (long i = first; i <= last; i++) CPU_SET_S((size_t)i, sizeof *out, out->bits);
+    return CPU_COUNT_S(sizeof *out, out->bits);
 }
 
-int32_t machine_cores(void)
+int32_t machine_affinity(void)
 {
-    const int32_t n = machine_affinity();
-    const double quota = cgroup_read("").cores;
+    core_set mine;
+    return max_i32(1, get_cpus(NULL, &mine));
+}
+
+/* Whether `cpu` is the first of its core's in the mask; also where the system does not say. */
+static bool leads_core(const char *root, long cpu, const core_set *mine)
+{
+    char path[1024], text[1024];
+    long first, last;
+    (void)snprintf(path, sizeof path,
+                   "%s/sys/devices/system/cpu/cpu%ld/topology/thread_siblings_list", root, cpu);
+    if (!proc_read(path, text, sizeof text)) return true;
+    for (const char *at = text; cpulist_next(&at, CORES_MAX, &first, &last);)
+        for (long i = first; i <= last && i < cpu; i++)
+            if (CPU_ISSET_S((size_t)i, sizeof *mine, mine->bits)) return false;
+    return true;
+}
+
+/* Cores of the mask, each counted once however many hardware threads it has: these share the multipliers and the
+   misses that are bound here.  A lone core is counted twice if it has two: one waits for memory while one computes. */
+static int32_t whole_cores(const char *root, const char *cpus)
+{
+    core_set mine;
+    const int32_t n_cpu = get_cpus(cpus, &mine);
+    int32_t n = 0;
+    for (long cpu = 0, seen = 0; seen < n_cpu && cpu < CORES_MAX; cpu++) {
+        if (!CPU_ISSET_S((size_t)cpu, sizeof mine, mine.bits)) continue;
+        seen++;
+        n += leads_core(root, cpu, &mine);
+    }
+    return n > 1 || n_cpu <= 1 ? max_i32(n, 1) : 2;
+}
+
+int32_t machine_cores_at(const char *root, const char *cpus)
+{
+    const int32_t n = whole_cores(root, cpus);
+    const double quota = cgroup_read(root).cores;
     if (quota <= 0 || quota >= (double)n) return n;
     const int32_t whole = (int32_t)quota;
     /* a part of a core is one more */
     return (double)whole < quota || whole == 0 ? whole + 1 : whole;
+}
+
+int32_t machine_cores(void)
+{
+    return machine_cores_at("", NULL);
 }
 
 const char *machine_isa(void)

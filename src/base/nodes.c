@@ -5,9 +5,9 @@
 #include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/cpulist.h"
 #include "base/proc.h"
 
 enum {
@@ -20,21 +20,6 @@ typedef struct core_set {
     cpu_set_t bits[CORES_MAX / CPU_SETSIZE];
 } core_set;
 
-/* The next range of the list at *at, which moves behind it; false: no more, or no list. */
-static bool next_range(const char **at, long most, long *first, long *last)
-{
-    char *end;
-    if (**at < '0' || **at > '9') return false;
-    *first = *last = strtol(*at, &end, 10);
-    if (*end == '-') {
-        const char *from = end + 1;
-        if (*from < '0' || *from > '9') return false;
-        *last = strtol(from, &end, 10);
-    }
-    *at = *end == ',' ? end + 1 : end;
-    return *first <= *last && *last < most;
-}
-
 /* The cores of a node among those of the calling thread; answers how many. */
 static int32_t node_cores(const char *root, int32_t id, core_set *out)
 {
@@ -46,7 +31,7 @@ static int32_t node_cores(const char *root, int32_t id, core_set *out)
     memset(&mine, 0, sizeof mine);
     if (!proc_read(path, text, sizeof text) || sched_getaffinity(0, sizeof mine, mine.bits) != 0)
         return 0;
-    for (const char *at = text; next_range(&at, CORES_MAX, &first, &last);)
+    for (const char *at = text; cpulist_next(&at, CORES_MAX, &first, &last);)
         for (size_t i = (size_t)first; i <= (size_t)last; i++)
             if (CPU_ISSET_S(i, sizeof mine, mine.bits)) CPU_SET_S(i, sizeof *out, out->bits);
     return CPU_COUNT_S(sizeof *out, out->bits);
@@ -60,7 +45,7 @@ void nodes_read(const char *root, nodes *out)
     *out = (nodes){0};
     (void)snprintf(path, sizeof path, "%s/sys/devices/system/node/online", root);
     if (!proc_read(path, text, sizeof text)) return;
-    for (const char *at = text; next_range(&at, IDS_MAX, &first, &last);) {
+    for (const char *at = text; cpulist_next(&at, IDS_MAX, &first, &last);) {
         for (int32_t id = (int32_t)first; id <= last && out->n < NODES_MAX; id++) {
             const int32_t n = node_cores(root, id, &cores);
             if (n == 0) continue;

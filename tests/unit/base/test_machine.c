@@ -1,9 +1,13 @@
 /* What the machine grants is within reason, and the peak counts memory that was touched. */
 #include "test.h"
+#include "tmp.h"
 
 #include <sched.h>
 
+#include "base/file.h"
 #include "base/machine.h"
+
+static tmp_dir root;
 
 static void memory_is_plausible(void **state)
 {
@@ -55,12 +59,63 @@ static void affinity_is_obeyed(void **state)
     assert_int_equal(sched_setaffinity(0, sizeof mine, &mine), 0);
 }
 
+static int make_root(void **state)
+{
+    (void)state;
+    return tmp_make(&root) ? 0 : -1;
+}
+
+static int drop_root(void **state)
+{
+    (void)state;
+    return tmp_drop(&root) ? 0 : -1;
+}
+
+/* The hardware threads of one core, as the system lists them for `cpu`. */
+static void put_siblings(int cpu, const char *list)
+{
+    char path[1024];
+    cairn_diag dg = {0};
+    (void)snprintf(path, sizeof path, "%s/sys/devices/system/cpu/cpu%d/topology", root.path, cpu);
+    assert_ok(path_make_dirs(path, &dg));
+    (void)snprintf(path, sizeof path,
+                   "%s/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", root.path, cpu);
+    assert_ok(file_replace(path, list, strlen(list), &dg));
+}
+
+static void siblings_are_one_core(void **state)
+{
+    (void)state;
+    assert_int_equal(machine_cores_at(root.path, "0-7"), 8); /* nothing is known */
+    for (int i = 0; i < 4; i++) {
+        char pair[16];
+        (void)snprintf(pair, sizeof pair, "%d,%d\n", i, i + 4);
+        put_siblings(i, pair);
+        put_siblings(i + 4, pair);
+    }
+    assert_int_equal(machine_cores_at(root.path, "0-7"), 4);
+    assert_int_equal(machine_cores_at(root.path, "1-6"), 4); /* 1 and 5, 2 and 6, 3, 4 */
+    assert_int_equal(machine_cores_at(root.path, "4-7"), 4); /* their partners are others' */
+    assert_int_equal(machine_cores_at(root.path, "0,4"), 2); /* a lone core */
+    assert_int_equal(machine_cores_at(root.path, "4"), 1);
+    assert_int_equal(machine_cores_at(root.path, "0-9"), 6); /* 8 and 9 have no file */
+    put_siblings(0, "0-3\n");                                /* four to a core */
+    put_siblings(1, "0-3\n");
+    put_siblings(2, "nonsense");
+    put_siblings(3, "0-");
+    assert_int_equal(machine_cores_at(root.path, "0-1"), 2);
+    assert_int_equal(machine_cores_at(root.path, "0-3"), 3); /* what cannot be read is a core */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_is_plausible),     cmocka_unit_test(peak_counts_touched_memory),
-        cmocka_unit_test(core_cache_is_plausible), cmocka_unit_test(at_least_one_core),
+        cmocka_unit_test(memory_is_plausible),
+        cmocka_unit_test(peak_counts_touched_memory),
+        cmocka_unit_test(core_cache_is_plausible),
+        cmocka_unit_test(at_least_one_core),
         cmocka_unit_test(affinity_is_obeyed),
+        cmocka_unit_test_setup_teardown(siblings_are_one_core, make_root, drop_root),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
