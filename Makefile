@@ -23,6 +23,7 @@
 #: make check-text     templates and tokenizers beside the references, at length
 #: make check-shapes   random shapes of every family beside the reference: SHAPES_ARGS="--seed 3 llama"
 #: make kern-bench     speed of the kernels; make kern-tests: their test programs
+#: make bench          speeds beside llama.cpp and the machine's limits; make bench-load: the server under load
 #: make lab            what the numerics contract costs: its kernels beside ones that are free of it (AVX2)
 #: make budgets        renews tools/budgets.txt, the instructions of the hot paths
 #: make compile_commands.json    for editors
@@ -136,7 +137,7 @@ V ?= 0
 say = $(if $(filter 0,$(V)),@printf '  %-4s %s\n' '$(1)' '$@';)
 
 # --- targets ---
-.PHONY: all help install uninstall print-libs examples run kern-bench lab kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash test-programs test-sim test-company test-memory test-soak test-web test-openapi test-clients fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
+.PHONY: all help install uninstall print-libs examples run bench bench-load kern-bench lab kern-tests check-text check-shapes test test-build test-side test-asan test-tsan test-crash test-programs test-sim test-company test-memory test-soak test-web test-openapi test-clients fuzz fuzz-long fuzz-build check check-all budgets clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 all: $(B)/libcairn.a $(B)/cairn.pc $(B)/cairn
@@ -233,6 +234,19 @@ $(B)/bench/bench_attend $(B)/bench/bench_recur: $(B)/tests/ops/ops_rig.o
 kern-bench: $(B)/bench/bench_linear
 	$< 1
 	$< 2
+# Every speed that matters, beside llama.cpp and the machine's limits: tables, hours; and the server under load, minutes.
+# `make test` runs the latter for seconds (tests/cli/test_benches.py).
+BENCH_SECONDS ?= 20
+bench: $(B)/cairn $(B)/bench/bench_pool
+	$(B)/bench/bench_pool
+	bench/speed-table
+	bench/scale
+	bench/stolen-cores
+bench-load: $(B)/cairn $(B)/bench/bench_engine $(B)/bench/bench_serve $(B)/tests/serve/fake_server
+	$(B)/bench/bench_engine
+	bench/serve-overhead
+	bench/stream-gap --tokens 8000 --rounds 1 $(B)/cairn serve $$(tools/get-models qwen2.5-coder-0.5b) --port 0 --ctx 16384
+	bench/serve -s $(BENCH_SECONDS)
 # Nothing else builds lab/, and nothing of it is in the product.
 lab: $(B)/lab/contract_cost
 	$<
@@ -287,7 +301,7 @@ test:
 kern-tests: $(patsubst %.c,$(B)/%,$(filter tests/kern/% tests/ops/%,$(test_main) $(test_side)))
 # Real models take too long here, as do thousands of texts beside the references: the tiny models of tests/golden and
 # the programs and fuzz targets of text run the same code.  Flags are words that every command reads in one way.
-asan_py := $(filter-out tests/cli/test_flags.py tests/cli/test_manners.py tests/cli/test_pkg_config.py tests/cli/test_soak.py, \
+asan_py := $(filter-out tests/cli/test_benches.py tests/cli/test_flags.py tests/cli/test_manners.py tests/cli/test_pkg_config.py tests/cli/test_soak.py, \
                         $(wildcard tests/cli/test_*.py tests/hub/test_*.py tests/serve/test_*.py))
 test-asan:
 	$(MAKE_MORE) B=$(B)-asan SAN=address,undefined PY_TESTS='$(asan_py)' test
