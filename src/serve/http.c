@@ -159,6 +159,7 @@ void http_stream(http_req *rq, const char *type, const char *beat, uint64_t beat
     rq->streaming = true;
     c->beat = beat;
     c->beat_ms = beat_ms;
+    c->pulse = NULL;
     c->written_ms = http_now_ms();
     write_head(rq, 200, type);
     buf_puts(&c->out, rq->head.old ? "\r\n" : "Transfer-Encoding: chunked\r\n\r\n");
@@ -168,6 +169,12 @@ void http_stream(http_req *rq, const char *type, const char *beat, uint64_t beat
 void http_stream_beat(http_req *rq, const char *beat)
 {
     rq->conn->beat = beat;
+}
+
+void http_stream_pulse(http_req *rq, void (*fn)(void *user), void *user)
+{
+    rq->conn->pulse = fn;
+    rq->conn->pulse_user = user;
 }
 
 /* Sent bytes make room, so that the buffer's size stays near what is unsent. */

@@ -92,6 +92,8 @@ void http_reply(http_req *rq, int status, const char *type, cairn_str body);
    nothing else was for `beat_ms`. */
 void http_stream(http_req *rq, const char *type, const char *beat, uint64_t beat_ms);
 void http_stream_beat(http_req *rq, const char *beat); /* another one from now on */
+/* From now on fn is called in its place, until the stream is ended or the client is gone; it may write. */
+void http_stream_pulse(http_req *rq, void (*fn)(void *user), void *user);
 /* Queues bytes.  A client that leaves more than a bounded backlog unread is cut: on_gone may be
    called from here, and rq be invalid afterwards: false. */
 bool http_stream_write(http_req *rq, cairn_str bytes);

@@ -243,6 +243,14 @@ static void watch_taking(http_conn *c, uint64_t now)
     }
 }
 
+static void beat(http_conn *c)
+{
+    if (c->pulse)
+        c->pulse(c->pulse_user);
+    else if (c->beat)
+        http_stream_write(&c->rq, str_of(c->beat));
+}
+
 static void conn_tick(http_conn *c, uint64_t now)
 {
     bool waits = c->state == CONN_IDLE || c->state == CONN_HEADERS ||
@@ -256,8 +264,7 @@ static void conn_tick(http_conn *c, uint64_t now)
         conn_cut(c);
     else if (streams)
         watch_taking(c, now);
-    if (streams && !c->gone && !c->ended && c->beat && now - c->written_ms >= c->beat_ms)
-        http_stream_write(&c->rq, str_of(c->beat));
+    if (streams && !c->gone && !c->ended && now - c->written_ms >= c->beat_ms) beat(c);
 }
 
 /* The next tick is then: soon while something is watched over, else at the first deadline, however many

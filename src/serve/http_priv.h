@@ -85,6 +85,8 @@ typedef struct http_conn { /* I/O thread */
     uint64_t written_ms;      /* when bytes were last put into out */
     const char *beat;
     uint64_t beat_ms;
+    void (*pulse)(void *user); /* in place of the beat */
+    void *pulse_user;
 } http_conn;
 
 struct http_server { /* I/O thread, but for wake */

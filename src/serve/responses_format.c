@@ -15,6 +15,7 @@
 #include "serve/buf_members.h"
 #include "serve/openai_wire.h"
 #include "serve/responses_wire.h"
+#include "serve/sse.h"
 #include "serve/text_of.h"
 
 static const size_t bufs[] = {
@@ -56,9 +57,8 @@ static void *response_open(const prompt *p)
     return o;
 }
 
-static void response_start(void *out, buf *frames)
+static void put_in_progress(response_out *o, bool created, buf *frames)
 {
-    response_out *o = out;
     json_writer w;
     buf b;
 
@@ -66,9 +66,26 @@ static void response_start(void *out, buf *frames)
     w = json_write(&b);
     responses_write(&w, o, "in_progress", NULL, (cairn_str){0});
     frames->no_memory |= buf_status(&b) != CAIRN_OK;
-    responses_put(o, "response.created", text_of(&b), frames);
+    if (created) responses_put(o, "response.created", text_of(&b), frames);
     responses_put(o, "response.in_progress", text_of(&b), frames);
     buf_deinit(&b);
+}
+
+static void response_start(void *out, buf *frames)
+{
+    put_in_progress(out, true, frames);
+}
+
+/* Codex and others give up a stream that is silent for minutes, and count events, not comments.  So while nothing has
+   been said yet it is said again that the response is on its way. */
+static void response_pulse(void *out, buf *frames)
+{
+    response_out *o = out;
+
+    if (o->index == 0 && o->open == ITEM_NONE)
+        put_in_progress(o, false, frames);
+    else
+        buf_puts(frames, SSE_WAITING);
 }
 
 static void close_item(response_out *o, const char *status, buf *frames)
@@ -320,6 +337,7 @@ const answer_format responses_format = {
     .close = response_close,
     .kept = response_kept,
     .start = response_start,
+    .pulse = response_pulse,
     .begin = response_begin,
     .token = response_token,
     .delta = response_delta,

@@ -413,6 +413,15 @@ static cairn_status submit_all(mailbox *mail, prompt *p, answer *c, cairn_diag *
     return CAIRN_OK;
 }
 
+static void on_pulse(void *user)
+{
+    answer *c = user;
+
+    answer_enter(c);
+    c->f->pulse(c->out, &c->frames);
+    answer_leave(c);
+}
+
 cairn_status answer_start(http_req *rq, mailbox *mail, prompt *p, const answer_format *f,
                           cairn_diag *dg)
 {
@@ -440,6 +449,7 @@ cairn_status answer_start(http_req *rq, mailbox *mail, prompt *p, const answer_f
         else
             sse_start(rq);
         if (f->start) f->start(c->out, &c->frames);
+        if (f->pulse) http_stream_pulse(rq, on_pulse, c);
     }
     answer_leave(c);
     return CAIRN_OK;

@@ -26,8 +26,9 @@ typedef struct answer_format {
                    const char *message);
     void (*headers)(http_req *rq);      /* of a reply that is none; may be NULL */
     void (*begin_stream)(http_req *rq); /* a stream's head and beat; NULL: of server-sent events */
-    const char *beat;               /* a stream's while nothing else is sent, once it has begun */
-    void *(*open)(const prompt *p); /* NULL: no memory */
+    const char *beat; /* a stream's while nothing else is sent, once it has begun */
+    void (*pulse)(void *out, buf *frames); /* in place of it; NULL: none */
+    void *(*open)(const prompt *p);        /* NULL: no memory */
     void (*close)(void *out);
     /* Bytes that an answer keeps until it is sent at most, beside its text, where each choice has n_tokens; NULL: none. */
     uint64_t (*kept)(const prompt *p, uint64_t n_tokens);

@@ -8,7 +8,7 @@ void sse_start(http_req *rq)
 {
     http_set_header(rq, "Cache-Control", "no-cache");
     http_set_header(rq, "X-Accel-Buffering", "no"); /* proxies must not hold events back */
-    http_stream(rq, "text/event-stream; charset=utf-8", ": waiting\n\n", BEAT_MS);
+    http_stream(rq, "text/event-stream; charset=utf-8", SSE_WAITING, BEAT_MS);
 }
 
 json_writer sse_open(buf *b, const char *event)

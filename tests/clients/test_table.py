@@ -5,7 +5,7 @@ import re
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 FILES = ["test_openai_client.py", "test_anthropic_client.py", "test_ollama.py", "test_litellm.py", "test_langchain.py",
-         "test_pydantic_ai.py", "test_claude_agent.py"]  # of the columns, in their order
+         "test_pydantic_ai.py", "test_claude_agent.py", "test_codex.py"]  # of the columns, in their order
 
 
 def names_in(name):

@@ -1,0 +1,123 @@
+"""The Codex program against the server: a test double of the engine says what the model would, Codex does it."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+import util
+from script import call, says
+from test_claude_agent import MOST_SECONDS, png
+
+codex = pytest.importorskip("codex_cli_bin")
+IDLE_S = 11  # the longest silence that this client is told to bear: a heartbeat comes in 10
+
+
+def start(server, folder, prompt, model="fake-model"):
+    (folder / "home").mkdir(exist_ok=True)
+    (folder / "work").mkdir(exist_ok=True)
+    (folder / "home/config.toml").write_text(f"""
+model = "{model}"
+model_provider = "cairn"
+[model_providers.cairn]
+name = "cairn"
+base_url = "{server.url}/v1"
+wire_api = "responses"
+request_max_retries = 0
+stream_max_retries = 0
+stream_idle_timeout_ms = {1000 * IDLE_S}
+""")
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder / "home"), "CODEX_HOME": str(folder / "home")}
+    p = subprocess.Popen([codex.bundled_codex_path(), "exec", "--skip-git-repo-check", "--json", "--dangerously-bypass-approvals-and-sandbox",
+                          "-C", folder / "work", "-"], env=env, text=True,
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    p.stdin.write(prompt)
+    p.stdin.close()
+    p.stdin = None
+    return p
+
+
+def finish(p):
+    """The items that were completed, and the last event."""
+    try:
+        out, err = p.communicate(timeout=MOST_SECONDS)
+    except subprocess.TimeoutExpired:
+        p.kill()
+        p.communicate()
+        raise
+    told = [json.loads(x) for x in out.splitlines() if x.startswith("{")]
+    assert told, err[-2000:]
+    return [e["item"] for e in told if e["type"] == "item.completed"], told[-1]
+
+
+def of(items, kind, key="text"):
+    return [i[key] for i in items if i["type"] == kind]
+
+
+def test_edits_a_file(server, tmp_path):
+    """Three turns; what each command prints says what the next turn does."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/code.txt").write_text("value = 1\n")
+    (tmp_path / "work/one.txt").write_text(says("Two." + call("exec_command", {"cmd": "sed -i 's/1/2 # \"é\"/' code.txt; cat two.txt"})))
+    (tmp_path / "work/two.txt").write_text(says("All done."))
+    items, end = finish(start(server, tmp_path, says("<think>hm</think>I look." + call("exec_command", {"cmd": "cat one.txt"}))))
+    assert end["type"] == "turn.completed" and end["usage"]["output_tokens"] > 0 and end["usage"]["reasoning_output_tokens"] > 0, end
+    assert of(items, "reasoning") == ["hm"] and of(items, "agent_message") == ["I look.", "Two.", "All done."]
+    assert of(items, "command_execution", "exit_code") == [0, 0]
+    assert (tmp_path / "work/code.txt").read_text() == "value = 2 # \"é\"\n"
+
+
+def test_call_that_fails(server, tmp_path):
+    """A command's status goes back to the model."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/one.txt").write_text(says("Not there."))
+    items, end = finish(start(server, tmp_path, says(
+        call("exec_command", {"cmd": "cat none.txt"}) + call("exec_command", {"cmd": "cat one.txt"}))))
+    assert end["type"] == "turn.completed" and of(items, "agent_message") == ["Not there."]
+    assert sorted(of(items, "command_execution", "exit_code")) == [0, 1]
+
+
+def test_image(server, tmp_path):
+    """A picture that it looks at ends its turn, with words that say why."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/p.png").write_bytes(png())
+    _, end = finish(start(server, tmp_path, says("I look." + call("view_image", {"path": str(tmp_path / "work/p.png")}))))
+    assert end["type"] == "turn.failed" and "the model reads text alone" in end["error"]["message"], end
+
+
+def test_unknown_model(server, tmp_path):
+    _, end = finish(start(server, tmp_path, "hi", model="nope"))
+    assert end["type"] == "turn.failed" and "nope" in end["error"]["message"], end
+
+
+def test_long_prefill(server, tmp_path):
+    """It hears of a prompt that takes longer than it bears silence."""
+    gate = util.Gate(tmp_path)
+    p = start(server, tmp_path, "@until=%s %s" % (gate, says("At last.")))
+    try:
+        server.wait_rows(1, 0)
+        time.sleep(IDLE_S + 2)  # what is tested is that nothing happens
+        assert p.poll() is None
+        gate.open()
+        items, end = finish(p)
+        assert end["type"] == "turn.completed" and of(items, "agent_message") == ["At last."]
+    finally:
+        gate.open()
+        if p.poll() is None:
+            p.kill()
+            p.communicate()
+
+
+def test_stopped(server, tmp_path):
+    """A long answer that nobody waits for any more leaves nothing at the engine."""
+    p = start(server, tmp_path, "@n=60000 @pace=20 ")
+    try:
+        server.wait_rows(1, 0)
+        p.send_signal(signal.SIGINT)
+        p.communicate(timeout=MOST_SECONDS)
+        server.wait_rows()
+    finally:
+        if p.poll() is None:
+            p.kill()
+            p.communicate()
