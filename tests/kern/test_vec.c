@@ -466,6 +466,7 @@ static void test_levels(void **state)
 {
     (void)state;
     kern ref, k;
+    static kern_vec before[ISA_COUNT];
     kern_init(&ref, ISA_REF);
     int tested = 0;
     for (isa_level l = ISA_REF + 1; l < ISA_COUNT; l++) {
@@ -474,14 +475,16 @@ static void test_levels(void **state)
             continue;
         }
         kern_init(&k, l);
-        check_level(&ref.vec, &k.vec, l);
-        printf("level %s: equal\n", isa_name(l));
-        tested++;
+        bool same = false; /* the same functions: what a level adds may be for LINEAR alone */
+        for (int i = 0; i < tested && !same; i++) same = !memcmp(&before[i], &k.vec, sizeof k.vec);
+        if (!same) check_level(&ref.vec, &k.vec, l);
+        printf("level %s: %s\n", isa_name(l), same ? "the kernels of one before" : "equal");
+        before[tested++] = k.vec;
     }
     if (tested == 0) skip();
 }
 
-/* Where the machine lacks AVX-512: the logic of its kernels. */
+/* Where the machine lacks AVX-512: the logic of its kernels.  Elsewhere a part, so that the emulation stays whole. */
 #if defined(__x86_64__)
 void emulated_vec(kern_vec *v);
 void emulated_attend(kern_vec *v);
@@ -516,7 +519,8 @@ static void test_emulated(void **state)
     emulated_attend(&k.vec);
     emulated_code(&k.vec);
     emulated_delta(&k.vec);
-    for (int kind = 0; kind < FENCE_KINDS; kind++) {
+    const int step = isa_runs(ISA_AVX512) ? FENCE_NAN : 1; /* random values, and those with NaN */
+    for (int kind = 0; kind < FENCE_KINDS; kind += step) {
         for (size_t i = 0; i < N_LENGTHS; i++)
             for (size_t n = 0; n < sizeof slots / sizeof *slots; n++)
                 check_slot(&slots[n], &ref.vec, &k.vec, ISA_AVX512, lengths[i], kind);

@@ -74,3 +74,15 @@ isa_level rig_level(int32_t i)
     while (i > 0) i -= isa_runs(++l);
     return l;
 }
+
+bool rig_level_adds_none(isa_level l)
+{
+    static kern all[ISA_COUNT];
+    static bool ready;
+    for (isa_level k = ISA_REF; !ready && k < ISA_COUNT; k++) kern_init(&all[k], k);
+    ready = true;
+    for (isa_level k = ISA_REF; k < l; k++)
+        if (all[k].level == k && memcmp(&all[k].vec, &all[l].vec, sizeof all[l].vec) == 0)
+            return true;
+    return false;
+}

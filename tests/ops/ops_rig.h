@@ -28,5 +28,7 @@ bool rig_same(float a, float b);
 /* How many levels the machine runs; says which ones are skipped.  Level i of them, the first ISA_REF. */
 int32_t rig_levels(void);
 isa_level rig_level(int32_t i);
+/* A lower level that runs has the same kernels for all but LINEAR: other ops have nothing new at l. */
+bool rig_level_adds_none(isa_level l);
 
 #endif

@@ -127,7 +127,7 @@ def test_tab_order(user):
         user.page.keyboard.press("Tab")
     assert got == [
         "link: Skip to the content", "link: Chat", "link: Status", "link: Sampler", "button: New conversation", "link: " + title,
-        "button: Rename " + title, "button: Export " + title, "button: Delete " + title, "button: Export all", "button: Import",
+        "button: Rename " + title, "button: Export " + title, "button: Delete " + title, "button: Export all", "button: Import", "button: Delete all",
         "combobox: Model", "button: Settings", "region: Conversation", "button: Copy", "button: Edit", "button: Fork from here",
         "group: Table", "button: Copy this python", "group: Code in python", "button: Copy", "button: Regenerate", "button: Fork from here",
         "textbox: Message", "button: Send"]

@@ -72,6 +72,10 @@ def test_kept_exported_imported(user, tmp_path):
     assert saved["format"] == "cairn-conversations" and saved["conversations"][0]["messages"][1]["variants"][0]["content"] == "kept"
     user.page.locator("#chats li").hover()
     user.page.get_by_role("button", name="Delete @reply=kept").click()
+    user.page.get_by_role("button", name="Keep").click()
+    assert user.page.locator("#chats li").count() == 1
+    user.page.get_by_role("button", name="Delete @reply=kept").click()
+    user.page.get_by_role("button", name="Delete", exact=True).click()
     assert user.page.locator("#chats li").count() == 0
     user.page.set_input_files("#import-file", file)
     user.page.wait_for_selector("#chats li")
@@ -106,7 +110,42 @@ def test_thoughts_and_calls(chromium):
 def test_fails(user, server):
     user.send("@fail=3 @reply=abcdef")
     assert user.page.locator(".assistant .error").is_visible()
+    user.page.get_by_role("button", name="Try again").click()
+    user.done()
+    assert user.page.locator(".pager").count() == 0  # what failed is no variant
     user.wrong.clear()
+
+
+def test_delete_all(user):
+    user.send("@reply=one")
+    user.page.click("#new-chat")
+    user.send("@reply=two")
+    assert user.page.locator("#chats li").count() == 2
+    user.page.click("#delete-all")
+    user.page.get_by_role("button", name="Delete", exact=True).click()
+    user.until("document.querySelectorAll('#chats li').length === 0 && document.querySelectorAll('.message').length === 0")
+    assert user.page.evaluate("localStorage.getItem('cairn.chats')") == "[]"
+
+
+def test_prompt_progress(user, server):
+    """A long prompt says how far it is."""
+    user.page.fill("#ask", "@progress=50 @prefill=60000 @reply=read")
+    user.page.keyboard.press("Enter")
+    user.until("/Reading the prompt: \\d+ %/.test(document.querySelector('.wait')?.innerText)")
+    user.page.keyboard.press("Escape")
+    user.done()
+    server.wait_rows()
+
+
+def test_wrong_tools(user):
+    user.page.click("#open-settings")
+    user.page.fill("#set-tools", "{")
+    user.page.keyboard.press("Tab")
+    assert "not JSON" in user.page.evaluate("document.querySelector('#set-tools').validationMessage")
+    user.page.fill("#set-tools", "[]")
+    user.page.keyboard.press("Tab")
+    assert user.page.evaluate("document.querySelector('#set-tools').validationMessage") == ""
+    assert user.page.evaluate("JSON.parse(localStorage.getItem('cairn.settings')).tools") == "[]"
 
 
 def test_key(chromium):

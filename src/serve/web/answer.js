@@ -12,7 +12,7 @@ export const answering = () => running;
 export const stop = () => running && running.abort.abort();
 
 function body(chat) {
-  const s = store.settings, b = { model: model() && model().id, messages: store.toApi(chat, s.system) };
+  const s = store.settings, b = { model: model() && model().id, messages: store.toApi(chat, s.system), return_progress: true };
   for (const name of numbers) if (s[name] !== "") b[name] = Number(s[name]);
   if (s.thinking === "off") b.reasoning_effort = "none";
   else if (s.thinking) b.reasoning_effort = s.thinking;
@@ -28,7 +28,8 @@ function addCall(v, d) {
 }
 
 function take(r, chunk) {
-  const v = r.variant, choice = chunk.choices[0];
+  const v = r.variant, choice = chunk.choices[0], p = chunk.prompt_progress;
+  if (p && p.total) v.read = p.processed / p.total;
   if (choice) {
     const d = choice.delta;
     if (!r.first && (d.content || d.reasoning_content || d.tool_calls)) r.first = performance.now();
@@ -52,8 +53,10 @@ function take(r, chunk) {
 export function ask(chat, again, on) {
   const before = again ? { ...chat, messages: chat.messages.slice(0, chat.messages.indexOf(again)) } : chat;
   const request = body(before);
+  // read: the share of the prompt that is computed, until there is an answer
   const variant = { content: "", thought: "", calls: [], note: {}, error: "" };
   const message = again || { role: "assistant", at: 0, variants: [] };
+  if (again && store.chosen(again).error) again.variants.splice(again.at, 1); // what failed is no answer to go back to
   message.at = message.variants.push(variant) - 1;
   if (!again) chat.messages.push(message);
   chat.at = Date.now();
@@ -81,6 +84,7 @@ async function follow(r, request, on) {
   }
   if (r.first) v.note.first = r.first - r.since;
   running = null;
+  delete v.read;
   v.calls = v.calls.filter((c) => c);
   on.ended(r, store.save());
 }

@@ -1,5 +1,5 @@
 // The list of conversations, and the files that they are kept in and come from.
-import { $, el, download, refill, say, toast } from "./dom.js";
+import { $, el, download, refill, say, some, sure, toast } from "./dom.js";
 import { answering } from "./answer.js";
 import { action } from "./message.js";
 import * as store from "./store.js";
@@ -27,13 +27,25 @@ function rename(c, open) {
   input.select();
 }
 
-function remove(c) {
-  if (answering() && answering().chat === c) return;
+const isWritten = (c) => Boolean(answering()) && answering().chat === c;
+
+async function remove(c) {
+  if (isWritten(c) || !(await sure("Delete “" + c.title + "”?")) || isWritten(c)) return;
   const at = store.list().indexOf(c);
   store.remove(c.id);
   if (now === c) location.hash = "#/chat";
   listChats(now);
   ($("chats").querySelectorAll(".open")[at] || $("new-chat")).focus();
+  say("Deleted");
+}
+
+async function removeAll() {
+  if (answering() || !store.list().length) return;
+  if (!(await sure("Delete all conversations (" + store.list().length + ") from this browser?")) || answering()) return;
+  for (const c of [...store.list()]) store.remove(c.id);
+  location.hash = "#/chat";
+  listChats(null);
+  $("new-chat").focus();
   say("Deleted");
 }
 
@@ -57,7 +69,7 @@ async function importFile() {
   $("import-file").value = "";
   if (!f) return;
   try {
-    toast(store.imported(await f.text()) + " conversations were added.");
+    toast(some(store.imported(await f.text()), "conversation was", "conversations were") + " added.");
     listChats(now);
   } catch (e) {
     toast(f.name + ": " + e.message);
@@ -66,6 +78,7 @@ async function importFile() {
 
 export function start() {
   $("export-all").addEventListener("click", () => download("cairn-conversations.json", store.exported()));
+  $("delete-all").addEventListener("click", removeAll);
   $("import").addEventListener("click", () => $("import-file").click());
   $("import-file").addEventListener("change", importFile);
 }

@@ -71,6 +71,17 @@ export function toast(text) {
   hide = setTimeout(() => ($("toast").hidden = true), 6000);
 }
 
+// Whether the user wants what cannot be taken back.
+export function sure(question) {
+  const d = $("sure");
+  $("sure-what").textContent = question;
+  d.returnValue = "";
+  d.showModal();
+  return new Promise((done) => d.addEventListener("close", () => done(d.returnValue === "yes"), { once: true }));
+}
+
+export const some = (n, one, more = one + "s") => count(n) + " " + (n === 1 ? one : more);
+
 export function download(name, text) {
   const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
   el("a", { href: url, download: name }).click();

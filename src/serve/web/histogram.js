@@ -2,7 +2,9 @@
 import { svg, count } from "./dom.js";
 import { BINS, LOW, curveOf } from "./curve.js";
 
-const W = 560, H = 240, L = 34, B = 26, T = 8, R = 10;
+const WIDEST = 560, H = 240, L = 34, B = 26, T = 8, R = 10;
+let W = WIDEST; // as wide as its place, so that its words are as large as others
+
 const px = (l) => L + ((Math.max(l, LOW) - LOW) / -LOW) * (W - L - R);
 const py = (l) => H - B - ((Math.max(l, LOW) - LOW) / -LOW) * (H - B - T);
 
@@ -34,8 +36,10 @@ function knot(p, i, g, moved) {
 }
 
 // The elements of it: `bins` are counts of tokens (null: not known yet); `points` make the curve, null: there is none.
-// moved(i, x, y) is called when point i is to be there.
-export function histogram(bins, points, moved) {
+// moved(i, x, y) is called when point i is to be there.  `width`: of its place, in
+// pixels; 0: not known.
+export function histogram(bins, points, moved, width) {
+  W = Math.min(WIDEST, Math.max(220, width || WIDEST));
   const g = svg("svg", { viewBox: `0 0 ${W} ${H}`, class: "histogram", role: "group", "aria-label": "Histogram of the vocabulary by probability, and the curve" });
   const most = bins ? Math.log1p(Math.max(...bins)) : 1, w = (W - L - R) / BINS;
   for (let e = -6; e <= 0; e++) {

@@ -93,6 +93,7 @@ export function fillAnswer(li, m, i, live, can) {
   }
   render(p.text, v.content, copyText);
   p.wait.hidden = !(live && !v.content && !v.thought && !v.calls.length);
+  p.progress.textContent = "Reading the prompt" + (v.read ? ": " + Math.round(v.read * 100) + " %" : " …");
   p.calls.replaceChildren(...v.calls.map((c) => callCard(c, can.answerOf(i, c), live || v.error ? null : (text) => can.result(i, c, text))));
   p.error.hidden = !v.error;
   p.error.textContent = v.error || "";
@@ -104,11 +105,12 @@ export function fillAnswer(li, m, i, live, can) {
 export function assistantMessage(m, i, last, live, can) {
   const p = {
     thought: el("div", { class: "markdown" }), text: el("div", { class: "markdown" }), calls: el("div", { class: "calls" }),
-    wait: el("div", { class: "wait", hidden: true }, el("span", { class: "hidden" }, "The model reads the prompt")),
+    wait: el("div", { class: "wait", hidden: true }), progress: el("span", { class: "faint small" }),
     error: el("div", { class: "error", hidden: true }), note: el("div", { class: "faint small note" }),
     actions: el("div", { class: "actions" }),
   };
-  p.wait.append(el("i"), el("i"), el("i"));
+  const failed = Boolean(chosen(m).error);
+  p.wait.append(el("i"), el("i"), el("i"), p.progress);
   p.thoughts = el("details", { class: "thoughts", hidden: true }, el("summary", {}, "Thoughts"), p.thought);
   if (m.variants.length > 1)
     p.actions.append(el("span", { class: "pager" },
@@ -116,7 +118,7 @@ export function assistantMessage(m, i, last, live, can) {
       action("next", "The next answer", () => can.turn(m, 1), "›")));
   p.actions.append(
     action("copy", "Copy", (e) => copyText(chosen(m).content, e.target)),
-    action("regenerate", "Regenerate", () => can.regenerate(i), last ? "Regenerate" : "Regenerate from here"),
+    action("regenerate", (failed ? "Try again" : "Regenerate") + (last ? "" : " from here"), () => can.regenerate(i)),
     action("fork", "Fork from here", () => can.fork(i), "Fork"));
   const li = el("li", { class: "message assistant", "data-key": i }, speaker("The model"),
     p.thoughts, p.wait, p.text, p.calls, p.error, el("div", { class: "foot" }, p.note, p.actions));

@@ -47,7 +47,7 @@ function moved(i, x, y) {
 }
 
 function draw() {
-  $("histogram").replaceChildren(histogram(bins, how.curve ? points : null, moved));
+  $("histogram").replaceChildren(histogram(bins, how.curve ? points : null, moved, $("histogram").clientWidth));
   drawTokens(shape(tokens.map((t) => t.logprob), tailOf(tokens, bins), { ...how, points }));
 }
 
@@ -147,8 +147,10 @@ export function start() {
             el("div", { class: "row" }, el("label", { for: "sampler-seed" }, "Seed"), el("input", { id: "sampler-seed", type: "number", min: 0, max: 4294967295, value: 1 }), el("button", { id: "draw", type: "button", class: "primary", onclick: draws }, "Draw samples")),
             el("div", { id: "samples", "aria-live": "polite" })))))));
   draw();
+  addEventListener("resize", () => $("page-sampler").hidden || draw());
 }
 
 export function open() {
+  draw(); // as wide as it is now
   if (!tokens.length) look();
 }

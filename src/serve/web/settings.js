@@ -17,6 +17,16 @@ const fields = [
 ];
 let keyChanged = () => {};
 
+// What is wrong with the tools, or "".
+function toolsFault(text) {
+  if (!text.trim()) return "";
+  try {
+    return Array.isArray(JSON.parse(text)) ? "" : "This is JSON, but no array of functions.";
+  } catch (e) {
+    return "This is not JSON: " + e.message;
+  }
+}
+
 function control(name, kind) {
   const id = "set-" + name, value = settings[name];
   let e;
@@ -26,6 +36,7 @@ function control(name, kind) {
   e.value = value;
   e.setAttribute("aria-describedby", id + "-help");
   e.addEventListener("change", () => {
+    if (name === "tools") e.setCustomValidity(toolsFault(e.value));
     if (e.checkValidity && !e.checkValidity()) {
       e.reportValidity();
       return;

@@ -1,5 +1,5 @@
 // The server's state, from GET /stats every two seconds while the page is seen.
-import { $, bytes, count, el, renew } from "./dom.js";
+import { $, bytes, count, el, renew, some } from "./dom.js";
 import { ApiError, json } from "./api.js";
 import { lines } from "./plot.js";
 import { askKey } from "./settings.js";
@@ -42,7 +42,7 @@ function memory(m) {
   const all = parts.reduce((a, p) => a + p[1], 0) || 1;
   const names = { weights: "Weights", steps: "Scratch of steps", requests: "Caches of requests", prefixes: "Kept prefixes", free: "Cache still free" };
   return el("section", { class: "card full" }, el("h3", {}, "Memory budget"),
-    el("div", { class: "stack", "aria-hidden": "true" }, ...parts.filter((p) => p[1]).map(([k, v]) => {
+    el("div", { class: "stack", "aria-hidden": "true", hidden: parts.every((p) => !p[1]) }, ...parts.filter((p) => p[1]).map(([k, v]) => {
       const e = el("span", { class: "part p-" + k, title: names[k] + ": " + bytes(v) });
       e.style.flexGrow = v / all;
       return e;
@@ -61,12 +61,12 @@ function figures(m) {
 function modelPart(m, h) {
   const last = (l) => (l.length ? l.at(-1) : 0);
   const total = m.cached_tokens + m.prompt_tokens;
-  const speed = lines([{ values: h.speed, kind: "a" }], PLACES, "Tokens generated a second, over five minutes; now " + last(h.speed).toFixed(1));
-  const prompt = lines([{ values: h.prompt, kind: "b" }], PLACES, "Prompt tokens computed a second, over five minutes; now " + last(h.prompt).toFixed(0));
-  const rows = lines([{ values: h.active, kind: "a" }], PLACES, m.active_rows + " requests are computed, of " + m.configured + " at once", m.configured);
-  const queue = lines([{ values: h.queued, kind: "c" }], PLACES, m.pending_rows + " requests wait");
-  const hits = lines([{ values: h.hits, kind: "b" }], PLACES, "Share of prompt tokens taken from the cache", 1);
-  const kv = lines([{ values: h.memory, kind: "a" }], PLACES, "Cache memory in use: " + bytes(m.kv_bytes) + " of " + bytes(m.kv_budget_bytes), 1);
+  const speed = lines([{ values: h.speed, kind: "a" }], "Tokens generated a second, up to five minutes back; now " + last(h.speed).toFixed(1));
+  const prompt = lines([{ values: h.prompt, kind: "b" }], "Prompt tokens computed a second, up to five minutes back; now " + last(h.prompt).toFixed(0));
+  const rows = lines([{ values: h.active, kind: "a" }], m.active_rows + " requests are computed, of " + m.configured + " at once", m.configured);
+  const queue = lines([{ values: h.queued, kind: "c" }], m.pending_rows + " requests wait");
+  const hits = lines([{ values: h.hits, kind: "b" }], "Share of prompt tokens taken from the cache", 1);
+  const kv = lines([{ values: h.memory, kind: "a" }], "Cache memory in use: " + bytes(m.kv_bytes) + " of " + bytes(m.kv_budget_bytes), 1);
   return el("div", { class: "model-part" }, el("h2", {}, m.id), el("div", { class: "cards" },
     card("Generating", last(h.speed).toFixed(1), "tokens/s", speed.node, "scale to " + count(speed.max)),
     card("Reading prompts", count(last(h.prompt)), "tokens/s", prompt.node, "scale to " + count(prompt.max)),
@@ -95,7 +95,7 @@ async function look() {
     const parts = s.models.map((m) => modelPart(m, note(m, seconds)));
     const v = s.server;
     fill(el("div", { class: "inner" },
-      el("p", { class: "faint lead" }, `cairn ${v.version} · up ${duration(v.uptime_seconds)} · ${v.connections} connections · ${count(v.requests)} requests · ${v.pending_prompts} prompts being read`),
+      el("p", { class: "faint lead" }, `cairn ${v.version} · up ${duration(v.uptime_seconds)} · ${some(v.connections, "connection")} · ${some(v.requests, "request")} · ${some(v.pending_prompts, "prompt")} being read`),
       ...parts, parts.length ? null : el("p", { class: "faint" }, "No model that answers is open.")));
   } catch (e) {
     before = null;
