@@ -1,4 +1,4 @@
-/* Seven hot paths, each once in a function of its own, after their set-up: tools/budgets counts their
+/* Hot paths, each once in a function of its own, after their set-up: tools/budgets counts their
    instructions under callgrind and holds them against tools/budgets.txt.  (Valgrind has AVX2 and no
    AVX-512, so the kernels are AVX2's; the level is named.)  Prints a checksum a path, so that nothing
    can be left out.
@@ -150,7 +150,14 @@ HOT static void hot_decode(stepper *s, seq_id q, const int32_t *id, int32_t know
     stepper_run(s);
 }
 
-static void decode_path(void)
+HOT static void hot_prefill(stepper *s, seq_id q, const int32_t *ids, int32_t n)
+{
+    stepper_begin(s);
+    (void)stepper_add(s, q, ids, n, 1, n);
+    stepper_run(s);
+}
+
+static void model_paths(void)
 {
     enum { PROMPT = 40, CTX = 64 };
     char dir[MKWEIGHTS_PATH];
@@ -169,39 +176,110 @@ static void decode_path(void)
     must(stepper_add_cache(s, CTX, (stepper_room){0}, &dg));
     must(cache_open(stepper_cache(s), CTX, &q));
     for (int32_t i = 0; i <= PROMPT; i++) ids[i] = (7 * i + 1) % m->shape.vocab;
-    stepper_begin(s);
-    (void)stepper_add(s, q, ids, PROMPT, 1, PROMPT);
-    stepper_run(s);
+    hot_prefill(s, q, ids, PROMPT);
+    printf("prefill   logit %a\n", (double)stepper_logits(s, 0)[0]);
     hot_decode(s, q, &ids[PROMPT], PROMPT + 1);
     printf("decode    logit %a\n", (double)stepper_logits(s, 0)[0]);
     stepper_free(s);
     model_close(m);
 }
 
-HOT static void hot_tile(kern_tile_fn *f, const uint8_t *tile, int32_t n_block, const void *act,
-                         size_t stride, float *y, void *panel)
+/* Tiles times vectors: name, type, bytes of a stored block, its f16 numbers (place, number), vectors.  One vector is
+   decoding, 24 go by a panel. */
+#define TILE_PATHS(X)                                                                              \
+    X(tile, TILE_Q4_K, 144, 0, 2, 1)                                                               \
+    X(tile_many, TILE_Q4_K, 144, 0, 2, 24)                                                         \
+    X(tile_q6_k, TILE_Q6_K, 210, 208, 1, 1)                                                        \
+    X(tile_q6_k_many, TILE_Q6_K, 210, 208, 1, 24)                                                  \
+    X(tile_q4_1, TILE_Q4_1, 20, 0, 2, 1)                                                           \
+    X(tile_q4_1_many, TILE_Q4_1, 20, 0, 2, 24)                                                     \
+    X(tile_q8_0, TILE_Q8_0, 34, 0, 1, 1)                                                           \
+    X(tile_iq3_s, TILE_IQ3_S, 110, 0, 1, 1)                                                        \
+    X(tile_mxfp4, TILE_MXFP4, 17, 0, 0, 1)
+
+typedef struct tile_run {
+    const uint8_t *tile;
+    int32_t n_block, n_vec;
+    const void *act;
+    size_t stride;
+} tile_run;
+
+#define DEFINE_HOT(name, ...)                                                                      \
+    HOT static void hot_##name(kern_tile_fn *f, const tile_run *r, float *y, void *panel)          \
+    {                                                                                              \
+        f(r->tile, r->n_block, r->act, r->stride, r->n_vec, 1, y, panel);                          \
+    }
+TILE_PATHS(DEFINE_HOT)
+
+static const struct tile_path {
+    const char *name;
+    void (*run)(kern_tile_fn *f, const tile_run *r, float *y, void *panel);
+    tile_type type;
+    size_t size, half_at, n_half;
+    int32_t n_vec;
+} tile_list[] = {
+#define LIST_HOT(name, ...) {#name, hot_##name, __VA_ARGS__},
+    TILE_PATHS(LIST_HOT)};
+
+enum { COLS = 2048, MOST_VEC = 24 };
+
+HOT static void hot_quant32(kern_quant32_fn *f, const float *x, a8_32 *out)
 {
-    f(tile, n_block, act, stride, 1, 1, y, panel);
+    f(x, COLS / 32, 1, out, sizeof *out);
 }
 
-static void tile_path(void)
+HOT static void hot_quant256(kern_quant256_fn *f, const float *x, a8_256 *out)
 {
-    enum { N_BLOCK = 8 };
-    static const size_t block = 144; /* bytes of a Q4_K block */
-    static _Alignas(64) uint8_t tile[N_BLOCK * TILE_ROWS * 144 + TILE_SLACK], panel[TILE_PANEL];
-    static _Alignas(64) float y[TILE_ROWS];
-    static uint8_t rows[N_BLOCK * TILE_ROWS * 144];
-    static float x[N_BLOCK * 256];
-    static a8_256 act[N_BLOCK];
+    f(x, COLS / 256, 1, out, sizeof *out);
+}
+
+/* Random codes, scales of 2^−7. */
+static void fill_rows(const struct tile_path *p, uint8_t *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const size_t at = i % p->size - p->half_at;
+        rows[i] = at < 2 * p->n_half ? (at % 2 ? 0x20 : 0) : (uint8_t)rng_u64(3, 1, i);
+    }
+}
+
+static void tile_path(const kern *k, const struct tile_path *p, const float *x)
+{
+    static _Alignas(64) uint8_t tile[COLS / 32 * TILE_ROWS * 34 + TILE_SLACK], panel[TILE_PANEL];
+    static _Alignas(64) float y[TILE_ROWS * MOST_VEC];
+    static uint8_t rows[COLS / 32 * TILE_ROWS * 34];
+    static a8_32 act32[COLS / 32 * MOST_VEC];
+    static a8_256 act256[COLS / 256 * MOST_VEC];
+    const int32_t elems = tile_elems(p->type), n_block = COLS / elems;
+    const size_t one = elems == 32 ? sizeof *act32 : sizeof *act256;
+    const size_t row = (size_t)n_block * p->size;
+    tile_run r = {tile, n_block, p->n_vec, elems == 32 ? (void *)act32 : (void *)act256,
+                  one * (size_t)p->n_vec};
+    fill_rows(p, rows, row * TILE_ROWS);
+    tiles_pack(p->type, rows, row, TILE_ROWS, n_block, tile);
+    for (int32_t v = 0; v < p->n_vec; v++) {
+        if (elems == 32)
+            k->lin.quant32(x, n_block, 1, act32 + v, r.stride);
+        else
+            k->lin.quant256(x, n_block, 1, act256 + v, r.stride);
+    }
+    p->run(k->lin.tile[p->type], &r, y, panel);
+    printf("%-9s %a\n", p->name, (double)y[0]);
+}
+
+static void kernel_paths(void)
+{
+    static float x[COLS];
+    static a8_32 act32[COLS / 32];
+    static a8_256 act256[COLS / 256];
     kern k;
     kern_init(&k, ISA_AVX2);
-    for (size_t i = 0; i < sizeof rows; i++)
-        rows[i] = i % block < 4 ? (i % 2 ? 0x20 : 0) : (uint8_t)rng_u64(3, 1, i);
-    for (size_t i = 0; i < N_BLOCK * 256; i++) x[i] = (float)rng_unit(3, 2, i) - 0.5f;
-    tiles_pack(TILE_Q4_K, rows, N_BLOCK * block, TILE_ROWS, N_BLOCK, tile);
-    k.lin.quant256(x, N_BLOCK, 1, act, sizeof *act);
-    hot_tile(k.lin.tile[TILE_Q4_K], tile, N_BLOCK, act, sizeof *act, y, panel);
-    printf("tile      %a at level %s\n", (double)y[0], isa_name(k.level));
+    for (size_t i = 0; i < COLS; i++) x[i] = (float)rng_unit(3, 2, i) - 0.5f;
+    for (size_t i = 0; i < sizeof tile_list / sizeof *tile_list; i++)
+        tile_path(&k, &tile_list[i], x);
+    hot_quant32(k.lin.quant32, x, act32);
+    hot_quant256(k.lin.quant256, x, act256);
+    printf("quant     %a %a at level %s\n", (double)act32[0].d, (double)act256[0].d,
+           isa_name(k.level));
 }
 
 HOT static void hot_sample(sampler *s, float *logits, const sample_in *in, sample_out *out)
@@ -234,8 +312,8 @@ int main(void)
 {
     text_paths();
     load_path(); /* after a first one, which makes tables for all */
-    decode_path();
-    tile_path();
+    model_paths();
+    kernel_paths();
     sample_path();
     return 0;
 }

@@ -106,6 +106,8 @@ static void emulated_kernels(kern_linear *k)
     k->dense_f32 = emulated_dense_f32;
     k->dense_f16 = emulated_dense_f16;
     k->dense_bf16 = emulated_dense_bf16;
+    k->widen_e4m3 = emulated_widen_e4m3;
+    k->widen_e5m2 = emulated_widen_e5m2;
 }
 #undef LEVEL
 

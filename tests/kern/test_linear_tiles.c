@@ -172,7 +172,8 @@ static void check_widen(kern_widen_fn *a, kern_widen_fn *b, int32_t n, float s)
 
 static void check_level_widen(void)
 {
-    static const float scales[] = {1.0f, 0.0173f, -3.0f, 0x1p-140f, 0x1p-126f, 0x1.8p127f, 0.0f};
+    static const float scales[] = {1.0f,     0.0173f,    -3.0f,      0x1p-140f, 0x1p-126f,
+                                   0x1p118f, 0x1.8p119f, 0x1.8p127f, 0.0f};
     for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
         for (int32_t n = 1; n < 70; n++) {
             check_widen(ref.widen_e4m3, now.widen_e4m3, n, scales[i]);

@@ -2,13 +2,15 @@
    quad's part of its group's lines.
 
    Weights are stored from 0 up where minima or a centre are undone after, those of Q3_K and Q6_K where a dot
-   starts; IQ4_XS looks up signed levels.  The codebook types
-   stay with plain C. */
+   starts; IQ4_XS, the codebook and the ternary types look up signed levels. */
+#include "backend/cpu/kern/body/linear_grid_body.h"
+
 #include "backend/cpu/kern/body/q2k_q3k_body.h"
 
 /* Words of a line, of a triple of Q6_K: line_step lines of the row apart. */
 INLINE int line_words(const int bits)
 {
+    if (bits >= GRID_IQ3_S) return n_word(bits);
     return bits == 4 || bits == 5 || bits == BITS_IQ4 ? 2 : 4;
 }
 INLINE int line_step(const int bits)
@@ -24,6 +26,8 @@ INLINE int word_at(const int bits, const int line, const int c)
 /* The largest magnitude of a stored weight. */
 INLINE int most(const int bits)
 {
+    if (bits == GRID_IQ2_XXS || bits == GRID_IQ2_S) return 43;
+    if (bits >= GRID_IQ3_S) return bits == GRID_IQ3_XXS ? 31 : 15;
     return (1 << bits) - 1; /* 127: BITS_IQ4 is 7 */
 }
 
@@ -60,7 +64,9 @@ INLINE void unpack_k6(const uint8_t *p, const int triple, words *w)
 }
 INLINE void unpack_any(const int bits, const uint8_t *p, const int line, words *w)
 {
-    if (bits == BITS_IQ4) {
+    if (bits >= GRID_IQ3_S) {
+        unpack(bits, p, word_at(bits, line, 0), w);
+    } else if (bits == BITS_IQ4) {
         const words v = load(p + TILE_LINE * (2 + line));
         w[0] = iq4_levels(low_nibbles(v)), w[1] = iq4_levels(high_nibbles(v));
     } else if (bits == 6) {
@@ -99,10 +105,28 @@ INLINE void bytes_iq4(const uint8_t *high16, const uint8_t *p, words *s)
     s[0] = sub8(or_and8(low_nibbles(low), shl16(h, 4), 0x30), 32);
     s[1] = sub8(or_and8(high_nibbles(low), shl16(h, 2), 0x30), 32);
 }
+/* Codebook types: 16 scales 2s + 1, of nibbles s, one for each sub-block or for two. */
+INLINE void scales_grid(const int bits, const uint8_t *p, int32x4_t *sc)
+{
+    const int each = n_scale_line(bits) == 1 ? 2 : 1;
+    for (int j = 0; j < 16; j++) sc[j] = vdupq_n_s32(1);
+    for (int i = 0; i < n_scale_line(bits); i++) {
+        const words v = load(p + TILE_LINE * i), s[2] = {low_nibbles(v), high_nibbles(v)};
+        for (int j = 0; j < 8; j++)
+            for (int e = 0; e < each; e++) {
+                const int32x4_t x = byte_of(s[j % 2], j / 2);
+                sc[8 * i + each * j + e] = x + x + vdupq_n_s32(1);
+            }
+    }
+}
 /* The scales of a quad, one a sub-block; d16: its d, p: its part of the lines. */
 INLINE void scales(const int bits, const uint8_t *d16, const uint8_t *p, int32x4_t *sc)
 {
     words s[4], m[2];
+    if (bits >= GRID_IQ3_S) {
+        scales_grid(bits, p, sc);
+        return;
+    }
     if (bits == 3) scale_bytes_k3(p, s);
     if (bits == 4 || bits == 5) bytes_k45(p, s, m);
     if (bits == BITS_IQ4) bytes_iq4(d16 + 32, p, s);
@@ -114,6 +138,13 @@ INLINE void scales(const int bits, const uint8_t *d16, const uint8_t *p, int32x4
         else
             sc[j] = signed_byte(s[j / 4], j % 4);
     }
+}
+
+/* d of four rows. */
+INLINE float32x4_t quad_d(const int bits, const uint8_t *d16)
+{
+    const float32x4_t d = halves(d16);
+    return bits >= GRID_IQ3_S ? vmulq_n_f32(d, grid_unit(bits)) : d;
 }
 
 /* The minima in pairs, as numbers of 16 bits, in the order of s16 or s32. */

@@ -21,6 +21,15 @@
     X(tile, Q4_K, q4_k)                                                                            \
     X(tile, Q5_K, q5_k)                                                                            \
     X(tile, Q6_K, q6_k)                                                                            \
+    X(tile, IQ3_S, iq3_s)                                                                          \
+    X(tile, IQ3_XXS, iq3_xxs)                                                                      \
+    X(tile, IQ2_XXS, iq2_xxs)                                                                      \
+    X(tile, IQ2_XS, iq2_s)                                                                         \
+    X(tile, IQ2_S, iq2_s)                                                                          \
+    X(tile, IQ1_S, iq1_s)                                                                          \
+    X(tile, IQ1_M, iq1_m)                                                                          \
+    X(tile, TQ1_0, tq)                                                                             \
+    X(tile, TQ2_0, tq)                                                                             \
     X(fine, Q4_K, q4_k)                                                                            \
     X(fine, Q5_K, q5_k)                                                                            \
     X(fine, Q6_K, q6_k)
@@ -43,5 +52,6 @@ kern_affine_fn neon_affine_4, neon_affine_5, neon_affine_8, dotprod_affine_4, do
 kern_quant32_fn neon_quant32;
 kern_quant256_fn neon_quant256;
 kern_dense_fn neon_dense_f32, neon_dense_f16, neon_dense_bf16;
+kern_widen_fn neon_widen_e4m3, neon_widen_e5m2;
 
 #endif

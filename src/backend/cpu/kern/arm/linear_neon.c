@@ -52,6 +52,8 @@ void kern_linear_neon(kern_linear *k)
     k->dense_f32 = neon_dense_f32;
     k->dense_f16 = neon_dense_f16;
     k->dense_bf16 = neon_dense_bf16;
+    k->widen_e4m3 = neon_widen_e4m3;
+    k->widen_e5m2 = neon_widen_e5m2;
     k->read_sum = read_sum;
     k->peak_dot = peak_dot;
     k->peak_fma = peak_fma;

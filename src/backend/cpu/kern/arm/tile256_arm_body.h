@@ -111,7 +111,7 @@ INLINE void direct_quads(const int bits, const uint8_t *d16, const uint8_t *p, c
 #pragma GCC unroll 4
     for (int i = 0; i < quads; i++) {
         int16x8_t pair[8];
-        const float32x4_t d = halves(d16 + 8 * i);
+        const float32x4_t d = quad_d(bits, d16 + 8 * i);
         const float32x4_t dmin = has_min(bits) ? halves(d16 + 32 + 8 * i) : d;
         minima(bits, p + QUAD_BYTES * i, pair);
 #pragma GCC unroll 2
@@ -149,7 +149,7 @@ INLINE void unpack_quad(const int bits, const uint8_t *d16, const uint8_t *p, co
     const int g = row / 16, at = row % 16, n_w = line_words(bits), lines = 64 / n_w;
     int32x4_t sc[16];
     int16x8_t pair[8];
-    vst1q_f32(u->d + row, halves(d16));
+    vst1q_f32(u->d + row, quad_d(bits, d16));
     scales(bits, d16, p, sc);
     for (int j = 0; j < 64 / scale_lines(bits); j++) vst1q_s32(u->sc[g][j] + at, sc[j]);
     if (has_min(bits)) {
@@ -232,3 +232,12 @@ INLINE void panel_all(const int bits, const uint8_t *tile, size_t block, const p
     for (; v + 2 <= n_vec; v += 2) panel_vecs(bits, u, a, 2, v, shift, y);
     if (v < n_vec) panel_vecs(bits, u, a, 1, v, shift, y);
 }
+
+#define DEFINE_GRID_TILES                                                                          \
+    DEFINE_TILE(LEVEL(tile_iq3_s), GRID_IQ3_S)                                                     \
+    DEFINE_TILE(LEVEL(tile_iq3_xxs), GRID_IQ3_XXS)                                                 \
+    DEFINE_TILE(LEVEL(tile_iq2_xxs), GRID_IQ2_XXS)                                                 \
+    DEFINE_TILE(LEVEL(tile_iq2_s), GRID_IQ2_S)                                                     \
+    DEFINE_TILE(LEVEL(tile_iq1_s), GRID_IQ1_S)                                                     \
+    DEFINE_TILE(LEVEL(tile_iq1_m), GRID_IQ1_M)                                                     \
+    DEFINE_TILE(LEVEL(tile_tq), GRID_TQ)

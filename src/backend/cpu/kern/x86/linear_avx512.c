@@ -34,6 +34,8 @@ void kern_linear_avx512(kern_linear *k)
     k->dense_f32 = avx512_dense_f32;
     k->dense_f16 = avx512_dense_f16;
     k->dense_bf16 = avx512_dense_bf16;
+    k->widen_e4m3 = avx512_widen_e4m3;
+    k->widen_e5m2 = avx512_widen_e5m2;
     k->peak_fma = peak_fma;
     k->read_sum = read_sum;
 }

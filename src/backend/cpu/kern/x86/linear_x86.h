@@ -54,6 +54,7 @@ kern_dense_fn avx2_dense_f32, avx2_dense_f16, avx2_dense_bf16;
 kern_widen_fn avx2_widen_e4m3, avx2_widen_e5m2;
 
 kern_dense_fn avx512_dense_f32, avx512_dense_f16, avx512_dense_bf16;
+kern_widen_fn avx512_widen_e4m3, avx512_widen_e5m2;
 
 /* Those that AMX makes faster: type, name. */
 #define AMX_TILES(X)                                                                               \
