@@ -333,8 +333,9 @@ SIM_REQUESTS ?= 100000
 test-sim: $(B)/tests/sim/test_sched
 	$< $(SIM_REQUESTS)
 
-# Requests in company beside the same alone, COMPANY_SECONDS a model and build; `make test` tries tiny models.
-COMPANY_SECONDS ?= 300
+# Requests in company beside the same alone, COMPANY_SECONDS a model and build, after the answers alone, which the thread
+# sanitizer gives 50 times as slowly: some minutes of SmolLM2.  `make test` tries tiny models.
+COMPANY_SECONDS ?= 600
 COMPANY_MODELS ?= $(shell tools/get-models smollm2)
 test-company: $(B)/tests/sim/test_company
 	$(MAKE_MORE) B=$(B)-tsan SAN=thread $(B)-tsan/tests/sim/test_company

@@ -1,9 +1,12 @@
-"""How a server behaves on a machine that others use: idle it sleeps, stopped and continued it goes on, late
-requests end."""
+"""How a server behaves on a machine that others use: idle it sleeps, where its cores are taken it gives way and goes
+on, stopped and continued too, late requests end."""
 import glob
 import http.client
 import json
+import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 import urllib.error
@@ -16,6 +19,8 @@ from tiny import CONFIG, PATIENCE, put
 IDLE_S = 4
 WAKES = IDLE_S  # of all threads together; a poll of 10 ms would be 400
 LATE_S = 4  # a short answer is there sooner, however busy the machine
+TAKEN_TOKENS = 4000  # half a second of work on a fast core, shared
+TAKEN_SLEEPS = 8  # of each thread that waits for others, in all of that, some sixty as a rule; to begin and to end takes three
 KEPT = 5  # connections, as clients with a pool keep them
 
 
@@ -38,12 +43,16 @@ def active(url):
         return json.load(r)["models"][0]["active_rows"]
 
 
-def wakes(pid):
-    n = 0
+def sleeps(pid):
+    """(name of a thread, how often it fell asleep by itself) for each."""
     for path in glob.glob(f"/proc/{pid}/task/*/status"):
         with open(path, encoding="ascii") as f:
-            n += sum(int(line.split()[1]) for line in f if line.startswith("voluntary_ctxt_switches"))
-    return n
+            field = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+        yield field["Name"], int(field["voluntary_ctxt_switches"])
+
+
+def wakes(pid):
+    return sum(n for _, n in sleeps(pid))
 
 
 @pytest.mark.parametrize("disk", [False, True])
@@ -66,6 +75,30 @@ def test_idle_server_sleeps(model, tmp_path, disk):  # noqa: F811
             assert c.getresponse().read()
     finally:
         stop(p)
+
+
+def test_taken_cores(model):  # noqa: F811
+    """Four threads have one core, which another process never leaves: those that wait for each other sleep, instead of
+    keeping it from the one that has work, and the answer is the one of a thread alone."""
+    put(model, "config.json", dict(CONFIG, max_position_embeddings=1 << 12))
+    core = {min(os.sched_getaffinity(0))}
+    said = []
+    try:
+        for threads in (1, 4):
+            p, url = start(model, "--ctx", 1 << 12, threads=threads, preexec_fn=lambda: os.sched_setaffinity(0, core))
+            taker = subprocess.Popen([sys.executable, "-c", "while True: pass"],
+                                     preexec_fn=lambda: os.sched_setaffinity(0, core))
+            try:
+                said.append(json.loads(ask(url, "hello", max_tokens=TAKEN_TOKENS))["choices"])
+                waiting = {name: n for name, n in sleeps(p.pid) if name.startswith("worker-")}
+                assert len(waiting) == threads - 1 and all(n >= TAKEN_SLEEPS for n in waiting.values()), waiting
+            finally:
+                taker.kill()
+                taker.wait()
+                stop(p)
+    finally:
+        put(model, "config.json", CONFIG)
+    assert said[0] == said[1]
 
 
 def test_stopped_and_continued(model):  # noqa: F811

@@ -26,11 +26,11 @@ def model(tmp_path_factory):
     return m
 
 
-def start(*words, **more):
+def start(*words, threads=1, **more):
     path = os.path.join(SOCKETS.name, str(next(nth)))
     if "--ssd-cache" in words:
         words += ("--admin-socket", path)
-    p = subprocess.Popen([CAIRN, "serve", *map(str, words), "--port", "0", "-t", "1"], stdout=subprocess.PIPE,
+    p = subprocess.Popen([CAIRN, "serve", *map(str, words), "--port", "0", "-t", str(threads)], stdout=subprocess.PIPE,
                          stderr=subprocess.PIPE, text=True, **more)
     line = line_of(p)
     assert line.startswith("listening on "), p.communicate()
