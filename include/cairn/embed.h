@@ -29,6 +29,10 @@ typedef struct cairn_embed_opts {
     cairn_str prompt_name;    /* of the model's files; the text goes before each text */
     cairn_str prompt;         /* the same spelled out; ptr not NULL: it counts, even if empty */
     const char *const *names; /* [texts], for messages; NULL: text 0, text 1, … */
+    /* Asked before each step of some 500 tokens, and each text that is tokenized: false ends with E_CANCELLED.  NULL: go
+       on. */
+    bool (*go_on)(void *ctx);
+    void *go_on_ctx;
 } cairn_embed_opts;
 
 /* Valid during the callback only. */

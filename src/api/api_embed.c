@@ -84,8 +84,11 @@ static void call_end(call *c)
 
 static embed_how how_of(const call *c)
 {
-    return (embed_how){
-        .dimensions = c->o.dimensions, .n_threads = c->o.n_threads, .names = c->o.names};
+    return (embed_how){.dimensions = c->o.dimensions,
+                       .n_threads = c->o.n_threads,
+                       .names = c->o.names,
+                       .go_on = c->o.go_on,
+                       .go_on_ctx = c->o.go_on_ctx};
 }
 
 static cairn_status blame(const call *c, size_t i, cairn_status st, cairn_diag *dg)
@@ -271,6 +274,10 @@ static cairn_status tokenize_all(call *c, const cairn_str *texts, cairn_diag *dg
     if (!c->own) return diag_set(dg, CAIRN_E_NOMEM, "%zu texts", c->n);
     buf_init(&joined, MEM_TEXT);
     for (size_t i = 0; i < c->n && st == CAIRN_OK; i++) {
+        if (c->o.go_on && !c->o.go_on(c->o.go_on_ctx)) {
+            st = diag_set(dg, CAIRN_E_CANCELLED, "stopped");
+            break;
+        }
         st = tokenize(c, i, prompt, texts[i], &joined, dg);
         c->text[i].skip = min_i32(skip, max_i32(0, c->text[i].n - 1));
     }

@@ -332,9 +332,9 @@ ckpt_attempt *ckpt_begin(ckpt *c, const ckpt_ask *q, int32_t *ids, ckpt_found *o
     char name[CKPT_NAME_BYTES];
     ckpt_name_text(q->key, name);
     if (why)
-        log_event(LOG_WARN, "checkpoint.damaged", "path=%s/%s why=\"%s\" removed=1", c->path, name,
-                  why);
-    if (elsewhere) log_event(LOG_INFO, "checkpoint.elsewhere", "path=%s/%s", c->path, name);
+        log_event(LOG_WARN, "checkpoint.damaged", "path=\"%s/%s\" why=\"%s\" removed=1", c->path,
+                  name, why);
+    if (elsewhere) log_event(LOG_INFO, "checkpoint.elsewhere", "path=\"%s/%s\"", c->path, name);
     return a;
 }
 

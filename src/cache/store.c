@@ -395,6 +395,6 @@ cairn_status store_read(store *s, store_id id, const store_dest *d, cairn_diag *
     if (fd >= 0) (void)close(fd);
     if (st == CAIRN_OK) return st;
     if (st == CAIRN_E_CORRUPT)
-        log_event(LOG_WARN, "store.damaged", "path=%s/%s removed=1", s->path, text);
+        log_event(LOG_WARN, "store.damaged", "path=\"%s/%s\" removed=1", s->path, text);
     return diag_prefix(dg, st, "%s/%s", s->path, text);
 }

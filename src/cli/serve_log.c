@@ -3,6 +3,7 @@
 #include "cli/serve_log.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -26,27 +27,58 @@ static bool is_key(const char *p)
     return n > 0 && p[n] == '=';
 }
 
-/* A value ends before the next key: messages inside quotes may hold quotes of their own. */
+/* As base/log.h has it: up to a space, or in quotes, these included. */
 static size_t value_len(const char *p)
 {
-    size_t n = 0;
+    size_t n = 1;
 
-    while (p[n] && !(p[n] == ' ' && is_key(p + n + 1))) n++;
-    return n;
+    if (*p != '"') return strcspn(p, " ");
+    while (p[n] && p[n] != '"') n += p[n] == '\\' && p[n + 1] ? 2 : 1;
+    return n + (p[n] == '"');
 }
 
-/* A number as JSON has it is one, anything else a string, without the quotes around it. */
+static char hex_of(const char *two)
+{
+    const char digits[] = {two[0], two[1], '\0'};
+
+    return (char)strtoul(digits, NULL, 16);
+}
+
+/* What stands between the quotes of v, without escapes. */
+static void unquote(buf *out, cairn_str v)
+{
+    const size_t end = v.len - (v.len > 1 && v.ptr[v.len - 1] == '"');
+
+    for (size_t i = 1; i < end; i++) {
+        if (v.ptr[i] != '\\' || i + 1 == end) {
+            buf_byte(out, v.ptr[i]);
+        } else if (v.ptr[++i] != 'x' || end - i < 3) {
+            buf_byte(out, v.ptr[i]);
+        } else {
+            buf_byte(out, hex_of(v.ptr + i + 1));
+            i += 2;
+        }
+    }
+}
+
+/* A number as JSON has it is one, anything else a string. */
 static void put_value(json_writer *w, cairn_str v)
 {
     size_t digits = 0;
+    buf text;
 
     while (digits < v.len && str_is_digit(v.ptr[digits])) digits++;
     if (digits && digits == v.len && digits < 16 && (v.ptr[0] != '0' || digits == 1)) {
         json_w_raw(w, v);
         return;
     }
-    if (v.len >= 2 && v.ptr[0] == '"' && v.ptr[v.len - 1] == '"') v = str_sub(v, 1, v.len - 2);
-    json_w_str(w, v);
+    buf_init(&text, MEM_SERVE);
+    if (v.len && v.ptr[0] == '"')
+        unquote(&text, v);
+    else
+        buf_str(&text, v);
+    json_w_str(w, buf_view(&text));
+    buf_deinit(&text);
 }
 
 static void put_time(json_writer *w, uint64_t unix_ms)

@@ -480,6 +480,12 @@ static void flush_unused(const serve_models *s, size_t i)
 static cairn_status open_for_server(void *ctx, size_t i, cairn_server_model *out, cairn_diag *dg)
 {
     serve_models *s = ctx;
+    cairn_bytes path = {0};
+    /* Told to clients, to whom advice for a command line would be none. */
+    if (cairn_model_resolve(s->list.item[i].word, &path, NULL) != CAIRN_OK)
+        return diag_set(dg, CAIRN_E_NOTFOUND,
+                        "its files, which the server found when it looked for models, are gone");
+    cairn_bytes_free(&path);
     TRY(open_one(s, i, dg));
     out->engine = s->one[i].engine;
     out->model = s->one[i].model;

@@ -146,6 +146,16 @@ static void pool_rows(job *j, const embed_text *t, int32_t out0, int32_t pos0, i
         if (pos0 + i >= t->skip) pooler_row(&j->pool, stepper_logits(j->s, out0 + i), pos0 + i);
 }
 
+static bool goes_on(const job *j)
+{
+    return !j->how.go_on || j->how.go_on(j->how.go_on_ctx);
+}
+
+static cairn_status stopped(cairn_diag *dg)
+{
+    return diag_set(dg, CAIRN_E_CANCELLED, "stopped");
+}
+
 static cairn_status finish(job *j, size_t i, bool *more, cairn_diag *dg)
 {
     const pool_spec *p = &j->m->pool;
@@ -183,7 +193,8 @@ static cairn_status run_long(job *j, size_t i, bool *more, cairn_diag *dg)
     const cairn_status st = cache_open(stepper_cache(j->s), t->n, &q);
     if (st != CAIRN_OK) return diag_set(dg, st, "no cache for a text of %d tokens", (int)t->n);
     pooler_begin(&j->pool);
-    for (int32_t at = 0; at < t->n; at += j->rows) {
+    bool on = true;
+    for (int32_t at = 0; at < t->n && (on = goes_on(j)); at += j->rows) {
         const int32_t rows = min_i32(j->rows, t->n - at);
         const int32_t outs = wanted(j, rows, at + rows == t->n);
         stepper_begin(j->s);
@@ -192,7 +203,7 @@ static cairn_status run_long(job *j, size_t i, bool *more, cairn_diag *dg)
         pool_rows(j, t, 0, at + rows - outs, outs);
     }
     cache_close(stepper_cache(j->s), q);
-    return finish(j, i, more, dg);
+    return on ? finish(j, i, more, dg) : stopped(dg);
 }
 
 /* As many texts from the i-th on as fit in a step. */
@@ -234,6 +245,7 @@ static cairn_status run_all(job *j, cairn_diag *dg)
 {
     bool more = true;
     for (size_t i = 0; i < j->n && more;) {
+        if (!goes_on(j)) return stopped(dg);
         if (j->text[i].n > j->rows)
             TRY(run_long(j, i++, &more, dg));
         else

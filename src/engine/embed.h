@@ -19,6 +19,8 @@ typedef struct embed_how {
     int32_t n_threads;        /* 0: the model's */
     const char *const *names; /* [texts], for messages; NULL: text 0, text 1, … */
     int32_t step_rows;        /* rows of a step where texts leave the choice; 0: STEP_ROWS */
+    bool (*go_on)(void *ctx); /* asked before each step; false: E_CANCELLED.  NULL: go on */
+    void *go_on_ctx;
 } embed_how;
 
 /* v: [dim] of text i; valid during the call.  Return false to stop. */

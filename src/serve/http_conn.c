@@ -20,6 +20,7 @@
 enum {
     READS = 4,               /* blocks a turn, so that a big body does not starve streams */
     IDLE_MS = 60000,         /* kept alive between requests; above the usual clients' 5 to 30 s */
+    LOG_PATH_BYTES = 200,    /* of a path, in the log */
     LINGER_MS = 1000,        /* for a client to read the last reply and close */
     BODIES_FACTOR = 8,       /* all bodies in memory: at most this many of the largest size, */
     BODIES_LEAST = 64 << 20, /* or this many bytes, if the largest size is small */
@@ -30,17 +31,14 @@ enum {
 static void request_log(const http_conn *c, bool cut)
 {
     const http_req *rq = &c->rq;
-    char tokens[80] = "", path[200];
+    char tokens[80] = "";
 
-    (void)snprintf(path, sizeof path, "%s", http_path(rq));
-    for (char *p = path; *p; p++)
-        if (strchr(" =\"", *p)) *p = '?'; /* one that is made to look like other fields */
     if (rq->n_prompt)
         (void)snprintf(tokens, sizeof tokens, " prompt_tokens=%lld generated_tokens=%lld",
                        (long long)rq->n_prompt, (long long)rq->n_generated);
-    log_event(LOG_INFO, "http_request", "method=%s path=%s status=%d%s ms=%llu%s", http_method(rq),
-              path, rq->status, tokens, (unsigned long long)(http_now_ms() - rq->begun_ms),
-              cut ? " cut=1" : "");
+    log_event(LOG_INFO, "http_request", "method=%s path=%.*s status=%d%s ms=%llu%s",
+              http_method(rq), LOG_PATH_BYTES, http_path(rq), rq->status, tokens,
+              (unsigned long long)(http_now_ms() - rq->begun_ms), cut ? " cut=1" : "");
 }
 
 static void request_lost(http_conn *c)

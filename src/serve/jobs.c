@@ -261,6 +261,14 @@ void jobs_drop(jobs *q, job *j)
     if (mine) j->kind->release(j);
 }
 
+bool jobs_is_dropped(jobs *q, const job *j)
+{
+    mutex_lock(&q->mu);
+    const bool dropped = j->dropped;
+    mutex_unlock(&q->mu);
+    return dropped;
+}
+
 void jobs_deliver(jobs *q)
 {
     for (;;) {

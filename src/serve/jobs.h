@@ -77,6 +77,8 @@ void jobs_unpark(jobs *q, const void *on, const void *given);
 uint64_t jobs_unpark_late(jobs *q, uint64_t by_ms);
 /* Its result is not wanted: released at once, or when its worker is through with it. */
 void jobs_drop(jobs *q, job *j);
+/* Inside work: whether its result is wanted no more. */
+bool jobs_is_dropped(jobs *q, const job *j);
 void jobs_deliver(jobs *q); /* done, then release, in the order of their ends */
 void jobs_cancel(jobs *q);  /* refuse, then drop, every one */
 size_t jobs_live(jobs *q);  /* neither delivered nor dropped */

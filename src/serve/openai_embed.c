@@ -1,7 +1,7 @@
 /* OpenAI's embeddings, and Ollama's in its words: texts or lists of tokens to vectors, as numbers or as base64 of
    their bytes.  All of it runs as a job (jobs.h), in the lane of long ones whatever the body's size: steps take
-   seconds, and no short prompt waits for them.  A client that leaves drops the job; steps under way run to their
-   end. */
+   seconds, and no short prompt waits for them.  A client that leaves drops the job, and a request may have a time
+   (--timeout): the step under way then is the last. */
 #include "serve/openai_embed.h"
 
 #include <stdarg.h>
@@ -253,6 +253,24 @@ static const char *at_fault(const embed_job *e, const cairn_diag *dg)
     return e->shape->input;
 }
 
+static bool is_late(const embed_job *e)
+{
+    const uint64_t ms = e->s->models.timeout_ms;
+    return ms && http_now_ms() >= e->j.came_ms + ms;
+}
+
+static bool goes_on(void *ctx)
+{
+    const embed_job *e = ctx;
+    return !is_late(e) && !jobs_is_dropped(&e->s->jobs, &e->j);
+}
+
+static bool refuse_late(embed_job *e)
+{
+    return refuse_with(e, 503, NULL, "deadline_exceeded",
+                       "the time of the request passed before its texts were computed");
+}
+
 static void embed(embed_job *e)
 {
     cairn_diag dg = {0};
@@ -260,12 +278,16 @@ static void embed(embed_job *e)
     buf_init(&e->reply, MEM_SERVE);
     e->w = json_write(&e->reply);
     e->shape->begin(e);
+    e->o.go_on = goes_on;
+    e->o.go_on_ctx = e;
     const input_list *in = &e->in;
     const cairn_status st = in->texts
                                 ? cairn_embed(m, in->texts, in->n, &e->o, put_vector, e, &dg)
                                 : cairn_embed_ids(m, in->lists, in->n, &e->o, put_vector, e, &dg);
     e->shape->end(e);
-    if (st != CAIRN_OK)
+    if (st == CAIRN_E_CANCELLED)
+        (void)refuse_late(e); /* or nobody hears it */
+    else if (st != CAIRN_OK)
         (void)refuse_with(e, openai_status(st),
                           st == CAIRN_E_LIMIT || st == CAIRN_E_ARG ? at_fault(e, &dg) : NULL,
                           st == CAIRN_E_LIMIT ? "context_length_exceeded" : "invalid_value", "%s",
@@ -280,7 +302,9 @@ static void work(job *j)
     json_doc *doc = NULL;
     e->status = 200;
     e->awaits = NULL;
-    if (json_parse_any(buf_view(&e->body), &doc, &dg) != CAIRN_OK)
+    if (is_late(e))
+        (void)refuse_late(e);
+    else if (json_parse_any(buf_view(&e->body), &doc, &dg) != CAIRN_OK)
         (void)refuse_with(e, openai_status(dg.status), NULL, "invalid_json",
                           "invalid JSON body: %s", dg.message);
     else if (json_typeof(json_root(doc)) != JSON_OBJ)

@@ -144,6 +144,45 @@ def test_log_json_says_messages_whole(tmp_path):
     assert [x["path"] for x in lines if x["event"] == "http_body"] == ["/v1/completions"]
 
 
+HOSTILE = ["a b", 'q"u\\o"te', "x model=y status=200", "line\nlevel=error", "esc\x1b[31m\x7f", "time=1", "12", "gr\u00fc\u00df \u2028"]
+FIELD = re.compile(r'([a-z_]+)=("(?:[^"\\]|\\.)*"|[^ "]*)(?: |$)')
+
+
+def fields_of(line):
+    """As docs/operations.md says that a line is read."""
+    out, at = {}, 0
+    while at < len(line):
+        m = FIELD.match(line, at)
+        assert m and m[1] not in out, line
+        v = m[2]
+        if v[:1] == '"':
+            v = re.sub(rb'\\(x..|.)', lambda e: bytes([int(e[1][1:], 16)]) if e[1][:1] == b"x" else e[1], v[1:-1].encode()).decode()
+        out[m[1]], at = v, m.end()
+    return out
+
+
+def test_hostile_names(tmp_path):
+    """Of models and paths: a line is one line, a field one field."""
+    for name in HOSTILE:
+        make(tmp_path / "models" / name)
+        put(tmp_path / "models", name + "-broken.gguf", "none")
+    for flags in [], ["--log-json"]:
+        with Serve("--models-dir", tmp_path / "models", "--port", "0", "-t", "1", "-v", *flags) as s:
+            ask = dict(CHAT, model=HOSTILE[2])
+            assert s.status("/v1/chat/completions", ask) in (200, 400)
+            assert s.status("/no%20such%22%0a%1b") == 404
+        lines = s.log.split("\n")[:-1]
+        if flags:
+            told = [json.loads(line) for line in lines]
+        else:
+            heads = [re.fullmatch("cairn: ([a-z_.]+) (.*)", line) for line in lines]
+            told = [dict(fields_of(m[2]), event=m[1]) for m in heads]
+        for event, names in ("model_known", HOSTILE), ("model_skipped", [n + "-broken" for n in HOSTILE]):
+            assert {x["model"] for x in told if x["event"] == event} == set(names)
+        assert [x["model"] for x in told if x["event"] == "model_loaded"] == [HOSTILE[2]]
+        assert [x["path"] for x in told if x["event"] == "http_request"][-1] == '/no such"\n\x1b'
+
+
 def test_beyond_loopback(model):
     p = run("serve", model, "--port", "0", "-t", "1", "--host", "0.0.0.0")
     refused(p, "other machines reach it, and there is no API key; expected keys", code=1)

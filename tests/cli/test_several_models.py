@@ -175,6 +175,7 @@ def test_a_model_gone_since(models, tmp_path):
         os.unlink(tmp_path / "two")
         code, e = s.post("/v1/completions", model="two", prompt="w1")
         assert code == 503 and e["error"]["code"] == "model_failed" and str(tmp_path) not in e["error"]["message"], e
+        assert e["error"]["message"].endswith("its files, which the server found when it looked for models, are gone"), e
         assert s.states()["two"] == "failed"
         assert s.complete("one", SOME)[0]
 

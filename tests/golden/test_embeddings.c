@@ -283,6 +283,53 @@ static void a_chat_names_the_field(void **state)
     mkweights_remove(made);
 }
 
+typedef struct allowance {
+    int left, n_vectors;
+} allowance;
+
+static bool while_left(void *ctx)
+{
+    return ((allowance *)ctx)->left-- > 0;
+}
+
+static bool count(void *ctx, const cairn_embedding *e)
+{
+    ((allowance *)ctx)->n_vectors++;
+    return e->n_values > 0;
+}
+
+/* More texts than a step has: asked before each, and no step after a no. */
+static void ends_when_told(void **state)
+{
+    enum { MANY = 40, STEPS = 2 };
+    cairn_str texts[MANY];
+    char made[MKWEIGHTS_PATH];
+    cairn_diag dg = {0};
+    const cairn_model_opts mo = {.struct_size = sizeof mo, .n_threads = 1};
+    cairn_model *m = NULL;
+    cairn_embed_opts o;
+    allowance all = {.left = 1000};
+    (void)state;
+    for (int i = 0; i < MANY; i++) texts[i] = STR_LIT("moon");
+    assert_ok(mkweights_temp("tests/golden/embed/bert", made, &dg));
+    assert_ok(cairn_model_open(made, &mo, &m, &dg));
+    cairn_embed_opts_init(&o);
+    o.go_on = while_left;
+    o.go_on_ctx = &all;
+    assert_ok(cairn_embed(m, texts, MANY, &o, count, &all, &dg));
+    assert_int_equal(all.n_vectors, MANY);
+    assert_int_equal(1000 - all.left, MANY + STEPS);
+    for (int left = 0; left < MANY + STEPS; left++) {
+        allowance some = {.left = left};
+        o.go_on_ctx = &some;
+        assert_int_equal(cairn_embed(m, texts, MANY, &o, count, &some, &dg), CAIRN_E_CANCELLED);
+        assert_int_equal(some.left, -1); /* asked once after the last yes */
+        assert_int_equal(some.n_vectors, left > MANY ? 32 : 0);
+    }
+    cairn_model_close(m);
+    mkweights_remove(made);
+}
+
 static void memory_runs_out(void **state)
 {
     char made[MKWEIGHTS_PATH];
@@ -301,7 +348,7 @@ int main(int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : "";
     size_t n = 0;
     DIR *d = opendir(root);
-    for (struct dirent *e; d && n + 2 < MAX_FOLDERS && (e = readdir(d));) {
+    for (struct dirent *e; d && n + 3 < MAX_FOLDERS && (e = readdir(d));) {
         if (e->d_name[0] == '.' || strncmp(e->d_name, name, strlen(name)) != 0) continue;
         (void)snprintf(path[n], sizeof path[n], "%s/%s", root, e->d_name);
         tests[n] = (struct CMUnitTest){path[n], check_model, NULL, NULL, path[n]};
@@ -310,6 +357,7 @@ int main(int argc, char **argv)
     if (d) closedir(d);
     if (!name[0]) tests[n++] = (struct CMUnitTest)cmocka_unit_test(memory_runs_out);
     if (!name[0]) tests[n++] = (struct CMUnitTest)cmocka_unit_test(a_chat_names_the_field);
+    if (!name[0]) tests[n++] = (struct CMUnitTest)cmocka_unit_test(ends_when_told);
     if (n == 0) {
         fprintf(stderr, "no goldens of \"%s\" under %s: run from the top of the repository\n", name,
                 root);

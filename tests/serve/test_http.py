@@ -395,6 +395,6 @@ def test_a_line_for_each_request(monkeypatch):
     chat, unknown, refused, left = lines
     tokens = "prompt_tokens=%d generated_tokens=%d" % (usage["prompt_tokens"], usage["completion_tokens"])
     assert re.fullmatch(r"http_request method=POST path=/v1/chat/completions status=200 %s ms=\d+" % tokens, chat), chat
-    assert re.fullmatch(r"http_request method=GET path=/no where status=404 ms=\d+", unknown), unknown
+    assert re.fullmatch(r'http_request method=GET path="/no\\x0awhere" status=404 ms=\d+', unknown), unknown
     assert refused.startswith("http_refused status=400 why="), refused
     assert re.search(r"status=200 prompt_tokens=\d+ generated_tokens=[1-9]\d* ms=\d+ cut=1$", left), left

@@ -69,6 +69,22 @@ def test_leaving(place, how, gate):
         assert s.stats()["models"][0]["submitted_rows"] == before + 1  # and made nothing of the other
 
 
+def test_vectors_that_come_too_late(gate):
+    """Their time passes while they wait for the lane of long work."""
+    with util.serving("--timeout-ms", 300) as s, s.connect() as busy, s.connect() as a, s.connect() as b:
+        busy.sendall(util.chat_bytes("@render=%s" % gate, **LONG))
+        s.wait_prompts(1)
+        a.sendall(util.build("POST", "/v1/embeddings", {"model": "fake-model", "input": "x"}))
+        b.sendall(util.build("POST", "/api/embed", {"model": "fake-model", "input": "x"}))
+        s.wait_prompts(3)
+        time.sleep(0.4)
+        gate.open()
+        status, _, body, _ = util.read_one(a)
+        assert status == 503 and json.loads(body)["error"]["code"] == "deadline_exceeded"
+        status, _, body, _ = util.read_one(b)
+        assert status == 503 and "the time of the request passed" in json.loads(body)["error"]
+
+
 @pytest.mark.skipif(util.SLOW > 1, reason="150 MB take too long; test_jobs.c tries the limits too")
 def test_too_many_bytes(gate):
     """Over 128 MiB waiting: 503, and the place is there again when one leaves."""

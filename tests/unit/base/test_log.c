@@ -54,9 +54,40 @@ static void one_line_an_event(void **state)
     many[sizeof many - 1] = '\0';
     log_set(LOG_INFO, sink, &s);
     log_event(LOG_INFO, "forged", "text=%s", "a\nlevel=error\r\x1b[31m");
-    assert_string_equal(s.line, "text=a level=error  [31m");
+    assert_string_equal(s.line, "text=\"a\\x0alevel=error\\x0d\\x1b[31m\"");
+    log_event(LOG_INFO, "piece", "%s", "a\nb");
+    assert_string_equal(s.line, "a b");
     log_event(LOG_INFO, "long", "%s", many);
     assert_int_equal(strlen(s.line), 1023);
+    log_set(LOG_WARN, NULL, NULL);
+}
+
+/* Whatever a value holds, it is told from the rest of the line. */
+static void quotes(void **state)
+{
+    (void)state;
+    seen s = {0};
+    char many[3000];
+    log_set(LOG_INFO, sink, &s);
+    log_event(LOG_INFO, "words", "a=%s b=%.*s c=%s d=%s", "/plain-1.gguf", 2, "xyz", "", "12");
+    assert_string_equal(s.line, "a=/plain-1.gguf b=xy c=\"\" d=\"12\"");
+    log_event(LOG_INFO, "hostile", "a=%s b=%s c=%s", "x b=1", "q\"\\", "k=v");
+    assert_string_equal(s.line, "a=\"x b=1\" b=\"q\\\"\\\\\" c=\"k=v\"");
+    log_event(LOG_INFO, "inside", "why=\"%s/%s\" n=%d", "say \"hi\"", "\x7f", -3);
+    assert_string_equal(s.line, "why=\"say \\\"hi\\\"/\\x7f\" n=-3");
+    log_event(LOG_INFO, "letters", "a=%s b=%s", "gr\xc3\xbc\xc3\x9f", "\xc3(\xc2\x9b\xff");
+    assert_string_equal(s.line, "a=\"gr\xc3\xbc\xc3\x9f\" b=\"\\xc3(\\xc2\\x9b\\xff\"");
+    log_event(LOG_INFO, "numbers", "%u %zu %lld %llu %016llx", 7U, (size_t)8, -9LL, 10ULL, 255ULL);
+    assert_string_equal(s.line, "7 8 -9 10 00000000000000ff");
+    memset(many, '\n', sizeof many - 1);
+    many[sizeof many - 1] = '\0';
+    for (int n = 0; n < 9; n++) { /* wherever it is cut: whole escapes, and the quote at the end */
+        log_event(LOG_INFO, "cut", "%.*s=%s end=%d", n, "abcdefghi", many, 1);
+        const size_t len = strlen(s.line), from = (size_t)n + 2;
+        assert_true(len <= 1023 && len > 1018);
+        assert_int_equal(s.line[len - 1], '"');
+        assert_int_equal((len - from - 1) % 4, 0);
+    }
     log_set(LOG_WARN, NULL, NULL);
 }
 
@@ -65,6 +96,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(levels),
         cmocka_unit_test(one_line_an_event),
+        cmocka_unit_test(quotes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
