@@ -322,6 +322,7 @@ static int falling(const void *a, const void *b)
 static void warn_of_room(const serve_models *s)
 {
     const one *least = &s->one[0];
+    if (s->f->models.n || s->f->pins.n) return; /* of those it is an error */
     for (size_t i = 1; i < s->list.n; i++)
         if (s->one[i].least < least->least) least = &s->one[i];
     if (least->least <= s->total) return;

@@ -345,6 +345,8 @@ static bool message_whole(void *out, const answer_usage *u, buf *body)
 
 const answer_format anthropic_format = {
     .refuse = anthropic_refuse,
+    .held = 3,
+    .held_calls = 1,
     .headers = message_headers,
     .beat = PING,
     .open = message_open,

@@ -145,6 +145,14 @@ static void reply_text(const prompt_job *c)
 {
     const answer_format *f = c->e->format;
 
+    if (c->p.text.over_limit) {
+        char why[120];
+        (void)snprintf(why, sizeof why,
+                       "the reply would take more than %zu bytes; expected a smaller request",
+                       c->p.text.max);
+        f->refuse(c->rq, 400, NULL, "reply_too_large", why);
+        return;
+    }
     if (buf_status(&c->p.text) != CAIRN_OK) {
         f->refuse(c->rq, 503, NULL, "out_of_memory", "no memory for the answer");
         return;
@@ -218,6 +226,7 @@ void endpoint_serve(cairn_server *s, http_req *rq, const endpoint *e)
     c->s = s;
     c->rq = rq;
     c->p.client.responses = &s->responses;
+    c->p.client.most_text = s->most_text;
     c->p.client.by.n = auth_space(&s->auth, rq, c->p.client.by.digest).len;
     http_take_body(rq, &c->body);
     c->j.bytes = e->slow && c->body.len <= JOBS_SHORT_BYTES ? JOBS_SHORT_BYTES + 1 : c->body.len;

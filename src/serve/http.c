@@ -17,6 +17,7 @@
 enum {
     STREAM_BACKLOG = 1 << 20, /* unread bytes at which a slow reader is cut: hours of text */
     SLOW_BACKLOG = 16 << 10,  /* from here on all replies are summed; a turn's burst is less */
+    STANDING_MS = 1000,       /* without a byte taken: a lost packet is sent again sooner */
     REPLY_MS = 60000,         /* for a client to take a whole reply, */
     REPLY_RATE = 64 << 10     /* and a second for each so many bytes: half a megabit, a slow link */
 };
@@ -138,12 +139,87 @@ void http_set_header(http_req *rq, const char *name, const char *value)
     rq->n_header++;
 }
 
+/* A stream is as fast as its writer, a whole reply was there at once: the time to take it has begun only now. */
+static bool reads_slowly(http_conn *c, uint64_t now)
+{
+    if (c->state == CONN_REPLY) (void)conn_note_taking(c, now);
+    return c->state == CONN_STREAM || (c->state == CONN_REPLY && now - c->taken_ms > STANDING_MS);
+}
+
+/* Bytes of all replies; *worst is the connection that has left most unread of those that read slowly, but `not`. */
+static uint64_t sum_replies(const http_server *h, const http_conn * not, http_conn **worst)
+{
+    const uint64_t now = http_now_ms();
+    uint64_t sum = 0;
+    size_t most = SLOW_BACKLOG;
+
+    *worst = NULL;
+    for (http_conn *c = h->conns; c; c = c->next) {
+        const size_t unread = c->out.len - c->out_at;
+        sum += c->gone ? 0 : c->out.cap;
+        if (c->gone || c == not || unread <= most || !reads_slowly(c, now)) continue;
+        most = unread;
+        *worst = c;
+    }
+    return sum;
+}
+
+static void cut_slow(http_conn *worst, uint64_t sum)
+{
+    log_event(LOG_INFO, "http_slow_reader", "backlog=%zu replies=%llu limit=%llu",
+              worst->out.len - worst->out_at, (unsigned long long)sum,
+              (unsigned long long)worst->h->lim.max_replies_bytes);
+    conn_cut(worst);
+}
+
+/* While replies take more than they may, who has left most unread is cut. */
+static void relieve(const http_server *h)
+{
+    http_conn *worst;
+    const uint64_t sum = sum_replies(h, NULL, &worst);
+
+    if (worst && sum > h->lim.max_replies_bytes) cut_slow(worst, sum);
+}
+
+/* For a whole reply of n bytes; false: others have it, and *taken bytes. */
+static bool has_room(const http_conn *c, size_t n, uint64_t *taken)
+{
+    const uint64_t max = c->h->lim.max_replies_bytes;
+    http_conn *worst;
+
+    if (!max || n <= SLOW_BACKLOG) return true;
+    for (;;) {
+        *taken = sum_replies(c->h, c, &worst);
+        if (n <= max && *taken <= max - n) return true;
+        if (!worst) return false;
+        cut_slow(worst, *taken);
+    }
+}
+
+static void refuse_large(http_conn *c, size_t n, uint64_t taken)
+{
+    char why[160];
+
+    (void)snprintf(
+        why, sizeof why,
+        "the reply has %zu bytes; of the %llu that replies on their way may take, others hold "
+        "%llu",
+        n, (unsigned long long)c->h->lim.max_replies_bytes, (unsigned long long)taken);
+    c->h->app.refuse(c->h->app.ctx, &c->rq, 429, why);
+}
+
 void http_reply(http_req *rq, int status, const char *type, cairn_str body)
 {
     buf *out = &rq->conn->out;
 
+    uint64_t taken = 0;
+
     if (rq->replied || rq->conn->gone) return;
     rq->on_gone = NULL;
+    if (!has_room(rq->conn, body.len, &taken)) {
+        refuse_large(rq->conn, body.len, taken);
+        return;
+    }
     write_head(rq, status, type);
     if (has_body(status)) buf_printf(out, "Content-Length: %zu\r\n", body.len);
     buf_puts(out, "\r\n");
@@ -184,25 +260,6 @@ static void drop_sent(http_conn *c)
     memmove(c->out.ptr, c->out.ptr + c->out_at, c->out.len - c->out_at);
     buf_cut(&c->out, c->out.len - c->out_at);
     c->out_at = 0;
-}
-
-/* While replies take more than they may, the stream that has left most unread is cut. */
-static void relieve(http_server *h)
-{
-    uint64_t sum = 0;
-    size_t most = SLOW_BACKLOG;
-    http_conn *worst = NULL;
-
-    for (http_conn *c = h->conns; c; c = c->next) {
-        sum += c->gone ? 0 : c->out.cap;
-        if (c->gone || c->state != CONN_STREAM || c->out.len - c->out_at <= most) continue;
-        most = c->out.len - c->out_at;
-        worst = c;
-    }
-    if (!worst || sum <= h->lim.max_replies_bytes) return;
-    log_event(LOG_INFO, "http_slow_reader", "backlog=%zu replies=%llu limit=%llu", most,
-              (unsigned long long)sum, (unsigned long long)h->lim.max_replies_bytes);
-    conn_cut(worst);
 }
 
 bool http_stream_write(http_req *rq, cairn_str bytes)

@@ -85,7 +85,8 @@ void http_note_tokens(http_req *rq, int64_t n_prompt, int64_t n_generated);
 /* For the reply to come; the first value of a name stays.  `name` is static text, `value` is copied (shorter than
    HTTP_MAX_REPLY_VALUE). */
 void http_set_header(http_req *rq, const char *name, const char *value);
-/* The whole reply; the body is copied. `type` is the content type. */
+/* The whole reply; the body is copied. `type` is the content type.  Where replies that clients do not take leave it no
+   room the app's refuse replies in its place, with 429. */
 void http_reply(http_req *rq, int status, const char *type, cairn_str body);
 
 /* A reply of unknown length.  The headers leave at once.  `beat` (static, may be NULL) is sent when

@@ -228,19 +228,26 @@ static void conn_expire(http_conn *c)
 
 /* Has the client taken anything?  The kernel says what is still unacknowledged; what it took off us
    says nothing. */
-static void watch_taking(http_conn *c, uint64_t now)
+int conn_note_taking(http_conn *c, uint64_t now)
 {
     int unacked = 0;
 
-    if (ioctl(c->fd, SIOCOUTQ, &unacked) != 0) return;
+    if (ioctl(c->fd, SIOCOUTQ, &unacked) != 0) return 0;
     const uint64_t taken = c->n_sent - (uint64_t)unacked;
     if (taken > c->n_taken || (unacked == 0 && c->out_at == c->out.len)) {
         c->n_taken = taken;
         c->taken_ms = now;
-    } else if (now - c->taken_ms > STALL_MS) {
-        log_event(LOG_INFO, "http_stalled_reader", "unacknowledged=%d", unacked);
-        conn_cut(c);
     }
+    return unacked;
+}
+
+static void watch_taking(http_conn *c, uint64_t now)
+{
+    const int unacked = conn_note_taking(c, now);
+
+    if (now - c->taken_ms <= STALL_MS) return;
+    log_event(LOG_INFO, "http_stalled_reader", "unacknowledged=%d", unacked);
+    conn_cut(c);
 }
 
 static void beat(http_conn *c)

@@ -118,8 +118,9 @@ void conn_cut(http_conn *c);    /* tells on_gone, closes at the end of the turn 
 void conn_input(http_conn *c);  /* reads and uses what came */
 void conn_output(http_conn *c); /* sends, and goes on to the next request when all is sent */
 bool conn_flush(http_conn *c);  /* sends; false: the kernel is full, or the connection is gone */
-void conn_touch(http_conn *c);  /* conn_output follows at the end of the turn */
-void conn_free(http_conn *c);   /* not in any list */
+int conn_note_taking(http_conn *c, uint64_t now); /* taken_ms; bytes not acknowledged yet */
+void conn_touch(http_conn *c);                    /* conn_output follows at the end of the turn */
+void conn_free(http_conn *c);                     /* not in any list */
 /* http_loop.c */
 void conn_want(http_conn *c, uint32_t events, bool on);
 void conn_set_deadline(http_conn *c, uint64_t in_ms); /* 0: none */

@@ -311,10 +311,10 @@ static void generate_stream(http_req *rq)
 /* The two differ in what a stream begins with and in the member that has the text. */
 #define FORMAT(kind)                                                                               \
     {                                                                                              \
-        .refuse = ollama_refuse, .begin_stream = kind##_stream, .open = kind##_open,               \
-        .close = out_close, .begin = on_begin, .token = on_token, .delta = on_delta,               \
-        .end = on_end, .finish = on_finish, .whole = on_whole, .status = out_status,               \
-        .fail = put_fail,                                                                          \
+        .refuse = ollama_refuse, .held = 3, .held_calls = 3, .begin_stream = kind##_stream,        \
+        .open = kind##_open, .close = out_close, .begin = on_begin, .token = on_token,             \
+        .delta = on_delta, .end = on_end, .finish = on_finish, .whole = on_whole,                  \
+        .status = out_status, .fail = put_fail,                                                    \
     }
 const answer_format ollama_chat_format = FORMAT(chat);
 const answer_format ollama_generate_format = FORMAT(generate);

@@ -208,6 +208,8 @@ static bool chat_whole(void *out, const answer_usage *u, buf *body)
 
 const answer_format openai_chat_format = {
     .refuse = openai_refuse,
+    .held = 3,
+    .held_calls = 1,
     .open = chat_open,
     .close = chat_close,
     .kept = chat_kept,

@@ -329,6 +329,7 @@ static bool text_whole(void *out, const answer_usage *u, buf *body)
 
 const answer_format openai_completion_format = {
     .refuse = openai_refuse,
+    .held = 2,
     .open = text_open,
     .close = text_close,
     .kept = text_kept,

@@ -225,7 +225,8 @@ static bool put_vector(void *ctx, const cairn_embedding *v)
     e->n_tokens += v->n_tokens;
     const bool fine = buf_status(&text) == CAIRN_OK && buf_status(&e->reply) == CAIRN_OK;
     buf_deinit(&text);
-    if (!fine) (void)refuse_with(e, 503, NULL, "out_of_memory", "no memory for the answer");
+    if (!fine && !e->reply.over_limit)
+        (void)refuse_with(e, 503, NULL, "out_of_memory", "no memory for the answer");
     return fine;
 }
 
@@ -276,6 +277,7 @@ static void embed(embed_job *e)
     cairn_diag dg = {0};
     const cairn_model *m = e->model->model;
     buf_init(&e->reply, MEM_SERVE);
+    e->reply.max = e->s->most_text;
     e->w = json_write(&e->reply);
     e->shape->begin(e);
     e->o.go_on = goes_on;
@@ -287,6 +289,11 @@ static void embed(embed_job *e)
     e->shape->end(e);
     if (st == CAIRN_E_CANCELLED)
         (void)refuse_late(e); /* or nobody hears it */
+    else if (e->reply.over_limit)
+        (void)refuse_with(e, 400, e->shape->input, "reply_too_large",
+                          "the vectors take more than the %zu bytes that a reply may have here; "
+                          "expected fewer texts or `dimensions`, or `encoding_format` base64",
+                          e->reply.max);
     else if (st != CAIRN_OK)
         (void)refuse_with(e, openai_status(st),
                           st == CAIRN_E_LIMIT || st == CAIRN_E_ARG ? at_fault(e, &dg) : NULL,

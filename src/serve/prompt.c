@@ -355,11 +355,12 @@ static bool write_text(prompt *p, cairn_str text)
     json_writer w;
 
     buf_init(&p->text, MEM_SERVE);
+    p->text.max = p->client.most_text;
     w = json_write(&p->text);
     json_w_obj(&w);
     json_w_kstr(&w, "prompt", text);
     json_w_end_obj(&w);
-    return buf_status(&p->text) == CAIRN_OK ||
+    return buf_status(&p->text) == CAIRN_OK || p->text.over_limit || /* endpoint.c says that */
            prompt_refuse(p, 503, NULL, "out_of_memory", "no memory for the answer");
 }
 

@@ -22,6 +22,7 @@ typedef struct prompt_fault {
 typedef struct prompt_client {
     owner by;
     responses_store *responses;
+    size_t most_text;         /* bytes of a reply that is just text; 0: any */
     bool waited;              /* for its model, in vain unless it is held */
     const served_model *held; /* a reference that the job has to the model it waited for, or NULL */
 } prompt_client;

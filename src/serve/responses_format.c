@@ -333,6 +333,9 @@ static uint64_t response_kept(const prompt *p, uint64_t n_tokens)
 
 const answer_format responses_format = {
     .refuse = openai_refuse,
+    .held = 5,
+    .held_streaming = 6,
+    .held_calls = 6,
     .open = response_open,
     .close = response_close,
     .kept = response_kept,

@@ -259,6 +259,9 @@ void router_refuse(void *server, http_req *rq, int status, const char *why)
         refuse(rq, 413, "request_too_large",
                "the body is over the limit of this server, %llu bytes",
                (unsigned long long)http_max_body(s->http));
+    } else if (status == 429) {
+        http_set_header(rq, "Retry-After", "1");
+        refuse(rq, status, "replies_full", "%s", why);
     } else if (status == 503) {
         http_set_header(rq, "Retry-After", "1");
         refuse(rq, status, "server_busy",

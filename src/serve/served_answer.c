@@ -9,6 +9,8 @@
    any write. */
 #include "serve/served_answer.h"
 
+#include <stdio.h>
+
 #include "base/diag.h"
 #include "base/str.h"
 #include "serve/sse.h"
@@ -29,6 +31,9 @@ struct answer {   /* I/O thread */
     answer_usage usage;
     mailbox *mail;
     uint64_t kept;                           /* of mail->kept */
+    uint64_t text_kept;                      /* of that, what is for the text */
+    uint64_t said;                           /* bytes of the text so far, as JSON */
+    uint64_t each;                           /* bytes that one of them may take */
     readers *readers;                        /* NULL: all is content */
     buf frames;                              /* of the entry at hand */
     uint32_t n, n_each, n_running, n_inside; /* n_each: choices of a prompt */
@@ -158,6 +163,61 @@ static bool ended(const answer *c, uint32_t i)
     return c->readers && readers_ended(c->readers, i);
 }
 
+/* The client hears why there is no more; whatever still runs ends. */
+static void give_up(answer *c, int status, const char *code, const char *why)
+{
+    drop_all(c);
+    if (!c->rq) return;
+    if (!c->stream) {
+        c->f->refuse(c->rq, status, NULL, code, why);
+    } else {
+        c->f->fail(c->out, status, code, str_of(why), &c->frames);
+        send_frames(c);
+        if (c->rq) sse_end(c->rq);
+    }
+    c->rq = NULL;
+}
+
+static uint64_t json_bytes(cairn_str s)
+{
+    uint64_t n = s.len;
+
+    for (size_t i = 0; i < s.len; i++) {
+        const uint8_t b = (uint8_t)s.ptr[i];
+        if (b == '"' || b == '\\' || (b >= '\b' && b <= '\r'))
+            n++;
+        else if (b < ' ')
+            n += 5; /* \u0001 */
+    }
+    return n;
+}
+
+/* Longer tokens than usual take what others leave; what is set aside for those is not touched. */
+static bool take_text(answer *c, cairn_str text)
+{
+    mailbox *m = c->mail;
+
+    c->said += json_bytes(text);
+    const uint64_t need = c->said * c->each;
+    if (need <= c->text_kept || !m->most_kept) return true;
+    const uint64_t more = need - c->text_kept;
+    if (more > m->most_kept - m->kept) {
+        char why[200];
+        const bool never = c->kept + more > m->most_kept;
+        (void)snprintf(why, sizeof why,
+                       "the answer has come to %llu bytes and takes %llu until it is sent; of the "
+                       "%llu that all answers have, others hold %llu",
+                       (unsigned long long)c->said, (unsigned long long)(c->kept + more),
+                       (unsigned long long)m->most_kept, (unsigned long long)(m->kept - c->kept));
+        give_up(c, never ? 400 : 429, never ? "answer_too_long" : "answers_full", why);
+        return false;
+    }
+    m->kept += more;
+    c->kept += more;
+    c->text_kept += more;
+    return true;
+}
+
 /* What a reader answered. */
 static void check_read(answer *c, uint32_t i, cairn_status st)
 {
@@ -170,6 +230,7 @@ static void read_text(answer *c, uint32_t i, cairn_str text)
 {
     const reply_delta all = {.kind = DELTA_CONTENT, .text = text};
 
+    if (!take_text(c, text)) return;
     if (c->readers)
         check_read(c, i, readers_feed(c->readers, i, text));
     else if (text.len)
@@ -250,16 +311,7 @@ static void fail(answer *c, const gen_result *r)
     const char *why = shut ? "the server is shutting down"
                            : (r->message[0] ? r->message : cairn_status_text(r->status));
 
-    drop_all(c);
-    if (!c->rq) return;
-    if (!c->stream) {
-        c->f->refuse(c->rq, status, NULL, code, why);
-    } else {
-        c->f->fail(c->out, status, code, str_of(why), &c->frames);
-        send_frames(c);
-        if (c->rq) sse_end(c->rq);
-    }
-    c->rq = NULL;
+    give_up(c, status, code, why);
 }
 
 static void on_token(void *ctx, uint32_t i, const gen_token *t)
@@ -333,10 +385,23 @@ static void on_done(void *ctx, uint32_t i, const gen_result *r)
     answer_leave(c);
 }
 
-/* Bytes that the answer keeps at worst.  A parsed list of tools takes up to eleven times its text. */
-static uint64_t keeps(const prompt *p, const answer_format *f)
+/* Of each byte of the text as JSON: buffers may have doubled. */
+static uint64_t text_each(const prompt *p, const answer_format *f)
 {
-    enum { PARSED = 11 };
+    const bool calls = p->readers && p->ask.tools.len;
+
+    if (p->ask.stream) return 2 * (uint64_t)(calls ? f->held_calls : f->held_streaming);
+    return 2 * ((uint64_t)f->held + calls); /* a reader has the call under way */
+}
+
+/* Bytes that the answer keeps at worst, with a text of usual tokens.  A parsed list of tools takes up to eleven times
+   its text. */
+static uint64_t keeps(const prompt *p, const answer_format *f, answer *c)
+{
+    enum {
+        PARSED = 11,
+        USUAL = 6 /* bytes a token, as JSON: 4.5 of English and of Chinese, 3 to 5 of code */
+    };
     const uint64_t ctx = (uint64_t)served_model_ctx(p->model);
     const uint64_t asked = (uint64_t)p->ask.rq.max_tokens;
     uint64_t shortest = ctx, sum = 0;
@@ -345,7 +410,9 @@ static uint64_t keeps(const prompt *p, const answer_format *f)
         if (p->ids[i].len < shortest) shortest = p->ids[i].len;
     const uint64_t n_tokens = asked && asked < ctx - shortest ? asked : ctx - shortest;
     if (f->kept) sum = f->kept(p, n_tokens);
-    return sum + (p->readers ? (uint64_t)p->ask.n * p->ask.tools.len * PARSED : 0);
+    c->each = text_each(p, f);
+    c->text_kept = (uint64_t)c->n * n_tokens * USUAL * c->each;
+    return c->text_kept + sum + (p->readers ? (uint64_t)p->ask.n * p->ask.tools.len * PARSED : 0);
 }
 
 static cairn_status take_room(answer *c, uint64_t need, cairn_diag *dg)
@@ -429,7 +496,7 @@ cairn_status answer_start(http_req *rq, mailbox *mail, prompt *p, const answer_f
     cairn_status st;
 
     if (!c) return diag_set(dg, CAIRN_E_NOMEM, "no memory for the request");
-    st = take_room(c, keeps(p, f), dg);
+    st = take_room(c, keeps(p, f, c), dg);
     if (st == CAIRN_OK) st = submit_all(mail, p, c, dg);
     if (st != CAIRN_OK) {
         drop_all(c);

@@ -32,6 +32,9 @@ typedef struct answer_format {
     void (*close)(void *out);
     /* Bytes that an answer keeps until it is sent at most, beside its text, where each choice has n_tokens; NULL: none. */
     uint64_t (*kept)(const prompt *p, uint64_t n_tokens);
+    /* Copies of the text that are held at once, none longer than the text as JSON: of a whole answer, its body included;
+       of a stream beyond what is on its way.  `held_calls`: of a stream that may have tool calls. */
+    uint8_t held, held_streaming, held_calls;
     void (*start)(void *out, buf *frames); /* streams only, at once, before all else; may be NULL */
     /* Streams only, once, before the first choice begins: the prompt's part of the usage is known.
        NULL: not wanted, and nothing waits for it. */
@@ -57,7 +60,9 @@ typedef struct answer answer;
 
 /* Submits a generation for each choice of each prompt (p->ask.rq is complete but for ids and `choice`); on
    success the answer sees to rq from here on, has taken p's readers, and frees itself.  On failure nothing
-   runs, and rq is the caller's.  E_ARG: it may keep more than all answers may; E_BUSY: than is left. */
+   runs, and rq is the caller's.  E_ARG: it may keep more than all answers may; E_BUSY: than is left.  Its text has the
+   room of usual tokens from the start; where they are longer it takes more as it grows, and ends with 429 and figures
+   where there is none. */
 cairn_status answer_start(http_req *rq, mailbox *mail, prompt *p, const answer_format *f,
                           cairn_diag *dg);
 

@@ -146,8 +146,8 @@ static cairn_status take_opts(cairn_server *s, const cairn_server_opts *o, cairn
 }
 
 /* Of host_bytes.  Buffers take up to twice what is in them: so bodies being read, and those that wait, are an eighth
-   each, and the one long body that is being made a prompt, whose JSON takes up to 15 times its size, three.  Replies
-   that are on their way, and answers that are not yet, an eighth each; responses that are kept, and connections, a
+   each, and the one long body that is being made a prompt, whose JSON takes up to 15 times its size, three.  A reply that
+   a worker makes is in that room of its body.  Replies that are on their way, and answers that are not yet, an eighth each; responses that are kept, and connections, a
    sixteenth each. */
 enum {
     BODY_PART = 40,
@@ -181,6 +181,7 @@ static void share_host_bytes(cairn_server *s, const cairn_server_opts *o, http_l
     if (lim->max_body_bytes > bytes / BODY_PART) lim->max_body_bytes = bytes / BODY_PART;
     lim->max_bodies_bytes = bytes / WAITING_PART;
     lim->max_replies_bytes = bytes / REPLIES_PART;
+    s->most_text = (size_t)(bytes / REPLIES_PART / 2); /* its buffer may have doubled */
 }
 
 static cairn_status start_listening(cairn_server *s, const cairn_server_opts *o, cairn_diag *dg)

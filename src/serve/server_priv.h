@@ -18,6 +18,7 @@ struct cairn_server { /* I/O thread, but for the _asked, closing and http_wake *
     jobs jobs; /* prompts being made */
     models models;
     responses_store responses; /* any thread */
+    size_t most_text;          /* immutable: bytes of a reply that a worker makes; 0: any */
     auth auth;
     site site; /* immutable */
     int64_t started_unix_s;

@@ -44,6 +44,7 @@ static void put_tokens(prompt *p, const cairn_ids *ids, bool with_pieces)
     json_writer w;
 
     buf_init(&p->text, MEM_SERVE);
+    p->text.max = p->client.most_text;
     w = json_write(&p->text);
     json_w_obj(&w);
     json_w_key(&w, "tokens");
@@ -97,6 +98,7 @@ static bool decode_these(prompt *p, const cairn_ids *ids)
 
     if (st != CAIRN_OK) return prompt_refuse_as(p, st, "tokens", dg.message);
     buf_init(&p->text, MEM_SERVE);
+    p->text.max = p->client.most_text;
     w = json_write(&p->text);
     json_w_obj(&w);
     json_w_kstr(&w, "content", text.len ? (cairn_str){text.ptr, text.len} : STR_LIT(""));

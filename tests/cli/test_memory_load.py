@@ -26,19 +26,23 @@ SECONDS = float(os.environ.get("CAIRN_MEMORY_SECONDS", "4"))
 ADDRESSES = 3 << 30  # arenas and stacks of threads reserve more than they touch
 CLIENTS = 10
 ANSWER = 24
+STAYS = 6 << 20  # responses that are kept, and pages of which the allocator uses a part
 BODY_MOST = 1200000  # of harm: a server of BUDGET reads up to 629,145 bytes, so about half are refused
+
+
+def make(m, layers=2, tokenizer=TOKENIZER):
+    os.makedirs(m)
+    config = dict(CONFIG, max_position_embeddings=CTX, num_hidden_layers=layers)
+    put(m, "config.json", config)
+    put(m, "tokenizer.json", tokenizer)
+    put(m, "model.safetensors", safetensors(lambda: shapes(config)))
+    put(m, "tokenizer_config.json", {"chat_template": "{{ messages[0].content }}"})
+    return str(m)
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    m = str(tmp_path_factory.mktemp("m") / "loaded")
-    os.makedirs(m)
-    config = dict(CONFIG, max_position_embeddings=CTX)
-    put(m, "config.json", config)
-    put(m, "tokenizer.json", TOKENIZER)
-    put(m, "model.safetensors", safetensors(lambda: shapes(config)))
-    put(m, "tokenizer_config.json", {"chat_template": "{{ messages[0].content }}"})
-    return m
+    return make(tmp_path_factory.mktemp("m") / "loaded")
 
 
 @contextlib.contextmanager
@@ -79,18 +83,18 @@ def completion(ids, **fields):
     return dict({"prompt": ids, "max_tokens": ANSWER, "temperature": 0, "ignore_eos": True}, **fields)
 
 
-def send(port, body):
+def send(port, body, path="/v1/completions"):
     s = raw(port)
     data = json.dumps(body).encode()
-    s.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(data) + data)
+    s.sendall(b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (path.encode(), len(data)) + data)
     return s
 
 
 class Load:
     """Threads that ask and threads that harm, until the time is over."""
 
-    def __init__(self, port, seconds, known):
-        self.port, self.end, self.known = port, time.monotonic() + seconds, known
+    def __init__(self, port, seconds, known, models=("",)):
+        self.port, self.end, self.known, self.models = port, time.monotonic() + seconds, known, models
         self.wrong, self.answered, self.refused = [], 0, 0
         self.mu = threading.Lock()
 
@@ -98,9 +102,9 @@ class Load:
         """Every request is answered in the end, by the text that it has alone, or by a refusal with figures."""
         rng = random.Random(seed)
         while time.monotonic() < self.end:
-            ids, want = rng.choice(self.known)
+            name, ids, want = rng.choice(self.known)
             while True:
-                status, body = ask(self.port, "/v1/completions", completion(ids))
+                status, body = ask(self.port, "/v1/completions", completion(ids, model=name))
                 told = json.loads(body)
                 if status in (429, 503):
                     with self.mu:
@@ -119,38 +123,41 @@ class Load:
         rng = random.Random(seed)
         kept = []
         while time.monotonic() < self.end:
-            what = rng.randrange(6)
+            what = rng.randrange(10)
             ids = prompt(rng)
+            name = rng.choice(self.models)
             try:
                 if what == 0:  # leaves in the middle
-                    s = send(self.port, completion(ids, stream=True, max_tokens=CTX))
+                    s = send(self.port, completion(ids, model=name, stream=True, max_tokens=CTX))
                     s.recv(64)
                     s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                     s.close()
                 elif what == 1:  # never reads
-                    kept.append(send(self.port, completion(ids, stream=True, n=2, max_tokens=CTX, logprobs=5)))
+                    kept.append(send(self.port, completion(ids, model=name, stream=True, n=2, max_tokens=CTX, logprobs=5)))
                 elif what == 2:  # sends nothing
                     kept.append(raw(self.port))
                 elif what == 3:  # a big body that is no good, or over the limit
                     ask(self.port, "/v1/chat/completions",
-                        b'{"messages": [{"role": "user", "content": "' + b"w1 " * rng.randrange(BODY_MOST // 3) + b'"}]}')
+                        b'{"model": "' + name.encode() + b'", "messages": [{"role": "user", "content": "' + b"w1 " * rng.randrange(BODY_MOST // 3) + b'"}]}')
                 elif what == 4:  # sends a part of one
                     declared = rng.randrange(BODY_MOST)
                     kept.append(raw(self.port))
                     kept[-1].sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % declared +
                                      b" " * rng.randrange(declared + 1))
                 elif what == 5:  # many choices with much to tell of each token
-                    ask(self.port, "/v1/completions", completion(ids, n=8, logprobs=5, stop=["w63 w63"] * 16))
+                    ask(self.port, "/v1/completions", completion(ids, model=name, n=8, logprobs=5, stop=["w63 w63"] * 16))
                 elif what == 6:  # all that can be told of whole answers, and never read
-                    kept.append(send(self.port, completion(ids, n=8, logprobs=20, max_tokens=200)))
+                    kept.append(send(self.port, completion(ids, model=name, n=8, logprobs=20, max_tokens=200)))
                 elif what == 7:
-                    ask(self.port, "/v1/chat/completions", {"messages": [{"role": "user", "content": "w1 w2"}], "n": 4,
-                                                            "max_tokens": 300, "logprobs": True, "top_logprobs": 20})
+                    ask(self.port, "/v1/chat/completions", {"model": name, "messages": [{"role": "user", "content": "w1 w2"}],
+                                                            "n": 4, "max_tokens": 300, "logprobs": True, "top_logprobs": 20})
                 elif what == 8:  # kept by the server besides, and tools that wait
-                    ask(self.port, "/v1/responses", {"input": "w1 w2", "max_output_tokens": 40, "top_logprobs": 20, "tools": [
+                    ask(self.port, "/v1/responses", {"model": name, "input": "w1 w2", "max_output_tokens": 40, "top_logprobs": 20, "tools": [
                         {"type": "function", "name": "f%d" % i, "parameters": {"type": "object"}} for i in range(500)]})
                 else:
-                    ask(self.port, "/signal", {"prompt": "w1 " * rng.choice([10, CTX - 100])})
+                    ask(self.port, "/signal", {"model": name, "prompt": "w1 " * rng.choice([10, CTX - 100])})
+                    kept.append(send(self.port, {"model": name, "content": "w1 " * rng.randrange(100000),
+                                                 "with_pieces": True}, "/tokenize"))  # and is never read
             except (OSError, http.client.HTTPException):
                 pass  # cut, or refused: what is asked of harm is nothing
             while len(kept) > 40:
@@ -175,18 +182,22 @@ def peak(pid):
         return int(next(line for line in f if line.startswith("VmHWM")).split()[1]) << 10
 
 
-def solo(port):
+def solo(port, models=("",)):
     rng = random.Random(7)
     known = []
-    for _ in range(6):
-        ids = prompt(rng)
-        known.append((ids, json.loads(ask(port, "/v1/completions", completion(ids))[1])["choices"][0]["text"]))
+    for name in models:
+        for _ in range(6 // len(models)):
+            ids = prompt(rng)
+            status, body = ask(port, "/v1/completions", completion(ids, model=name))
+            assert status == 200, body
+            known.append((name, ids, json.loads(body)["choices"][0]["text"]))
     return known
 
 
-def withstand(p, port, budget):
-    load = Load(port, SECONDS, solo(port))
+def withstand(p, port, budget, models=("",)):
+    load = Load(port, SECONDS, solo(port, models), models)
     load.run()
+    ask(port, "/v1/completions", completion([5], model=models[0]))  # of several one is loaded by then
     memory = json.loads(ask(port, "/stats", None)[1])["models"][0]["memory"]
     held = peak(p.pid)
     print("answered %d, refused %d, peak %.1f MB of %.1f, reserved %.1f" %
@@ -211,6 +222,121 @@ def test_within_an_address_space(model):
     with serving(model, "--memory", BUDGET, "--queue", 16, preexec_fn=few) as (p, port):
         memory = withstand(p, port, BUDGET)
         assert memory["budget_bytes"] == BUDGET
+
+
+def held_now(pid):
+    """Bytes of memory that are no file's."""
+    with open("/proc/%d/status" % pid, encoding="ascii") as f:
+        return int(next(line for line in f if line.startswith("RssAnon")).split()[1]) << 10
+
+
+def test_models_that_swap(tmp_path):
+    """Loads and evictions beside all that: one budget for all models, of which one is open at a time.  Nothing of a
+    model stays when all are gone again."""
+    names = ["m1", "m2", "m3"]
+    for layers, name in enumerate(names, 1):
+        make(tmp_path / name, layers)
+    with serving("--models-dir", tmp_path, "--model-pool", 1, "--memory", BUDGET, "--queue", 16) as (p, port):
+        def stats():
+            return json.loads(ask(port, "/stats", None)[1])
+
+        def unload():
+            end = time.monotonic() + PATIENCE
+            while any(m["state"] != "unloaded" for m in stats()["known_models"]):
+                for name in names:
+                    ask(port, "/api/generate", {"model": name, "keep_alive": 0, "stream": False})
+                assert time.monotonic() < end, stats()
+                time.sleep(0.02)
+            return held_now(p.pid)
+
+        solo(port, names)
+        before = unload()
+        withstand(p, port, BUDGET, names)
+        loads = sum(m["loads"] for m in stats()["known_models"])
+        after = unload()
+        print("%d loads, %.1f MB held before, %.1f after" % (loads, before / 1e6, after / 1e6))
+        assert loads > 2 * len(names)
+        if not SANITIZED:
+            assert after - before < STAYS
+
+
+def test_text_of_whole_answers(model, tmp_path):
+    """Usual tokens have their room from the start.  Who makes a model write long ones takes what is left, and is told
+    with figures where that is not enough; others lose nothing by it."""
+    words = dict(TOKENIZER["model"]["vocab"])
+    last = max(words, key=words.get)
+    del words[last]
+    words["x" * 2000] = len(words)
+    long = dict(TOKENIZER, model=dict(TOKENIZER["model"], vocab=words))
+    m = make(tmp_path / "long", tokenizer=long)
+    body = dict(completion([5, 6, 7], max_tokens=120), logit_bias={str(len(words) - 1): 100})
+    with serving(m, "--memory", BUDGET, "--queue", 60) as (p, port):
+        known = solo(port)
+        status, got = ask(port, "/v1/completions", body)
+        assert status == 200, got
+        want = json.loads(got)["choices"][0]["text"]
+        assert len(want) >= 120 * 2000
+        status, code, says = refusal(port, "/v1/completions", dict(body, max_tokens=2000))
+        assert (status, code) == (400, "answer_too_long") and re.search(r"takes \d+ until it is sent; of the \d+", says), says
+        wrong, refused = [], []
+
+        def greedy():
+            while True:
+                status, got = ask(port, "/v1/completions", body)
+                if status != 429:
+                    break
+                refused.append(json.loads(got)["error"])
+                time.sleep(0.05)
+            if status != 200 or json.loads(got)["choices"][0]["text"] != want:
+                wrong.append((status, got[:300]))
+
+        def modest():
+            for name, ids, text in known:
+                status, got = ask(port, "/v1/completions", completion(ids))
+                if status != 200 or json.loads(got)["choices"][0]["text"] != text:
+                    wrong.append((status, got[:300]))
+
+        for _ in range(20):  # once more where so few met that all had room
+            threads = [threading.Thread(target=f, daemon=True) for f in [greedy] * 12 + [modest] * 2]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join(timeout=4 * PATIENCE)
+                assert not t.is_alive(), "a client hangs"
+            if refused:
+                break
+        assert not wrong, wrong[:2]
+        assert refused
+        for e in refused:
+            assert e["code"] in ("answers_full", "queue_full") and len(re.findall(r"\d+", e["message"])) >= 3, e
+        if not SANITIZED:
+            assert peak(p.pid) <= BUDGET * 1.05
+
+
+def test_replies_that_nobody_reads(model):
+    """They fill their part; then who has taken nothing for a second is cut, and until then others are told 429."""
+    text = {"content": "w1 " * 60000, "with_pieces": True}
+    with serving(model, "--memory", BUDGET) as (p, port):
+        status, code, says = refusal(port, "/tokenize", dict(text, content="w1 " * 120000))
+        assert (status, code) == (400, "reply_too_large") and re.search(r"more than \d+ bytes", says), says
+        status, want = ask(port, "/tokenize", text)
+        assert status == 200 and len(want) > 1 << 20
+        idle = [send(port, text, "/tokenize") for _ in range(6)]
+        end = time.monotonic() + PATIENCE
+        while True:
+            status, got = ask(port, "/tokenize", text)
+            if status == 200:
+                break
+            e = json.loads(got)["error"]
+            assert (status, e["code"]) == (429, "replies_full"), (status, e)
+            assert re.search(r"has \d+ bytes; of the \d+ that .* hold \d+", e["message"]), e
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        assert got == want
+        if not SANITIZED:
+            assert peak(p.pid) <= BUDGET * 1.05
+        for s in idle:
+            s.close()
 
 
 def told_of(choice):
