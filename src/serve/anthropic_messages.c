@@ -6,13 +6,15 @@
 
 #include "base/diag.h"
 #include "base/str.h"
-#include "serve/body_path.h"
+#include "serve/body_fields.h"
 #include "serve/openai_messages.h"
+#include "serve/text_of.h"
 #include "serve/turns.h"
 
 typedef struct talk { /* messages being made */
     turns t;
     chat_fault *f;
+    left_out *left;
     json_val called; /* blocks of the last assistant's message, for the names of results */
 } talk;
 
@@ -37,47 +39,168 @@ static cairn_status want_name(talk *t, json_val v, body_path p, const char *key,
 
 static cairn_status no_such_block(talk *t, body_path p, cairn_str type)
 {
-    const bool seen = str_is(type, "image") || str_is(type, "document");
+    const bool seen = str_is(type, "image");
 
     return chat_fault_set(t->f, CAIRN_E_UNSUPPORTED, p.s,
                           "`%s` is a block of type `%.*s`, which is not supported here%s", p.s,
                           STR_ARG(type), seen ? ": the model reads text alone" : "");
 }
 
+/* Every prompt is cached, so it says nothing; but it has to be what the API has. */
+cairn_status anthropic_cache_check(json_val of, body_path p, chat_fault *f)
+{
+    static const body_field fields[] = {
+        BODY_FIELD(NULL, "cache_control", FIELD_OBJECT),
+        BODY_WORD("cache_control", "type", "ephemeral ", "ephemeral"),
+        BODY_WORD("cache_control", "ttl", "5m 1h ", "5m or 1h"),
+    };
+    const json_val v = json_get(of, "cache_control"), type = json_get(v, "type");
+
+    TRY(BODY_FIELDS_CHECK(of, p, fields, f));
+    if (json_typeof(v) <= JSON_NULL || json_typeof(type) == JSON_STR) return CAIRN_OK;
+    return chat_want(f, path_key(path_key(p, "cache_control"), "type").s, "ephemeral", type);
+}
+
 /* The block's type; no string is a fault. */
 static cairn_status type_of(talk *t, json_val block, body_path p, cairn_str *type)
 {
     if (json_typeof(block) != JSON_OBJ) return want(t, p, "an object", block);
+    TRY(anthropic_cache_check(block, p, t->f));
     return want_name(t, block, p, "type", type);
 }
 
-/* A string, or an array of text blocks, joined by newlines into out. */
-static cairn_status plain_text(talk *t, json_val v, body_path p, buf *out)
+/* The member, a string if it is there, as a line. */
+static cairn_status put_line(talk *t, json_val v, body_path p, const char *key, buf *out)
+{
+    cairn_str text = {0};
+
+    if (json_typeof(json_get(v, key)) <= JSON_NULL) return CAIRN_OK;
+    TRY(want_str(t, v, p, key, &text));
+    buf_str(out, text);
+    buf_byte(out, '\n');
+    return CAIRN_OK;
+}
+
+/* Texts alone, of a document or a result of a search: each a string or an object of type text. */
+static cairn_status put_texts(talk *t, json_val v, body_path p, buf *out)
 {
     json_iter it = json_each(v);
-    json_val block;
     cairn_str type = {0}, text = {0};
+    json_val block;
 
     if (json_typeof(v) == JSON_STR) buf_str(out, json_str(v));
     if (json_typeof(v) == JSON_STR) return CAIRN_OK;
     if (json_typeof(v) != JSON_ARR) return want(t, p, "a string or an array of blocks", v);
     for (size_t i = 0; json_next(&it, &block); i++) {
-        TRY(type_of(t, block, path_number(p, i), &type));
-        if (!str_is(type, "text")) return no_such_block(t, path_number(p, i), type);
-        TRY(want_str(t, block, path_number(p, i), "text", &text));
+        const body_path at = path_number(p, i);
+        TRY(type_of(t, block, at, &type));
+        if (!str_is(type, "text")) return no_such_block(t, at, type);
+        TRY(want_str(t, block, at, "text", &text));
         if (i > 0) buf_byte(out, '\n');
         buf_str(out, text);
     }
     return CAIRN_OK;
 }
 
-static cairn_status text_block(talk *t, json_val block, body_path p)
+/* Title and context, then the text; other sources are no text, or not here. */
+static cairn_status put_document(talk *t, json_val block, body_path p, buf *out)
+{
+    const json_val source = json_get(block, "source");
+    const body_path at = path_key(p, "source");
+    const cairn_str type = json_str(json_get(source, "type"));
+    cairn_str data = {0};
+
+    if (json_typeof(source) != JSON_OBJ) return want(t, at, "an object", source);
+    TRY(put_line(t, block, p, "title", out));
+    TRY(put_line(t, block, p, "context", out));
+    if (str_is(type, "content"))
+        return put_texts(t, json_get(source, "content"), path_key(at, "content"), out);
+    if (str_is(type, "text")) {
+        TRY(want_str(t, source, at, "data", &data));
+        buf_str(out, data);
+        return CAIRN_OK;
+    }
+    if (type.len == 0)
+        return want(t, path_key(at, "type"), "a type of source", json_get(source, "type"));
+    return chat_fault_set(t->f, CAIRN_E_UNSUPPORTED, at.s,
+                          "`%s` is of type `%.*s`, which is not supported here: the model reads "
+                          "text alone",
+                          at.s, STR_ARG(type));
+}
+
+static cairn_status put_search_result(talk *t, json_val block, body_path p, buf *out)
+{
+    TRY(put_line(t, block, p, "title", out));
+    TRY(put_line(t, block, p, "source", out));
+    return put_texts(t, json_get(block, "content"), path_key(p, "content"), out);
+}
+
+static cairn_status put_text(talk *t, json_val block, body_path p, buf *out)
 {
     cairn_str text = {0};
 
     TRY(want_str(t, block, p, "text", &text));
-    turns_text(&t->t, text);
+    buf_str(out, text);
     return CAIRN_OK;
+}
+
+static cairn_status put_reference(talk *t, json_val block, body_path p, buf *out)
+{
+    cairn_str name = {0};
+
+    TRY(want_name(t, block, p, "tool_name", &name));
+    buf_str(out, name);
+    return CAIRN_OK;
+}
+
+/* Blocks that are a text, wherever they stand. */
+static const struct {
+    const char *type;
+    cairn_status (*put)(talk *t, json_val block, body_path p, buf *out);
+} texts[] = {
+    {"text", put_text},
+    {"document", put_document},
+    {"search_result", put_search_result},
+    {"tool_reference", put_reference},
+};
+
+static cairn_status put_block(talk *t, json_val block, body_path p, buf *out)
+{
+    cairn_str type = {0};
+
+    TRY(type_of(t, block, p, &type));
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (str_is(type, texts[i].type)) return texts[i].put(t, block, p, out);
+    return no_such_block(t, p, type);
+}
+
+/* A string, or an array of blocks that are texts, joined by newlines into out. */
+static cairn_status plain_text(talk *t, json_val v, body_path p, buf *out)
+{
+    json_iter it = json_each(v);
+    json_val block;
+
+    if (json_typeof(v) == JSON_STR) buf_str(out, json_str(v));
+    if (json_typeof(v) == JSON_STR) return CAIRN_OK;
+    if (json_typeof(v) != JSON_ARR) return want(t, p, "a string or an array of blocks", v);
+    for (size_t i = 0; json_next(&it, &block); i++) {
+        if (i > 0) buf_byte(out, '\n');
+        TRY(put_block(t, block, path_number(p, i), out));
+    }
+    return CAIRN_OK;
+}
+
+static cairn_status text_block(talk *t, json_val block, body_path p)
+{
+    cairn_status st;
+    buf text;
+
+    buf_init(&text, MEM_SERVE);
+    st = put_block(t, block, p, &text);
+    if (buf_status(&text) != CAIRN_OK) t->t.text.no_memory = true;
+    if (st == CAIRN_OK) turns_text(&t->t, text_of(&text));
+    buf_deinit(&text);
+    return st;
 }
 
 /* The signature is empty where a thought was ours, and says nothing where it was another's. */
@@ -159,6 +282,74 @@ static cairn_status result_block(talk *t, json_val block, body_path p)
     return st;
 }
 
+/* What a server's own tool came to: pages by title and address, an error by its code, all else as it is. */
+static cairn_status put_found(talk *t, json_val v, body_path p, buf *out)
+{
+    json_iter it = json_each(v);
+    json_val one;
+    json_writer w;
+
+    for (size_t i = 0; json_next(&it, &one); i++) {
+        const body_path at = path_number(p, i);
+        if (str_is(json_str(json_get(one, "type")), "text")) {
+            TRY(put_line(t, one, at, "text", out));
+            continue;
+        }
+        TRY(put_line(t, one, at, "title", out));
+        TRY(put_line(t, one, at, "url", out));
+    }
+    if (json_typeof(v) == JSON_ARR) return CAIRN_OK;
+    if (json_typeof(v) == JSON_STR) buf_str(out, json_str(v));
+    if (json_typeof(v) == JSON_STR) return CAIRN_OK;
+    if (json_typeof(v) != JSON_OBJ) return want(t, p, "a string, an object or an array", v);
+    if (json_typeof(json_get(v, "error_code")) == JSON_STR) {
+        buf_puts(out, "Error: ");
+        buf_str(out, json_str(json_get(v, "error_code")));
+        return CAIRN_OK;
+    }
+    w = json_write(out);
+    json_w_val(&w, v);
+    return CAIRN_OK;
+}
+
+static cairn_status found_block(talk *t, json_val block, body_path p)
+{
+    const cairn_str type = json_str(json_get(block, "type")), end = STR_LIT("_tool_result");
+    cairn_status st;
+    cairn_str id = {0};
+    buf text;
+
+    TRY(want_name(t, block, p, "tool_use_id", &id));
+    buf_init(&text, MEM_SERVE);
+    st = put_found(t, json_get(block, "content"), path_key(p, "content"), &text);
+    if (buf_status(&text) != CAIRN_OK) t->t.text.no_memory = true;
+    if (st == CAIRN_OK)
+        turns_result(&t->t, id, str_sub(type, 0, type.len > end.len ? type.len - end.len : 0),
+                     text_of(&text));
+    buf_deinit(&text);
+    return st;
+}
+
+static cairn_status left_block(talk *t, json_val block, body_path p)
+{
+    (void)p;
+    left_out_add(t->left, str_is(json_str(json_get(block, "type")), "container_upload")
+                              ? "container_upload"
+                              : "compaction");
+    return CAIRN_OK;
+}
+
+/* A summary of what was before, unless its maker alone can read it. */
+static cairn_status compaction_block(talk *t, json_val block, body_path p)
+{
+    cairn_str text = {0};
+
+    if (json_typeof(json_get(block, "content")) <= JSON_NULL) return left_block(t, block, p);
+    TRY(want_str(t, block, p, "content", &text));
+    turns_text(&t->t, text);
+    return CAIRN_OK;
+}
+
 typedef struct block_kind {
     const char *role, *type;
     bool apart; /* a message of its own */
@@ -167,11 +358,24 @@ typedef struct block_kind {
 
 static const block_kind kinds[] = {
     {turns_user, "text", false, text_block},
+    {turns_user, "document", false, text_block},
+    {turns_user, "search_result", false, text_block},
+    {turns_user, "container_upload", true, left_block},
     {turns_user, "tool_result", true, result_block},
     {turns_assistant, "text", false, text_block},
     {turns_assistant, "thinking", false, thinking_block},
     {turns_assistant, "redacted_thinking", false, redacted_block},
     {turns_assistant, "tool_use", false, use_block},
+    {turns_assistant, "compaction", false, compaction_block},
+    {turns_assistant, "server_tool_use", false, use_block},
+    {turns_assistant, "mcp_tool_use", false, use_block},
+    {turns_assistant, "web_search_tool_result", true, found_block},
+    {turns_assistant, "web_fetch_tool_result", true, found_block},
+    {turns_assistant, "code_execution_tool_result", true, found_block},
+    {turns_assistant, "bash_code_execution_tool_result", true, found_block},
+    {turns_assistant, "text_editor_code_execution_tool_result", true, found_block},
+    {turns_assistant, "tool_search_tool_result", true, found_block},
+    {turns_assistant, "mcp_tool_result", true, found_block},
     {turns_system, "text", false, text_block},
 };
 
@@ -237,7 +441,7 @@ static cairn_status add_all(talk *t, json_val root)
 
     if (json_typeof(sys) > JSON_NULL) {
         turns_to(&t->t, turns_system);
-        TRY(plain_text(t, sys, path_key(top, turns_system), &t->t.text));
+        TRY(put_texts(t, sys, path_key(top, turns_system), &t->t.text));
         t->t.has_text = t->t.text.len > 0;
         if (!t->t.has_text) t->t.role = NULL;
     }
@@ -252,9 +456,9 @@ static cairn_status add_all(talk *t, json_val root)
                           last.s);
 }
 
-cairn_status anthropic_messages_read(json_val root, buf *out, chat_fault *f)
+cairn_status anthropic_messages_read(json_val root, buf *out, left_out *left, chat_fault *f)
 {
-    talk t = {.f = f};
+    talk t = {.f = f, .left = left};
     cairn_status st;
 
     turns_init(&t.t, out);
@@ -265,61 +469,5 @@ cairn_status anthropic_messages_read(json_val root, buf *out, chat_fault *f)
     if (st == CAIRN_OK && turns_status(&t.t) != CAIRN_OK)
         st = chat_fault_set(f, CAIRN_E_NOMEM, "messages", "no memory for `messages`");
     turns_deinit(&t.t);
-    return st;
-}
-
-static cairn_status put_tool(talk *t, json_val tool, body_path p)
-{
-    const json_val type = json_get(tool, "type"), schema = json_get(tool, "input_schema");
-    const json_val says = json_get(tool, "description"), strict = json_get(tool, "strict");
-    cairn_str name = {0};
-
-    if (json_typeof(tool) != JSON_OBJ) return want(t, p, "an object", tool);
-    if (json_typeof(type) > JSON_NULL && json_typeof(type) != JSON_STR)
-        return want(t, path_key(p, "type"), "custom", type);
-    if (json_typeof(type) == JSON_STR && !str_is(json_str(type), "custom"))
-        return chat_fault_set(t->f, CAIRN_E_UNSUPPORTED, path_key(p, "type").s,
-                              "`%s` is `%.*s`: tools that Anthropic defines or runs are not there; "
-                              "describe it as one of type custom",
-                              path_key(p, "type").s, STR_ARG(json_str(type)));
-    TRY(want_name(t, tool, p, "name", &name));
-    if (json_typeof(says) > JSON_NULL && json_typeof(says) != JSON_STR)
-        return want(t, path_key(p, "description"), "a string", says);
-    if (json_typeof(schema) != JSON_OBJ)
-        return want(t, path_key(p, "input_schema"), "an object", schema);
-    json_w_obj(&t->t.w);
-    json_w_kstr(&t->t.w, "type", STR_LIT("function"));
-    json_w_key(&t->t.w, "function");
-    json_w_obj(&t->t.w);
-    json_w_kstr(&t->t.w, "name", name);
-    if (json_typeof(says) == JSON_STR) json_w_kstr(&t->t.w, "description", json_str(says));
-    json_w_key(&t->t.w, "parameters");
-    json_w_val(&t->t.w, schema);
-    if (json_typeof(strict) == JSON_BOOL) json_w_kbool(&t->t.w, "strict", json_bool(strict, false));
-    json_w_end_obj(&t->t.w);
-    json_w_end_obj(&t->t.w);
-    return CAIRN_OK;
-}
-
-cairn_status anthropic_tools_read(json_val root, buf *out, chat_fault *f)
-{
-    const json_val tools = json_get(root, "tools");
-    const body_path p = {"tools"};
-    json_iter it = json_each(tools);
-    cairn_status st = CAIRN_OK;
-    json_val tool;
-    talk t = {.f = f};
-    buf list;
-
-    if (json_typeof(tools) <= JSON_NULL) return CAIRN_OK;
-    if (json_typeof(tools) != JSON_ARR) return want(&t, p, "an array", tools);
-    buf_init(&list, MEM_SERVE);
-    t.t.w = json_write(&list);
-    json_w_arr(&t.t.w);
-    for (size_t i = 0; st == CAIRN_OK && json_next(&it, &tool); i++)
-        st = put_tool(&t, tool, path_number(p, i));
-    json_w_end_arr(&t.t.w);
-    if (st == CAIRN_OK && json_size(tools)) st = chat_tools_normalise(&list, out, f);
-    buf_deinit(&list);
     return st;
 }

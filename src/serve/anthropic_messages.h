@@ -1,14 +1,18 @@
-/* Anthropic's messages and tools as a chat template takes them. */
+/* Anthropic's messages as a chat template takes them. */
 #ifndef SERVE_ANTHROPIC_MESSAGES_H
 #define SERVE_ANTHROPIC_MESSAGES_H
 
 #include "base/buf.h"
 #include "cairn/status.h"
+#include "serve/body_path.h"
+#include "serve/left_out.h"
 #include "serve/openai_read.h"
 
-/* `system` and `messages` of the body, checked, as a JSON array of OpenAI's messages into out. */
-cairn_status anthropic_messages_read(json_val root, buf *out, chat_fault *f);
-/* `tools`, checked, as OpenAI's into out; nothing if there are none. */
-cairn_status anthropic_tools_read(json_val root, buf *out, chat_fault *f);
+/* `system` and `messages` of the body, checked, as a JSON array of OpenAI's messages into out; blocks that say nothing
+   to a model are left out. */
+cairn_status anthropic_messages_read(json_val root, buf *out, left_out *left, chat_fault *f);
+
+/* `cache_control` of a body, a block or a tool, which stands at p. */
+cairn_status anthropic_cache_check(json_val of, body_path p, chat_fault *f);
 
 #endif

@@ -1,6 +1,6 @@
 /* Reads the body of POST /v1/messages into what a chat request is here.  Sampling is read as OpenAI's is;
-   fields that nobody knows, and those that say nothing to a model (cache_control, service_tier, …), are
-   ignored, and what cannot be done is refused by name (docs/api.md). */
+   fields that no API has are ignored, those that say nothing to a model (cache_control, service_tier, …) have
+   to be what the API says, and what cannot be done is refused by name (docs/api.md). */
 #include "serve/anthropic_read.h"
 
 #include <stdio.h>
@@ -8,6 +8,8 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "serve/anthropic_messages.h"
+#include "serve/anthropic_tools.h"
+#include "serve/body_fields.h"
 #include "serve/chat_sampling.h"
 #include "serve/openai_messages.h"
 
@@ -17,10 +19,20 @@ static bool standard(json_val v)
 }
 
 static const chat_refusal refusals[] = {
-    {"output_format", NULL, "constrained output is not available"},
-    {"container", NULL, "there are no containers"},
+    {"output_format", chat_nothing, "constrained output is not available"},
+    {"container", chat_nothing, "there are no containers"},
     {"mcp_servers", chat_empty_list, "there are no MCP servers here; give their tools as `tools`"},
     {"speed", standard, "there is one speed"},
+};
+
+/* What says nothing to a model. */
+static const body_field fields[] = {
+    BODY_FIELD(NULL, "metadata", FIELD_OBJECT),
+    BODY_FIELD("metadata", "user_id", FIELD_TEXT),
+    BODY_WORD(NULL, "service_tier", "auto standard_only ", "auto or standard_only"),
+    BODY_FIELD(NULL, "inference_geo", FIELD_TEXT),
+    BODY_FIELD(NULL, "context_management", FIELD_OBJECT),
+    BODY_FIELD("context_management", "edits", FIELD_LIST),
 };
 
 /* v is an object or not there. */
@@ -104,31 +116,25 @@ static cairn_status read_choice(json_val root, chat_ask *a, bool *none, chat_fau
     return CAIRN_OK;
 }
 
-static cairn_status read_metadata(json_val root, chat_fault *f)
-{
-    const json_val v = json_get(root, "metadata"), user = json_get(v, "user_id");
-
-    TRY(want_object(v, "metadata", f));
-    if (json_typeof(user) <= JSON_NULL || json_typeof(user) == JSON_STR) return CAIRN_OK;
-    return chat_want(f, "metadata.user_id", "a string", user);
-}
-
 /* What makes the prompt. */
 static cairn_status read_prompt(json_val root, chat_ask *a, chat_fault *f)
 {
-    buf tools;
+    left_out tools = {0}, blocks = {0};
+    buf unread;
     bool none = false;
     cairn_status st;
 
+    TRY(BODY_FIELDS_CHECK(root, (body_path){0}, fields, f));
+    TRY(anthropic_cache_check(root, (body_path){0}, f));
     TRY(read_choice(root, a, &none, f));
     TRY(read_thinking(root, a, f));
     TRY(read_output_config(root, a, f));
-    TRY(anthropic_messages_read(root, &a->messages, f));
-    if (!none) return anthropic_tools_read(root, &a->tools, f);
-    buf_init(&tools, MEM_SERVE);
-    st = anthropic_tools_read(root, &tools, f); /* wrong ones are wrong all the same */
-    buf_deinit(&tools);
-    return st;
+    TRY(anthropic_messages_read(root, &a->messages, &blocks, f));
+    buf_init(&unread, MEM_SERVE); /* wrong ones are wrong all the same */
+    st = anthropic_tools_read(root, none ? &unread : &a->tools, &tools, f);
+    buf_deinit(&unread);
+    if (st == CAIRN_OK) st = left_out_warn(&tools, "tools", a, f);
+    return st == CAIRN_OK ? left_out_warn(&blocks, "blocks", a, f) : st;
 }
 
 cairn_status anthropic_count_read(chat_ask *a, cairn_str body, chat_fault *f)
@@ -144,6 +150,8 @@ cairn_status anthropic_ask_read(chat_ask *a, cairn_str body, chat_fault *f)
     const json_val root = json_root(a->doc), most = json_get(root, "max_tokens");
     TRY(chat_refuse(root, refusals, sizeof refusals / sizeof refusals[0], f));
     TRY(chat_sampling_read(root, a, f));
+    TRY(chat_special_read(root, a, f));
+    TRY(chat_priority_read(root, a, f));
     if (json_typeof(most) <= JSON_NULL)
         return chat_want(f, "max_tokens", "an integer of at least 1", most);
     TRY(chat_want_int(root, "max_tokens", 1, INT32_MAX, &a->rq.max_tokens, f));
@@ -152,6 +160,5 @@ cairn_status anthropic_ask_read(chat_ask *a, cairn_str body, chat_fault *f)
                          json_get(root, "stop_sequences"));
     TRY(chat_stop_read(root, "stop_sequences", a, f));
     TRY(chat_want_bool(root, "stream", &a->stream, f));
-    TRY(read_metadata(root, f));
     return read_prompt(root, a, f);
 }

@@ -89,21 +89,17 @@ static cairn_status read_windows(json_val root, cairn_sampling *s, chat_fault *f
     return CAIRN_OK;
 }
 
-static cairn_status read_seed(json_val root, chat_ask *a, chat_fault *f)
+cairn_status chat_seed_read(json_val root, chat_ask *a, chat_fault *f)
 {
     json_val v = json_get(root, "seed");
 
     if (json_typeof(v) <= JSON_NULL) return CAIRN_OK;
     a->has_seed = true;
-    if (json_typeof(v) == JSON_UINT) { /* above INT64_MAX: any 64 bits are a seed */
-        double d = json_num(v, 0);
-        memcpy(&a->rq.sampling.seed, &d, sizeof d);
-        return CAIRN_OK;
-    }
-    if (json_typeof(v) != JSON_INT)
-        return chat_fault_set(f, CAIRN_E_ARG, "seed", "`seed` must be an integer, found %s",
+    if (json_typeof(v) != JSON_INT && json_typeof(v) != JSON_UINT)
+        return chat_fault_set(f, CAIRN_E_ARG, "seed",
+                              "`seed` must be an integer from -2^63 to 2^64 - 1, found %s",
                               json_type_name(json_typeof(v)));
-    a->rq.sampling.seed = (uint64_t)json_int(v, 0);
+    a->rq.sampling.seed = json_typeof(v) == JSON_UINT ? json_uint(v, 0) : (uint64_t)json_int(v, 0);
     return CAIRN_OK;
 }
 
@@ -186,7 +182,7 @@ cairn_status chat_sampling_read(json_val root, chat_ask *a, chat_fault *f)
         TRY(read_int(root, &ints[i], (int32_t *)(void *)((char *)s + ints[i].at), f));
     if (s->top_k < 0) s->top_k = 0;
     TRY(read_windows(root, s, f));
-    TRY(read_seed(root, a, f));
+    TRY(chat_seed_read(root, a, f));
     TRY(read_breakers(root, a, f));
     return read_bias(root, a, f);
 }

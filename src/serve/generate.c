@@ -8,7 +8,9 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "serve/chat_sampling.h"
 #include "serve/endpoint.h"
+#include "serve/openai_messages.h"
 #include "serve/openai_wire.h"
 #include "serve/prompt.h"
 #include "serve/random.h"
@@ -30,14 +32,25 @@ static cairn_status bad_knot(chat_fault *f, size_t i, const char *what)
     return chat_fault_set(f, CAIRN_E_ARG, name, "`%s` %s", name, what);
 }
 
+static cairn_status read_percent(json_val v, const char *name, size_t i, float *out, chat_fault *f)
+{
+    const double x = json_num(json_get(v, name), -1);
+    char param[40];
+
+    (void)snprintf(param, sizeof param, "curve[%zu].%s", i, name);
+    if (!(x >= 0 && x <= 100))
+        return chat_want(f, param, "a number from 0 to 100", json_get(v, name));
+    *out = (float)x;
+    return CAIRN_OK;
+}
+
 /* The engine checks the same (sample_check): here the point is named as the body has it. */
 static cairn_status read_knot(json_val v, size_t i, cairn_knot *out, chat_fault *f)
 {
-    const double x = json_num(json_get(v, "x_pct"), -1), y = json_num(json_get(v, "y_pct"), -1);
-
-    if (!(x >= 0 && x <= 100 && y >= 0 && y <= 100))
+    if (json_typeof(v) != JSON_OBJ)
         return bad_knot(f, i, "must be {\"x_pct\": …, \"y_pct\": …}, numbers from 0 to 100");
-    *out = (cairn_knot){(float)x, (float)y};
+    TRY(read_percent(v, "x_pct", i, &out->x, f));
+    TRY(read_percent(v, "y_pct", i, &out->y, f));
     if (i && (out->x <= out[-1].x || out->x <= 1e-7f || out->y < out[-1].y))
         return bad_knot(f, i,
                         "must have a greater x_pct than the one before (above 1e-7), and no "
@@ -71,18 +84,15 @@ cairn_status generate_ask_read(chat_ask *a, cairn_str body, chat_fault *f)
     bool plain = false;
 
     TRY(chat_ask_open(a, body, f));
-    const json_val root = json_root(a->doc), seed = json_get(root, "seed");
+    const json_val root = json_root(a->doc);
     a->n = SAMPLES;
     a->rq.max_tokens = TOKENS;
     a->rq.keep_special = true; /* <unused7> is to be seen */
     TRY(chat_want_int(root, "n", 1, MAX_SAMPLES, &a->n, f));
     TRY(chat_want_int(root, "max_tokens", 1, MAX_TOKENS, &a->rq.max_tokens, f));
     TRY(chat_want_bool(root, "default", &plain, f));
-    a->has_seed = json_typeof(seed) > JSON_NULL;
-    if (a->has_seed && json_typeof(seed) != JSON_INT)
-        return chat_fault_set(f, CAIRN_E_ARG, "seed", "`seed` must be an integer, found %s",
-                              json_type_name(json_typeof(seed)));
-    a->rq.sampling.seed = a->has_seed ? (uint64_t)json_int(seed, 0) : random_seed();
+    TRY(chat_seed_read(root, a, f));
+    if (!a->has_seed) a->rq.sampling.seed = random_seed();
     return plain ? CAIRN_OK : read_curve(root, a, f);
 }
 

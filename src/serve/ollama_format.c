@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "serve/json_cut.h"
 
-enum { BEAT_MS = 10000 }; /* as server-sent events have it; here it must be a whole line of JSON */
+enum { BEAT_MS = 9000 }; /* as server-sent events have it; here it must be a whole line of JSON */
 
 typedef struct ollama_out {
     const char *model;

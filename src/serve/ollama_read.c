@@ -8,7 +8,7 @@
 
 #include "base/diag.h"
 #include "base/str.h"
-#include "serve/body_path.h"
+#include "serve/body_fields.h"
 #include "serve/chat_sampling.h"
 #include "serve/openai_messages.h"
 
@@ -36,6 +36,28 @@ static const chat_refusal of_options[] = {
     {"tfs_z", is_one, "tail-free sampling is not available"},
 };
 
+static const body_field fields[] = {
+    BODY_FIELD(NULL, "truncate", FIELD_TRUTH),
+    BODY_FIELD(NULL, "shift", FIELD_TRUTH),
+    BODY_WHOLE(NULL, "top_logprobs", 0, CAIRN_MAX_LOGPROBS),
+};
+/* Of Ollama's machine, which is not here. */
+static const body_field of_machine[] = {
+    BODY_FIELD(NULL, "numa", FIELD_TRUTH),
+    BODY_WHOLE(NULL, "num_keep", INT32_MIN, INT32_MAX),
+    BODY_WHOLE(NULL, "num_batch", INT32_MIN, INT32_MAX),
+    BODY_WHOLE(NULL, "num_gpu", INT32_MIN, INT32_MAX),
+    BODY_WHOLE(NULL, "main_gpu", INT32_MIN, INT32_MAX),
+    BODY_WHOLE(NULL, "num_thread", INT32_MIN, INT32_MAX),
+    BODY_FIELD(NULL, "low_vram", FIELD_TRUTH),
+    BODY_FIELD(NULL, "f16_kv", FIELD_TRUTH),
+    BODY_FIELD(NULL, "vocab_only", FIELD_TRUTH),
+    BODY_FIELD(NULL, "use_mmap", FIELD_TRUTH),
+    BODY_FIELD(NULL, "use_mlock", FIELD_TRUTH),
+    BODY_FIELD(NULL, "embedding_only", FIELD_TRUTH),
+    BODY_FIELD(NULL, "penalize_newline", FIELD_TRUTH),
+};
+
 /* A fault inside `options` by its whole path. */
 static cairn_status in_options(cairn_status st, chat_fault *f)
 {
@@ -60,6 +82,7 @@ static cairn_status read_options(json_val o, chat_ask *a, chat_fault *f)
         return chat_fault_set(f, CAIRN_E_ARG, "", "`options` must be an object, found %s",
                               json_type_name(json_typeof(o)));
     TRY(chat_refuse(o, of_options, sizeof of_options / sizeof of_options[0], f));
+    TRY(BODY_FIELDS_CHECK(o, (body_path){0}, of_machine, f));
     TRY(chat_sampling_read(o, a, f));
     if (json_typeof(json_get(o, "repeat_last_n")) <= JSON_NULL)
         s->repetition_window = REPEAT_LAST_N;
@@ -154,6 +177,7 @@ static cairn_status read_common(chat_ask *a, cairn_str body, chat_fault *f)
     a->model = ollama_model_name(a->model);
     a->stream = true; /* unless it says otherwise */
     TRY(chat_refuse(root, refusals, sizeof refusals / sizeof refusals[0], f));
+    TRY(BODY_FIELDS_CHECK(root, (body_path){0}, fields, f));
     TRY(read_keep(a, f));
     TRY(in_options(read_options(json_get(root, "options"), a, f), f));
     TRY(chat_want_bool(root, "stream", &a->stream, f));
@@ -261,7 +285,7 @@ cairn_status ollama_chat_read(chat_ask *a, cairn_str body, chat_fault *f)
     const json_val root = json_root(a->doc), list = json_get(root, "messages");
     if (json_typeof(list) > JSON_NULL && json_typeof(list) != JSON_ARR)
         return chat_want(f, "messages", "an array", list);
-    TRY(chat_tools_read(root, &a->tools, f));
+    TRY(chat_tools_read(root, false, &a->tools, f));
     if (json_size(list) == 0) return chat_fault_set(f, CAIRN_E_ARG, "messages", OLLAMA_NOTHING);
     buf_init(&made, MEM_SERVE);
     cairn_status st = put_messages(list, &made, f);

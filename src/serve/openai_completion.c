@@ -3,6 +3,7 @@
 #include "serve/openai_completion.h"
 
 #include "base/diag.h"
+#include "serve/body_fields.h"
 #include "serve/chat_sampling.h"
 #include "serve/endpoint.h"
 #include "serve/openai_completion_format.h"
@@ -22,6 +23,11 @@ static const chat_refusal refusals[] = {
     {"store", NULL, "completions are not stored"},
 };
 
+static const body_field fields[] = {
+    BODY_WORD(NULL, "service_tier", CHAT_TIERS),
+    BODY_FIELD(NULL, "user", FIELD_TEXT),
+};
+
 /* What is drawn more than once is what is given back. */
 static cairn_status read_best_of(json_val root, const chat_ask *a, chat_fault *f)
 {
@@ -37,14 +43,10 @@ static cairn_status read_best_of(json_val root, const chat_ask *a, chat_fault *f
 
 static cairn_status read_flags(json_val root, chat_ask *a, chat_fault *f)
 {
-    bool skip_special = true;
-
     TRY(chat_stream_read(root, a, f));
     TRY(chat_want_bool(root, "return_progress", &a->progress, f));
     TRY(chat_want_bool(root, "echo", &a->echo, f));
-    TRY(chat_want_bool(root, "ignore_eos", &a->rq.ignore_eos, f));
-    TRY(chat_want_bool(root, "skip_special_tokens", &skip_special, f));
-    a->rq.keep_special = !skip_special;
+    TRY(chat_special_read(root, a, f));
     TRY(chat_want_int(root, "logprobs", 0, CAIRN_MAX_LOGPROBS, &a->rq.n_logprobs, f));
     if (!a->echo || a->rq.n_logprobs < 0) return CAIRN_OK;
     return chat_fault_set(f, CAIRN_E_UNSUPPORTED, "logprobs",
@@ -57,6 +59,7 @@ cairn_status completion_ask_read(chat_ask *a, cairn_str body, chat_fault *f)
     TRY(chat_ask_open(a, body, f));
     const json_val root = json_root(a->doc);
     TRY(chat_refuse(root, refusals, sizeof refusals / sizeof refusals[0], f));
+    TRY(BODY_FIELDS_CHECK(root, (body_path){0}, fields, f));
     TRY(chat_sampling_read(root, a, f));
     TRY(chat_priority_read(root, a, f));
     TRY(chat_want_int(root, "max_tokens", 1, INT32_MAX, &a->rq.max_tokens, f));

@@ -12,7 +12,7 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "cairn/text.h"
-#include "serve/body_path.h"
+#include "serve/body_fields.h"
 
 typedef cairn_status normalise_fn(cairn_str json, cairn_bytes *out, cairn_diag *dg);
 
@@ -68,7 +68,7 @@ static cairn_status check_size(size_t n, const char *param, chat_fault *f)
 }
 
 /* Adds the part's bytes to *n. */
-static cairn_status check_part(json_val part, const char *param, size_t *n, chat_fault *f)
+static cairn_status check_part(json_val part, body_path at, size_t *n, chat_fault *f)
 {
     const cairn_str type = json_str(json_get(part, "type"));
     const bool refusal = str_is(type, "refusal");
@@ -77,14 +77,15 @@ static cairn_status check_part(json_val part, const char *param, size_t *n, chat
         const json_val text = json_get(part, refusal ? "refusal" : "text");
         *n += json_str(text).len;
         if (json_typeof(text) == JSON_STR) return CAIRN_OK;
-        return chat_fault_set(f, CAIRN_E_ARG, param, "`%s` is a text part without text", param);
+        return chat_want(f, path_key(at, refusal ? "refusal" : "text").s, "a string", text);
     }
+    if (json_typeof(part) != JSON_OBJ) return chat_want(f, at.s, "an object", part);
     if (type.len == 0)
-        return chat_fault_set(f, CAIRN_E_ARG, param, "`%s` is a part without a type", param);
-    return chat_fault_set(f, CAIRN_E_UNSUPPORTED, param,
+        return chat_want(f, path_key(at, "type").s, "a type of part", json_get(part, "type"));
+    return chat_fault_set(f, CAIRN_E_UNSUPPORTED, at.s,
                           "`%s` is a part of type `%.*s`, which is not supported here: the model "
                           "reads text alone",
-                          param, STR_ARG(type));
+                          at.s, STR_ARG(type));
 }
 
 static cairn_status check_parts(json_val v, const char *param, chat_fault *f)
@@ -99,7 +100,7 @@ static cairn_status check_parts(json_val v, const char *param, chat_fault *f)
     for (size_t i = 0; json_next(&it, &part); i++) {
         body_path at;
         (void)snprintf(at.s, sizeof at.s, "%s", param);
-        TRY(check_part(part, path_element(at, i).s, &n, f));
+        TRY(check_part(part, path_element(at, i), &n, f));
     }
     return check_size(n, param, f);
 }
@@ -224,12 +225,15 @@ static cairn_status check_calls(json_val m, size_t i, chat_fault *f)
 
 static cairn_status check_message(json_val m, size_t i, chat_fault *f)
 {
+    static const char *const texts[] = {"tool_call_id", "name", "refusal", "reasoning_content",
+                                        "reasoning"};
     const json_val role = json_get(m, "role");
     char param[64];
 
     (void)snprintf(param, sizeof param, "messages[%zu]", i);
     if (json_typeof(m) != JSON_OBJ) return chat_want(f, param, "an object", m);
-    TRY(check_string(m, param, "tool_call_id", NULL, f));
+    for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++)
+        TRY(check_string(m, param, texts[k], NULL, f));
     (void)snprintf(param, sizeof param, "messages[%zu].role", i);
     if (!role_known(json_str(role)))
         return chat_want(f, param, "system, developer, user, assistant, tool or function", role);
@@ -249,10 +253,34 @@ cairn_status chat_messages_read(json_val messages, buf *out, chat_fault *f)
     return normalise(messages, cairn_normalise_messages, "messages", out, f);
 }
 
-static cairn_status check_tool(json_val tool, size_t i, chat_fault *f)
+cairn_status chat_results_check(json_val messages, chat_fault *f)
 {
+    json_iter it = json_each(messages);
+    json_val m;
+    char param[64];
+
+    for (size_t i = 0; json_next(&it, &m); i++) {
+        const json_val id = json_get(m, "tool_call_id");
+        if (!str_is(json_str(json_get(m, "role")), "tool") || json_str(id).len) continue;
+        (void)snprintf(param, sizeof param, "messages[%zu].tool_call_id", i);
+        return chat_want(f, param, "the id of a call", id);
+    }
+    return CAIRN_OK;
+}
+
+static const body_field of_function[] = {
+    BODY_FIELD(NULL, "description", FIELD_TEXT),
+    BODY_FIELD(NULL, "parameters", FIELD_OBJECT),
+    BODY_FIELD(NULL, "strict", FIELD_TRUTH),
+};
+
+/* seen: names before it; NULL: any name will do. */
+static cairn_status check_tool(json_val tool, size_t i, map *seen, chat_fault *f)
+{
+    enum { MOST_NAME = 64 }; /* bytes: OpenAI's */
+    const body_path tools = {"tools"}, at = path_key(path_element(tools, i), "function");
     const json_val type = json_get(tool, "type"), function = json_get(tool, "function");
-    const json_val name = json_get(function, "name"), args = json_get(function, "parameters");
+    const json_val name = json_get(function, "name");
     char param[64];
 
     (void)snprintf(param, sizeof param, "tools[%zu]", i);
@@ -261,24 +289,26 @@ static cairn_status check_tool(json_val tool, size_t i, chat_fault *f)
     if (!str_is(json_str(type), "function"))
         return chat_fault_set(f, CAIRN_E_UNSUPPORTED, param, "`%s` must be function, found %s",
                               param, found_of(type).text);
-    (void)snprintf(param, sizeof param, "tools[%zu].function", i);
-    if (json_typeof(function) != JSON_OBJ) return chat_want(f, param, "an object", function);
-    (void)snprintf(param, sizeof param, "tools[%zu].function.name", i);
-    if (json_str(name).len == 0) return chat_want(f, param, "a name", name);
-    (void)snprintf(param, sizeof param, "tools[%zu].function.parameters", i);
-    if (json_typeof(args) > JSON_NULL && json_typeof(args) != JSON_OBJ)
-        return chat_want(f, param, "an object", args);
-    return CAIRN_OK;
+    if (json_typeof(function) != JSON_OBJ) return chat_want(f, at.s, "an object", function);
+    if (json_str(name).len == 0) return chat_want(f, path_key(at, "name").s, "a name", name);
+    if (seen) TRY(body_name_check(name, path_key(at, "name"), MOST_NAME, seen, f));
+    return BODY_FIELDS_CHECK(function, at, of_function, f);
 }
 
-cairn_status chat_tools_read(json_val root, buf *out, chat_fault *f)
+cairn_status chat_tools_read(json_val root, bool by_openai, buf *out, chat_fault *f)
 {
+    cairn_status st = CAIRN_OK;
+    map seen;
     json_val tools = json_get(root, "tools"), tool;
     json_iter it = json_each(tools);
 
     if (json_typeof(tools) <= JSON_NULL) return CAIRN_OK;
     if (json_typeof(tools) != JSON_ARR) return chat_want(f, "tools", "an array", tools);
-    for (size_t i = 0; json_next(&it, &tool); i++) TRY(check_tool(tool, i, f));
+    map_init(&seen, MEM_SERVE);
+    for (size_t i = 0; st == CAIRN_OK && json_next(&it, &tool); i++)
+        st = check_tool(tool, i, by_openai ? &seen : NULL, f);
+    map_deinit(&seen);
+    if (st != CAIRN_OK) return st;
     if (json_size(tools) == 0 || str_is(json_str(json_get(root, "tool_choice")), "none"))
         return CAIRN_OK;
     return normalise(tools, cairn_normalise_tools, "tools", out, f);
@@ -325,6 +355,7 @@ cairn_status chat_kwargs_read(json_val root, chat_ask *a, chat_fault *f)
 
     (void)snprintf(f->param, sizeof f->param, "reasoning_effort");
     TRY(json_want_str(root, "reasoning_effort", &a->effort, &f->dg));
+    if (str_is(a->effort, "max")) a->effort = STR_LIT("xhigh"); /* the most that templates know */
     a->think = -1;
     if (json_typeof(kwargs) <= JSON_NULL) return CAIRN_OK;
     if (json_typeof(kwargs) != JSON_OBJ)

@@ -1,7 +1,7 @@
 /* Reads the body of POST /v1/chat/completions; how tokens are drawn is chat_sampling.c's.  Fields that
-   ask for something not done here are a table, refused by name rather than ignored.  Fields that nobody
-   reads (user, metadata, …) are ignored, as OpenAI's clients expect of a server that does
-   not know them.  Nothing here knows HTTP or a model. */
+   ask for something not done here are a table, refused by name rather than ignored.  So are published ones that
+   nobody reads (user, metadata, …): they have to be what the API says.  Fields that no API has are ignored, as
+   OpenAI's clients expect of a server that does not know them.  Nothing here knows HTTP or a model. */
 #include "serve/openai_read.h"
 
 #include <stdarg.h>
@@ -9,6 +9,7 @@
 
 #include "base/diag.h"
 #include "base/str.h"
+#include "serve/body_fields.h"
 #include "serve/chat_sampling.h"
 #include "serve/json_cut.h"
 #include "serve/openai_messages.h"
@@ -69,34 +70,46 @@ cairn_status chat_priority_read(json_val root, chat_ask *a, chat_fault *f)
 
 cairn_status chat_stream_read(json_val root, chat_ask *a, chat_fault *f)
 {
+    static const char obfuscation[] = "stream_options.include_obfuscation";
+    static const body_field fields[] = {
+        BODY_FIELD("stream_options", "include_usage", FIELD_TRUTH),
+        BODY_FIELD("stream_options", "include_obfuscation", FIELD_TRUTH),
+    };
     json_val so = json_get(root, "stream_options");
-    bool apart = false;
 
     TRY(chat_want_bool(root, "stream", &a->stream, f));
     if (!given(so)) return CAIRN_OK;
     if (json_typeof(so) != JSON_OBJ || !a->stream)
         return chat_fault_set(f, CAIRN_E_ARG, "stream_options",
                               "`stream_options` must be an object, and needs `stream`");
-    const cairn_status st = chat_want_bool(so, "include_usage", &apart, f);
-    (void)snprintf(f->param, sizeof f->param, "stream_options.include_usage");
-    if (st != CAIRN_OK) return st;
-    if (given(json_get(so, "include_usage"))) a->usage = apart ? USAGE_APART : USAGE_NONE;
+    TRY(body_fields_check(root, (body_path){0}, fields, sizeof fields / sizeof fields[0], f));
+    if (given(json_get(so, "include_usage")))
+        a->usage = json_bool(json_get(so, "include_usage"), false) ? USAGE_APART : USAGE_NONE;
+    if (!json_bool(json_path(root, obfuscation), false)) return CAIRN_OK;
+    return chat_fault_set(f, CAIRN_E_UNSUPPORTED, obfuscation,
+                          "`%s` is not supported: nothing is added to events", obfuscation);
+}
+
+cairn_status chat_special_read(json_val root, chat_ask *a, chat_fault *f)
+{
+    bool skip_special = true;
+
+    TRY(chat_want_bool(root, "ignore_eos", &a->rq.ignore_eos, f));
+    TRY(chat_want_bool(root, "skip_special_tokens", &skip_special, f));
+    a->rq.keep_special = !skip_special;
     return CAIRN_OK;
 }
 
 static cairn_status read_flags(json_val root, chat_ask *a, chat_fault *f)
 {
-    bool logprobs = false, prompt = true, skip_special = true, parallel = true;
+    bool logprobs = false, prompt = true, parallel = true;
 
     TRY(chat_stream_read(root, a, f));
     TRY(chat_want_bool(root, "return_progress", &a->progress, f));
-    TRY(chat_want_bool(root, "ignore_eos", &a->rq.ignore_eos, f));
     TRY(chat_want_bool(root, "add_generation_prompt", &prompt, f));
-    TRY(chat_want_bool(root, "skip_special_tokens", &skip_special, f));
     TRY(chat_want_bool(root, "parallel_tool_calls", &parallel, f));
     a->one_call = !parallel;
     a->no_generation_prompt = !prompt;
-    a->rq.keep_special = !skip_special;
     TRY(chat_want_bool(root, "logprobs", &logprobs, f));
     TRY(chat_want_int(root, "top_logprobs", 0, CAIRN_MAX_LOGPROBS, &a->n_top, f));
     if (a->n_top && !logprobs)
@@ -173,6 +186,12 @@ static bool negative(json_val v)
     return json_num(v, 1) < 0;
 }
 
+bool chat_nothing(json_val v)
+{
+    (void)v;
+    return false;
+}
+
 bool chat_empty_list(json_val v)
 {
     return json_typeof(v) == JSON_ARR && json_size(v) == 0;
@@ -207,8 +226,8 @@ static const chat_refusal of_chats[] = {
     {"functions", chat_empty_list, "use `tools`"},
     {"function_call", auto_or_none, "use `tools`"},
     {"modalities", text_only, "only text is generated"},
-    {"audio", NULL, "only text is generated"},
-    {"web_search_options", NULL, "there is no web search"},
+    {"audio", chat_nothing, "only text is generated"},
+    {"web_search_options", chat_nothing, "there is no web search"},
     {"best_of", zero_or_one, "use `n`"},
     {"echo", NULL, "the prompt cannot be echoed"},
     {"continue_final_message", NULL, "the last message cannot be continued"},
@@ -221,8 +240,7 @@ cairn_status chat_refuse(json_val root, const chat_refusal *list, size_t n, chat
         const chat_refusal *r = &list[i];
         json_val v = json_get(root, r->name);
 
-        if (!given(v) || (json_typeof(v) == JSON_BOOL && !json_bool(v, true))) continue;
-        if (r->fine && r->fine(v)) continue;
+        if (!given(v) || (r->fine ? r->fine(v) : !json_bool(v, true))) continue;
         return chat_fault_set(f, CAIRN_E_UNSUPPORTED, r->name, "`%s` is not supported: %s", r->name,
                               r->why);
     }
@@ -234,16 +252,61 @@ cairn_status chat_constraints_refuse(json_val root, chat_fault *f)
     return chat_refuse(root, everywhere, sizeof everywhere / sizeof everywhere[0], f);
 }
 
+/* What nobody here acts on, and what others read that need no more than a word of a list. */
+static const body_field of_chat[] = {
+    BODY_WORD(NULL, "service_tier", CHAT_TIERS),
+    BODY_WORD(NULL, "reasoning_effort", CHAT_EFFORTS),
+    BODY_WORD(NULL, "verbosity", "low medium high ", "low, medium or high"),
+    BODY_FIELD(NULL, "user", FIELD_TEXT),
+    BODY_FIELD(NULL, "safety_identifier", FIELD_TEXT),
+    BODY_FIELD(NULL, "prompt_cache_key", FIELD_TEXT),
+    BODY_WORD(NULL, "prompt_cache_retention", "in_memory in-memory 24h ", "in_memory or 24h"),
+    BODY_FIELD(NULL, "prompt_cache_options", FIELD_OBJECT),
+    BODY_WORD("prompt_cache_options", "mode", "implicit explicit ", "implicit or explicit"),
+    BODY_FIELD(NULL, "metadata", FIELD_TEXTS),
+    BODY_FIELD(NULL, "prediction", FIELD_OBJECT),
+    BODY_WORD("prediction", "type", "content ", "content"),
+    BODY_FIELD("chat_template_kwargs", "enable_thinking", FIELD_TRUTH),
+};
+
+/* A guess of the answer, which may make it come sooner; here it does not. */
+static cairn_status check_prediction(json_val root, chat_fault *f)
+{
+    const json_val v = json_get(root, "prediction"), text = json_get(v, "content");
+
+    if (json_typeof(v) <= JSON_NULL) return CAIRN_OK;
+    if (json_typeof(json_get(v, "type")) <= JSON_NULL)
+        return chat_want(f, "prediction.type", "content", json_get(v, "type"));
+    if (json_typeof(text) == JSON_STR || json_typeof(text) == JSON_ARR) return CAIRN_OK;
+    return chat_want(f, "prediction.content", "a string or an array of parts", text);
+}
+
+/* A choice that can never be, as opposed to one that is not done here. */
+static cairn_status check_choice(json_val root, chat_fault *f)
+{
+    const json_val v = json_get(root, "tool_choice");
+
+    if (!given(v) || json_typeof(v) == JSON_OBJ) return CAIRN_OK;
+    if (json_typeof(v) == JSON_STR && body_word("none auto required ", json_str(v)))
+        return CAIRN_OK;
+    return chat_want(f, "tool_choice", "none, auto, required or an object", v);
+}
+
 static cairn_status read_root(chat_ask *a, json_val root, chat_fault *f)
 {
+    TRY(check_choice(root, f));
     TRY(chat_refuse(root, of_chats, sizeof of_chats / sizeof of_chats[0], f));
+    TRY(BODY_FIELDS_CHECK(root, (body_path){0}, of_chat, f));
+    TRY(check_prediction(root, f));
     TRY(chat_sampling_read(root, a, f));
+    TRY(chat_special_read(root, a, f));
     TRY(read_limits(root, a, f));
     TRY(chat_priority_read(root, a, f));
     TRY(read_flags(root, a, f));
     TRY(chat_stop_read(root, "stop", a, f));
     TRY(chat_messages_read(json_get(root, "messages"), &a->messages, f));
-    TRY(chat_tools_read(root, &a->tools, f));
+    TRY(chat_results_check(json_get(root, "messages"), f));
+    TRY(chat_tools_read(root, true, &a->tools, f));
     return chat_kwargs_read(root, a, f);
 }
 

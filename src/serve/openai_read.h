@@ -65,7 +65,8 @@ cairn_status chat_ask_open(chat_ask *a, cairn_str body, chat_fault *fault);
 cairn_status chat_constraints_refuse(json_val root, chat_fault *f);
 cairn_status chat_priority_read(json_val root, chat_ask *a, chat_fault *f); /* and service_tier */
 cairn_status chat_stop_read(json_val root, const char *name, chat_ask *a, chat_fault *f);
-cairn_status chat_stream_read(json_val root, chat_ask *a, chat_fault *f); /* and stream_options */
+cairn_status chat_stream_read(json_val root, chat_ask *a, chat_fault *f);  /* and stream_options */
+cairn_status chat_special_read(json_val root, chat_ask *a, chat_fault *f); /* tokens */
 
 /* A field that asks for something not done here. */
 typedef struct chat_refusal {
@@ -74,6 +75,7 @@ typedef struct chat_refusal {
     const char *why;
 } chat_refusal;
 bool chat_empty_list(json_val v);
+bool chat_nothing(json_val v); /* not even false */
 cairn_status chat_refuse(json_val root, const chat_refusal *list, size_t n, chat_fault *f);
 
 /* json_want_*, with the name as the fault's param. */

@@ -286,7 +286,11 @@ cairn_status responses_input_read(chat_ask *a, chat_fault *f)
     if (st == CAIRN_OK &&
         (turns_status(&w->i.t) != CAIRN_OK || buf_status(&w->r->items) != CAIRN_OK))
         st = no_memory(w);
+    if (st == CAIRN_OK && others.len == 0 && w->i.system.len == 0)
+        st = chat_fault_set(f, CAIRN_E_UNSUPPORTED, "input",
+                            "`input` holds nothing that the model can be told");
     if (st == CAIRN_OK) st = put_messages(w, &others);
+    if (st == CAIRN_OK) st = left_out_warn(&w->i.left, "items", a, f);
     items_deinit(&w->i);
     buf_deinit(&others);
     return st;

@@ -315,6 +315,165 @@ static cairn_status patch_output_item(items *w, json_val item, body_path p)
     return CAIRN_OK;
 }
 
+/* A service's own call, whose item holds its result too, as a call of a tool of that name and what it came to: the
+   member `key` of the item is its argument. */
+static cairn_status put_own(items *w, json_val item, body_path p, const char *name, const char *key,
+                            cairn_str *id)
+{
+    json_writer to;
+
+    TRY(want_name(w, item, p, "id", id));
+    TRY(remember(w, *id, str_of(name)));
+    turns_to(&w->t, turns_assistant);
+    to = turns_call(&w->t, *id, str_of(name));
+    json_w_obj(&to);
+    json_w_key(&to, key);
+    json_w_val(&to, json_get(item, key));
+    json_w_end_obj(&to);
+    turns_called(&to);
+    return CAIRN_OK;
+}
+
+/* Of each element of the member `list`, an array if it is there, the strings `first` and `second`, a line each. */
+static cairn_status own_result(items *w, json_val item, body_path p, const char *list,
+                               const char *first, const char *second, cairn_str id)
+{
+    const json_val v = json_get(item, list);
+    json_iter it = json_each(v);
+    cairn_status st = CAIRN_OK;
+    cairn_str text = {0};
+    json_val one;
+    buf all;
+
+    if (json_typeof(v) > JSON_NULL && json_typeof(v) != JSON_ARR)
+        return want(w, path_key(p, list), "an array", v);
+    buf_init(&all, MEM_SERVE);
+    for (size_t i = 0; st == CAIRN_OK && json_next(&it, &one); i++) {
+        const body_path at = path_element(path_key(p, list), i);
+        st = may_str(w, one, at, first, &text);
+        buf_str(&all, text);
+        if (text.len) buf_byte(&all, '\n');
+        if (st == CAIRN_OK) st = may_str(w, one, at, second, &text);
+        buf_str(&all, text);
+        if (text.len) buf_byte(&all, '\n');
+    }
+    return end_result(w, id, st, &all);
+}
+
+static cairn_status file_search_item(items *w, json_val item, body_path p)
+{
+    cairn_str id = {0};
+
+    TRY(put_own(w, item, p, "file_search", "queries", &id));
+    return own_result(w, item, p, "results", "filename", "text", id);
+}
+
+static cairn_status interpreter_item(items *w, json_val item, body_path p)
+{
+    cairn_str id = {0}, code = {0};
+
+    TRY(may_str(w, item, p, "code", &code));
+    TRY(put_own(w, item, p, "code_interpreter", "code", &id));
+    return own_result(w, item, p, "outputs", "logs", "url", id);
+}
+
+static cairn_status mcp_item(items *w, json_val item, body_path p)
+{
+    const json_val error = json_get(item, "error");
+    cairn_str id = {0}, name = {0}, args = {0}, out = {0};
+    json_writer to;
+    buf text;
+
+    TRY(want_name(w, item, p, "id", &id));
+    TRY(want_name(w, item, p, "name", &name));
+    TRY(want_str(w, item, p, "arguments", &args));
+    TRY(may_str(w, item, p, "output", &out));
+    TRY(put_call(w, id, name, json_get(item, "arguments")));
+    buf_init(&text, MEM_SERVE);
+    buf_str(&text, out);
+    if (json_typeof(error) > JSON_NULL) {
+        buf_puts(&text, "Error: ");
+        to = json_write(&text);
+        json_w_val(&to, error);
+    }
+    return end_result(w, id, CAIRN_OK, &text);
+}
+
+static cairn_status tool_search_item(items *w, json_val item, body_path p)
+{
+    const json_val args = json_get(item, "arguments");
+    cairn_str id = {0};
+
+    TRY(may_str(w, item, p, "call_id", &id));
+    if (json_typeof(args) != JSON_OBJ && json_typeof(args) != JSON_STR)
+        return want(w, path_key(p, "arguments"), "an object or a string", args);
+    return put_call(w, id.len ? id : STR_LIT("tool_search"), STR_LIT("tool_search"), args);
+}
+
+static cairn_status tool_search_output_item(items *w, json_val item, body_path p)
+{
+    const json_val tools = json_get(item, "tools");
+    cairn_str id = {0};
+    json_writer to;
+    buf text;
+
+    TRY(may_str(w, item, p, "call_id", &id));
+    if (json_typeof(tools) != JSON_ARR) return want(w, path_key(p, "tools"), "an array", tools);
+    buf_init(&text, MEM_SERVE);
+    to = json_write(&text);
+    json_w_val(&to, tools);
+    return end_result(w, id.len ? id : STR_LIT("tool_search"), CAIRN_OK, &text);
+}
+
+static cairn_status program_item(items *w, json_val item, body_path p)
+{
+    cairn_str id = {0}, code = {0};
+    json_writer to;
+
+    TRY(want_name(w, item, p, "call_id", &id));
+    TRY(want_str(w, item, p, "code", &code));
+    TRY(remember(w, id, STR_LIT("program")));
+    turns_to(&w->t, turns_assistant);
+    to = turns_call(&w->t, id, STR_LIT("program"));
+    json_w_obj(&to);
+    json_w_kstr(&to, "code", code);
+    json_w_end_obj(&to);
+    turns_called(&to);
+    return CAIRN_OK;
+}
+
+static cairn_status program_output_item(items *w, json_val item, body_path p)
+{
+    cairn_str id = {0}, text = {0};
+
+    TRY(want_name(w, item, p, "call_id", &id));
+    TRY(want_str(w, item, p, "result", &text));
+    turns_result(&w->t, id, name_of_call(w, id), text);
+    return CAIRN_OK;
+}
+
+static cairn_status computer_item(items *w, json_val item, body_path p)
+{
+    const char *key = json_typeof(json_get(item, "actions")) == JSON_ARR ? "actions" : "action";
+    cairn_str id = {0};
+
+    TRY(want_name(w, item, p, "call_id", &id));
+    if (json_typeof(json_get(item, key)) <= JSON_NULL)
+        return want(w, path_key(p, key), "an object", json_get(item, key));
+    TRY(put_own(w, item, p, "computer", key, &id));
+    return CAIRN_OK;
+}
+
+/* It is a picture. */
+static cairn_status computer_output_item(items *w, json_val item, body_path p)
+{
+    (void)item;
+    return chat_fault_set(w->f, CAIRN_E_UNSUPPORTED, path_key(p, "output").s,
+                          "`%s` is a picture, which is not supported here: the model reads text "
+                          "alone",
+                          path_key(p, "output").s);
+}
+
 typedef struct item_reader {
     const char *type;
     cairn_status (*add)(items *w, json_val item, body_path p);
@@ -333,38 +492,28 @@ static const item_reader readers[] = {
     {"shell_call_output", shell_output_item},
     {"apply_patch_call", patch_item},
     {"apply_patch_call_output", patch_output_item},
+    {"file_search_call", file_search_item},
+    {"code_interpreter_call", interpreter_item},
+    {"mcp_call", mcp_item},
+    {"tool_search_call", tool_search_item},
+    {"tool_search_output", tool_search_output_item},
+    {"program", program_item},
+    {"program_output", program_output_item},
+    {"computer_call", computer_item},
+    {"computer_call_output", computer_output_item},
 };
 
-/* The other kinds that are published. */
+/* The other kinds that are published: what a service would act on, or pictures. */
 static const char *const not_here[] = {
-    "file_search_call",
-    "computer_call",
-    "computer_call_output",
-    "web_search_call",
-    "tool_search_call",
-    "tool_search_output",
-    "additional_tools",
-    "configuration_update",
-    "compaction",
-    "image_generation_call",
-    "code_interpreter_call",
-    "mcp_list_tools",
-    "mcp_approval_request",
-    "mcp_approval_response",
-    "mcp_call",
+    "web_search_call",       "image_generation_call",
+    "mcp_list_tools",        "mcp_approval_request",
+    "mcp_approval_response", "additional_tools",
+    "configuration_update",  "compaction",
     "compaction_trigger",
-    "program",
-    "program_output",
 };
 
 static cairn_status no_such_item(items *w, body_path p, cairn_str type)
 {
-    for (size_t i = 0; i < sizeof not_here / sizeof not_here[0]; i++)
-        if (str_is(type, not_here[i]))
-            return chat_fault_set(w->f, CAIRN_E_UNSUPPORTED, p.s,
-                                  "`%s` is an item of type `%s`, which is not supported: only "
-                                  "messages, thoughts and what clients' own tools did are",
-                                  p.s, not_here[i]);
     return chat_fault_set(w->f, CAIRN_E_ARG, path_key(p, "type").s,
                           "`%s` must be a type of item, found `%.*s`", path_key(p, "type").s,
                           STR_ARG(type));
@@ -387,6 +536,11 @@ cairn_status items_add(items *w, json_val item, body_path p, cairn_str type)
 {
     for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++)
         if (str_is(type, readers[i].type)) return readers[i].add(w, item, p);
+    for (size_t i = 0; i < sizeof not_here / sizeof not_here[0]; i++) {
+        if (!str_is(type, not_here[i])) continue;
+        left_out_add(&w->left, not_here[i]);
+        return CAIRN_OK;
+    }
     return no_such_item(w, p, type);
 }
 

@@ -10,12 +10,11 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "cairn/engine.h"
+#include "serve/body_fields.h"
 #include "serve/chat_sampling.h"
 #include "serve/openai_messages.h"
 #include "serve/random.h"
 #include "serve/responses_ask.h"
-
-enum { MOST_METADATA = 16, MOST_KEY = 64, MOST_VALUE = 512 }; /* OpenAI's */
 
 static bool disabled(json_val v)
 {
@@ -24,103 +23,37 @@ static bool disabled(json_val v)
 
 static const chat_refusal refusals[] = {
     {"background", NULL, "responses are not made in the background"},
-    {"conversation", NULL, "there are no conversations; use `previous_response_id`"},
-    {"prompt", NULL, "there are no prompt templates"},
+    {"conversation", chat_nothing, "there are no conversations; use `previous_response_id`"},
+    {"prompt", chat_nothing, "there are no prompt templates"},
     {"context_management", chat_empty_list, "contexts are not compacted"},
-    {"moderation", NULL, "nothing is moderated"},
+    {"moderation", chat_nothing, "nothing is moderated"},
     {"truncation", disabled, "no item is left out to make room"},
 };
 
-typedef struct word_field {
-    const char *in, *name; /* the object that holds it, NULL: the body; its name */
-    const char *words;     /* that it may be, with a space behind each */
-    const char *what;      /* the same, as errors name them */
-} word_field;
-
-static const word_field words[] = {
-    {NULL, "service_tier", "auto default flex scale priority fast ultrafast ",
-     "auto, default, flex, scale, priority, fast or ultrafast"},
-    {NULL, "prompt_cache_retention", "in_memory in-memory 24h ", "in_memory or 24h"},
-    {"text", "verbosity", "low medium high ", "low, medium or high"},
-    {"reasoning", "effort", "none minimal low medium high xhigh max ",
-     "none, minimal, low, medium, high, xhigh or max"},
-    {"reasoning", "summary", "auto concise detailed none ", "auto, concise or detailed"},
-    {"reasoning", "generate_summary", "auto concise detailed none ", "auto, concise or detailed"},
-    {"reasoning", "context", "auto current_turn all_turns ", "auto, current_turn or all_turns"},
-    {"reasoning", "mode", "standard pro ", "standard or pro"},
+static const body_field fields[] = {
+    BODY_FIELD(NULL, "previous_response_id", FIELD_TEXT),
+    BODY_FIELD(NULL, "prompt_cache_key", FIELD_TEXT),
+    BODY_FIELD(NULL, "safety_identifier", FIELD_TEXT),
+    BODY_FIELD(NULL, "user", FIELD_TEXT),
+    BODY_FIELD(NULL, "instructions", FIELD_TEXT),
+    BODY_FIELD(NULL, "text", FIELD_OBJECT),
+    BODY_FIELD(NULL, "reasoning", FIELD_OBJECT),
+    BODY_FIELD(NULL, "prompt_cache_options", FIELD_OBJECT),
+    BODY_FIELD(NULL, "metadata", FIELD_TEXTS),
+    BODY_WORD(NULL, "service_tier", CHAT_TIERS),
+    BODY_WORD(NULL, "prompt_cache_retention", "in_memory in-memory 24h ", "in_memory or 24h"),
+    BODY_WORD("text", "verbosity", "low medium high ", "low, medium or high"),
+    BODY_WORD("reasoning", "effort", CHAT_EFFORTS),
+    BODY_WORD(NULL, "reasoning_effort", CHAT_EFFORTS),
+    BODY_WORD("prompt_cache_options", "mode", "implicit explicit ", "implicit or explicit"),
+    BODY_FIELD("chat_template_kwargs", "enable_thinking", FIELD_TRUTH),
+    BODY_WORD("reasoning", "summary", "auto concise detailed none ", "auto, concise or detailed"),
+    BODY_WORD("reasoning", "generate_summary", "auto concise detailed none ",
+              "auto, concise or detailed"),
+    BODY_WORD("reasoning", "context", "auto current_turn all_turns ",
+              "auto, current_turn or all_turns"),
+    BODY_WORD("reasoning", "mode", "standard pro ", "standard or pro"),
 };
-
-static bool among(const char *list, cairn_str word)
-{
-    const cairn_str all = str_of(list);
-
-    for (size_t i = 0; i < all.len;) {
-        const size_t end = str_find(all, STR_LIT(" "), i);
-        if (str_eq(str_sub(all, i, end - i), word)) return true;
-        i = end + 1;
-    }
-    return false;
-}
-
-static cairn_status check_words(json_val root, chat_fault *f)
-{
-    char param[64];
-
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        const word_field *w = &words[i];
-        const json_val v = json_get(w->in ? json_get(root, w->in) : root, w->name);
-        if (json_typeof(v) <= JSON_NULL) continue;
-        if (json_typeof(v) == JSON_STR && among(w->words, json_str(v))) continue;
-        (void)snprintf(param, sizeof param, "%s%s%s", w->in ? w->in : "", w->in ? "." : "",
-                       w->name);
-        return chat_want(f, param, w->what, v);
-    }
-    return CAIRN_OK;
-}
-
-static cairn_status check_types(json_val root, chat_fault *f)
-{
-    static const char *const strings[] = {"previous_response_id", "prompt_cache_key",
-                                          "safety_identifier", "user", "instructions"};
-    static const char *const objects[] = {"text", "reasoning", "metadata", "prompt_cache_options"};
-
-    for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++) {
-        const json_val v = json_get(root, strings[i]);
-        if (json_typeof(v) > JSON_NULL && json_typeof(v) != JSON_STR)
-            return chat_want(f, strings[i], "a string", v);
-    }
-    for (size_t i = 0; i < sizeof objects / sizeof objects[0]; i++) {
-        const json_val v = json_get(root, objects[i]);
-        if (json_typeof(v) > JSON_NULL && json_typeof(v) != JSON_OBJ)
-            return chat_want(f, objects[i], "an object", v);
-    }
-    return CAIRN_OK;
-}
-
-static cairn_status check_metadata(json_val root, chat_fault *f)
-{
-    const json_val v = json_get(root, "metadata");
-    json_iter it = json_each(v);
-    char param[64];
-    cairn_str key;
-    json_val value;
-
-    if (json_size(v) > MOST_METADATA)
-        return chat_fault_set(f, CAIRN_E_ARG, "metadata",
-                              "`metadata` may hold at most %d members, found %zu", MOST_METADATA,
-                              json_size(v));
-    while (json_next_member(&it, &key, &value)) {
-        (void)snprintf(param, sizeof param, "metadata.%.*s", (int)(key.len > 40 ? 40 : key.len),
-                       key.ptr);
-        if (key.len > MOST_KEY)
-            return chat_fault_set(f, CAIRN_E_ARG, param,
-                                  "`%s` has a name of %zu bytes; expected at most %d", param,
-                                  key.len, MOST_KEY);
-        if (json_typeof(value) != JSON_STR || json_str(value).len > MOST_VALUE)
-            return chat_want(f, param, "a string of at most 512 bytes", value);
-    }
-    return CAIRN_OK;
-}
 
 static cairn_status read_text(json_val root, chat_fault *f)
 {
@@ -170,24 +103,11 @@ static cairn_status read_include(json_val root, bool *logprobs, chat_fault *f)
         return chat_want(f, "include", "an array", list);
     for (size_t i = 0; json_next(&it, &v); i++) {
         (void)snprintf(param, sizeof param, "include[%zu]", i);
-        if (json_typeof(v) != JSON_STR || !among(known, json_str(v)))
+        if (json_typeof(v) != JSON_STR || !body_word(known, json_str(v)))
             return chat_want(f, param, "one of what the API can include", v);
         *logprobs |= str_is(json_str(v), "message.output_text.logprobs");
     }
     return CAIRN_OK;
-}
-
-static cairn_status read_stream(json_val root, chat_ask *a, chat_fault *f)
-{
-    static const char name[] = "stream_options.include_obfuscation";
-    const json_val v = json_path(root, name);
-
-    TRY(chat_stream_read(root, a, f));
-    if (json_typeof(v) > JSON_NULL && json_typeof(v) != JSON_BOOL)
-        return chat_want(f, name, "true or false", v);
-    if (!json_bool(v, false)) return CAIRN_OK;
-    return chat_fault_set(f, CAIRN_E_UNSUPPORTED, name,
-                          "`%s` is not supported: nothing is added to events", name);
 }
 
 static cairn_status read_flags(json_val root, chat_ask *a, responses_ask *r, chat_fault *f)
@@ -195,7 +115,7 @@ static cairn_status read_flags(json_val root, chat_ask *a, responses_ask *r, cha
     bool parallel = true, logprobs = false;
     int32_t calls = 1;
 
-    TRY(read_stream(root, a, f));
+    TRY(chat_stream_read(root, a, f));
     TRY(chat_want_bool(root, "parallel_tool_calls", &parallel, f));
     TRY(chat_want_bool(root, "store", &r->keep, f));
     a->one_call = !parallel;
@@ -343,10 +263,9 @@ cairn_status responses_ask_read(chat_ask *a, cairn_str body, chat_fault *f)
     r = new_ask(a);
     if (!r) return no_memory(f);
     TRY(chat_refuse(root, refusals, sizeof refusals / sizeof refusals[0], f));
-    TRY(check_types(root, f));
-    TRY(check_words(root, f));
-    TRY(check_metadata(root, f));
+    TRY(BODY_FIELDS_CHECK(root, (body_path){0}, fields, f));
     TRY(chat_sampling_read(root, a, f));
+    TRY(chat_special_read(root, a, f));
     TRY(chat_priority_read(root, a, f));
     if (str_is(str_of(tier_of(root)), "priority")) a->rq.priority = -CHAT_TIER_STEPS;
     TRY(chat_stop_read(root, "stop", a, f));

@@ -1,14 +1,13 @@
 /* Tools as a chat template takes them.  A function stays one; a custom tool is a function of one text; those of a
    namespace carry its name before theirs.  Tools that OpenAI runs, or whose calls have items of their own, are left
    out, and the client is told in a header (docs/api.md). */
-#include <stdio.h>
-
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "serve/body_path.h"
+#include "serve/left_out.h"
 #include "serve/openai_messages.h"
 #include "serve/responses_ask.h"
 
@@ -21,7 +20,7 @@ typedef struct reading {
     json_writer w;
     size_t cap;
     cairn_str space, says; /* the namespace at hand, and what is yet to be said of it */
-    char left_out[100];    /* types, for the header */
+    left_out left;
 } reading;
 
 static const char *const not_here[] = {
@@ -252,14 +251,6 @@ static cairn_status put_custom(reading *g, json_val tool, body_path p)
     return st;
 }
 
-static void leave_out(reading *g, const char *type)
-{
-    const size_t n = strlen(g->left_out);
-
-    if (!strstr(g->left_out, type))
-        (void)snprintf(g->left_out + n, sizeof g->left_out - n, "%s%s", n ? ", " : "", type);
-}
-
 static cairn_status put_in_space(reading *g, json_val tool, body_path p)
 {
     const json_val type = json_get(tool, "type");
@@ -298,7 +289,7 @@ static cairn_status put_tool(reading *g, json_val tool, body_path p)
     if (str_is(json_str(type), "namespace")) return put_space(g, tool, p);
     for (size_t i = 0; i < sizeof not_here / sizeof not_here[0]; i++) {
         if (!str_is(json_str(type), not_here[i])) continue;
-        leave_out(g, not_here[i]);
+        left_out_add(&g->left, not_here[i]);
         return CAIRN_OK;
     }
     return want(g, path_key(p, "type"), "function, custom, namespace or a type of OpenAI's own",
@@ -334,17 +325,6 @@ static cairn_status read_choice(reading *g, json_val v, bool *none)
 }
 #undef NO_GRAMMAR
 
-static cairn_status set_warning(reading *g, chat_ask *a)
-{
-    char text[160]; /* what a header holds */
-
-    if (!g->left_out[0]) return CAIRN_OK;
-    (void)snprintf(text, sizeof text, "299 cairn \"not here and left out: tools of type %s\"",
-                   g->left_out);
-    a->warning = arena_strdup(&a->mem, str_of(text));
-    return a->warning ? CAIRN_OK : no_memory(g->f);
-}
-
 static cairn_status put_all(reading *g, json_val tools)
 {
     const body_path p = {"tools"};
@@ -371,7 +351,7 @@ cairn_status responses_tools_read(json_val root, chat_ask *a, responses_ask *r, 
     buf_init(&list, MEM_SERVE);
     g.w = json_write(&list);
     st = put_all(&g, tools);
-    if (st == CAIRN_OK) st = set_warning(&g, a);
+    if (st == CAIRN_OK) st = left_out_warn(&g.left, "tools", a, f);
     if (st == CAIRN_OK && !none && list.len > 2) st = chat_tools_normalise(&list, &a->tools, f);
     buf_deinit(&list);
     return st;

@@ -12,7 +12,7 @@ sys.path.insert(0, HERE)
 import util  # noqa: E402
 
 SCHEMA = os.path.join(util.ROOT, "docs/openapi.json")
-CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance"
+CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance,negative_data_rejection"
 
 
 def run(url, examples, *more):

@@ -46,7 +46,10 @@ BAD = [
     ("messages.0.content", [{"role": "user", "content": []}]), (FIRST, blocks("x")), (FIRST + ".type", blocks({})),
     (FIRST + ".type", blocks({"type": 3})), (FIRST + ".text", blocks({"type": "text"})),
     (FIRST + ".text", blocks({"type": "text", "text": None})),
-    (FIRST, blocks(IMAGE)), (FIRST, blocks({"type": "document"})), (FIRST, blocks({"type": "search_result"})),
+    (FIRST, blocks(IMAGE)), (FIRST + ".source", blocks({"type": "document"})),
+    (FIRST + ".source", blocks({"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": ""}})),
+    (FIRST + ".source.data", blocks({"type": "document", "source": {"type": "text", "data": 3}})), (FIRST + ".content", blocks({"type": "search_result"})),
+    (FIRST + ".source.content.0", blocks({"type": "document", "source": {"type": "content", "content": [IMAGE]}})),
     (FIRST, blocks({"type": "audio"})), (FIRST, blocks(use())), (FIRST, blocks({"type": "thinking", "thinking": "x"})),
     ("messages.0.content.1", blocks({"type": "text", "text": "x"}, IMAGE)),
     (FIRST + ".tool_use_id", blocks({"type": "tool_result"})), (FIRST + ".tool_use_id", blocks(result(tool_use_id=""))),
@@ -57,7 +60,8 @@ BAD = [
     (SECOND + ".input", blocks(use(input="{}"), role="assistant")),
     (SECOND + ".thinking", blocks({"type": "thinking"}, role="assistant")),
     (SECOND + ".data", blocks({"type": "redacted_thinking"}, role="assistant")),
-    (SECOND, blocks(result(), role="assistant")), (SECOND, blocks({"type": "server_tool_use"}, role="assistant")),
+    (SECOND, blocks(result(), role="assistant")), (SECOND + ".id", blocks({"type": "server_tool_use"}, role="assistant")),
+    (SECOND + ".tool_use_id", blocks({"type": "web_search_tool_result"}, role="assistant")), (SECOND + ".content", blocks({"type": "web_search_tool_result", "tool_use_id": "a", "content": 3}, role="assistant")),
     ("messages.1", ONE + [{"role": "assistant", "content": "Sure, "}]),
     ("system", 3), ("system.0", ["x"]), ("system.0", [IMAGE]), ("system.0.text", [{"type": "text"}]),
     ("model", 7), ("temperature", -1), ("temperature", "hot"), ("temperature", 3), ("top_p", 1.5), ("top_k", 1.5),
@@ -76,8 +80,15 @@ BAD = [
     ("tool_choice.disable_parallel_tool_use", {"type": "auto", "disable_parallel_tool_use": 1}),
     ("tools", {}), ("tools.0", [1]), ("tools.0.name", [{"input_schema": {}}]), ("tools.0.input_schema", [{"name": "f"}]),
     ("tools.0.input_schema", tool(input_schema=[])), ("tools.0.description", tool(description=3)),
-    ("tools.0.type", tool(type="web_search_20250305")), ("tools.0.type", tool(type=3)),
-    ("tools.1.name", tool() + tool(name=3)), ("container", {"id": "c"}), ("mcp_servers", [{"name": "m"}]), ("speed", "fast"),
+    ("tools.0.type", tool(type="hammer_20250305")), ("tools.0.type", tool(type=3)), ("tools.0.name", [{"type": "bash_20250124", "name": "shell"}]),
+    ("tools.1.name", tool() + tool(name=3)), ("tools.1.name", tool() + tool()),
+    ("tools.0.name", tool(name="a.b")), ("tools.0.name", tool(name="x" * 129)), ("tools.0.strict", tool(strict=5)), ("tools.0.defer_loading", tool(defer_loading="x")),
+    ("tools.0.cache_control.type", tool(cache_control={})), ("service_tier", "priority"), ("service_tier", 5), ("priority", "x"), ("priority", 9),
+    ("ignore_eos", "x"), ("skip_special_tokens", 1), ("cache_control", 5), ("cache_control.type", {"type": "forever"}),
+    ("cache_control.ttl", {"type": "ephemeral", "ttl": "2h"}), (FIRST + ".cache_control", blocks({"type": "text", "text": "x", "cache_control": "x"})),
+    ("system.0.cache_control.type", [{"type": "text", "text": "x", "cache_control": {"type": 3}}]), ("context_management", []),
+    ("context_management.edits", {"edits": 3}), ("inference_geo", 5),
+    ("container", {"id": "c"}), ("mcp_servers", [{"name": "m"}]), ("speed", "fast"),
 ]
 
 
@@ -87,7 +98,7 @@ def test_refused_by_path(server, path, value):
     e = out["error"]
     assert status == 400 and out["type"] == "error" and out["request_id"], out
     assert e["type"] == "invalid_request_error" and "`%s`" % path in e["message"], e
-    if not path.startswith(("max_tokens", "temp", "top", "stop", "stream", "meta", "thinking.budget")):
+    if not path.startswith(("max_tokens", "temp", "top", "stop", "stream", "meta", "thinking.budget", "prio", "ignore", "skip")):
         assert post(server, "/v1/messages/count_tokens", max_tokens=..., **{path.split(".")[0]: value})[0] == 400
 
 
@@ -96,7 +107,7 @@ def test_says_what_and_why(server):
             ("messages", blocks(IMAGE), "block of type `image`, which is not supported here: the model reads text alone"),
             ("messages", blocks(use()), "block of type `tool_use`, which a message of role user cannot hold"),
             ("tool_choice", {"type": "any"}, "enforcing a call needs grammars"),
-            ("tools", tool(type="bash_20250124"), "`tools.0.type` is `bash_20250124`: tools that Anthropic defines"),
+            ("tools", tool(type="hammer"), "`tools.0.type` must be custom or a type of Anthropic's own, found `hammer`"),
             ("max_tokens", ..., "`max_tokens` must be an integer of at least 1, found nothing"),
             ("messages", ONE + [{"role": "assistant", "content": "S"}], "cannot be continued (prefill)")]:
         message = post(server, **{field: value})[1]["error"]["message"]
@@ -207,3 +218,44 @@ def test_count_tokens(server):
         assert post(s, "/v1/messages/count_tokens", messages=long)[1] == {"input_tokens": 5018}
         status, out = post(s, messages=long)
         assert status == 400 and "positions" in out["error"]["message"]
+
+
+THEIRS = [
+    ({"type": "document", "title": "T", "context": "C", "source": {"type": "text", "media_type": "text/plain", "data": "words"}}, "T\nC\nwords"),
+    ({"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}}, "a\nb"),
+    ({"type": "search_result", "source": "http://x", "title": "T", "content": [{"type": "text", "text": "found"}]}, "T\nhttp://x\nfound"),
+]
+
+
+@pytest.mark.parametrize("block,text", THEIRS)
+def test_blocks_that_are_texts(server, block, text):
+    assert prompt_of(server, messages=blocks(block)) == prompt_of(server, messages=blocks({"type": "text", "text": text}))
+    inside = [prompt_of(server, messages=blocks(use(), role="assistant") + blocks(result(content=c))) for c in ([block], text)]
+    assert inside[0] == inside[1]
+
+
+def test_what_a_server_did(server):
+    """A call and its result, in the assistant's own turn."""
+    found = {"type": "web_search_result", "url": "http://x", "title": "T", "encrypted_content": "zzz"}
+    said = prompt_of(server, messages=blocks(
+        {"type": "server_tool_use", "id": "a", "name": "web_search", "input": {"query": "q"}}, {"type": "web_search_tool_result", "tool_use_id": "a", "content": [found]},
+        {"type": "text", "text": "so"}, role="assistant") + ONE)
+    assert "web_search" in said and "T\nhttp://x" in said and "zzz" not in said and "assistant: so" in said
+    said = prompt_of(server, messages=blocks({"type": "server_tool_use", "id": "a", "name": "web_search", "input": {}}, {
+        "type": "web_search_tool_result", "tool_use_id": "a", "content": {"type": "web_search_tool_result_error", "error_code": "unavailable"}}, role="assistant") + ONE)
+    assert "Error: unavailable" in said
+
+
+def test_tools_that_anthropic_defines(server):
+    """The client's are functions of their published schemas, the server's are left out, and the client is told."""
+    for type_, name, needs in [("bash_20250124", "bash", []), ("text_editor_20250124", "str_replace_editor", ["command", "path"]),
+                               ("text_editor_20250728", "str_replace_based_edit_tool", ["command", "path"]), ("memory_20250818", "memory", ["command"])]:
+        told = json.loads(prompt_of(server, tools=[{"type": type_, "name": name}]).split("\n")[0][len("tools: "):])
+        assert len(told) == 1 and told[0]["function"]["name"] == name and told[0]["function"]["parameters"]["required"] == needs
+    body = {"model": "fake-model", "max_tokens": 5, "messages": ONE}
+    for type_ in ["web_search_20250305", "web_fetch_20250910", "code_execution_20250825", "computer_20250124", "tool_search_tool_bm25_20251119"]:
+        tools = [{"type": type_, "name": "x"}]
+        status, headers, out = server.request("POST", "/v1/messages", dict(body, tools=tools))
+        assert status == 200 and headers["warning"].startswith('299 cairn "not here and left out: tools of type ' + type_[:8]), out
+        assert prompt_of(server, tools=tools) == prompt_of(server)
+        assert json.loads(prompt_of(server, tools=tools + tool()).split("\n")[0][len("tools: "):])[0]["function"]["name"] == "f"

@@ -1,5 +1,6 @@
 """Fields of the chat request: what is normalised, what is refused and how."""
 import json
+import re
 
 import pytest
 import util
@@ -14,6 +15,10 @@ def call(**function):
 
 
 CALL = "messages[1].tool_calls[0]"
+def function(**fields):
+    return {"type": "function", "function": dict({"name": "f"}, **fields)}
+
+
 BAD = [
     ("messages", None), ("messages", []), ("messages", "hi"), ("messages[0]", ["hi"]),
     ("messages[0].role", [{"role": "boss", "content": "x"}]), ("messages[0].role", [{"content": "x"}]),
@@ -24,7 +29,7 @@ BAD = [
     ("messages[0].content", [{"role": "assistant", "tool_calls": []}]),
     ("messages[0].content[1]", [{"role": "user", "content": [
         {"type": "text", "text": "x"}, {"type": "image_url", "image_url": {"url": "data:"}}]}]),
-    ("messages[0].content[0]", [{"role": "user", "content": [{"type": "text"}]}]),
+    ("messages[0].content[0].text", [{"role": "user", "content": [{"type": "text"}]}]),
     ("messages[0].content[0]", [{"role": "user", "content": ["x"]}]),
     (CALL, calls(1)), (CALL, calls(None)), ("messages[1].tool_calls[1]", calls(call(), "f")),
     ("messages[1].tool_calls", calls(tool_calls={"a": 1})), ("messages[1].tool_calls", calls(tool_calls="f")),
@@ -40,7 +45,7 @@ BAD = [
     ("temperature", 2.5), ("temperature", -1), ("temperature", "hot"), ("top_p", 1.5),
     ("priority", 9), ("priority", "high"), ("top_k", 1.5), ("top_k", -2), ("min_p", 2), ("n", 0), ("n", 129), ("n", "2"),
     ("max_tokens", 0), ("max_tokens", "9"), ("max_completion_tokens", -1), ("seed", "x"),
-    ("seed", 1.5), ("stop", [""]), ("stop", ["a"] * 17), ("stop", "a" * 1025), ("stop", 3), ("stop", ""),
+    ("seed", 1.5), ("seed", 2**64), ("seed", -2**63 - 1), ("stop", [""]), ("stop", ["a"] * 17), ("stop", "a" * 1025), ("stop", 3), ("stop", ""),
     ("presence_penalty", 3), ("frequency_penalty", -3), ("repetition_penalty", 0),
     ("repeat_penalty", "1"), ("repeat_last_n", -2), ("repeat_last_n", 1.5), ("presence_context_size", -1),
     ("frequency_context_size", "3"), ("typical_p", 1.5), ("typical_p", [1]), ("xtc_probability", -0.1),
@@ -63,18 +68,35 @@ BAD = [
     ("tools[0]", [1]), ("tools[0].function", [{"type": "function", "function": "f"}]),
     ("tools[0].function.parameters", [{"type": "function", "function": {"name": "f", "parameters": 1}}]),
     ("logit_bias", {"999999": 1}),
-    ("chat_template_kwargs", 3), ("reasoning_effort", 3),
+    ("chat_template_kwargs", 3), ("reasoning_effort", 3), ("reasoning_effort", "zzq"), ("service_tier", 5), ("service_tier", "best"),
+    ("metadata", "x"), ("metadata.a", {"a": 1}), ("metadata", {str(i): "" for i in range(17)}), ("user", 5), ("verbosity", "loud"),
+    ("safety_identifier", 5), ("prompt_cache_key", 5), ("prompt_cache_retention", "1h"), ("prediction", "x"), ("prediction.type", {"content": "x"}),
+    ("prediction.content", {"type": "content", "content": 5}), ("chat_template_kwargs.enable_thinking", {"enable_thinking": 5}), ("tool_choice", "zzz"),
+    ("messages[0].name", [{"role": "user", "content": "x", "name": 5}]), ("messages[0].reasoning_content", [{"role": "assistant", "content": "x", "reasoning_content": 5}]),
+    ("messages[0].tool_call_id", [{"role": "tool", "content": "x"}]), ("messages[0].tool_call_id", [{"role": "tool", "content": "x", "tool_call_id": ""}]),
+    ("tools[0].function.description", [function(description=5)]), ("tools[0].function.strict", [function(strict="x")]),
+    ("tools[1].function.name", [function(), function()]), ("tools[0].function.name", [function(name="a b")]), ("tools[0].function.name", [function(name="x" * 65)]),
 ]
 
 
 @pytest.mark.parametrize("param,value", BAD, ids=["%s=%s" % (p, str(v)[:30]) for p, v in BAD])
 def test_refused_by_name(server, param, value):
-    field = param.split("[")[0]
+    field = re.split(r"[.\[]", param)[0]
     status, _, body = server.chat(**{field: value})
     e = json.loads(body)["error"]
     assert status == 400, body
     assert e["param"] == param and field in e["message"], e
     assert e["type"] == "invalid_request_error" and e["code"]
+
+
+def test_wrong_in_streams(server):
+    for options, param, code in [({"include_usage": 5}, "stream_options.include_usage", "invalid_value"),
+                                 ({"include_obfuscation": 5}, "stream_options.include_obfuscation", "invalid_value"),
+                                 ({"include_obfuscation": True}, "stream_options.include_obfuscation", "unsupported_parameter")]:
+        for path, more in [("/v1/chat/completions", {}), ("/v1/completions", {"prompt": "x"}), ("/v1/responses", {"input": "x"})]:
+            status, _, body = server.request("POST", path, util.ask(stream=True, stream_options=options, **more))
+            e = json.loads(body)["error"]
+            assert (status, e["param"], e["code"]) == (400, param, code), e
 
 
 @pytest.mark.parametrize("fields,says", [
@@ -117,6 +139,9 @@ def test_too_many_values(server):
 
 FINE = [
     {"user": "u", "metadata": {"a": "b"}, "service_tier": "auto", "unheard_of": [1]},
+    {"safety_identifier": "s", "prompt_cache_key": "k", "prompt_cache_retention": "24h", "verbosity": "low", "reasoning_effort": "max",
+     "prediction": {"type": "content", "content": "x"}, "tools": [function(strict=None, description=None), function(name="g-1_A")]},
+    {"stream": True, "stream_options": {"include_usage": None, "include_obfuscation": False}},
     {"response_format": {"type": "text"}, "tool_choice": "auto", "modalities": ["text"]},
     {"temperature": None, "stop": None, "n": None, "seed": None, "logit_bias": None, "tools": None},
     {"stop": [], "logit_bias": {}, "tools": [], "best_of": 1, "top_k": -1, "store": False},

@@ -193,6 +193,12 @@ def test_priority(client, given, want):
     assert f"priority={want}" in r.choices[0].message.content.split()
 
 
+@pytest.mark.parametrize("seed, want", [(2**63, 2**63), (2**63 + 1, 2**63 + 1), (2**64 - 1, 2**64 - 1), (-1, 2**64 - 1), (2**63 - 1, 2**63 - 1)])
+def test_seeds_are_whole(client, seed, want):
+    r = client.chat.completions.create(model="fake-model", messages=say("@echo"), seed=seed)
+    assert f"seed={want}" in r.choices[0].message.content.split()
+
+
 def test_keys():
     with util.serving("--key", "sesame") as s:
         with openai.OpenAI(base_url=s.url + "/v1", api_key="sesame", max_retries=0) as c:

@@ -9,7 +9,7 @@ import util
 from test_disconnect import leave
 
 SHORT = util.SHORT
-LONG = {"metadata": "x" * 300000}  # ignored, but such a body goes the way of the long ones
+LONG = {"unheard_of": "x" * 300000}  # ignored, but such a body goes the way of the long ones
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_vectors_that_come_too_late(gate):
 @pytest.mark.skipif(util.SLOW > 1, reason="150 MB take too long; test_jobs.c tries the limits too")
 def test_too_many_bytes(gate):
     """Over 128 MiB waiting: 503, and the place is there again when one leaves."""
-    body = json.dumps(util.ask("hi", metadata="x" * (30 << 20))).encode()
+    body = json.dumps(util.ask("hi", unheard_of="x" * (30 << 20))).encode()
     data = util.build("POST", "/v1/chat/completions", body)
     with util.serving() as s:
         busy = s.connect()

@@ -387,8 +387,12 @@ WRONG = [  # fields, param, code
     ({"input": [{"type": "function_call_output", "call_id": "c"}]}, "input[0].output", "invalid_value"),
     ({"input": [{"type": "custom_tool_call", "call_id": "c", "name": "n"}]}, "input[0].input", "invalid_value"),
     ({"input": [{"type": "reasoning", "id": "r", "summary": 7}]}, "input[0].summary", "invalid_value"),
-    ({"input": [{"type": "web_search_call", "id": "w"}]}, "input[0]", "unsupported_parameter"),
-    ({"input": [{"type": "compaction", "encrypted_content": "x"}]}, "input[0]", "unsupported_parameter"),
+    ({"input": [{"type": "web_search_call", "id": "w"}]}, "input", "unsupported_parameter"),
+    ({"input": [{"type": "computer_call_output", "call_id": "c", "output": {}}]}, "input[0].output", "unsupported_parameter"),
+    ({"input": [{"type": "code_interpreter_call", "id": "c", "code": 5}]}, "input[0].code", "invalid_value"),
+    ({"input": [{"type": "file_search_call", "id": "c", "results": 5}]}, "input[0].results", "invalid_value"),
+    ({"input": [{"type": "mcp_call", "id": "c", "name": "n"}]}, "input[0].arguments", "invalid_value"),
+    ({"input": [{"type": "program_output", "call_id": "c"}]}, "input[0].result", "invalid_value"),
     ({"input": [{"type": "nonsense"}]}, "input[0].type", "invalid_value"),
     ({"input": [{"type": "item_reference", "id": "msg_" + "0" * 36}]}, "input[0].id", "not_found"),
     ({"instructions": ["x"]}, "instructions", "invalid_value"),
@@ -458,3 +462,36 @@ def test_fine(server):
          reasoning={"effort": "none", "context": "auto"}, text={"format": {"type": "text"}}, include=[], user="u",
          prompt_cache_retention="24h", safety_identifier="s", max_tool_calls=3, metadata=None, stream=False,
          context_management=[], service_tier="flex", unknown={"a": 1})
+
+
+THEIRS = [
+    {"type": "file_search_call", "id": "a", "queries": ["q"], "status": "completed", "results": [{"filename": "a.txt", "text": "found"}]},
+    {"type": "code_interpreter_call", "id": "b", "code": "1 + 1", "container_id": "c", "outputs": [{"type": "logs", "logs": "2"}], "status": "completed"},
+    {"type": "mcp_call", "id": "d", "name": "look", "server_label": "s", "arguments": "{}", "output": "seen"},
+    {"type": "tool_search_call", "call_id": "e", "arguments": {"goal": "g"}}, {"type": "tool_search_output", "call_id": "e", "tools": [{"type": "function", "name": "f"}]},
+    {"type": "program", "id": "p", "call_id": "h", "code": "go", "fingerprint": "x"},
+    {"type": "program_output", "id": "o", "call_id": "h", "result": "gone", "status": "completed"},
+]
+SILENT = ["web_search_call", "image_generation_call", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "additional_tools",
+          "configuration_update", "compaction", "compaction_trigger"]
+
+
+def test_items_of_services(server):
+    """What a service's own tools did is a call and its result; what says nothing to a model is left out, and told."""
+    body = {"model": "fake-model", "input": [{"role": "user", "content": "@echo-prompt"}, *THEIRS, {"role": "user", "content": "x"}]}
+    status, headers, out = server.request("POST", "/v1/responses", body)
+    assert status == 200 and "warning" not in headers, out
+    status, _, counted = server.request("POST", "/v1/responses/input_tokens", body)
+    assert status == 200
+    for item in THEIRS:
+        less = dict(body, input=[i for i in body["input"] if i is not item])
+        fewer = json.loads(server.request("POST", "/v1/responses/input_tokens", less)[2])["input_tokens"]
+        assert fewer < json.loads(counted)["input_tokens"], item
+    for kind in SILENT:
+        more = dict(body, input=[*body["input"], {"type": kind, "id": "z"}])
+        status, headers, out = server.request("POST", "/v1/responses", more)
+        assert status == 200 and headers["warning"] == '299 cairn "not here and left out: items of type %s"' % kind, (headers, out)
+        assert server.request("POST", "/v1/responses/input_tokens", more)[2] == counted
+    both = dict(body, input=[*body["input"], *({"type": kind, "id": "z"} for kind in SILENT)], tools=[{"type": "web_search"}])
+    warning = server.request("POST", "/v1/responses", both)[1]["warning"]
+    assert warning.startswith('299 cairn "not here and left out: tools of type web_search; items of type web_search_call, ') and warning.endswith(', ..."'), warning

@@ -215,7 +215,7 @@ def build(method, path, body=None, headers=None):
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + data
 
 
-SHORT = {"metadata": "x" * 3000}  # ignored, but such a prompt is no tiny one: a worker makes it
+SHORT = {"unheard_of": "x" * 3000}  # ignored, but such a prompt is no tiny one: a worker makes it
 
 
 def chat_bytes(text="hi", **fields):

@@ -10,18 +10,27 @@ BLOCK = either(
     obj({"type": const("tool_use"), "id": STR, "name": STR, "input": {"type": "object"}}))
 ENDED = {"stop_reason": REASON, "stop_sequence": null_or(STR)}
 MESSAGE = {"id": STR, "type": const("message"), "role": const("assistant"), "model": STR}
-TEXT_BLOCK = obj({"type": const("text"), "text": STR}, more=True)
+CACHE = {"cache_control": null_or(obj({"type": const("ephemeral")}, {"ttl": null_or(enum("5m", "1h"))}, more=True))}
+TEXT_BLOCK = obj({"type": const("text"), "text": STR}, CACHE, more=True)
+NAME = {"type": "string", "pattern": "^[a-zA-Z0-9_-]{1,128}$"}
 TEXTS = either(STR, arr(TEXT_BLOCK, minItems=1))
-ASK = {**MODEL, **SAMPLING, "system": either(STR, arr(TEXT_BLOCK)), "stream": BOOL, "stop_sequences": arr({"type": "string", "minLength": 1}, maxItems=16),
-       "tools": arr(obj({"name": {"type": "string", "minLength": 1}, "input_schema": {"type": "object"}}, {"type": null_or(const("custom")), "description": null_or(STR), "strict": null_or(BOOL)}, more=True)),
-       "tool_choice": obj({"type": enum("auto", "none")}, more=True), "thinking": obj({"type": enum("enabled", "adaptive", "disabled")}, more=True),
-       "metadata": {"type": "object"}}
+ASK = {**MODEL, "system": either(STR, arr(TEXT_BLOCK)), 
+       "tools": arr(obj({"name": NAME, "input_schema": {"type": "object"}}, {
+           "type": null_or(const("custom")), "description": null_or(STR), **{name: null_or(BOOL) for name in ("strict", "defer_loading", "eager_input_streaming")},
+           **{name: null_or(arr(ANY)) for name in ("allowed_callers", "input_examples")}, **CACHE}, more=True)),
+       "tool_choice": obj({"type": enum("auto", "none")}, {"disable_parallel_tool_use": null_or(BOOL)}, more=True),
+       "thinking": obj({"type": enum("enabled", "adaptive", "disabled")}, {"display": null_or(enum("summarized", "omitted"))}, more=True),
+       "output_config": obj({}, {"effort": null_or(enum("low", "medium", "high", "xhigh", "max")), "format": NULL}, more=True),
+       "metadata": obj({}, {"user_id": null_or(STR)}, more=True), "service_tier": enum("auto", "standard_only"), "inference_geo": STR, "cache_control": CACHE["cache_control"],
+       "context_management": obj({}, {"edits": null_or(arr(ANY))}, more=True), "speed": enum("standard")}
+# What only a generation reads.
+DRAWN = {**SAMPLING, **ASK, "stream": BOOL, "stop_sequences": arr({"type": "string", "minLength": 1}, maxItems=16)}
 ASKED = arr(obj({"role": enum("user", "assistant", "system"), "content": either(STR, arr(obj({"type": STR}, more=True), minItems=1))}, more=True), minItems=1)
 
 SCHEMAS = {
     "AnthropicError": obj({"type": const("error"), "error": obj({"type": STR, "message": STR})}, {"request_id": STR}),
     "AnthropicUsage": obj({"input_tokens": COUNT, "cache_creation_input_tokens": COUNT, "cache_read_input_tokens": COUNT, "output_tokens": COUNT}),
-    "MessageRequest": asked({"messages": ASKED, "max_tokens": whole(1)}, ASK),
+    "MessageRequest": asked({"messages": ASKED, "max_tokens": whole(1)}, DRAWN),
     "CountRequest": asked({"messages": ASKED}, ASK),
     "Message": obj({**MESSAGE, **ENDED, "content": arr(BLOCK, minItems=1), "usage": ref("AnthropicUsage")}),
     "MessageEvent": either(

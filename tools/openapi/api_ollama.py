@@ -1,8 +1,15 @@
 """Ollama's routes, as far as clients ask for them (docs/ollama.md)."""
-from shapes import BOOL, COUNT, INT, NUM, STR, arr, asked, const, either, enum, json_reply, null_or, obj, ref, route
+from sampling import SAMPLING, STOP
+from shapes import ANY, BOOL, COUNT, INT, NUM, STR, arr, asked, const, either, enum, json_reply, null_or, obj, ref, route, whole
 
 TAG = "Ollama"
-ASK = {"model": STR, "stream": BOOL, "think": either(BOOL, STR), "options": {"type": "object"}, "keep_alive": either(STR, NUM), "format": either(STR, {"type": "object"})}
+MACHINE = {**{name: null_or(whole(-2**31)) for name in ("num_keep", "num_batch", "num_gpu", "main_gpu", "num_thread")},
+           **{name: null_or(BOOL) for name in ("numa", "low_vram", "f16_kv", "vocab_only", "use_mmap", "use_mlock", "embedding_only", "penalize_newline")}}
+NOT_HERE = ("priority", "service_tier", "ignore_eos", "skip_special_tokens")
+OPTIONS = obj({}, {**{k: null_or(v) for k, v in SAMPLING.items() if k not in NOT_HERE}, "num_predict": null_or(whole(-2)), "num_ctx": null_or(whole(0, 1 << 24)), "stop": null_or(STOP),
+                   "tfs_z": null_or(enum(1)), **MACHINE}, more=True)
+ASK = {"model": STR, "stream": BOOL, "think": either(BOOL, enum("low", "medium", "high")), "options": OPTIONS, "keep_alive": either(STR, NUM), "format": const(""),
+       "truncate": BOOL, "shift": BOOL, "top_logprobs": whole(0, 20), "logprobs": enum(False)}
 TIME = {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$"}
 DIGEST = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 DETAILS = obj({"parent_model": STR, "format": STR, "family": STR, "families": arr(STR), "parameter_size": STR, "quantization_level": STR})
@@ -12,8 +19,8 @@ SAID = obj({"role": const("assistant"), "content": STR}, {"thinking": STR, "tool
 
 SCHEMAS = {
     "OllamaError": obj({"error": STR}),
-    "OllamaChatRequest": asked({"model": STR}, {**{k: v for k, v in ASK.items() if k != "model"}, "messages": arr({"type": "object"}), "tools": arr({"type": "object"})}),
-    "OllamaGenerateRequest": asked({"model": STR}, {**{k: v for k, v in ASK.items() if k != "model"}, "prompt": STR, "system": STR, "suffix": STR, "raw": BOOL}),
+    "OllamaChatRequest": asked({}, {**ASK, "messages": arr({"type": "object"}), "tools": arr({"type": "object"})}),
+    "OllamaGenerateRequest": asked({}, {**ASK, "prompt": STR, "system": STR, "suffix": const(""), "template": const(""), "raw": BOOL, "images": arr(ANY, maxItems=0), "context": arr(ANY, maxItems=0)}),
     "OllamaChat": obj({"model": STR, "created_at": TIME, "message": SAID, "done": BOOL}, {**DONE}),
     "OllamaGenerated": obj({"model": STR, "created_at": TIME, "response": STR, "done": BOOL}, {**DONE, "thinking": STR}),
     "OllamaModels": obj({"models": arr(obj({**LISTED, "modified_at": TIME}))}),
@@ -22,9 +29,9 @@ SCHEMAS = {
                         "model_info": {"type": "object", "properties": {"general.architecture": STR, "general.parameter_count": COUNT},
                                        "required": ["general.architecture", "general.parameter_count"], "additionalProperties": COUNT},
                         "capabilities": arr(enum("completion", "tools", "thinking", "embedding"))}),
-    "OllamaEmbedRequest": asked({"model": STR}, {"input": either(STR, arr(STR)), "truncate": BOOL, "dimensions": INT, "options": {"type": "object"}, "keep_alive": either(STR, NUM)}),
+    "OllamaEmbedRequest": asked({}, {"model": STR, "input": either(STR, arr(STR)), "truncate": BOOL, "dimensions": INT, "options": {"type": "object"}, "keep_alive": either(STR, NUM)}),
     "OllamaEmbeddings": obj({"embeddings": arr(arr(NUM)), "model": STR, "total_duration": COUNT, "load_duration": COUNT, "prompt_eval_count": COUNT}),
-    "OllamaEmbeddingRequest": asked({"model": STR}, {"prompt": STR, "options": {"type": "object"}}),
+    "OllamaEmbeddingRequest": asked({}, {"model": STR, "prompt": STR, "options": {"type": "object"}}),
     "OllamaEmbedding": obj({"embedding": arr(NUM)}),
 }
 

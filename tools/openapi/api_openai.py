@@ -1,9 +1,10 @@
 """OpenAI's chat completions, completions and embeddings."""
-from sampling import MODEL, N, SAMPLING, STOP, STREAM
+from sampling import EFFORT, KWARGS, MODEL, N, OPENAI, SAMPLING, STOP, STREAM, VERBOSITY
 from shapes import ANY, BOOL, COUNT, INT, NULL, NUM, STR, arr, asked, between, const, either, enum, events, json_reply, null_or, obj, ref, route, whole
 
 TAG = "OpenAI"
 TEXT = {"type": "string", "minLength": 1}
+NAME = {"type": "string", "pattern": "^[a-zA-Z0-9_-]{1,64}$"}
 IDS = arr(whole(0), minItems=1)
 FINISH = enum("stop", "length", "tool_calls")
 
@@ -17,8 +18,10 @@ def piece(more=None):
 
 
 CALL = obj({"id": STR, "type": const("function"), "function": obj({"name": STR, "arguments": STR})})
-FUNCTION_TOOL = obj({"type": const("function"), "function": obj({"name": TEXT}, {"description": null_or(STR), "parameters": null_or({"type": "object"}), "strict": null_or(BOOL)}, more=True)}, more=True)
+FUNCTION_TOOL = obj({"type": const("function"), "function": obj({"name": NAME}, {"description": null_or(STR), "parameters": null_or({"type": "object"}), "strict": null_or(BOOL)}, more=True)}, more=True)
 PART = obj({"type": const("text"), "text": STR}, more=True)
+CALLED = obj({"function": obj({"name": TEXT}, {"arguments": null_or(either(STR, {"type": "object"}))}, more=True)}, {"id": null_or(STR), "type": null_or(const("function"))}, more=True)
+SAID = {name: null_or(STR) for name in ("name", "refusal", "reasoning_content", "reasoning")}
 CONTENT = either(STR, arr(PART, minItems=1))
 
 SCHEMAS = {
@@ -26,14 +29,15 @@ SCHEMAS = {
     "TokenLogprob": piece({"top_logprobs": arr(piece())}),
     "Logprobs": obj({"content": arr(ref("TokenLogprob")), "refusal": NULL}),
     "ChatMessage": either(
-        obj({"role": enum("system", "developer", "user"), "content": CONTENT}, more=True),
-        obj({"role": const("assistant"), "content": CONTENT}, {"tool_calls": arr(ANY), "reasoning_content": STR}, more=True),
-        obj({"role": const("assistant"), "tool_calls": arr(obj({"function": obj({"name": TEXT}, {"arguments": either(STR, {"type": "object"})}, more=True)}, {"id": STR, "type": const("function")}, more=True), minItems=1)}, more=True),
-        obj({"role": const("tool"), "content": CONTENT}, {"tool_call_id": STR}, more=True)),
+        obj({"role": enum("system", "developer", "user"), "content": CONTENT}, {"name": null_or(STR)}, more=True),
+        obj({"role": const("assistant"), "content": CONTENT}, {"tool_calls": null_or(arr(CALLED)), **SAID}, more=True),
+        obj({"role": const("assistant"), "tool_calls": arr(CALLED, minItems=1)}, SAID, more=True),
+        obj({"role": const("tool"), "content": CONTENT, "tool_call_id": TEXT}, more=True)),
     "ChatRequest": asked({"messages": arr(ref("ChatMessage"), minItems=1)}, {
         **MODEL, **SAMPLING, **STREAM, "return_progress": BOOL, "stop": STOP, "n": N, "max_tokens": whole(1), "max_completion_tokens": whole(1), "logprobs": BOOL,
-        "top_logprobs": whole(0, 20), "tools": arr(FUNCTION_TOOL), "tool_choice": enum("auto", "none"), "parallel_tool_calls": BOOL, "reasoning_effort": STR,
-        "thinking_budget_tokens": whole(-1), "chat_template_kwargs": {"type": "object"}, "add_generation_prompt": BOOL}),
+        "top_logprobs": whole(0, 20), "tools": arr(FUNCTION_TOOL), "tool_choice": enum("auto", "none"), "parallel_tool_calls": BOOL, "reasoning_effort": EFFORT,
+        "thinking_budget_tokens": whole(-1), "reasoning_budget_tokens": whole(-1), "chat_template_kwargs": KWARGS, "add_generation_prompt": BOOL, "verbosity": VERBOSITY,
+        "prediction": obj({"type": const("content"), "content": either(STR, arr(ANY))}, more=True), **OPENAI}),
     "ChatCompletion": obj({**head("chat.completion"), "usage": ref("Usage"), "choices": arr(obj({
         "index": COUNT, "logprobs": null_or(ref("Logprobs")), "finish_reason": FINISH,
         "message": obj({"role": const("assistant"), "content": null_or(STR), "refusal": NULL},
@@ -46,7 +50,7 @@ SCHEMAS = {
     "Progress": obj({"total": COUNT, "cache": COUNT, "processed": COUNT, "time_ms": COUNT}),
     "Rendered": obj({"prompt": STR}),
     "CompletionRequest": asked({"prompt": either(TEXT, IDS, arr(TEXT, minItems=1), arr(IDS, minItems=1))}, {
-        **MODEL, **SAMPLING, **STREAM, "return_progress": BOOL, "stop": STOP, "n": N, "best_of": N, "max_tokens": whole(1), "echo": BOOL, "logprobs": whole(0, 20), "suffix": const("")}),
+        **MODEL, **SAMPLING, **STREAM, "return_progress": BOOL, "stop": STOP, "n": N, "best_of": N, "max_tokens": whole(1), "echo": BOOL, "logprobs": whole(0, 20), "suffix": const(""), "user": STR}),
     "CompletionChoice": obj({"text": STR, "index": COUNT, "finish_reason": null_or(enum("stop", "length")), "logprobs": null_or(obj({
         "tokens": arr(STR), "token_logprobs": arr(NUM), "top_logprobs": arr({"type": "object", "additionalProperties": NUM}), "text_offset": arr(COUNT)}))}),
     "Completion": obj({**head("text_completion"), "usage": ref("Usage"), "choices": arr(ref("CompletionChoice"), minItems=1)}),

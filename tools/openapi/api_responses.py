@@ -1,5 +1,5 @@
 """OpenAI's responses.  tests/serve/responses_conform.py holds the order of events to the official client's types besides."""
-from sampling import MODEL, SAMPLING
+from sampling import EFFORT, KWARGS, MODEL, OPENAI, SAMPLING, STOP, STREAM, VERBOSITY
 from shapes import ANY, BOOL, COUNT, INT, NULL, NUM, STR, arr, asked, const, either, enum, events, json_reply, null_or, obj, ref, route, whole
 
 TAG = "OpenAI"
@@ -23,7 +23,10 @@ ITEM = either(
 # What a client sent is kept as it sent it, with an id and a type.
 SENT = obj({"id": STR, "type": enum(
     "message", "reasoning", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "local_shell_call",
-    "local_shell_call_output", "shell_call", "shell_call_output", "apply_patch_call", "apply_patch_call_output")}, {"status": ANY}, more=True)
+    "local_shell_call_output", "shell_call", "shell_call_output", "apply_patch_call", "apply_patch_call_output", "file_search_call",
+    "code_interpreter_call", "mcp_call", "tool_search_call", "tool_search_output", "program", "program_output", "computer_call", "web_search_call",
+    "image_generation_call", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "additional_tools", "configuration_update", "compaction",
+    "compaction_trigger")}, {"status": ANY}, more=True)
 ECHO = {"instructions": null_or(either(STR, arr({"type": "object"}))), "max_output_tokens": null_or(INT), "max_tool_calls": null_or(INT),
         "previous_response_id": null_or(STR), "prompt_cache_key": null_or(STR), "safety_identifier": null_or(STR), "user": null_or(STR),
         "metadata": {"type": "object", "additionalProperties": STR}, "background": const(False), "store": BOOL, "parallel_tool_calls": BOOL,
@@ -41,8 +44,14 @@ def part_event(kind, index, **more):
 
 
 RESPONSE = ("created", "in_progress", "completed", "incomplete", "failed")
-FIELDS = {**MODEL, **SAMPLING, "instructions": STR, "previous_response_id": STR, "store": BOOL, "stream": BOOL, "max_output_tokens": whole(1), "tools": arr({"type": "object"}),
-          "tool_choice": ANY, "parallel_tool_calls": BOOL, "reasoning": {"type": "object"}, "text": {"type": "object"}, "metadata": {"type": "object"}}
+INCLUDED = ("file_search_call.results", "web_search_call.results", "web_search_call.action.sources", "message.input_image.image_url", "computer_call_output.output.image_url",
+            "code_interpreter_call.outputs", "reasoning.encrypted_content", "message.output_text.logprobs")
+REASONING = obj({}, {"effort": null_or(EFFORT), "context": null_or(enum("auto", "current_turn")), "mode": null_or(enum("standard")),
+                     **{name: null_or(enum("auto", "concise", "detailed", "none")) for name in ("summary", "generate_summary")}}, more=True)
+FIELDS = {**MODEL, **SAMPLING, "instructions": STR, "previous_response_id": STR, "store": BOOL, **STREAM, "max_output_tokens": whole(1), "tools": arr({"type": "object"}),
+          "tool_choice": ANY, "parallel_tool_calls": BOOL, "reasoning": REASONING, "text": obj({}, {"format": null_or(obj({"type": const("text")}, more=True)), "verbosity": null_or(VERBOSITY)}, more=True),
+          "include": arr(enum(*INCLUDED)), "top_logprobs": whole(0, 20), "max_tool_calls": whole(1), "stop": STOP, "reasoning_effort": EFFORT, "chat_template_kwargs": KWARGS,
+          "truncation": enum("disabled"), "background": enum(False), **OPENAI}
 
 SCHEMAS = {
     "ResponseRequest": asked({}, {**FIELDS, "input": either({"type": "string"}, arr({"type": "object"}))}),

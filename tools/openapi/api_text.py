@@ -1,5 +1,5 @@
 """Tokens, and what is seen of sampling."""
-from sampling import MODEL
+from sampling import MODEL, SAMPLING
 from shapes import BOOL, COUNT, INT, STR, arr, asked, between, either, json_reply, obj, ref, route, whole
 
 TAG = "text"
@@ -13,7 +13,7 @@ SCHEMAS = {
     "SignalRequest": asked({"prompt": TEXT}, MODEL),
     "Signal": obj({"bins": arr(COUNT, minItems=80, maxItems=80), "vocab": COUNT}),
     "GenerateRequest": asked({"prompt": TEXT}, {
-        **MODEL, "curve": arr(obj({"x_pct": between(0, 100), "y_pct": between(0, 100)}, more=True), minItems=2, maxItems=32), "n": whole(1, 8), "max_tokens": whole(1, 256), "seed": INT,
+        **MODEL, "curve": arr(obj({"x_pct": between(0, 100), "y_pct": between(0, 100)}, more=True), minItems=2, maxItems=32), "n": whole(1, 8), "max_tokens": whole(1, 256), "seed": SAMPLING["seed"],
         "default": BOOL}),
     "Samples": obj({"samples": arr(obj({"text": STR, "junk": BOOL}), minItems=1, maxItems=8)}),
 }
