@@ -287,6 +287,12 @@ model_state served_model_state(const served_model *m)
     return m->slot->state;
 }
 
+bool served_about_thinks(const cairn_server_about *a)
+{
+    return str_find(a->chat_template, STR_LIT("think"), 0) != SIZE_MAX ||
+           str_find(a->chat_template, STR_LIT("reasoning"), 0) != SIZE_MAX;
+}
+
 const char *served_model_state_word(const served_model *m)
 {
     static const char *const words[] = {

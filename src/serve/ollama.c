@@ -25,11 +25,6 @@ static bool mentions(cairn_str template, const char *word)
     return str_find(template, str_of(word), 0) != SIZE_MAX;
 }
 
-static bool thinks(const cairn_server_about *a)
-{
-    return mentions(a->chat_template, "think") || mentions(a->chat_template, "reasoning");
-}
-
 static bool takes_tools(const cairn_server_about *a)
 {
     return mentions(a->tools_template, "tools");
@@ -46,7 +41,7 @@ static bool check_able(prompt *p)
                              "`options.num_ctx` is %d; expected at most %d, the context of the "
                              "model `%s` here",
                              (int)p->ask.want_ctx, (int)ctx, p->model->id);
-    if (p->ask.think == 1 && !thinks(about))
+    if (p->ask.think == 1 && !served_about_thinks(about))
         return prompt_refuse(p, 400, "think", NULL,
                              "`think` is set, and the model `%s` does not support thinking",
                              p->model->id);
@@ -292,7 +287,7 @@ static void write_abilities(json_writer *w, const served_model *m)
     json_w_arr(w);
     if (writes) json_w_str(w, STR_LIT("completion"));
     if (writes && takes_tools(a)) json_w_str(w, STR_LIT("tools"));
-    if (writes && thinks(a)) json_w_str(w, STR_LIT("thinking"));
+    if (writes && served_about_thinks(a)) json_w_str(w, STR_LIT("thinking"));
     if (a->embeds) json_w_str(w, STR_LIT("embedding"));
     json_w_end_arr(w);
 }

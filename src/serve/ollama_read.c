@@ -11,6 +11,7 @@
 #include "serve/body_fields.h"
 #include "serve/chat_sampling.h"
 #include "serve/openai_messages.h"
+#include "serve/openai_tools.h"
 
 enum { REPEAT_LAST_N = 64 }; /* tokens that a penalty looks at, where none are said: Ollama's */
 
@@ -285,7 +286,7 @@ cairn_status ollama_chat_read(chat_ask *a, cairn_str body, chat_fault *f)
     const json_val root = json_root(a->doc), list = json_get(root, "messages");
     if (json_typeof(list) > JSON_NULL && json_typeof(list) != JSON_ARR)
         return chat_want(f, "messages", "an array", list);
-    TRY(chat_tools_read(root, false, &a->tools, f));
+    TRY(chat_tools_read(root, false, a, f));
     if (json_size(list) == 0) return chat_fault_set(f, CAIRN_E_ARG, "messages", OLLAMA_NOTHING);
     buf_init(&made, MEM_SERVE);
     cairn_status st = put_messages(list, &made, f);

@@ -268,52 +268,6 @@ cairn_status chat_results_check(json_val messages, chat_fault *f)
     return CAIRN_OK;
 }
 
-static const body_field of_function[] = {
-    BODY_FIELD(NULL, "description", FIELD_TEXT),
-    BODY_FIELD(NULL, "parameters", FIELD_OBJECT),
-    BODY_FIELD(NULL, "strict", FIELD_TRUTH),
-};
-
-/* seen: names before it; NULL: any name will do. */
-static cairn_status check_tool(json_val tool, size_t i, map *seen, chat_fault *f)
-{
-    enum { MOST_NAME = 64 }; /* bytes: OpenAI's */
-    const body_path tools = {"tools"}, at = path_key(path_element(tools, i), "function");
-    const json_val type = json_get(tool, "type"), function = json_get(tool, "function");
-    const json_val name = json_get(function, "name");
-    char param[64];
-
-    (void)snprintf(param, sizeof param, "tools[%zu]", i);
-    if (json_typeof(tool) != JSON_OBJ) return chat_want(f, param, "an object", tool);
-    (void)snprintf(param, sizeof param, "tools[%zu].type", i);
-    if (!str_is(json_str(type), "function"))
-        return chat_fault_set(f, CAIRN_E_UNSUPPORTED, param, "`%s` must be function, found %s",
-                              param, found_of(type).text);
-    if (json_typeof(function) != JSON_OBJ) return chat_want(f, at.s, "an object", function);
-    if (json_str(name).len == 0) return chat_want(f, path_key(at, "name").s, "a name", name);
-    if (seen) TRY(body_name_check(name, path_key(at, "name"), MOST_NAME, seen, f));
-    return BODY_FIELDS_CHECK(function, at, of_function, f);
-}
-
-cairn_status chat_tools_read(json_val root, bool by_openai, buf *out, chat_fault *f)
-{
-    cairn_status st = CAIRN_OK;
-    map seen;
-    json_val tools = json_get(root, "tools"), tool;
-    json_iter it = json_each(tools);
-
-    if (json_typeof(tools) <= JSON_NULL) return CAIRN_OK;
-    if (json_typeof(tools) != JSON_ARR) return chat_want(f, "tools", "an array", tools);
-    map_init(&seen, MEM_SERVE);
-    for (size_t i = 0; st == CAIRN_OK && json_next(&it, &tool); i++)
-        st = check_tool(tool, i, by_openai ? &seen : NULL, f);
-    map_deinit(&seen);
-    if (st != CAIRN_OK) return st;
-    if (json_size(tools) == 0 || str_is(json_str(json_get(root, "tool_choice")), "none"))
-        return CAIRN_OK;
-    return normalise(tools, cairn_normalise_tools, "tools", out, f);
-}
-
 static const char *const reserved[] = {
     "messages",      "conversation", "tools", "add_generation_prompt", "continue_final_message",
     "chat_template", "tokenize",

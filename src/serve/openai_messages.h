@@ -11,9 +11,6 @@ cairn_status chat_messages_read(json_val messages, buf *out, chat_fault *f);
 /* The same array, as JSON into out, but an assistant's content that is null or left out is the text of its
    `refusal`, or "". */
 cairn_status chat_messages_fill(cairn_str messages, buf *out);
-/* `tools` of the body, checked, unless tool_choice is "none"; nothing if there are none.  by_openai: names are as its
-   API has them, none twice. */
-cairn_status chat_tools_read(json_val root, bool by_openai, buf *out, chat_fault *f);
 /* What OpenAI's API asks of messages beyond what can be read without it: results name their calls. */
 cairn_status chat_results_check(json_val messages, chat_fault *f);
 /* Messages, and tools, in this form, as JSON arrays. */

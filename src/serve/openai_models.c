@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "serve/anthropic_models.h"
 #include "serve/openai_wire.h"
 
 static void write_model(json_writer *w, const cairn_server *s, const served_model *m)
@@ -21,6 +22,7 @@ static void write_model(json_writer *w, const cairn_server *s, const served_mode
     json_w_kstr(w, "family", str_of(info->family));
     json_w_kstr(w, "quantization", str_of(info->quant));
     json_w_kuint(w, "parameters", info->n_params);
+    json_w_kbool(w, "reasoning", served_about_thinks(m->about));
     json_w_kbool(w, "vision", false); /* no model takes images yet */
     json_w_kbool(w, "embeds", m->about->only_embeds);
     json_w_kstr(w, "state", str_of(served_model_state_word(m)));
@@ -36,6 +38,10 @@ void openai_models_list(cairn_server *s, http_req *rq)
     buf b;
     json_writer w;
 
+    if (anthropic_asks(rq)) {
+        anthropic_models_list(s, rq);
+        return;
+    }
     buf_init(&b, MEM_SERVE);
     w = json_write(&b);
     json_w_obj(&w);
@@ -57,6 +63,10 @@ void openai_models_one(cairn_server *s, http_req *rq)
     buf b;
     json_writer w;
 
+    if (anthropic_asks(rq)) {
+        anthropic_models_one(s, rq, str_of(id));
+        return;
+    }
     if (!m) {
         models_unknown(&s->models, str_of(id), why, sizeof why);
         openai_error(rq, 404, "model", "model_not_found", "%s", why);

@@ -13,6 +13,7 @@
 #include "serve/chat_sampling.h"
 #include "serve/json_cut.h"
 #include "serve/openai_messages.h"
+#include "serve/openai_tools.h"
 
 cairn_status chat_fault_set(chat_fault *f, cairn_status st, const char *param, const char *fmt, ...)
 {
@@ -221,7 +222,7 @@ static const chat_refusal everywhere[] = {
 
 static const chat_refusal of_chats[] = {
     {"store", NULL, "completions are not stored"},
-    {"tool_choice", auto_or_none,
+    {"tool_choice", chat_choice_fine,
      "enforcing a call needs grammars, which are not there yet; use \"auto\" or \"none\""},
     {"functions", chat_empty_list, "use `tools`"},
     {"function_call", auto_or_none, "use `tools`"},
@@ -281,20 +282,9 @@ static cairn_status check_prediction(json_val root, chat_fault *f)
     return chat_want(f, "prediction.content", "a string or an array of parts", text);
 }
 
-/* A choice that can never be, as opposed to one that is not done here. */
-static cairn_status check_choice(json_val root, chat_fault *f)
-{
-    const json_val v = json_get(root, "tool_choice");
-
-    if (!given(v) || json_typeof(v) == JSON_OBJ) return CAIRN_OK;
-    if (json_typeof(v) == JSON_STR && body_word("none auto required ", json_str(v)))
-        return CAIRN_OK;
-    return chat_want(f, "tool_choice", "none, auto, required or an object", v);
-}
-
 static cairn_status read_root(chat_ask *a, json_val root, chat_fault *f)
 {
-    TRY(check_choice(root, f));
+    TRY(chat_choice_check(root, f));
     TRY(chat_refuse(root, of_chats, sizeof of_chats / sizeof of_chats[0], f));
     TRY(BODY_FIELDS_CHECK(root, (body_path){0}, of_chat, f));
     TRY(check_prediction(root, f));
@@ -306,7 +296,7 @@ static cairn_status read_root(chat_ask *a, json_val root, chat_fault *f)
     TRY(chat_stop_read(root, "stop", a, f));
     TRY(chat_messages_read(json_get(root, "messages"), &a->messages, f));
     TRY(chat_results_check(json_get(root, "messages"), f));
-    TRY(chat_tools_read(root, true, &a->tools, f));
+    TRY(chat_tools_read(root, true, a, f));
     return chat_kwargs_read(root, a, f);
 }
 

@@ -9,6 +9,7 @@
 #include "serve/body_path.h"
 #include "serve/left_out.h"
 #include "serve/openai_messages.h"
+#include "serve/openai_tools.h"
 #include "serve/responses_ask.h"
 
 enum { MOST_TOOLS = 4096 }; /* names are compared with each other */
@@ -22,25 +23,6 @@ typedef struct reading {
     cairn_str space, says; /* the namespace at hand, and what is yet to be said of it */
     left_out left;
 } reading;
-
-static const char *const not_here[] = {
-    "web_search",
-    "web_search_2025_08_26",
-    "web_search_preview",
-    "web_search_preview_2025_03_11",
-    "file_search",
-    "computer",
-    "computer_use",
-    "computer_use_preview",
-    "code_interpreter",
-    "programmatic_tool_calling",
-    "image_generation",
-    "mcp",
-    "tool_search",
-    "local_shell",
-    "shell",
-    "apply_patch",
-};
 
 cairn_str responses_tool_called(arena *mem, cairn_str space, cairn_str name)
 {
@@ -282,14 +264,14 @@ static cairn_status put_space(reading *g, json_val tool, body_path p)
 static cairn_status put_tool(reading *g, json_val tool, body_path p)
 {
     const json_val type = json_get(tool, "type");
+    const char *not_here = openai_own_tool(json_str(type));
 
     if (json_typeof(tool) != JSON_OBJ) return want(g, p, "an object", tool);
     if (str_is(json_str(type), "function")) return put_function(g, tool, p);
     if (str_is(json_str(type), "custom")) return put_custom(g, tool, p);
     if (str_is(json_str(type), "namespace")) return put_space(g, tool, p);
-    for (size_t i = 0; i < sizeof not_here / sizeof not_here[0]; i++) {
-        if (!str_is(json_str(type), not_here[i])) continue;
-        left_out_add(&g->left, not_here[i]);
+    if (not_here) {
+        left_out_add(&g->left, not_here);
         return CAIRN_OK;
     }
     return want(g, path_key(p, "type"), "function, custom, namespace or a type of OpenAI's own",

@@ -255,3 +255,24 @@ def test_leaving(server, streamed):
     server.wait_rows(1, 0)
     c.close()
     server.wait_rows()
+
+
+def test_models():
+    """The list and each of it, a page at a time; OpenAI's clients get theirs."""
+    with util.serving("--models", 3) as s:
+        ids = [m["id"] for m in json.loads(s.request("GET", "/v1/models")[2])["data"]]
+        with anthropic.Anthropic(base_url=s.url, api_key="x", max_retries=0) as c:
+            assert [m.id for m in c.models.list()] == ids and len(ids) > 1
+            assert [m.id for m in c.models.list(limit=1)] == ids
+            first = c.models.list(limit=1)
+            assert first.has_more and first.first_id == first.last_id == ids[0]
+            back = c.models.list(before_id=ids[-1], limit=1)
+            assert [m.id for m in back.data] == [ids[-2]] and back.has_more == (len(ids) > 2)
+            assert not c.models.list(after_id=ids[-1]).data and c.models.list(after_id=ids[-1]).first_id is None
+            one = c.models.retrieve(ids[-1])
+            assert one.id == one.display_name == ids[-1] and one.type == "model" and one.created_at.year > 2000 and one.max_tokens > 0
+            with pytest.raises(anthropic.NotFoundError):
+                c.models.retrieve("nobody")
+            for wrong in {"limit": 0}, {"limit": 1001}, {"after_id": "nobody"}, {"before_id": ids[0] + "x"}:
+                with pytest.raises(anthropic.BadRequestError, match=next(iter(wrong))):
+                    c.models.list(**wrong)

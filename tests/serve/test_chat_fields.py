@@ -19,6 +19,10 @@ def function(**fields):
     return {"type": "function", "function": dict({"name": "f"}, **fields)}
 
 
+def allowed(**fields):
+    return {"type": "allowed_tools", "allowed_tools": dict({"mode": "auto", "tools": [function(name="g")]}, **fields)}
+
+
 BAD = [
     ("messages", None), ("messages", []), ("messages", "hi"), ("messages[0]", ["hi"]),
     ("messages[0].role", [{"role": "boss", "content": "x"}]), ("messages[0].role", [{"content": "x"}]),
@@ -64,14 +68,16 @@ BAD = [
     ("functions", [{"name": "f"}]), ("modalities", ["text", "audio"]), ("audio", {"voice": "x"}),
     ("guided_json", {}), ("guided_regex", "a"), ("web_search_options", {}), ("best_of", 3),
     ("echo", True), ("store", True), ("tools", {"a": 1}),
-    ("tools[0].type", [{"type": "web_search"}]), ("tools[0].function.name", [{"type": "function", "function": {}}]),
+    ("tools[0].type", [{"type": "hammer"}]), ("tools[0].type", [{"type": "custom", "custom": {"name": "c"}}]), ("tools[0].function.name", [{"type": "function", "function": {}}]),
     ("tools[0]", [1]), ("tools[0].function", [{"type": "function", "function": "f"}]),
     ("tools[0].function.parameters", [{"type": "function", "function": {"name": "f", "parameters": 1}}]),
     ("logit_bias", {"999999": 1}),
     ("chat_template_kwargs", 3), ("reasoning_effort", 3), ("reasoning_effort", "zzq"), ("service_tier", 5), ("service_tier", "best"),
     ("metadata", "x"), ("metadata.a", {"a": 1}), ("metadata", {str(i): "" for i in range(17)}), ("user", 5), ("verbosity", "loud"),
     ("safety_identifier", 5), ("prompt_cache_key", 5), ("prompt_cache_retention", "1h"), ("prediction", "x"), ("prediction.type", {"content": "x"}),
-    ("prediction.content", {"type": "content", "content": 5}), ("chat_template_kwargs.enable_thinking", {"enable_thinking": 5}), ("tool_choice", "zzz"),
+    ("prediction.content", {"type": "content", "content": 5}), ("chat_template_kwargs.enable_thinking", {"enable_thinking": 5}), ("tool_choice", "zzz"), ("tool_choice", False), ("tool_choice.allowed_tools", {"type": "allowed_tools"}),
+    ("tool_choice.allowed_tools.mode", allowed(mode="never")), ("tool_choice.allowed_tools.mode", allowed(mode=None)), ("tool_choice.allowed_tools.tools", allowed(tools={})),
+    ("tool_choice", allowed(mode="required")),
     ("messages[0].name", [{"role": "user", "content": "x", "name": 5}]), ("messages[0].reasoning_content", [{"role": "assistant", "content": "x", "reasoning_content": 5}]),
     ("messages[0].tool_call_id", [{"role": "tool", "content": "x"}]), ("messages[0].tool_call_id", [{"role": "tool", "content": "x", "tool_call_id": ""}]),
     ("tools[0].function.description", [function(description=5)]), ("tools[0].function.strict", [function(strict="x")]),
@@ -279,3 +285,21 @@ def test_queue_full():
         assert status == 400 and "`n` is 3; expected at most 2" in e["message"]
         assert (e["param"], e["code"]) == ("n", "invalid_value")
         s.wait_rows()
+
+
+def test_allowed_tools(server):
+    """The others are not rendered."""
+    one = [{"role": "user", "content": "x"}]
+    tools = [function(), function(name="g")]
+    told = prompt_of(server, messages=one, tools=tools, tool_choice=allowed())
+    assert [t["function"]["name"] for t in json.loads(told.split("\n")[0][len("tools: "):])] == ["g"]
+    assert "tools" not in prompt_of(server, messages=one, tools=tools, tool_choice=allowed(tools=[]))
+
+
+def test_tools_of_a_service(server):
+    """They are left out, and the client is told."""
+    status, headers, body = server.request("POST", "/v1/chat/completions", util.ask("@prompt", tools=[{"type": "web_search"}, function(), {"type": "mcp"}, {"type": "web_search"}]))
+    assert status == 200 and headers["warning"] == '299 cairn "not here and left out: tools of type web_search, mcp"'
+    assert "web_search" not in json.loads(body)["choices"][0]["message"]["content"]
+    status, headers, _ = server.chat(tools=[{"type": "web_search"}])
+    assert status == 200 and headers["warning"] == '299 cairn "not here and left out: tools of type web_search"'

@@ -19,6 +19,8 @@ def piece(more=None):
 
 CALL = obj({"id": STR, "type": const("function"), "function": obj({"name": STR, "arguments": STR})})
 FUNCTION_TOOL = obj({"type": const("function"), "function": obj({"name": NAME}, {"description": null_or(STR), "parameters": null_or({"type": "object"}), "strict": null_or(BOOL)}, more=True)}, more=True)
+OWN_TOOLS = ("web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11", "file_search", "computer", "computer_use", "computer_use_preview",
+             "code_interpreter", "programmatic_tool_calling", "image_generation", "mcp", "tool_search", "local_shell", "shell", "apply_patch")
 PART = obj({"type": const("text"), "text": STR}, more=True)
 CALLED = obj({"function": obj({"name": TEXT}, {"arguments": null_or(either(STR, {"type": "object"}))}, more=True)}, {"id": null_or(STR), "type": null_or(const("function"))}, more=True)
 SAID = {name: null_or(STR) for name in ("name", "refusal", "reasoning_content", "reasoning")}
@@ -35,7 +37,8 @@ SCHEMAS = {
         obj({"role": const("tool"), "content": CONTENT, "tool_call_id": TEXT}, more=True)),
     "ChatRequest": asked({"messages": arr(ref("ChatMessage"), minItems=1)}, {
         **MODEL, **SAMPLING, **STREAM, "return_progress": BOOL, "stop": STOP, "n": N, "max_tokens": whole(1), "max_completion_tokens": whole(1), "logprobs": BOOL,
-        "top_logprobs": whole(0, 20), "tools": arr(FUNCTION_TOOL), "tool_choice": enum("auto", "none"), "parallel_tool_calls": BOOL, "reasoning_effort": EFFORT,
+        "top_logprobs": whole(0, 20), "tools": arr(either(FUNCTION_TOOL, obj({"type": enum(*OWN_TOOLS)}, more=True))), "tool_choice": either(enum("auto", "none"), obj({
+            "type": const("allowed_tools"), "allowed_tools": obj({"mode": const("auto"), "tools": arr(ANY)}, more=True)}, more=True)), "parallel_tool_calls": BOOL, "reasoning_effort": EFFORT,
         "thinking_budget_tokens": whole(-1), "reasoning_budget_tokens": whole(-1), "chat_template_kwargs": KWARGS, "add_generation_prompt": BOOL, "verbosity": VERBOSITY,
         "prediction": obj({"type": const("content"), "content": either(STR, arr(ANY))}, more=True), **OPENAI}),
     "ChatCompletion": obj({**head("chat.completion"), "usage": ref("Usage"), "choices": arr(obj({

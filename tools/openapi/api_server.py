@@ -1,5 +1,5 @@
 """What the server says of itself, and the page."""
-from shapes import BOOL, COUNT, INT, NUM, STR, ANY, arr, const, enum, json_reply, null_or, obj, ref, route, says
+from shapes import BOOL, COUNT, INT, NUM, STR, ANY, arr, const, either, enum, json_reply, null_or, obj, ref, route, says
 
 TAG = "server"
 NO_BODY = (401, 405, 408, 413, 503)
@@ -35,9 +35,12 @@ SCHEMAS = {
         "durable", "pending", "dropped", "failed", "longest_tokens", "checkpoints", "checkpoints_pending", "checkpoints_failed", "cleanups_failed")}, id=STR)))}),
     "Drain": obj({"draining": const(True), "requests": COUNT, "prompts": COUNT}),
     "Model": obj({"id": STR, "object": const("model"), "created": INT, "owned_by": STR, "context_window": COUNT, "family": STR, "quantization": STR,
-                  "parameters": COUNT, "vision": BOOL, "embeds": says("It only embeds: it answers nothing", BOOL),
+                  "parameters": COUNT, "reasoning": says("Its template knows of thoughts", BOOL), "vision": BOOL, "embeds": says("It only embeds: it answers nothing", BOOL),
                   "state": STATE, "aliases": arr(STR)}),
     "Service": obj({"name": const("cairn"), "version": STR, "model": says("The one that answers where none is named; where none does, the first", STR), "endpoints": arr(says("METHOD PATH", STR), minItems=1)}),
+    "AnthropicModel": obj({"type": const("model"), "id": STR, "display_name": STR, "created_at": STR, "lifecycle": const("active"), "max_input_tokens": COUNT,
+                           "max_tokens": COUNT}, description="Of a request with the header anthropic-version"),
+    "AnthropicModels": obj({"data": arr(ref("AnthropicModel"), maxItems=1000), "has_more": BOOL, "first_id": null_or(STR), "last_id": null_or(STR)}),
     "Models": obj({"object": const("list"), "data": arr(ref("Model"))}),
 }
 
@@ -66,8 +69,8 @@ ROUTES = [
     route("get", "/metrics", "Counters for Prometheus", {200: {"description": "Prometheus' text format", "content": {"text/plain; version=0.0.4; charset=utf-8": {"schema": STR}}}},
           tag=TAG, fails=NO_BODY),
     route("get", "/fit", "What models take by context and parallel requests", {200: json_reply(ref("Fit"))}, tag=TAG, fails=NO_BODY),
-    route("get", "/v1/models", "The models", {200: json_reply(ref("Models"))}, tag=TAG, fails=NO_BODY),
-    route("get", "/v1/models/{model}", "One model", {200: json_reply(ref("Model"))}, tag=TAG, fails=(401, 404, 405, 408, 413, 503), params=[("model", "Its id; slashes may stand as they are")]),
+    route("get", "/v1/models", "The models", {200: json_reply(either(ref("Models"), ref("AnthropicModels"))), 400: json_reply(ref("AnthropicError"), "A page that there is none of")}, tag=TAG, fails=NO_BODY),
+    route("get", "/v1/models/{model}", "One model", {200: json_reply(either(ref("Model"), ref("AnthropicModel"))), 404: json_reply(either(ref("Error"), ref("AnthropicError")), "There is none such")}, tag=TAG, fails=(401, 404, 405, 408, 413, 503), params=[("model", "Its id; slashes may stand as they are")]),
     route("post", "/admin/cache/flush", "Writes what is known to disk, and waits for it", {200: flush, 503: not_flushed}, body=ANY, need_body=False, tag=TAG, fails=(404, 405, 408, 413), local=True),
     route("post", "/admin/drain", "Ends the server as SIGTERM does", {200: json_reply(ref("Drain"))}, body=ANY, need_body=False, tag=TAG, fails=(404, 405, 408, 413, 503), local=True),
 ]

@@ -1,0 +1,30 @@
+"""While nothing is known of an answer, something is sent on every route that streams: requests in their prefill, and
+those that wait for a place."""
+import pytest
+import util
+
+TEXT = "@prefill=%d" % util.HOUR
+SAID = {"model": "fake-model", "stream": True, "messages": [{"role": "user", "content": TEXT}]}
+ROUTES = {
+    "/v1/chat/completions": (SAID, b": waiting\n\n"), "/v1/completions": ({"model": "fake-model", "stream": True, "prompt": TEXT}, b": waiting\n\n"),
+    "/v1/responses": ({"model": "fake-model", "stream": True, "input": TEXT}, b": waiting\n\n"),
+    "/v1/messages": (dict(SAID, max_tokens=9), b": waiting\n\n"), "/api/chat": (SAID, b'"content":""},"done":false}\n'),
+    "/api/generate": ({"model": "fake-model", "prompt": TEXT}, b'"response":"","done":false}\n'),
+}
+
+
+@pytest.mark.parametrize("places", [12])
+def test_every_stream(places):
+    """All at once, as each beat takes its nine seconds: half of them are in their prefill, half wait for those."""
+    with util.serving("--seqs", places // 2, "--queue", places) as s:
+        held = []
+        for _ in range(2):
+            for path, (body, beat) in ROUTES.items():
+                c = s.connect()
+                c.sendall(util.build("POST", path, body))
+                held.append((c, path, beat))
+        s.wait_rows(places // 2, places // 2)
+        for c, path, beat in held:
+            assert util.read_until(c, beat), path
+            c.close()
+        s.wait_rows()
