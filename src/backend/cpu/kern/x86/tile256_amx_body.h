@@ -135,7 +135,9 @@ INLINE void panel_all(const int bits, const uint8_t *tile, size_t block, const p
                       const a8_256 *a, int32_t n_vec, int32_t shift, float *y)
 {
     amx_sums c[2][4];
-    waiting held = {c[0], u, a, y, 0, AMX_VEC, shift}, due = held;
+    waiting held = {.c = c[0], .u = u, .a = a, .from = AMX_VEC, .shift = shift};
+    held.y = y;
+    waiting due = held;
     int turn = 0;
     for (int32_t v = 0; v < n_vec; v += AMX_VEC, turn ^= 1) {
         const int32_t first = v + AMX_VEC <= n_vec ? v : n_vec - AMX_VEC;
