@@ -58,7 +58,9 @@ kern_dense_fn avx512_dense_f32, avx512_dense_f16, avx512_dense_bf16;
 /* Those that AMX makes faster: type, name. */
 #define AMX_TILES(X)                                                                               \
     X(Q4_0, q4_0)                                                                                  \
+    X(Q4_1, q4_1)                                                                                  \
     X(Q5_0, q5_0)                                                                                  \
+    X(Q5_1, q5_1)                                                                                  \
     X(Q8_0, q8_0)                                                                                  \
     X(IQ4_NL, iq4_nl)                                                                              \
     X(MXFP4, mxfp4)                                                                                \
@@ -81,5 +83,6 @@ kern_dense_fn avx512_dense_f32, avx512_dense_f16, avx512_dense_bf16;
 #define DECLARE_AMX(type, name) kern_tile_fn amx_tile_##name;
 AMX_TILES(DECLARE_AMX)
 #undef DECLARE_AMX
+kern_affine_fn amx_affine_4, amx_affine_5, amx_affine_8;
 
 #endif
