@@ -116,6 +116,8 @@ EMU_EACH(or, 16, u32, a.u32[i] | b.u32[i])
 EMU_EACH(sub_epi16, 32, u16, (uint16_t)(a.u16[i] - b.u16[i]))
 EMU_EACH(mullo_epi16, 32, u16, (uint16_t)((uint32_t)a.u16[i] * b.u16[i]))
 EMU_EACH(add_epi32, 16, u32, a.u32[i] + b.u32[i])
+EMU_EACH(add_ps, 16, f32, a.f32[i] + b.f32[i])
+EMU_EACH(sub_ps, 16, f32, a.f32[i] - b.f32[i])
 EMU_EACH(sub_epi8, 64, u8, (uint8_t)(a.u8[i] - b.u8[i]))
 EMU_EACH(mullo_epi32, 16, u32, a.u32[i] * b.u32[i])
 EMU_EACH(mul_ps, 16, f32, a.f32[i] * b.f32[i])
@@ -265,6 +267,8 @@ EMU __m128 emu_lane_1(__m128 a)
 #undef _mm512_slli_epi32
 #undef _mm512_srai_epi32
 #undef _mm512_cvtepi32_ps
+#undef _mm512_add_ps
+#undef _mm512_sub_ps
 #undef _mm512_fmadd_ps
 #undef _mm512_fnmadd_ps
 #undef _mm512_mask3_fmadd_ps
@@ -319,6 +323,8 @@ EMU __m128 emu_lane_1(__m128 a)
 #define _mm512_slli_epi32            emu_slli_epi32
 #define _mm512_srai_epi32            emu_srai_epi32
 #define _mm512_cvtepi32_ps           emu_cvtepi32_ps
+#define _mm512_add_ps                emu_add_ps
+#define _mm512_sub_ps                emu_sub_ps
 #define _mm512_fmadd_ps              emu_fmadd_ps
 #define _mm512_fnmadd_ps             emu_fnmadd_ps
 #define _mm512_mask3_fmadd_ps        emu_mask3_fmadd_ps

@@ -4,8 +4,6 @@
 
 #include "kern/emulate_avx512.h"
 
-EMU_EACH(add_ps, 16, f32, a.f32[i] + b.f32[i])
-EMU_EACH(sub_ps, 16, f32, a.f32[i] - b.f32[i])
 EMU_EACH(div_ps, 16, f32, a.f32[i] / b.f32[i])
 EMU_EACH(max_ps, 16, f32, a.f32[i] > b.f32[i] ? a.f32[i] : b.f32[i])
 EMU_EACH(andnot, 16, u32, ~a.u32[i] & b.u32[i])
@@ -45,8 +43,6 @@ EMU uint16_t emu_cmp_ps(emu512 a, emu512 b, int less)
     return (uint16_t)m;
 }
 
-#undef _mm512_add_ps
-#undef _mm512_sub_ps
 #undef _mm512_div_ps
 #undef _mm512_max_ps
 #undef _mm512_andnot_ps
@@ -62,8 +58,6 @@ EMU uint16_t emu_cmp_ps(emu512 a, emu512 b, int less)
 #undef _mm512_castps_si512
 #undef _mm512_cmp_ps_mask
 
-#define _mm512_add_ps               emu_add_ps
-#define _mm512_sub_ps               emu_sub_ps
 #define _mm512_div_ps               emu_div_ps
 #define _mm512_max_ps               emu_max_ps
 #define _mm512_andnot_ps            emu_andnot

@@ -124,6 +124,9 @@ static void emulated_amx_kernels(kern_linear *k)
 #define INSTALL(type, name) k->tile[TILE_##type] = emulated_amx_tile_##name;
     AMX_TILES(INSTALL)
 #undef INSTALL
+    k->affine[AFFINE_4] = emulated_amx_affine_4;
+    k->affine[AFFINE_5] = emulated_amx_affine_5;
+    k->affine[AFFINE_8] = emulated_amx_affine_8;
 }
 
 #else

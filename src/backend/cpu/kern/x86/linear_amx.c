@@ -23,5 +23,8 @@ void kern_linear_amx(kern_linear *k)
 #define INSTALL(type, name) k->tile[TILE_##type] = amx_tile_##name;
     AMX_TILES(INSTALL)
 #undef INSTALL
+    k->affine[AFFINE_4] = amx_affine_4;
+    k->affine[AFFINE_5] = amx_affine_5;
+    k->affine[AFFINE_8] = amx_affine_8;
     k->peak_dot = peak_dot;
 }

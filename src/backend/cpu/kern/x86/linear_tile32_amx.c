@@ -1,13 +1,11 @@
-/* Tiles of Q4_0, Q5_0, Q8_0, IQ4_NL and MXFP4, AMX.  A product of 32 weights, 16 rows and 8 vectors is one instruction; every
-   block's sums then meet its own scales, which is most of the work.  So 16 blocks are unpacked into a panel,
-   and along them the 8 vectors' y of 32 rows stay in registers.
+/* Tiles of the formats with 32 weights a block but NVFP4, and affine ones, AMX.  A product of 32 weights, 16 rows and 16 vectors
+   is one instruction; its sums then meet the block's own scales, which is most of the work: while the matrix unit is
+   in use a core starts one vector multiplication a cycle, not two (docs/kernels.md).  So 16 blocks are unpacked into a
+   panel, and along them the y of 16 vectors and 16 rows stay in registers.
 
-   Steps of two blocks: the products of one step are started among the sums of an earlier one, so that
-   matrix and vector units work at once.
+   The sums of a block are added up beside the product of the second after it, so that nothing waits.
 
-   Measured on 96 vectors, cycles of a core for 32 weights, 16 rows and 16 vectors: Q4_0 78, Q8_0 91; by vpdpbusd
-   111 and 110.  Q4_1, Q5_1 and affine codes stay with that: 100 against 103, and slower where another thread
-   shares the core. */
+   Cycles of a core for 32 weights, 16 rows and 16 vectors, of 96: Q4_1 85, Q4_0 72; by vpdpbusd 123 and 108. */
 #include "backend/cpu/kern/x86/linear_x86.h"
 #include "backend/cpu/kern/x86/tiles_amx.h"
 #include "backend/cpu/kern/x86/words_avx512.h"
@@ -18,24 +16,17 @@
 
 enum {
     PANEL_BLOCKS = 16,
-    VECS = 8,
-    STEP = 2,
     /* Fewer vectors cost less by vpdpbusd. */
     LEAST_NIBBLES = 24,
     LEAST_BYTES = 48,
 };
 
-/* Blocks, unpacked: weights less their centre, signed. */
+/* Blocks, unpacked: unsigned where the form has a minimum, else signed, less their centre. */
 typedef struct panel32 {
     uint8_t w[PANEL_BLOCKS][2][8][TILE_LINE]; /* [block][group][word] */
-    float d[PANEL_BLOCKS][TILE_ROWS];
+    float d[PANEL_BLOCKS][TILE_ROWS], m[PANEL_BLOCKS][TILE_ROWS];
 } panel32;
 _Static_assert(sizeof(panel32) <= TILE_PANEL, "panel");
-
-/* One C in memory. */
-typedef struct step_sums {
-    _Alignas(64) int32_t of[VECS][16];
-} step_sums;
 
 /* What a call multiplies by the blocks of the panel. */
 typedef struct chunk {
@@ -46,119 +37,95 @@ typedef struct chunk {
     float *y;
 } chunk;
 
-/* Blocks b and b+1, both groups of rows, VECS vectors from v on. */
-typedef struct spot {
-    int32_t v, b;
-} spot;
-
-/* The last vectors where fewer are left. */
-INLINE int32_t first_vec(const chunk *h, spot s)
+/* One product's sums c into those of its vectors a. */
+INLINE void add_sums(form f, const panel32 *u, int32_t b, int32_t g, const a8_32 *a,
+                     const int shift, const amx_sums *c, __m512 *sum)
 {
-    return s.v + VECS <= h->n_vec ? s.v : h->n_vec - VECS;
-}
-INLINE const a8_32 *act_at(const chunk *h, spot s, int32_t b)
-{
-    return (const a8_32 *)(const void *)(h->act + (size_t)b * h->stride) + first_vec(h, s);
-}
-INLINE spot next_spot(const chunk *h, spot s)
-{
-    s.b += STEP;
-    if (s.b < h->n_block) return s;
-    return (spot){s.v + VECS, 0};
-}
-
-/* sum[2 · row of y + group] */
-INLINE void load_y(const chunk *h, spot s, const int shift, __m512 *sum)
-{
-    const float *y = h->y + (first_vec(h, s) >> shift) * TILE_ROWS;
-    for (int i = 0; i < 2 * VECS >> shift; i++) sum[i] = _mm512_load_ps(y + 16 * i);
-}
-/* Vectors that an earlier step had are left alone. */
-INLINE void store_y(const chunk *h, spot s, const int shift, const __m512 *sum)
-{
-    float *y = h->y + (first_vec(h, s) >> shift) * TILE_ROWS;
-    const int32_t from = 2 * ((s.v - first_vec(h, s)) >> shift);
-    for (int i = 0; i < 2 * VECS >> shift; i++)
-        if (i >= from) _mm512_store_ps(y + 16 * i, sum[i]);
-}
-
-/* Block b's sums c, by groups, into those of half the vectors. */
-INLINE void add_sums(const chunk *h, spot s, int32_t b, const int half, const int shift,
-                     const step_sums *c, __m512 *sum)
-{
-    if (b >= h->n_block) return;
-    const a8_32 *a = act_at(h, s, b);
-#pragma GCC unroll 4
-    for (int i = VECS / 2 * half; i < VECS / 2 * (half + 1); i++) {
-        const __m512 dx = _mm512_set1_ps(a[i].d);
-#pragma GCC unroll 2
-        for (int g = 0; g < 2; g++) {
-            __m512 *y = &sum[2 * (i >> shift) + g];
-            const __m512 d = _mm512_load_ps(h->u->d[b] + 16 * g);
-            *y = _mm512_fmadd_ps(_mm512_mul_ps(d, dx), _mm512_cvtepi32_ps(load(c[g].of[i])), *y);
-        }
+    const __m512 d = _mm512_load_ps(u->d[b] + 16 * g);
+    const __m512 m = f.min ? _mm512_load_ps(u->m[b] + 16 * g) : d;
+#pragma GCC unroll 16
+    for (int i = 0; i < AMX_VEC; i++) {
+        __m512 *y = &sum[i >> shift];
+        if (f.min) *y = _mm512_fmadd_ps(m, _mm512_set1_ps(a[i].s), *y);
+        *y = _mm512_fmadd_ps(_mm512_mul_ps(d, _mm512_set1_ps(a[i].d)), amx_float(load(c->of[i])),
+                             *y);
     }
 }
 
-/* C register c: what it holds is stored, then group c mod 2 of block b + c / 2 multiplied into it; then
-   half a block's sums of the spot that is due. */
-#define PRODUCT(c, ta, tb)                                                                         \
-    _tile_stored(c, out[c].of, TILE_LINE);                                                         \
-    if (s.b + (c) / 2 < h->n_block) {                                                              \
-        _tile_zero(c);                                                                             \
-        if ((c) % 2 == 0) _tile_loadd(ta, act_at(h, s, s.b + (c) / 2)->q, sizeof(a8_32));          \
-        _tile_loadd(tb, h->u->w[s.b + (c) / 2][(c) % 2], TILE_LINE);                               \
-        _tile_dpbssd(c, ta, tb);                                                                   \
+/* Step b: the product of block b into C register c; that of the block before, in C register e, is stored; the sums
+   of the block before that are added up. */
+#define STEP(b, c, e)                                                                              \
+    if ((b) < n) {                                                                                 \
+        _tile_loadd(4, a, sizeof(a8_32));                                                          \
+        _tile_loadd(6, w, TILE_LINE);                                                              \
     }                                                                                              \
-    if (i > 1) add_sums(h, due, due.b + (c) / 2, (c) % 2, shift, &in[(c) / 2 * 2], sum);
+    _tile_stored(e, buf[e].of, TILE_LINE);                                                         \
+    if ((b) < n) {                                                                                 \
+        _tile_zero(c);                                                                             \
+        if (f.min)                                                                                 \
+            _tile_dpbsud(c, 4, 6);                                                                 \
+        else                                                                                       \
+            _tile_dpbssd(c, 4, 6);                                                                 \
+    }                                                                                              \
+    if ((b) > 1 && (b) < n + 2)                                                                    \
+        add_sums(f, h->u, (b)-2, g, (const a8_32 *)(const void *)(a - 2 * h->stride), shift,       \
+                 &buf[c], sum);                                                                    \
+    a += h->stride, w += sizeof h->u->w[0];
 
-INLINE void panel_chunk(const chunk *h, const int shift)
+/* Group g of rows times AMX_VEC vectors from v on; those before v + from have had it. */
+INLINE void vectors(form f, const chunk *h, int32_t g, int32_t v, int32_t from, const int shift)
 {
-    step_sums buf[2][2 * STEP];
-    __m512 sum[2 * VECS];
-    spot s = {0, 0}, held = s, due = s;
-    const int32_t n = (h->n_vec + VECS - 1) / VECS * ((h->n_block + STEP - 1) / STEP);
-    for (int32_t i = 0; i < n + 2; i++) {
-        step_sums *out = buf[(i + 1) % 2];
-        const step_sums *in = buf[i % 2];
-        if (i > 1 && due.b == 0) load_y(h, due, shift, sum);
-        PRODUCT(0, 4, 6)
-        PRODUCT(1, 4, 7)
-        PRODUCT(2, 5, 6)
-        PRODUCT(3, 5, 7)
-        if (i > 1 && due.b + STEP >= h->n_block) store_y(h, due, shift, sum);
-        due = held, held = s;
-        if (i + 1 < n) s = next_spot(h, s);
+    amx_sums buf[2];
+    __m512 sum[AMX_VEC];
+    float *y = h->y + (v >> shift) * TILE_ROWS + 16 * g;
+    const uint8_t *a = h->act + (size_t)v * sizeof(a8_32), *w = h->u->w[0][g][0];
+    const int32_t n = h->n_block;
+    for (int i = 0; i < AMX_VEC >> shift; i++) sum[i] = _mm512_load_ps(y + TILE_ROWS * i);
+    for (int32_t b = 0; b < n + 2; b += 2) {
+        STEP(b, 0, 1)
+        STEP(b + 1, 1, 0)
+    }
+    for (int i = 0; i < AMX_VEC >> shift; i++)
+        if (i >= from >> shift) _mm512_store_ps(y + TILE_ROWS * i, sum[i]);
+}
+
+INLINE void panel_chunk(form f, const chunk *h, const int shift)
+{
+    for (int32_t v = 0; v < h->n_vec; v += AMX_VEC) {
+        const int32_t first = v + AMX_VEC <= h->n_vec ? v : h->n_vec - AMX_VEC;
+        for (int32_t g = 0; g < 2; g++) vectors(f, h, g, first, v - first, shift);
     }
 }
 
 /* Unpacks blocks from the walk on, the panel full or all that are left; answers how many. */
 INLINE int32_t unpack_blocks(form f, walk *at, int32_t left, panel32 *u)
 {
+    const int32_t n_panel = (left + PANEL_BLOCKS - 1) / PANEL_BLOCKS,
+                  most = (left + n_panel - 1) / n_panel;
     int32_t n = 0;
-    for (; n < left && n < PANEL_BLOCKS; n++, at->codes += 2 * group_bytes(f)) {
+    for (; n < most; n++, at->codes += 2 * group_bytes(f)) {
         next_block(f, at);
         for (int i = 0; i < 2 * group_bytes(f); i += TILE_LINE) prefetch(at->codes + i);
-        unpack_block(f, at, f.bits == BITS8 ? 0 : f.centre, u->w[n], u->d[n], NULL);
+        unpack_block(f, at, f.bits == BITS8 ? 0 : f.centre, u->w[n], u->d[n], u->m[n]);
     }
     amx_panel_ready();
     return n;
 }
 
 INLINE void tile32(form f, const uint8_t *tile, int32_t n_block, const void *act, size_t stride,
-                   int32_t n_vec, int32_t terms, float *y, panel32 *u)
+                   int32_t n_vec, int32_t terms, float *y, panel32 *u, int32_t per_head)
 {
-    walk at = {.head = tile, .codes = tile, .per_head = f.head == HEAD_E8M0 ? 2 : 1, .left = 0};
+    walk at = {.head = tile, .codes = tile, .per_head = per_head, .left = 0};
     chunk h = {.u = u, .act = act, .stride = stride, .n_vec = n_vec, .y = y};
     memset(y, 0, (size_t)(n_vec / terms) * TILE_ROWS * sizeof *y);
-    amx_begin(VECS, 32);
+    amx_begin(AMX_VEC, 32);
     for (int32_t b = 0; b < n_block; b += h.n_block) {
         h.act = (const uint8_t *)act + (size_t)b * stride;
         h.n_block = unpack_blocks(f, &at, n_block - b, u);
         if (terms == 1)
-            panel_chunk(&h, 0);
+            panel_chunk(f, &h, 0);
         else
-            panel_chunk(&h, 1);
+            panel_chunk(f, &h, 1);
     }
     _tile_release();
 }
@@ -171,10 +138,28 @@ INLINE void tile32(form f, const uint8_t *tile, int32_t n_block, const void *act
         if (n_vec < (least))                                                                       \
             vnni_tile_##name(tile, n_block, act, stride, n_vec, terms, y, panel);                  \
         else                                                                                       \
-            tile32(f, tile, n_block, act, stride, n_vec, terms, y, panel);                         \
+            tile32(f, tile, n_block, act, stride, n_vec, terms, y, panel,                          \
+                   f.head == HEAD_E8M0 ? 2 : 1);                                                   \
     }
 DEFINE_TILE(q4_0, LEAST_NIBBLES, BITS4, 8, 0, HEAD_F16)
+DEFINE_TILE(q4_1, LEAST_NIBBLES, BITS4, 0, 1, HEAD_F16)
 DEFINE_TILE(q5_0, LEAST_NIBBLES, BITS5, 16, 0, HEAD_F16)
+DEFINE_TILE(q5_1, LEAST_NIBBLES, BITS5, 0, 1, HEAD_F16)
 DEFINE_TILE(q8_0, LEAST_BYTES, BITS8, 128, 0, HEAD_F16)
 DEFINE_TILE(iq4_nl, LEAST_NIBBLES, IQ4, 128, 0, HEAD_F16)
 DEFINE_TILE(mxfp4, LEAST_NIBBLES, E2M1, 16, 0, HEAD_E8M0)
+
+#define DEFINE_AFFINE(name, least, bits)                                                           \
+    void amx_affine_##name(const affine_form *af, const uint8_t *tile, int32_t n_block,            \
+                           const void *act, size_t stride, int32_t n_vec, int32_t terms, float *y, \
+                           void *panel)                                                            \
+    {                                                                                              \
+        const form f = {bits, 0, 1, af->head, 0};                                                  \
+        if (n_vec < (least))                                                                       \
+            vnni_affine_##name(af, tile, n_block, act, stride, n_vec, terms, y, panel);            \
+        else                                                                                       \
+            tile32(f, tile, n_block, act, stride, n_vec, terms, y, panel, af->per_head);           \
+    }
+DEFINE_AFFINE(4, LEAST_NIBBLES, BITS4)
+DEFINE_AFFINE(5, LEAST_NIBBLES, BITS5)
+DEFINE_AFFINE(8, LEAST_BYTES, BITS8)

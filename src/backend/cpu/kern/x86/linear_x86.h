@@ -59,7 +59,9 @@ kern_widen_fn avx512_widen_e4m3, avx512_widen_e5m2;
 /* Those that AMX makes faster: type, name. */
 #define AMX_TILES(X)                                                                               \
     X(Q4_0, q4_0)                                                                                  \
+    X(Q4_1, q4_1)                                                                                  \
     X(Q5_0, q5_0)                                                                                  \
+    X(Q5_1, q5_1)                                                                                  \
     X(Q8_0, q8_0)                                                                                  \
     X(IQ4_NL, iq4_nl)                                                                              \
     X(MXFP4, mxfp4)                                                                                \
@@ -82,5 +84,6 @@ kern_widen_fn avx512_widen_e4m3, avx512_widen_e5m2;
 #define DECLARE_AMX(type, name) kern_tile_fn amx_tile_##name;
 AMX_TILES(DECLARE_AMX)
 #undef DECLARE_AMX
+kern_affine_fn amx_affine_4, amx_affine_5, amx_affine_8;
 
 #endif

@@ -48,4 +48,12 @@ static inline __attribute__((always_inline)) void amx_panel_ready(void)
     __asm__ volatile("" ::: "memory");
 }
 
+/* A whole number of less than 22 bits as a float.  While the matrix unit is in use a core starts one of vector
+   multiplications and conversions a cycle, of additions still two: this is two of those. */
+static inline __attribute__((always_inline)) __m512 amx_float(__m512i v)
+{
+    const __m512i one = _mm512_set1_epi32(0x4b400000); /* 1.5 * 2^23, whose last bit is worth 1 */
+    return _mm512_sub_ps(_mm512_castsi512_ps(_mm512_add_epi32(v, one)), _mm512_castsi512_ps(one));
+}
+
 #endif
