@@ -168,7 +168,7 @@ cairn_status anthropic_tools_read(json_val root, buf *out, left_out *left, chat_
     for (size_t i = 0; st == CAIRN_OK && json_next(&it, &tool); i++)
         st = put_tool(&g, tool, path_number(p, i));
     json_w_end_arr(&g.w);
-    if (st == CAIRN_OK && list.len > 2) st = chat_tools_normalise(&list, out, f);
+    if (st == CAIRN_OK) st = chat_tools_normalise(&list, out, f);
     map_deinit(&g.seen);
     buf_deinit(&list);
     return st;

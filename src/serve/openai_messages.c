@@ -56,6 +56,7 @@ cairn_status chat_messages_normalise(const buf *messages, const char *param, buf
 
 cairn_status chat_tools_normalise(const buf *tools, buf *out, chat_fault *f)
 {
+    if (buf_status(tools) == CAIRN_OK && tools->len <= sizeof "[]" - 1) return CAIRN_OK;
     return normalise_text(tools, cairn_normalise_tools, "tools", out, f);
 }
 

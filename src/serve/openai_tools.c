@@ -108,7 +108,7 @@ cairn_status chat_tools_read(json_val root, bool by_openai, chat_ask *a, chat_fa
     json_w_arr(&w);
     st = put_tools(tools, allowed, by_openai ? &seen : NULL, &left, &w, f);
     json_w_end_arr(&w);
-    if (st == CAIRN_OK && !str_is(json_str(choice), "none") && list.len > 2)
+    if (st == CAIRN_OK && !str_is(json_str(choice), "none"))
         st = chat_tools_normalise(&list, &a->tools, f);
     if (st == CAIRN_OK) st = left_out_warn(&left, "tools", a, f);
     buf_deinit(&list);

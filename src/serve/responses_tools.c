@@ -334,7 +334,7 @@ cairn_status responses_tools_read(json_val root, chat_ask *a, responses_ask *r, 
     g.w = json_write(&list);
     st = put_all(&g, tools);
     if (st == CAIRN_OK) st = left_out_warn(&g.left, "tools", a, f);
-    if (st == CAIRN_OK && !none && list.len > 2) st = chat_tools_normalise(&list, &a->tools, f);
+    if (st == CAIRN_OK && !none) st = chat_tools_normalise(&list, &a->tools, f);
     buf_deinit(&list);
     return st;
 }

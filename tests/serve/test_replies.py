@@ -222,7 +222,7 @@ def test_parallel():
 
 
 @pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "ping"}},
-                                    {"type": "allowed_tools", "allowed_tools": {"mode": "auto"}}])
+                                    {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": TOOLS}}])
 def test_enforced_calls_are_refused(server, choice):
     status, _, out = server.chat(tools=TOOLS, tool_choice=choice)
     e = json.loads(out)["error"]
