@@ -171,9 +171,13 @@ INLINE void panel_all(const int bits, const uint8_t *tile, size_t block, const p
                       const a8_256 *a, int32_t n_vec, int32_t shift, float *y)
 {
     int32_t v = 0;
-    for (; v + PANEL_VEC <= n_vec; v += PANEL_VEC) {
+    for (; n_vec - v >= PANEL_VEC && n_vec - v != 7 && n_vec - v != 8; v += PANEL_VEC) {
         fetch_next(tile, block, v, PANEL_VEC, n_vec);
         panel_vecs(bits, u, a + v, PANEL_VEC, v, shift, y);
+    }
+    for (; v + 4 <= n_vec; v += 4) {
+        fetch_next(tile, block, v, 4, n_vec);
+        panel_vecs(bits, u, a + v, 4, v, shift, y);
     }
     for (; v + 3 <= n_vec; v += 3) panel_vecs(bits, u, a + v, 3, v, shift, y);
     for (; v < n_vec; v++) panel_vecs(bits, u, a + v, 1, v, shift, y);
