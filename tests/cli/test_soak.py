@@ -17,7 +17,7 @@ SECONDS = float(os.environ.get("CAIRN_SOAK_SECONDS", 0))
 MODEL = os.environ.get("CAIRN_SOAK_MODEL")
 ROUNDS = 12
 EACH = ["--seconds", SECONDS / ROUNDS] if SECONDS else ["--requests", 1000]  # a round: some 3 s in all
-WARM = 4  # rounds: arenas, caches of prompts and the allocator's pools fill
+WARM = 8 if SECONDS else 4  # rounds: arenas, caches, the allocator's pools and, a million requests long, kept responses fill
 # Pages that pools touch late; in seconds all the more are touched late.  100 bytes a request show within a minute.
 GROWTH_KB = 4096 if SECONDS >= 60 else 16384
 IDLE, ACTIVE = 1000, 64
@@ -71,7 +71,7 @@ class Others(threading.Thread):
 
     def __init__(self, url):
         super().__init__(daemon=True)
-        self.at, self.stop, self.seen, self.kept = url.rsplit("/", 1)[1], threading.Event(), [], None
+        self.at, self.stop, self.seen, self.kept, self.whole = url.rsplit("/", 1)[1], threading.Event(), [], None, False
         self.start()
 
     def run(self):
@@ -93,11 +93,12 @@ class Others(threading.Thread):
             self.seen.append((path, r.status))
             k += 1
         c.close()
+        self.whole = True
 
     def ended(self):
         self.stop.set()
         self.join(2 * PATIENCE)
-        assert not self.is_alive() and len(self.seen) >= len(OTHERS), self.seen[-3:]
+        assert self.whole and len(self.seen) >= len(OTHERS), self.seen[-3:]
         assert {s for _, s in self.seen} <= {200, 400, 429}, set(self.seen)
         assert {p for p, s in self.seen if s == 200} == {p for p, _ in OTHERS}, set(self.seen)
         return len(self.seen)
