@@ -223,8 +223,9 @@ void mem_give_back_early(void)
 {
 #ifdef __GLIBC__
     enum { FROM = 1 << 20 }; /* a body of 64 KiB and its JSON still reuse what is there */
-    (void)mallopt(M_MMAP_THRESHOLD, FROM);
-    (void)mallopt(M_TRIM_THRESHOLD, FROM);
+    /* mallopt wants no other thread beside it; mem_give_back_early is for main. */
+    (void)mallopt(M_MMAP_THRESHOLD, FROM); /* NOLINT(concurrency-mt-unsafe) */
+    (void)mallopt(M_TRIM_THRESHOLD, FROM); /* NOLINT(concurrency-mt-unsafe) */
 #endif
 }
 

@@ -57,7 +57,8 @@ static void put_quote(log_line *l)
 /* Ends of lines, and what turns the direction of writing: a reader would see another line than there is. */
 static bool misleads(uint32_t cp)
 {
-    return (cp >= 0x2028 && cp <= 0x202E) || (cp >= 0x2066 && cp <= 0x2069);
+    return (cp >= 0x2028 && cp <= 0x202E) || (cp >= 0x2066 && cp <= 0x2069) || cp == 0x200E ||
+           cp == 0x200F || cp == 0x061C;
 }
 
 /* Bytes of the character at p that can stand as it is between quotes; 0: it is escaped. */

@@ -50,13 +50,13 @@ static void unquote(buf *out, cairn_str v)
     const size_t end = v.len - (v.len > 1 && v.ptr[v.len - 1] == '"');
 
     for (size_t i = 1; i < end; i++) {
-        if (v.ptr[i] != '\\' || i + 1 == end) {
-            buf_byte(out, v.ptr[i]);
-        } else if (v.ptr[++i] != 'x' || end - i < 3) {
-            buf_byte(out, v.ptr[i]);
-        } else {
+        const bool escaped = v.ptr[i] == '\\' && i + 1 < end;
+        i += escaped;
+        if (escaped && v.ptr[i] == 'x' && end - i >= 3) {
             buf_byte(out, hex_of(v.ptr + i + 1));
             i += 2;
+        } else {
+            buf_byte(out, v.ptr[i]);
         }
     }
 }

@@ -146,20 +146,27 @@ static bool reads_slowly(http_conn *c, uint64_t now)
     return c->state == CONN_STREAM || (c->state == CONN_REPLY && now - c->taken_ms > STANDING_MS);
 }
 
-/* Bytes of all replies; *worst is the connection that has left most unread of those that read slowly, but `not`. */
-static uint64_t sum_replies(const http_server *h, const http_conn * not, http_conn **worst)
+typedef struct replies {
+    uint64_t all, slow; /* bytes of them; of those that read slowly, who may be cut */
+    http_conn *worst;   /* of these, who has left most unread; NULL: none */
+} replies;
+
+/* Of all connections but `beside` (-1: of all). */
+static replies sum_replies(const http_server *h, int beside)
 {
     const uint64_t now = http_now_ms();
-    uint64_t sum = 0;
+    replies sum = {0};
     size_t most = SLOW_BACKLOG;
 
-    *worst = NULL;
     for (http_conn *c = h->conns; c; c = c->next) {
         const size_t unread = c->out.len - c->out_at;
-        sum += c->gone ? 0 : c->out.cap;
-        if (c->gone || c == not || unread <= most || !reads_slowly(c, now)) continue;
+        if (c->gone || c->fd == beside) continue;
+        sum.all += c->out.cap;
+        if (unread <= SLOW_BACKLOG || !reads_slowly(c, now)) continue;
+        sum.slow += c->out.cap;
+        if (unread <= most) continue;
         most = unread;
-        *worst = c;
+        sum.worst = c;
     }
     return sum;
 }
@@ -175,37 +182,37 @@ static void cut_slow(http_conn *worst, uint64_t sum)
 /* While replies take more than they may, who has left most unread is cut. */
 static void relieve(const http_server *h)
 {
-    http_conn *worst;
-    const uint64_t sum = sum_replies(h, NULL, &worst);
+    const replies sum = sum_replies(h, -1);
 
-    if (worst && sum > h->lim.max_replies_bytes) cut_slow(worst, sum);
+    if (sum.worst && sum.all > h->lim.max_replies_bytes) cut_slow(sum.worst, sum.all);
 }
 
-/* For a whole reply of n bytes; false: others have it, and *taken bytes. */
+/* For a whole reply of n bytes; false: others have it, and *taken bytes.  Nobody is cut where that would not do. */
 static bool has_room(const http_conn *c, size_t n, uint64_t *taken)
 {
     const uint64_t max = c->h->lim.max_replies_bytes;
-    http_conn *worst;
 
     if (!max || n <= SLOW_BACKLOG) return true;
     for (;;) {
-        *taken = sum_replies(c->h, c, &worst);
-        if (n <= max && *taken <= max - n) return true;
-        if (!worst) return false;
-        cut_slow(worst, *taken);
+        const replies sum = sum_replies(c->h, c->fd);
+        *taken = sum.all;
+        if (n <= max && sum.all <= max - n) return true;
+        if (!sum.worst || n > max || sum.all - sum.slow > max - n) return false;
+        cut_slow(sum.worst, sum.all);
     }
 }
 
 static void refuse_large(http_conn *c, size_t n, uint64_t taken)
 {
+    const uint64_t max = c->h->lim.max_replies_bytes;
     char why[160];
 
     (void)snprintf(
         why, sizeof why,
         "the reply has %zu bytes; of the %llu that replies on their way may take, others hold "
         "%llu",
-        n, (unsigned long long)c->h->lim.max_replies_bytes, (unsigned long long)taken);
-    c->h->app.refuse(c->h->app.ctx, &c->rq, 429, why);
+        n, (unsigned long long)max, (unsigned long long)taken);
+    c->h->app.refuse(c->h->app.ctx, &c->rq, n > max ? 400 : 429, why);
 }
 
 void http_reply(http_req *rq, int status, const char *type, cairn_str body)

@@ -7,13 +7,23 @@
 #include "base/str.h"
 #include "serve/http.h"
 
+/* A whole entry of the list: one's name may begin another's. */
+static bool is_listed(const char *types, const char *type)
+{
+    const size_t n = strlen(type);
+
+    for (const char *at = types; (at = strstr(at, type)); at += n)
+        if ((at == types || at[-1] == ' ') && (!at[n] || at[n] == ',')) return true;
+    return false;
+}
+
 void left_out_add(left_out *l, const char *type)
 {
     const size_t n = strlen(l->types);
 
     static const char more[] = ", ...";
 
-    if (strstr(l->types, type)) return;
+    if (is_listed(l->types, type)) return;
     if (n + 2 + strlen(type) + sizeof more <= sizeof l->types)
         (void)snprintf(l->types + n, sizeof l->types - n, "%s%s", n ? ", " : "", type);
     else if (!strstr(l->types, more))
