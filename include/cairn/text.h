@@ -55,11 +55,14 @@ typedef struct cairn_render_opts { /* borrowed during the call */
     cairn_str template_text; /* replaces the model's own when not empty; the name of one of several
                                 that the model has (tool_use, rag, …) selects it */
     bool no_generation_prompt;
+    uint32_t
+        max_steps; /* of the template, and one more for each byte that it is given; 0: 1,048,576, which is
+                           beyond what any needs */
 } cairn_render_opts;
 CAIRN_API void cairn_render_opts_init(cairn_render_opts *o);
 /* `t` may be NULL when `template_text` is given.  E_NOTFOUND: no template; E_ARG: arguments of another
    kind, or what the template itself raises or cannot do, with its line; E_CORRUPT: JSON that does not
-   parse; E_LIMIT: steps, depth or output beyond what any template needs. */
+   parse; E_LIMIT: depth or output beyond what any template needs, or steps beyond max_steps. */
 CAIRN_API CAIRN_MUST_USE cairn_status cairn_text_render(const cairn_text *t,
                                                         const cairn_render_opts *o,
                                                         cairn_bytes *out, cairn_diag *dg);

@@ -114,7 +114,9 @@ static cairn_status render_with(const cairn_text *t, const cairn_render_opts *o,
     cairn_status st;
     chat *own = NULL;
     const chat *c = t ? t->f.chat : NULL;
-    chat_how how = {.add_generation_prompt = !o->no_generation_prompt, .spans = spans};
+    chat_how how = {.add_generation_prompt = !o->no_generation_prompt,
+                    .max_steps = o->max_steps,
+                    .spans = spans};
     if (o->template_text.len && c && chat_has_named(c, o->template_text)) {
         how.name = o->template_text;
     } else if (o->template_text.len) {

@@ -40,6 +40,12 @@ hash128 hash128_end(const hash64_stream *s)
     return (hash128){h.low64, h.high64};
 }
 
+void hash_library(buf *out)
+{
+    const unsigned v = XXH_versionNumber();
+    buf_printf(out, "xxhash %u.%u.%u", v / 10000, v / 100 % 100, v % 100);
+}
+
 void hash64_begin(hash64_stream *s)
 {
     XXH3_state_t *x = (XXH3_state_t *)(void *)s->state;

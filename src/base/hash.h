@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
+
 uint64_t hash64(const void *p, size_t n, uint64_t seed);
 
 /* The same of bytes that come in pieces; no part of it need be given back. */
@@ -39,5 +41,7 @@ void sha256_init(sha256 *s); /* FIPS 180-4 */
 void sha256_add(sha256 *s, const void *p, size_t n);
 void sha256_end(sha256 *s, uint8_t out[32]);
 void sha256_hex(const uint8_t digest[32], char out[65]);
+
+void hash_library(buf *out); /* name and version of the library below hash64 and its like */
 
 #endif

@@ -359,6 +359,15 @@ bool json_utf8_valid(cairn_str text)
     return text.len == 0 || simdjson::validate_utf8(text.ptr, text.len);
 }
 
+/* It does not tell its version at run time; each one's file has a name of its own, so that it is that of the headers. */
+void json_library(buf *out)
+{
+    buf_printf(out, "simdjson %d.%d.%d (%s)", static_cast<int>(simdjson::SIMDJSON_VERSION_MAJOR),
+               static_cast<int>(simdjson::SIMDJSON_VERSION_MINOR),
+               static_cast<int>(simdjson::SIMDJSON_VERSION_REVISION),
+               simdjson::get_active_implementation()->name().c_str());
+}
+
 /* The exact bits of an integer past INT64_MAX, for the writer. */
 uint64_t json_uint_bits(json_val v)
 {

@@ -111,6 +111,9 @@ void json_w_kuint(json_writer *w, const char *key, uint64_t v);
 void json_w_knum(json_writer *w, const char *key, double v);
 void json_w_kbool(json_writer *w, const char *key, bool v);
 
+void json_library(
+    buf *out); /* name, version and what it runs on this machine, of the library below */
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,9 +1,18 @@
 /* The program: a table of commands. */
+#include <gnu/libc-version.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "base/json.h"
 #include "cli/cli.h"
+#include "cli/paste.h"
+#include "hub/hub_http.h"
+#include "hub/hub_zip.h"
+#include "serve/tls.h"
+#include "text/tok.h"
+#include "text/uchar.h"
 
 static const command commands[] = {
     {"run", "[MODEL] [-p PROMPT | -f FILE] [flags]",
@@ -44,6 +53,21 @@ static void put_usage(buf *b)
         buf_printf(b, "  %-15s %s\n", commands[i].name, commands[i].help);
 }
 
+/* The line that scripts read, and one for each library: what a report of a fault has to say. */
+static void put_version(buf *b)
+{
+    static void (*const libraries[])(buf * out) = {
+        json_library,     hash_library,    regex_library, uchar_library,
+        hub_http_library, hub_zip_library, tls_library,   paste_library,
+    };
+    buf_printf(b, "cairn %s\n", cairn_version());
+    for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++) {
+        libraries[i](b);
+        buf_byte(b, '\n');
+    }
+    buf_printf(b, "glibc %s\n", gnu_get_libc_version());
+}
+
 static int print(buf *b)
 {
     cairn_diag dg = {0};
@@ -68,7 +92,7 @@ int main(int argc, char **argv)
         return print(&b);
     }
     if (strcmp(argv[1], "--version") == 0) {
-        buf_printf(&b, "cairn %s\n", cairn_version());
+        put_version(&b);
         return print(&b);
     }
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)

@@ -134,3 +134,8 @@ bool paste_interrupted(void)
     in.interrupted = false;
     return was;
 }
+
+void paste_library(buf *out)
+{
+    buf_printf(out, "libedit (%s)", rl_library_version);
+}

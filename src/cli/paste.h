@@ -4,11 +4,14 @@
 
 #include <stdbool.h>
 
+#include "base/buf.h"
+
 /* One thread, the line editor's: before its first line, and once after the last.  Asks the terminal to
    mark what is pasted; one that cannot leaves every line end a line's end. */
 void paste_begin(void);
 void paste_end(void);
 /* The read of a line ended by Ctrl-C; asked once. */
 bool paste_interrupted(void);
+void paste_library(buf *out); /* the line editor; it tells no version */
 
 #endif

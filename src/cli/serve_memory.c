@@ -1,4 +1,4 @@
-/* How a server divides one budget: its own buffers first; cli/serve_models.c shares the rest among models. */
+/* How a server divides one budget: its own buffers first; cli/serve_share.c shares the rest among models. */
 #include "cli/serve_memory.h"
 
 #include "base/machine.h"

@@ -283,3 +283,8 @@ cairn_status hub_http_file(hub_http *h, const char *url, hub_part *p, uint64_t s
     }
     return CAIRN_OK;
 }
+
+void hub_http_library(buf *out)
+{
+    buf_printf(out, "curl %s", curl_version_info(CURLVERSION_NOW)->version);
+}

@@ -19,6 +19,7 @@ cairn_status hub_http_text(hub_http *h, const char *url, size_t max, buf *out, c
    connection breaks.  What arrived stays in p on failure. */
 cairn_status hub_http_file(hub_http *h, const char *url, hub_part *p, uint64_t size,
                            const hub_report *r, const char *what, cairn_diag *dg);
+void hub_http_library(buf *out);       /* name and version */
 long hub_http_code(const hub_http *h); /* of the last answer; 0: there was none */
 
 #endif

@@ -85,3 +85,8 @@ cairn_status hub_zip_append(const char *path, const char *member, hub_part *p, c
     zip_discard(z);
     return st;
 }
+
+void hub_zip_library(buf *out)
+{
+    buf_printf(out, "libzip %s", zip_libzip_version());
+}

@@ -2,6 +2,7 @@
 #ifndef HUB_HUB_ZIP_H
 #define HUB_HUB_ZIP_H
 
+#include "base/buf.h"
 #include "cairn/status.h"
 #include "hub/hub_part.h"
 
@@ -9,5 +10,7 @@
    piece and checked against its CRC.  E_CORRUPT: not that member, not one big file, damaged, or more
    bytes than p may take. */
 cairn_status hub_zip_append(const char *zip, const char *member, hub_part *p, cairn_diag *dg);
+
+void hub_zip_library(buf *out); /* name and version */
 
 #endif

@@ -12,7 +12,4 @@
    to a model are left out. */
 cairn_status anthropic_messages_read(json_val root, buf *out, left_out *left, chat_fault *f);
 
-/* `cache_control` of a body, a block or a tool, which stands at p. */
-cairn_status anthropic_cache_check(json_val of, body_path p, chat_fault *f);
-
 #endif

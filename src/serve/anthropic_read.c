@@ -8,6 +8,7 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "serve/anthropic_messages.h"
+#include "serve/anthropic_texts.h"
 #include "serve/anthropic_tools.h"
 #include "serve/body_fields.h"
 #include "serve/chat_sampling.h"

@@ -5,7 +5,7 @@
 #include "base/diag.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "serve/anthropic_messages.h"
+#include "serve/anthropic_texts.h"
 #include "serve/body_fields.h"
 #include "serve/openai_messages.h"
 

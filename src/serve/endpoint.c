@@ -1,7 +1,8 @@
 /* A body becomes a prompt on a worker (jobs.h, prompt.h), a prompt an answer (served_answer.h).  This is the way
    between them, on the I/O thread, for every API.
 
-   That of a tiny body is made at once, in less time than a worker takes to wake up.
+   That of a tiny body is made at once, in less time than a worker takes to wake up; where the model's template takes
+   long for it all the same, a worker makes it anew.
 
    A client that leaves while its prompt waits or is being made drops the job: a waiting one is freed at
    once, a running one when its worker is through with it, as neither a template nor a tokenizer can be
@@ -80,7 +81,7 @@ static void make(job *j)
 
     c->p.client.held = j->given;
     c->e->make(&c->p, &c->s->models, buf_view(&c->body));
-    if (!c->p.awaits) buf_deinit(&c->body); /* else it is read again */
+    if (!c->p.awaits && !c->p.too_slow) buf_deinit(&c->body); /* else it is read again */
 }
 
 /* All choices or none: some of them would hold the queue only to be cancelled. */
@@ -184,6 +185,19 @@ static void begin_stream(prompt_job *c)
         sse_start(c->rq);
 }
 
+static void put(prompt_job *c)
+{
+    const endpoint *e = c->e;
+    http_req *rq = c->rq;
+
+    if (jobs_put(&c->s->jobs, &c->j) == CAIRN_OK) return;
+    http_on_gone(rq, NULL, NULL);
+    release(&c->j);
+    http_set_header(rq, "Retry-After", "1");
+    e->format->refuse(rq, 503, NULL, "prompts_full",
+                      "too many prompts, or too many bytes of them, are waiting to be made");
+}
+
 /* The job is over: rq is no more its concern.  But where its model is not loaded it waits for that. */
 static bool made(job *j)
 {
@@ -196,9 +210,15 @@ static bool made(job *j)
                    "the time of the request passed before its model was loaded");
         return true;
     }
+    if (c->p.too_slow) {
+        c->p.client.at_once = false;
+        put(c);
+        return false;
+    }
     if (c->p.awaits && jobs_park(&c->s->jobs, j, c->p.awaits) == CAIRN_OK) {
         models_want(&c->s->models, c->p.awaits, http_now_ms());
         c->p.client.waited = true;
+        c->p.client.at_once = false; /* from now on a worker makes it */
         begin_stream(c);
         return false;
     }
@@ -231,14 +251,9 @@ void endpoint_serve(cairn_server *s, http_req *rq, const endpoint *e)
     http_take_body(rq, &c->body);
     c->j.bytes = e->slow && c->body.len <= JOBS_SHORT_BYTES ? JOBS_SHORT_BYTES + 1 : c->body.len;
     http_on_gone(rq, on_gone, c);
-    if (e->direct && c->j.bytes <= TINY_BYTES) {
+    c->p.client.at_once = e->direct && c->j.bytes <= TINY_BYTES;
+    if (c->p.client.at_once)
         jobs_do(&c->j);
-        return;
-    }
-    if (jobs_put(&s->jobs, &c->j) == CAIRN_OK) return;
-    http_on_gone(rq, NULL, NULL);
-    release(&c->j);
-    http_set_header(rq, "Retry-After", "1");
-    e->format->refuse(rq, 503, NULL, "prompts_full",
-                      "too many prompts, or too many bytes of them, are waiting to be made");
+    else
+        put(c);
 }

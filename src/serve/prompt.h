@@ -24,6 +24,7 @@ typedef struct prompt_client {
     responses_store *responses;
     size_t most_text;         /* bytes of a reply that is just text; 0: any */
     bool waited;              /* for its model, in vain unless it is held */
+    bool at_once;             /* on the I/O thread: it ends early where it would take long */
     const served_model *held; /* a reference that the job has to the model it waited for, or NULL */
 } prompt_client;
 
@@ -33,6 +34,7 @@ typedef struct prompt { /* zeroed is fine to deinit */
     const served_model *model;  /* held until prompt_deinit */
     const served_model *awaits; /* it has to be loaded first: the fault is that nobody waits */
     bool awaits_stream;         /* for an answer that is streamed */
+    bool too_slow;              /* to be made at once: the fault is that it was */
     cairn_ids *ids;             /* [n_ids], each one prompt */
     size_t n_ids;
     cairn_bytes *echo; /* [n_ids]: texts that the answers begin with; NULL: they begin with none */

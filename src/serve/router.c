@@ -18,6 +18,7 @@
 #include "serve/health.h"
 #include "serve/metrics.h"
 #include "serve/ollama.h"
+#include "serve/ollama_embed.h"
 #include "serve/ollama_format.h"
 #include "serve/openai_chat.h"
 #include "serve/openai_completion.h"

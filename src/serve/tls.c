@@ -209,3 +209,8 @@ uint64_t tls_n_sent(const tls_conn *c)
 {
     return c->n_sent;
 }
+
+void tls_library(buf *out)
+{
+    buf_printf(out, "openssl %s", OpenSSL_version(OPENSSL_VERSION_STRING));
+}

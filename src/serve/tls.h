@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include "base/buf.h"
 #include "cairn/status.h"
 
 typedef struct tls tls;
@@ -28,5 +29,7 @@ ssize_t tls_send(tls_conn *c, const void *p, size_t n);
 bool tls_is_up(const tls_conn *c);      /* hands are shaken: it may be sent to */
 bool tls_wants_out(const tls_conn *c);  /* what tls_recv waits for is that the socket takes bytes */
 uint64_t tls_n_sent(const tls_conn *c); /* bytes that the kernel took, records' heads included */
+
+void tls_library(buf *out); /* name and version */
 
 #endif

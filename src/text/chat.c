@@ -240,5 +240,5 @@ cairn_status chat_render_as(const chat *c, const chat_how *how, json_val message
         (jinja_var){.name = STR_LIT("add_generation_prompt"), .flag = how->add_generation_prompt};
     add_members(kwargs, vars, &n);
     TRY(choose(c, how->name, json_typeof(tools) == JSON_ARR, &t, dg));
-    return jinja_render(t, vars, n, out, how->spans, dg);
+    return jinja_render(t, vars, n, how->max_steps, out, how->spans, dg);
 }

@@ -33,7 +33,8 @@ cairn_status chat_render(const chat *c, json_val messages, json_val tools, json_
 typedef struct chat_how {
     cairn_str name; /* of a named template; empty: the one that the rule above gives */
     bool add_generation_prompt;
-    buf *spans; /* gets a jinja_span for each generation block, or NULL */
+    uint32_t max_steps; /* as jinja_render has it */
+    buf *spans;         /* gets a jinja_span for each generation block, or NULL */
 } chat_how;
 cairn_status chat_render_as(const chat *c, const chat_how *how, json_val messages, json_val tools,
                             json_val kwargs, buf *out, cairn_diag *dg);

@@ -154,8 +154,8 @@ static bool fill_context(jrun *r, const jinja_var *vars, size_t n_vars)
     return true;
 }
 
-cairn_status jinja_render(const jinja *t, const jinja_var *vars, size_t n_vars, buf *out,
-                          buf *spans, cairn_diag *dg)
+cairn_status jinja_render(const jinja *t, const jinja_var *vars, size_t n_vars, uint32_t max_steps,
+                          buf *out, buf *spans, cairn_diag *dg)
 {
     jrun r = {.t = t,
               .out = out,
@@ -164,7 +164,7 @@ cairn_status jinja_render(const jinja *t, const jinja_var *vars, size_t n_vars, 
               .spans = spans,
               .yielded = SIZE_MAX,
               .line = 1,
-              .max_steps = JINJA_MAX_STEPS};
+              .max_steps = max_steps && max_steps < JINJA_MAX_STEPS ? max_steps : JINJA_MAX_STEPS};
 
     arena_init(&r.a, MEM_TEXT);
     if (fill_context(&r, vars, n_vars) && (r.act = jact_new(&r, NULL, t->top.n_slots))) {

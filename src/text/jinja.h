@@ -33,8 +33,8 @@ typedef struct jinja_span { /* bytes of the output that a generation block wrote
    library around chat templates counts them: a block inside a macro, set or filter block is placed where
    the part around it begins.
    E_ARG: the template raised or met a value it cannot work with; E_LIMIT: output, memory, steps or
-   depth.  The variables are borrowed for the call. */
-cairn_status jinja_render(const jinja *t, const jinja_var *vars, size_t n_vars, buf *out,
-                          buf *spans, cairn_diag *dg);
+   depth.  The variables are borrowed for the call.  `max_steps`: fewer than JINJA_MAX_STEPS; 0: so many. */
+cairn_status jinja_render(const jinja *t, const jinja_var *vars, size_t n_vars, uint32_t max_steps,
+                          buf *out, buf *spans, cairn_diag *dg);
 
 #endif

@@ -123,3 +123,8 @@ void regex_end(regex_iter *it)
     if (it->param) onig_free_match_param(it->param);
     it->region = it->param = NULL;
 }
+
+void regex_library(buf *out)
+{
+    buf_printf(out, "oniguruma %s", onig_version());
+}

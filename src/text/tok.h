@@ -60,4 +60,6 @@ bool tok_is_eos(const tok *t, int32_t id); /* ends generation: eos, eot, eom and
 /* More ids that end generation (generation_config.json); before the tok is shared. */
 cairn_status tok_add_eos(tok *t, int32_t id);
 
+void regex_library(buf *out); /* name and version of the library of patterns */
+
 #endif

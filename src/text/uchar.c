@@ -274,3 +274,8 @@ bool uc_is_unformed(uint32_t cp)
         if (cp >= younger[i][0] && cp <= younger[i][1]) return true;
     return false;
 }
+
+void uchar_library(buf *out)
+{
+    buf_printf(out, "utf8proc %s (Unicode %s)", utf8proc_version(), utf8proc_unicode_version());
+}

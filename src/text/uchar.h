@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/buf.h"
 #include "cairn/status.h"
 
 enum {
@@ -89,5 +90,7 @@ int bytelevel_byte(uint32_t cp); /* -1: not of the alphabet */
 /* Writes the bytes that a text of the alphabet stands for, which are no more than it has: the end, NULL
    if it is none. */
 char *bytelevel_bytes(cairn_str s, char *out);
+
+void uchar_library(buf *out); /* name and version of the library of Unicode */
 
 #endif

@@ -11,6 +11,7 @@
      @says="JSON"    the answer, escaped      @ends="JSON" the prompt's end instead of "assistant: "
      @step=N         bytes of text to a token @cut=N      so many in the first token, the rest in one
      @prompt         the answer is the prompt
+     @steps          the template takes more steps than any limit that a render is given
      @progress=N     the prefill is told in N steps, the last one when its end is due; else only that
    It checks what it is given as the real one promises to, and counts for cairn_engine_get_stats. */
 #include <poll.h>
@@ -200,6 +201,8 @@ static cairn_status render(const cairn_render_opts *o, buf *out, cairn_diag *dg)
         return diag_set(
             dg, CAIRN_E_ARG,
             "/srv/models of/fake/chat_template.jinja, line 3: use and/or: roles must alternate");
+    if (o->max_steps && out->len && memmem(out->ptr, out->len, "@steps", 6))
+        return diag_set(dg, CAIRN_E_LIMIT, "more than %u steps", (unsigned)o->max_steps);
     if (!o->no_generation_prompt) end_prompt(out);
     if (out->ptr && out->len < 10000) {
         char path[PATH_BYTES];

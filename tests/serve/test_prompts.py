@@ -33,6 +33,32 @@ def test_streams_go_on(gate, tmp_path):
         assert util.read_one(b)[0] == 200 and util.read_one(c)[0] == 200
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_tiny_ones_do_not_hold_the_loop(stream, gate):
+    """A body of which the template makes long work is a worker's, however short; its answer is as ever."""
+    with util.serving() as s, s.connect() as a:
+        a.sendall(util.chat_bytes("@steps @render=%s @reply=at last" % gate, stream=stream))
+        s.wait_prompts(1)  # asks the loop, which is free
+        gate.open()
+        if stream:
+            assert b'"finish_reason":"stop"' in util.read_until(a, b"[DONE]")
+        else:
+            status, _, body, _ = util.read_one(a)
+            assert status == 200
+            assert json.loads(body)["choices"][0]["message"]["content"] == "at last"
+        s.wait_prompts(0)
+
+
+def test_tiny_ones_leave(gate):
+    with util.serving() as s:
+        c = s.connect()
+        c.sendall(util.chat_bytes("@steps @render=%s" % gate))
+        s.wait_prompts(1)
+        c.close()
+        gate.open()
+        s.wait_prompts(0)
+
+
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/apply-template"])
 def test_short_ones_pass_long_ones(path, gate):
     with util.serving() as s, s.connect() as a, s.connect() as b:

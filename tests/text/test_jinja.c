@@ -25,7 +25,7 @@ static cairn_status render_spans(cairn_str text, json_val context, buf *out, buf
 
     while (st == CAIRN_OK && n < MAX_VARS && json_next_member(&it, &key, &v))
         vars[n++] = (jinja_var){.name = key, .value = v};
-    if (st == CAIRN_OK) st = jinja_render(t, vars, n, out, spans, dg);
+    if (st == CAIRN_OK) st = jinja_render(t, vars, n, 0, out, spans, dg);
     jinja_free(t);
     return st;
 }

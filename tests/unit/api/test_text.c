@@ -148,6 +148,26 @@ static cairn_status render(const cairn_text *t, cairn_bytes *out, cairn_diag *dg
     return cairn_text_render(t, &o, out, dg);
 }
 
+/* Steps count beside the bytes that it is given. */
+static void steps_are_limited(void **state)
+{
+    cairn_bytes text = {0};
+    cairn_diag dg = {0};
+    cairn_render_opts o;
+    (void)state;
+    cairn_text *t = open_with("{\"chat_template\": \"{% for i in range(5000) %}{% endfor %}ok\"}");
+    cairn_render_opts_init(&o);
+    o.messages = STR_LIT("[{\"role\": \"user\", \"content\": \"hi\"}]");
+    o.max_steps = 1000;
+    assert_int_equal(cairn_text_render(t, &o, &text, &dg), CAIRN_E_LIMIT);
+    assert_null(text.ptr);
+    o.max_steps = UINT32_MAX; /* no more than without it */
+    assert_ok(cairn_text_render(t, &o, &text, NULL));
+    assert_str(((cairn_str){text.ptr, text.len}), "ok");
+    cairn_bytes_free(&text);
+    cairn_text_close(t);
+}
+
 static void template_works(void **state)
 {
     cairn_bytes text = {0};
@@ -215,9 +235,10 @@ static void template_broken(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(vocabulary),      cmocka_unit_test(streaming),
-        cmocka_unit_test(template_works),  cmocka_unit_test(template_text),
-        cmocka_unit_test(template_absent), cmocka_unit_test(template_broken),
+        cmocka_unit_test(vocabulary),        cmocka_unit_test(streaming),
+        cmocka_unit_test(steps_are_limited), cmocka_unit_test(template_works),
+        cmocka_unit_test(template_text),     cmocka_unit_test(template_absent),
+        cmocka_unit_test(template_broken),
     };
     return cmocka_run_group_tests_name("text", tests, make_folder, remove_folder);
 }
