@@ -20,14 +20,15 @@ typedef enum usage_place {
 } usage_place;
 
 typedef struct chat_ask {
-    arena mem;        /* owns what the rest points to */
-    json_doc *doc;    /* likewise */
-    cairn_str model;  /* empty: not given */
-    buf messages;     /* JSON array, normalised (openai_messages.h) */
-    buf tools;        /* likewise, or empty */
-    json_val kwargs;  /* object for the template, or JSON_NONE */
-    cairn_str effort; /* how much to think; empty: not said */
-    int think;        /* 0, 1; -1: not said */
+    arena mem;          /* owns what the rest points to */
+    json_doc *doc;      /* likewise */
+    cairn_str model;    /* empty: not given */
+    buf messages;       /* JSON array, normalised (openai_messages.h) */
+    buf tools;          /* likewise, or empty */
+    const char *custom; /* names of custom tools, a space behind each; NULL: none */
+    json_val kwargs;    /* object for the template, or JSON_NONE */
+    cairn_str effort;   /* how much to think; empty: not said */
+    int think;          /* 0, 1; -1: not said */
     bool no_generation_prompt;
     bool one_call;    /* parallel_tool_calls is false */
     cairn_request rq; /* without ids */

@@ -223,6 +223,7 @@ const char *openai_finish(cairn_finish f, bool called)
 static void write_call_delta(json_writer *w, const reply_delta *d)
 {
     const bool begins = d->kind == DELTA_CALL;
+    const char *type = d->custom ? "custom" : "function";
 
     json_w_key(w, "tool_calls");
     json_w_arr(w);
@@ -230,12 +231,12 @@ static void write_call_delta(json_writer *w, const reply_delta *d)
     json_w_kint(w, "index", d->call);
     if (begins) {
         json_w_kstr(w, "id", d->id);
-        json_w_kstr(w, "type", STR_LIT("function"));
+        json_w_kstr(w, "type", str_of(type));
     }
-    json_w_key(w, "function");
+    json_w_key(w, type);
     json_w_obj(w);
     if (begins) json_w_kstr(w, "name", d->name);
-    json_w_kstr(w, "arguments", begins ? STR_LIT("") : d->text);
+    json_w_kstr(w, d->custom ? "input" : "arguments", begins ? STR_LIT("") : d->text);
     json_w_end_obj(w);
     json_w_end_obj(w);
     json_w_end_arr(w);
