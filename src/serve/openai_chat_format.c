@@ -49,6 +49,7 @@ static void *chat_open(const prompt *p)
     }
     openai_head_init(&o->head, "chatcmpl-", p->model->id);
     o->head.usage = a->usage;
+    o->head.tier = a->tier;
     return o;
 }
 

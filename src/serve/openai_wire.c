@@ -184,6 +184,7 @@ void openai_write_head(json_writer *w, const openai_head *h, const char *object)
     json_w_kint(w, "created", h->created);
     json_w_kstr(w, "model", str_of(h->model));
     json_w_kstr(w, "system_fingerprint", str_of(print));
+    if (h->tier) json_w_kstr(w, "service_tier", str_of(h->tier));
 }
 
 void openai_write_usage(json_writer *w, const answer_usage *u)
@@ -196,6 +197,10 @@ void openai_write_usage(json_writer *w, const answer_usage *u)
     json_w_key(w, "prompt_tokens_details");
     json_w_obj(w);
     json_w_kint(w, "cached_tokens", u->n_cached);
+    json_w_end_obj(w);
+    json_w_key(w, "completion_tokens_details");
+    json_w_obj(w);
+    json_w_kint(w, "reasoning_tokens", u->n_thought);
     json_w_end_obj(w);
     json_w_end_obj(w);
 }

@@ -318,3 +318,30 @@ def test_tools_of_a_service(server):
     assert "web_search" not in json.loads(body)["choices"][0]["message"]["content"]
     status, headers, _ = server.chat(tools=[{"type": "web_search"}])
     assert status == 200 and headers["warning"] == '299 cairn "not here and left out: tools of type web_search"'
+
+
+THOUGHT = "<think>\nTwo\nlines.\n</think>\n\n"
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("stream", [False, True])
+def test_reasoning_tokens(n, stream):
+    """Those up to the last that released a thought, of all choices; none where nothing is thought."""
+    with util.serving("--template", "<tool_call>{{enable_thinking}}") as s:
+        for said, least, most in ((THOUGHT + "Yes.", len("Two\nlines."), len(THOUGHT)), ("Yes.", 0, 0)):
+            text = "@says=%s\n@ends=\"assistant: \"\n" % json.dumps(said)
+            status, _, out = s.request("POST", "/v1/chat/completions", util.ask(text, n=n, stream=stream))
+            assert status == 200, out
+            u = json.loads(util.events(out)[-2] if stream else out)["usage"]
+            assert n * least <= u["completion_tokens_details"]["reasoning_tokens"] <= n * most
+            assert u["completion_tokens"] == n * len(said)
+
+
+@pytest.mark.parametrize("asked,told", [("auto", "default"), ("default", "default"), (None, "default"), ("scale", "default"), ("flex", "flex"),
+                                        ("priority", "priority"), ("fast", "priority")])
+def test_service_tier(server, asked, told):
+    for stream in (False, True):
+        status, _, out = server.request("POST", "/v1/chat/completions", util.ask("@reply=hi", stream=stream, service_tier=asked))
+        assert status == 200, out
+        answers = [json.loads(e) for e in util.events(out)[:-1]] if stream else [json.loads(out)]
+        assert answers and {a["service_tier"] for a in answers} == {told}

@@ -6,6 +6,7 @@ TAG = "OpenAI"
 TEXT = {"type": "string", "minLength": 1}
 NAME = {"type": "string", "pattern": "^[a-zA-Z0-9_-]{1,64}$"}
 IDS = arr(whole(0), minItems=1)
+TIER = enum("default", "flex", "priority")
 FINISH = enum("stop", "length", "tool_calls")
 
 
@@ -33,7 +34,7 @@ SAID = {name: null_or(STR) for name in ("name", "refusal", "reasoning_content", 
 CONTENT = either(STR, arr(PART, minItems=1))
 
 SCHEMAS = {
-    "Usage": obj({"prompt_tokens": COUNT, "completion_tokens": COUNT, "total_tokens": COUNT, "prompt_tokens_details": obj({"cached_tokens": COUNT})}),
+    "Usage": obj({"prompt_tokens": COUNT, "completion_tokens": COUNT, "total_tokens": COUNT, "prompt_tokens_details": obj({"cached_tokens": COUNT}), "completion_tokens_details": obj({"reasoning_tokens": COUNT})}),
     "TokenLogprob": piece({"top_logprobs": arr(piece())}),
     "Logprobs": obj({"content": arr(ref("TokenLogprob")), "refusal": NULL}),
     "ChatMessage": either(
@@ -47,11 +48,11 @@ SCHEMAS = {
             "type": const("allowed_tools"), "allowed_tools": obj({"mode": const("auto"), "tools": arr(ANY)}, more=True)}, more=True)), "parallel_tool_calls": BOOL, "reasoning_effort": EFFORT,
         "thinking_budget_tokens": whole(-1), "reasoning_budget_tokens": whole(-1), "chat_template_kwargs": KWARGS, "add_generation_prompt": BOOL, "verbosity": VERBOSITY,
         "prediction": obj({"type": const("content"), "content": either(STR, arr(ANY))}, more=True), **OPENAI}),
-    "ChatCompletion": obj({**head("chat.completion"), "usage": ref("Usage"), "choices": arr(obj({
+    "ChatCompletion": obj({**head("chat.completion"), "service_tier": TIER, "usage": ref("Usage"), "choices": arr(obj({
         "index": COUNT, "logprobs": null_or(ref("Logprobs")), "finish_reason": FINISH,
         "message": obj({"role": const("assistant"), "content": null_or(STR), "refusal": NULL},
                        {"reasoning_content": STR, "reasoning": STR, "tool_calls": arr(CALL, minItems=1)})}), minItems=1)}),
-    "ChatChunk": obj({**head("chat.completion.chunk"), "choices": arr(obj({
+    "ChatChunk": obj({**head("chat.completion.chunk"), "service_tier": TIER, "choices": arr(obj({
         "index": COUNT, "logprobs": null_or(ref("Logprobs")), "finish_reason": null_or(FINISH),
         "delta": obj({}, {"role": const("assistant"), "content": STR, "refusal": NULL, "reasoning_content": STR, "reasoning": STR,
                           "tool_calls": arr(CALL_DELTA, minItems=1)})}),
