@@ -105,6 +105,16 @@ void openai_put_usage_chunk(const openai_head *h, const char *object, const answ
     sse_close(frames);
 }
 
+void gen_progress_write(json_writer *w, const gen_progress *p)
+{
+    json_w_obj(w);
+    json_w_kint(w, "total", p->n_prompt);
+    json_w_kint(w, "cache", p->n_cached);
+    json_w_kint(w, "processed", p->n_done);
+    json_w_kint(w, "time_ms", p->ms);
+    json_w_end_obj(w);
+}
+
 void openai_put_progress(const openai_head *h, const char *object, uint32_t index, const char *key,
                          const char *said, const gen_progress *p, buf *frames)
 {
@@ -122,12 +132,7 @@ void openai_put_progress(const openai_head *h, const char *object, uint32_t inde
     json_w_end_obj(&w);
     json_w_end_arr(&w);
     json_w_key(&w, "prompt_progress");
-    json_w_obj(&w);
-    json_w_kint(&w, "total", p->n_prompt);
-    json_w_kint(&w, "cache", p->n_cached);
-    json_w_kint(&w, "processed", p->n_done);
-    json_w_kint(&w, "time_ms", p->ms);
-    json_w_end_obj(&w);
+    gen_progress_write(&w, p);
     openai_write_chunk_usage(&w, h, NULL);
     json_w_end_obj(&w);
     sse_close(frames);

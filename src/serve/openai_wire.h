@@ -32,6 +32,8 @@ typedef struct openai_head {
 
 void openai_put_usage_chunk(const openai_head *h, const char *object, const answer_usage *u,
                             buf *frames);
+/* {"total": …}: where the prefill is, in llama-server's words. */
+void gen_progress_write(json_writer *w, const gen_progress *p);
 /* A chunk that says nothing but where the prefill is, in llama-server's form.  `key` and `said`: the
    member of its choice that says nothing, in JSON. */
 void openai_put_progress(const openai_head *h, const char *object, uint32_t index, const char *key,

@@ -221,6 +221,18 @@ static void response_delta(void *out, uint32_t i, const reply_delta *d, buf *fra
     buf_cut(&o->new_logprobs, 0); /* told, or of what has none */
 }
 
+/* A comment: the schema's events have no place for it. */
+static void response_progress(void *out, uint32_t i, const gen_progress *p, buf *frames)
+{
+    json_writer w = json_write(frames);
+
+    (void)out;
+    (void)i;
+    buf_puts(frames, ": prompt_progress ");
+    gen_progress_write(&w, p);
+    buf_puts(frames, "\n\n");
+}
+
 static void response_begin(void *out, uint32_t i, buf *frames)
 {
     (void)out;
@@ -338,6 +350,7 @@ const answer_format responses_format = {
     .start = response_start,
     .pulse = response_pulse,
     .begin = response_begin,
+    .progress = response_progress,
     .token = response_token,
     .delta = response_delta,
     .end = response_end,

@@ -116,6 +116,7 @@ static cairn_status read_flags(json_val root, chat_ask *a, responses_ask *r, cha
     int32_t calls = 1;
 
     TRY(chat_stream_read(root, a, f));
+    TRY(chat_want_bool(root, "return_progress", &a->progress, f));
     TRY(chat_want_bool(root, "parallel_tool_calls", &parallel, f));
     TRY(chat_want_bool(root, "store", &r->keep, f));
     a->one_call = !parallel;
