@@ -6,6 +6,7 @@
 #include "base/diag.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "serve/body_fields.h"
 #include "serve/body_path.h"
 #include "serve/left_out.h"
 #include "serve/openai_custom.h"
@@ -63,8 +64,7 @@ static cairn_status want_type(const reading *g, json_val v, body_path p, const c
 static cairn_status want_name(const reading *g, json_val v, body_path p, cairn_str *out)
 {
     *out = json_str(json_get(v, "name"));
-    if (out->len) return CAIRN_OK;
-    return want(g, path_key(p, "name"), "a name", json_get(v, "name"));
+    return body_name_form(json_get(v, "name"), path_key(p, "name"), OPENAI_MOST_NAME, g->f);
 }
 
 static bool is_allowed(const reading *g, cairn_str name, cairn_str called)
