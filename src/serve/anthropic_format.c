@@ -14,6 +14,7 @@
 #include "serve/anthropic_error.h"
 #include "serve/buf_members.h"
 #include "serve/json_cut.h"
+#include "serve/openai_wire.h"
 #include "serve/random.h"
 #include "serve/sse.h"
 #include "serve/text_of.h"
@@ -156,6 +157,18 @@ static void message_known(void *out, const answer_usage *u, buf *frames)
     json_w_end_obj(&w);
     close_event(&w, frames);
     buf_puts(frames, PING);
+}
+
+/* Clients pass over pings whatever is in them. */
+static void message_progress(void *out, uint32_t i, const gen_progress *p, buf *frames)
+{
+    json_writer w = open_event(frames, "ping");
+
+    (void)out;
+    (void)i;
+    json_w_key(&w, "prompt_progress");
+    gen_progress_write(&w, p);
+    close_event(&w, frames);
 }
 
 static void message_begin(void *out, uint32_t i, buf *frames)
@@ -353,6 +366,7 @@ const answer_format anthropic_format = {
     .close = message_close,
     .known = message_known,
     .begin = message_begin,
+    .progress = message_progress,
     .delta = message_delta,
     .end = message_end,
     .finish = message_finish,

@@ -161,5 +161,6 @@ cairn_status anthropic_ask_read(chat_ask *a, cairn_str body, chat_fault *f)
                          json_get(root, "stop_sequences"));
     TRY(chat_stop_read(root, "stop_sequences", a, f));
     TRY(chat_want_bool(root, "stream", &a->stream, f));
+    TRY(chat_want_bool(root, "return_progress", &a->progress, f));
     return read_prompt(root, a, f);
 }

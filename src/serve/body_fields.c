@@ -93,18 +93,25 @@ cairn_status body_fields_check(json_val part, body_path at, const body_field *li
     return CAIRN_OK;
 }
 
-cairn_status body_name_check(json_val name, body_path at, size_t most, map *seen, chat_fault *f)
+cairn_status body_name_form(json_val name, body_path at, size_t most, chat_fault *f)
 {
     const cairn_str s = json_str(name);
     bool good = s.len > 0 && s.len <= most;
     char what[80];
-    uint32_t before;
 
     for (size_t i = 0; good && i < s.len; i++)
         good = str_is_digit(s.ptr[i]) || (s.ptr[i] >= 'a' && s.ptr[i] <= 'z') ||
                (s.ptr[i] >= 'A' && s.ptr[i] <= 'Z') || s.ptr[i] == '_' || s.ptr[i] == '-';
     (void)snprintf(what, sizeof what, "a name of 1 to %zu letters, digits, _ and -", most);
-    if (!good) return chat_want(f, at.s, what, name);
+    return good ? CAIRN_OK : chat_want(f, at.s, what, name);
+}
+
+cairn_status body_name_check(json_val name, body_path at, size_t most, map *seen, chat_fault *f)
+{
+    const cairn_str s = json_str(name);
+    uint32_t before;
+
+    TRY(body_name_form(name, at, most, f));
     if (map_get(seen, s, &before))
         return chat_fault_set(f, CAIRN_E_ARG, at.s,
                               "`%s` is `%.*s`, as that of a tool before it is", at.s, STR_ARG(s));

@@ -55,8 +55,9 @@ cairn_status body_fields_check(json_val part, body_path at, const body_field *li
 #define BODY_FIELDS_CHECK(part, at, list, f)                                                       \
     body_fields_check(part, at, list, sizeof(list) / sizeof((list)[0]), f)
 bool body_word(const char *words, cairn_str word); /* whether it is one of them */
-/* A tool's `name` as OpenAI's and Anthropic's APIs have it: 1 to `most` letters, digits, _ and -, and none of those
-   `seen`, among which it then is. */
+/* A tool's `name` as OpenAI's and Anthropic's APIs have it: 1 to `most` letters, digits, _ and -. */
+cairn_status body_name_form(json_val name, body_path at, size_t most, chat_fault *f);
+/* The same, and none of those `seen`, among which it then is. */
 cairn_status body_name_check(json_val name, body_path at, size_t most, map *seen, chat_fault *f);
 
 #endif

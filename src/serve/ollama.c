@@ -322,6 +322,18 @@ static void not_found(const cairn_server *s, http_req *rq, cairn_str name)
     ollama_refuse(rq, 404, NULL, NULL, text);
 }
 
+/* What it may be asked for beside the model: NULL, or what is wrong. */
+static const char *show_fault(json_val root)
+{
+    const json_val name = json_get(root, "name"), verbose = json_get(root, "verbose");
+
+    if (json_typeof(name) > JSON_NULL && json_typeof(name) != JSON_STR)
+        return "`name` must be a string";
+    if (json_typeof(verbose) > JSON_NULL && json_typeof(verbose) != JSON_BOOL)
+        return "`verbose` must be true or false";
+    return NULL;
+}
+
 void ollama_show_serve(cairn_server *s, http_req *rq)
 {
     json_doc *d = NULL;
@@ -341,8 +353,11 @@ void ollama_show_serve(cairn_server *s, http_req *rq)
         asked = json_get(json_root(d), "name"); /* the older word */
     const cairn_str name = ollama_model_name(json_str(asked));
     const served_model *m = models_find(&s->models, name);
+    const char *fault = show_fault(json_root(d));
     if (json_typeof(asked) != JSON_STR || !name.len)
         ollama_refuse(rq, 400, NULL, NULL, "`model` is needed, a string");
+    else if (fault)
+        ollama_refuse(rq, 400, NULL, NULL, fault);
     else if (!m)
         not_found(s, rq, name);
     else

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "serve/json_cut.h"
+#include "serve/openai_wire.h"
 
 enum { BEAT_MS = 9000 }; /* as server-sent events have it; here it must be a whole line of JSON */
 
@@ -124,6 +125,21 @@ static void on_begin(void *out, uint32_t i, buf *frames)
     (void)out;
     (void)i;
     (void)frames; /* a first line says nothing that the others do not */
+}
+
+static void on_progress(void *out, uint32_t i, const gen_progress *p, buf *frames)
+{
+    const cairn_str none = {0};
+    json_writer w = json_write(frames);
+
+    (void)i;
+    write_said(&w, out, none, none, none);
+    json_w_kbool(&w, "done", false);
+    json_w_kint(&w, "prompt_eval_count", p->n_done);
+    json_w_key(&w, "prompt_progress");
+    gen_progress_write(&w, p);
+    json_w_end_obj(&w);
+    buf_byte(frames, '\n');
 }
 
 static void on_token(void *out, uint32_t i, const gen_token *t)
@@ -312,9 +328,9 @@ static void generate_stream(http_req *rq)
 #define FORMAT(kind)                                                                               \
     {                                                                                              \
         .refuse = ollama_refuse, .held = 3, .held_calls = 3, .begin_stream = kind##_stream,        \
-        .open = kind##_open, .close = out_close, .begin = on_begin, .token = on_token,             \
-        .delta = on_delta, .end = on_end, .finish = on_finish, .whole = on_whole,                  \
-        .status = out_status, .fail = put_fail,                                                    \
+        .open = kind##_open, .close = out_close, .begin = on_begin, .progress = on_progress,       \
+        .token = on_token, .delta = on_delta, .end = on_end, .finish = on_finish,                  \
+        .whole = on_whole, .status = out_status, .fail = put_fail,                                 \
     }
 const answer_format ollama_chat_format = FORMAT(chat);
 const answer_format ollama_generate_format = FORMAT(generate);

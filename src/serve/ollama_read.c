@@ -182,6 +182,7 @@ static cairn_status read_common(chat_ask *a, cairn_str body, chat_fault *f)
     TRY(read_keep(a, f));
     TRY(in_options(read_options(json_get(root, "options"), a, f), f));
     TRY(chat_want_bool(root, "stream", &a->stream, f));
+    TRY(chat_want_bool(root, "return_progress", &a->progress, f));
     return read_think(json_get(root, "think"), a, f);
 }
 

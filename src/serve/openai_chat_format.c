@@ -3,6 +3,7 @@
 #include "serve/openai_chat_format.h"
 
 #include "base/str.h"
+#include "serve/openai_custom.h"
 #include "serve/openai_whole.h"
 #include "serve/openai_wire.h"
 #include "serve/sse.h"
@@ -12,6 +13,7 @@ typedef struct chat_choice {
     /* Of whole answers only; log: token_log.h. */
     whole said;
     buf log;
+    custom_call call;
     buf logprobs; /* JSON: of the token at hand in a stream */
     const char *finish;
 } chat_choice;
@@ -22,6 +24,7 @@ typedef struct chat_out {
     bool stream, logprobs;
     int32_t n_top;
     openai_part part;
+    buf custom; /* names of custom tools, a space behind each; empty: there are none */
     uint32_t n;
     chat_choice choice[];
 } chat_out;
@@ -37,6 +40,8 @@ static void *chat_open(const prompt *p)
     o->logprobs = a->rq.n_logprobs >= 0;
     o->n_top = a->n_top;
     o->n = (uint32_t)a->n;
+    buf_init(&o->custom, MEM_SERVE);
+    if (a->custom) buf_puts(&o->custom, a->custom);
     for (uint32_t i = 0; i < o->n; i++) {
         whole_init(&o->choice[i].said);
         buf_init(&o->choice[i].log, MEM_SERVE);
@@ -44,6 +49,7 @@ static void *chat_open(const prompt *p)
     }
     openai_head_init(&o->head, "chatcmpl-", p->model->id);
     o->head.usage = a->usage;
+    o->head.tier = a->tier;
     return o;
 }
 
@@ -60,21 +66,24 @@ static void chat_close(void *out)
 
     for (uint32_t i = 0; i < o->n; i++) {
         whole_deinit(&o->choice[i].said);
+        custom_call_deinit(&o->choice[i].call);
         buf_deinit(&o->choice[i].log);
         buf_deinit(&o->choice[i].logprobs);
     }
+    buf_deinit(&o->custom);
     mem_free(o);
 }
 
 static cairn_status chat_status(const void *out)
 {
     const chat_out *o = out;
-    cairn_status st = CAIRN_OK;
+    cairn_status st = buf_status(&o->custom);
 
     for (uint32_t i = 0; i < o->n && st == CAIRN_OK; i++) {
         st = whole_status(&o->choice[i].said);
         if (st == CAIRN_OK) st = buf_status(&o->choice[i].log);
         if (st == CAIRN_OK) st = buf_status(&o->choice[i].logprobs);
+        if (st == CAIRN_OK) st = buf_status(&o->choice[i].call.args);
     }
     return st;
 }
@@ -127,14 +136,29 @@ static void chat_told(void *out, uint32_t i, buf *frames)
     if (frames && o->choice[i].logprobs.len) put_chunk(o, i, false, &nothing, NULL, frames);
 }
 
-static void chat_delta(void *out, uint32_t i, const reply_delta *d, buf *frames)
+static void tell(chat_out *o, uint32_t i, const reply_delta *d, buf *frames)
 {
-    chat_out *o = out;
-
     if (!frames)
         whole_add(&o->choice[i].said, d);
     else if (d->kind != DELTA_CALL_END)
         put_chunk(o, i, false, d, NULL, frames);
+}
+
+static void chat_delta(void *out, uint32_t i, const reply_delta *d, buf *frames)
+{
+    chat_out *o = out;
+    reply_delta told;
+    buf text;
+
+    if (o->custom.len == 0 || d->kind < DELTA_CALL) {
+        tell(o, i, d, frames);
+        return;
+    }
+    buf_init(&text, MEM_SERVE);
+    if (custom_call_tell(&o->choice[i].call, o->custom.ptr, d, &text, &told))
+        tell(o, i, &told, frames);
+    if (d->kind == DELTA_CALL_END && told.kind != d->kind) tell(o, i, d, frames);
+    buf_deinit(&text);
 }
 
 static void chat_end(void *out, uint32_t i, const answer_end *e, buf *frames)
@@ -208,8 +232,8 @@ static bool chat_whole(void *out, const answer_usage *u, buf *body)
 
 const answer_format openai_chat_format = {
     .refuse = openai_refuse,
-    .held = 3,
-    .held_calls = 1,
+    .held = 4,
+    .held_calls = 2, /* a custom tool's, as the model wrote it and as its text */
     .open = chat_open,
     .close = chat_close,
     .kept = chat_kept,

@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "cairn/text.h"
 #include "serve/body_fields.h"
+#include "serve/openai_custom.h"
 
 typedef cairn_status normalise_fn(cairn_str json, cairn_bytes *out, cairn_diag *dg);
 
@@ -33,17 +34,20 @@ static cairn_status normalise_text(const buf *as_sent, normalise_fn *fn, const c
     return chat_fault_set(f, st, param, "no memory for `%s`", param);
 }
 
-static cairn_status normalise(json_val v, normalise_fn *fn, const char *param, buf *out,
-                              chat_fault *f)
+static cairn_status normalise_messages(json_val messages, buf *out, chat_fault *f)
 {
+    json_iter it = json_each(messages);
     json_writer w;
     buf as_sent;
     cairn_status st;
+    json_val m;
 
     buf_init(&as_sent, MEM_SERVE);
     w = json_write(&as_sent);
-    json_w_val(&w, v);
-    st = normalise_text(&as_sent, fn, param, out, f);
+    json_w_arr(&w);
+    while (json_next(&it, &m)) openai_custom_message(m, &w);
+    json_w_end_arr(&w);
+    st = normalise_text(&as_sent, cairn_normalise_messages, "messages", out, f);
     buf_deinit(&as_sent);
     return st;
 }
@@ -173,17 +177,15 @@ static cairn_status check_content(json_val m, size_t i, chat_fault *f)
 
 enum { PARAM_MOST = 96 }; /* bytes of messages[i].tool_calls[j].function.arguments */
 
-/* The member `key` of v, which stands at `where`, is a string if it is there, and `only` if that is given. */
-static cairn_status check_string(json_val v, const char *where, const char *key, const char *only,
-                                 chat_fault *f)
+/* The member `key` of v, which stands at `where`, is a string if it is there. */
+static cairn_status check_string(json_val v, const char *where, const char *key, chat_fault *f)
 {
     const json_val s = json_get(v, key);
     char param[PARAM_MOST];
 
-    if (json_typeof(s) <= JSON_NULL) return CAIRN_OK;
-    if (json_typeof(s) == JSON_STR && (!only || str_is(json_str(s), only))) return CAIRN_OK;
+    if (json_typeof(s) <= JSON_NULL || json_typeof(s) == JSON_STR) return CAIRN_OK;
     (void)snprintf(param, sizeof param, "%s.%s", where, key);
-    return chat_want(f, param, only ? only : "a string", s);
+    return chat_want(f, param, "a string", s);
 }
 
 /* What is called: an object with a name, and arguments unless there are none. */
@@ -202,6 +204,24 @@ static cairn_status check_called(json_val v, const char *where, chat_fault *f)
     return CAIRN_OK;
 }
 
+/* Without a type it is one, but where what is there is of another. */
+static bool is_function(json_val call)
+{
+    const json_val type = json_get(call, "type");
+    const bool other = json_typeof(json_get(call, "custom")) == JSON_OBJ;
+
+    if (json_typeof(type) > JSON_NULL) return str_is(json_str(type), "function");
+    return !other || json_typeof(json_get(call, "function")) > JSON_NULL;
+}
+
+static cairn_status want_call_type(json_val type, size_t i, size_t j, chat_fault *f)
+{
+    char param[PARAM_MOST];
+
+    (void)snprintf(param, sizeof param, "messages[%zu].tool_calls[%zu].type", i, j);
+    return chat_want(f, param, "function or custom", type);
+}
+
 static cairn_status check_calls(json_val m, size_t i, chat_fault *f)
 {
     const json_val calls = json_get(m, "tool_calls"), old = json_get(m, "function_call");
@@ -215,8 +235,12 @@ static cairn_status check_calls(json_val m, size_t i, chat_fault *f)
     for (size_t j = 0; json_next(&it, &call); j++) {
         (void)snprintf(param, sizeof param, "messages[%zu].tool_calls[%zu]", i, j);
         if (json_typeof(call) != JSON_OBJ) return chat_want(f, param, "an object", call);
-        TRY(check_string(call, param, "id", NULL, f));
-        TRY(check_string(call, param, "type", "function", f));
+        TRY(check_string(call, param, "id", f));
+        if (str_is(json_str(json_get(call, "type")), "custom")) {
+            TRY(openai_custom_called(call, param, f));
+            continue;
+        }
+        if (!is_function(call)) return want_call_type(json_get(call, "type"), i, j, f);
         (void)snprintf(param, sizeof param, "messages[%zu].tool_calls[%zu].function", i, j);
         TRY(check_called(json_get(call, "function"), param, f));
     }
@@ -234,7 +258,7 @@ static cairn_status check_message(json_val m, size_t i, chat_fault *f)
     (void)snprintf(param, sizeof param, "messages[%zu]", i);
     if (json_typeof(m) != JSON_OBJ) return chat_want(f, param, "an object", m);
     for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++)
-        TRY(check_string(m, param, texts[k], NULL, f));
+        TRY(check_string(m, param, texts[k], f));
     (void)snprintf(param, sizeof param, "messages[%zu].role", i);
     if (!role_known(json_str(role)))
         return chat_want(f, param, "system, developer, user, assistant, tool or function", role);
@@ -251,7 +275,7 @@ cairn_status chat_messages_read(json_val messages, buf *out, chat_fault *f)
         return chat_fault_set(f, CAIRN_E_ARG, "messages",
                               "messages required: `messages` must be an array and not empty");
     for (size_t i = 0; json_next(&it, &m); i++) TRY(check_message(m, i, f));
-    return normalise(messages, cairn_normalise_messages, "messages", out, f);
+    return normalise_messages(messages, out, f);
 }
 
 cairn_status chat_results_check(json_val messages, chat_fault *f)

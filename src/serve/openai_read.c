@@ -58,10 +58,18 @@ static cairn_status read_limits(json_val root, chat_ask *a, chat_fault *f)
     return chat_want_int(root, "n", 1, CHAT_MAX_CHOICES, &a->n, f);
 }
 
+const char *chat_tier(json_val root)
+{
+    const cairn_str tier = json_str(json_get(root, "service_tier"));
+
+    if (str_is(tier, "priority") || str_is(tier, "fast")) return "priority";
+    return str_is(tier, "flex") ? "flex" : "default";
+}
+
 /* OpenAI's word, then vLLM's number. */
 cairn_status chat_priority_read(json_val root, chat_ask *a, chat_fault *f)
 {
-    const cairn_str tier = json_str(json_get(root, "service_tier"));
+    const cairn_str tier = str_of(chat_tier(root));
 
     if (str_is(tier, "priority")) a->rq.priority = -CHAT_TIER_STEPS;
     if (str_is(tier, "flex")) a->rq.priority = CHAT_TIER_STEPS;
@@ -292,6 +300,7 @@ static cairn_status read_root(chat_ask *a, json_val root, chat_fault *f)
     TRY(chat_special_read(root, a, f));
     TRY(read_limits(root, a, f));
     TRY(chat_priority_read(root, a, f));
+    a->tier = chat_tier(root);
     TRY(read_flags(root, a, f));
     TRY(chat_stop_read(root, "stop", a, f));
     TRY(chat_messages_read(json_get(root, "messages"), &a->messages, f));

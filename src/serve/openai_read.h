@@ -20,14 +20,15 @@ typedef enum usage_place {
 } usage_place;
 
 typedef struct chat_ask {
-    arena mem;        /* owns what the rest points to */
-    json_doc *doc;    /* likewise */
-    cairn_str model;  /* empty: not given */
-    buf messages;     /* JSON array, normalised (openai_messages.h) */
-    buf tools;        /* likewise, or empty */
-    json_val kwargs;  /* object for the template, or JSON_NONE */
-    cairn_str effort; /* how much to think; empty: not said */
-    int think;        /* 0, 1; -1: not said */
+    arena mem;          /* owns what the rest points to */
+    json_doc *doc;      /* likewise */
+    cairn_str model;    /* empty: not given */
+    buf messages;       /* JSON array, normalised (openai_messages.h) */
+    buf tools;          /* likewise, or empty */
+    const char *custom; /* names of custom tools, a space behind each; NULL: none */
+    json_val kwargs;    /* object for the template, or JSON_NONE */
+    cairn_str effort;   /* how much to think; empty: not said */
+    int think;          /* 0, 1; -1: not said */
     bool no_generation_prompt;
     bool one_call;    /* parallel_tool_calls is false */
     cairn_request rq; /* without ids */
@@ -42,6 +43,7 @@ typedef struct chat_ask {
     bool has_keep;    /* keep_ms: how long the model stays loaded afterwards; below 0: for good */
     int64_t keep_ms;
     bool omit_thoughts;       /* the client wants to know only that there were some */
+    const char *tier;         /* the service_tier that is had; NULL: no such field was read */
     const char *prompt_field; /* that errors about the prompt as a whole name; static */
     const char *warning;      /* for a header beside the answer; NULL: none.  In mem */
     void *more;               /* what one API alone knows, or NULL */
@@ -63,6 +65,8 @@ void chat_ask_deinit(chat_ask *a);
 cairn_status chat_ask_open(chat_ask *a, cairn_str body, chat_fault *fault);
 /* Refuses what would constrain or change any generation and is not done here; chat_sampling_read asks. */
 cairn_status chat_constraints_refuse(json_val root, chat_fault *f);
+const char *
+chat_tier(json_val root); /* priority, flex or default: what `service_tier` becomes; static */
 cairn_status chat_priority_read(json_val root, chat_ask *a, chat_fault *f); /* and service_tier */
 cairn_status chat_stop_read(json_val root, const char *name, chat_ask *a, chat_fault *f);
 cairn_status chat_stream_read(json_val root, chat_ask *a, chat_fault *f);  /* and stream_options */

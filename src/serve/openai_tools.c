@@ -1,13 +1,12 @@
-/* A chat's tools go to the template as they came, without those that are not here. */
+/* A chat's tools go to the template as they came, custom ones as functions, without those that are not here. */
 #include "serve/openai_tools.h"
 
 #include "base/diag.h"
 #include "base/str.h"
 #include "serve/body_fields.h"
 #include "serve/left_out.h"
+#include "serve/openai_custom.h"
 #include "serve/openai_messages.h"
-
-enum { MOST_NAME = 64 }; /* bytes: OpenAI's */
 
 static const char *const own[] = {
     "web_search",
@@ -41,6 +40,16 @@ static const body_field of_function[] = {
     BODY_FIELD(NULL, "strict", FIELD_TRUTH),
 };
 
+static bool is_custom(json_val tool)
+{
+    return str_is(json_str(json_get(tool, "type")), "custom");
+}
+
+static cairn_str name_of(json_val tool)
+{
+    return json_str(json_path(tool, is_custom(tool) ? "custom.name" : "function.name"));
+}
+
 /* seen: names before it; NULL: any name will do. */
 static cairn_status check_tool(json_val tool, body_path p, map *seen, chat_fault *f)
 {
@@ -48,29 +57,42 @@ static cairn_status check_tool(json_val tool, body_path p, map *seen, chat_fault
     const json_val name = json_get(function, "name");
     const body_path at = path_key(p, "function");
 
+    if (seen && is_custom(tool)) return openai_custom_check(tool, p, seen, f);
     if (!str_is(json_str(type), "function"))
-        return chat_want(f, path_key(p, "type").s, "function", type);
+        return chat_want(f, path_key(p, "type").s, seen ? "function or custom" : "function", type);
     if (json_typeof(function) != JSON_OBJ) return chat_want(f, at.s, "an object", function);
     if (json_str(name).len == 0) return chat_want(f, path_key(at, "name").s, "a name", name);
-    if (seen) TRY(body_name_check(name, path_key(at, "name"), MOST_NAME, seen, f));
+    if (seen) TRY(body_name_check(name, path_key(at, "name"), OPENAI_MOST_NAME, seen, f));
     return BODY_FIELDS_CHECK(function, at, of_function, f);
 }
 
 /* allowed: an array, or JSON_NONE: all are. */
 static bool is_allowed(json_val allowed, json_val tool)
 {
-    const cairn_str name = json_str(json_path(tool, "function.name"));
+    const cairn_str name = name_of(tool);
     json_iter it = json_each(allowed);
     json_val v;
 
     if (json_typeof(allowed) != JSON_ARR) return true;
     while (json_next(&it, &v))
-        if (str_eq(json_str(json_path(v, "function.name")), name)) return true;
+        if (str_eq(name_of(v), name)) return true;
     return false;
 }
 
+/* customs: names, each with a space behind it. */
+static void put_tool(json_val tool, bool by_openai, buf *customs, json_writer *w)
+{
+    if (!by_openai || !is_custom(tool)) {
+        json_w_val(w, tool);
+        return;
+    }
+    openai_custom_put(tool, w);
+    buf_str(customs, name_of(tool));
+    buf_byte(customs, ' ');
+}
+
 static cairn_status put_tools(json_val tools, json_val allowed, map *seen, left_out *left,
-                              json_writer *w, chat_fault *f)
+                              buf *customs, json_writer *w, chat_fault *f)
 {
     const body_path p = {"tools"};
     json_iter it = json_each(tools);
@@ -85,9 +107,17 @@ static cairn_status put_tools(json_val tools, json_val allowed, map *seen, left_
             continue;
         }
         TRY(check_tool(tool, at, seen, f));
-        if (is_allowed(allowed, tool)) json_w_val(w, tool);
+        if (is_allowed(allowed, tool)) put_tool(tool, seen != NULL, customs, w);
     }
     return CAIRN_OK;
+}
+
+static cairn_status keep_customs(const buf *customs, chat_ask *a, chat_fault *f)
+{
+    if (customs->len == 0) return CAIRN_OK;
+    a->custom = arena_strdup(&a->mem, buf_view(customs));
+    if (a->custom && buf_status(customs) == CAIRN_OK) return CAIRN_OK;
+    return chat_fault_set(f, CAIRN_E_NOMEM, "tools", "no memory for `tools`");
 }
 
 cairn_status chat_tools_read(json_val root, bool by_openai, chat_ask *a, chat_fault *f)
@@ -98,19 +128,22 @@ cairn_status chat_tools_read(json_val root, bool by_openai, chat_ask *a, chat_fa
     cairn_status st;
     json_writer w;
     map seen;
-    buf list;
+    buf list, customs;
 
     if (json_typeof(tools) <= JSON_NULL) return CAIRN_OK;
     if (json_typeof(tools) != JSON_ARR) return chat_want(f, "tools", "an array", tools);
     map_init(&seen, MEM_SERVE);
     buf_init(&list, MEM_SERVE);
+    buf_init(&customs, MEM_SERVE);
     w = json_write(&list);
     json_w_arr(&w);
-    st = put_tools(tools, allowed, by_openai ? &seen : NULL, &left, &w, f);
+    st = put_tools(tools, allowed, by_openai ? &seen : NULL, &left, &customs, &w, f);
     json_w_end_arr(&w);
     if (st == CAIRN_OK && !str_is(json_str(choice), "none"))
         st = chat_tools_normalise(&list, &a->tools, f);
     if (st == CAIRN_OK) st = left_out_warn(&left, "tools", a, f);
+    if (st == CAIRN_OK) st = keep_customs(&customs, a, f);
+    buf_deinit(&customs);
     buf_deinit(&list);
     map_deinit(&seen);
     return st;

@@ -33,16 +33,17 @@ static void set(buf *b, cairn_str s)
 
 static void put_call(whole *w)
 {
+    const char *type = w->custom ? "custom" : "function";
     json_writer j = json_write(&w->calls);
 
     if (w->calls.len) buf_byte(&w->calls, ',');
     json_w_obj(&j);
     json_w_kstr(&j, "id", buf_view(&w->id));
-    json_w_kstr(&j, "type", STR_LIT("function"));
-    json_w_key(&j, "function");
+    json_w_kstr(&j, "type", str_of(type));
+    json_w_key(&j, type);
     json_w_obj(&j);
     json_w_kstr(&j, "name", buf_view(&w->name));
-    json_w_kstr(&j, "arguments", text_of(&w->args));
+    json_w_kstr(&j, w->custom ? "input" : "arguments", text_of(&w->args));
     json_w_end_obj(&j);
     json_w_end_obj(&j);
 }
@@ -58,6 +59,7 @@ void whole_add(whole *w, const reply_delta *d)
         buf_str(&w->content, d->text);
         break;
     case DELTA_CALL:
+        w->custom = d->custom;
         set(&w->id, d->id);
         set(&w->name, d->name);
         buf_cut(&w->args, 0);

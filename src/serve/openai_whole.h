@@ -9,7 +9,8 @@
 typedef struct whole {
     buf content, thought;
     buf calls;          /* JSON: the elements of tool_calls */
-    buf id, name, args; /* of the call under way */
+    buf id, name, args; /* of the call under way; args: a custom one's text */
+    bool custom;        /* it is one */
 } whole;
 
 void whole_init(whole *w);

@@ -105,6 +105,16 @@ void openai_put_usage_chunk(const openai_head *h, const char *object, const answ
     sse_close(frames);
 }
 
+void gen_progress_write(json_writer *w, const gen_progress *p)
+{
+    json_w_obj(w);
+    json_w_kint(w, "total", p->n_prompt);
+    json_w_kint(w, "cache", p->n_cached);
+    json_w_kint(w, "processed", p->n_done);
+    json_w_kint(w, "time_ms", p->ms);
+    json_w_end_obj(w);
+}
+
 void openai_put_progress(const openai_head *h, const char *object, uint32_t index, const char *key,
                          const char *said, const gen_progress *p, buf *frames)
 {
@@ -122,12 +132,7 @@ void openai_put_progress(const openai_head *h, const char *object, uint32_t inde
     json_w_end_obj(&w);
     json_w_end_arr(&w);
     json_w_key(&w, "prompt_progress");
-    json_w_obj(&w);
-    json_w_kint(&w, "total", p->n_prompt);
-    json_w_kint(&w, "cache", p->n_cached);
-    json_w_kint(&w, "processed", p->n_done);
-    json_w_kint(&w, "time_ms", p->ms);
-    json_w_end_obj(&w);
+    gen_progress_write(&w, p);
     openai_write_chunk_usage(&w, h, NULL);
     json_w_end_obj(&w);
     sse_close(frames);
@@ -184,6 +189,7 @@ void openai_write_head(json_writer *w, const openai_head *h, const char *object)
     json_w_kint(w, "created", h->created);
     json_w_kstr(w, "model", str_of(h->model));
     json_w_kstr(w, "system_fingerprint", str_of(print));
+    if (h->tier) json_w_kstr(w, "service_tier", str_of(h->tier));
 }
 
 void openai_write_usage(json_writer *w, const answer_usage *u)
@@ -196,6 +202,10 @@ void openai_write_usage(json_writer *w, const answer_usage *u)
     json_w_key(w, "prompt_tokens_details");
     json_w_obj(w);
     json_w_kint(w, "cached_tokens", u->n_cached);
+    json_w_end_obj(w);
+    json_w_key(w, "completion_tokens_details");
+    json_w_obj(w);
+    json_w_kint(w, "reasoning_tokens", u->n_thought);
     json_w_end_obj(w);
     json_w_end_obj(w);
 }
@@ -223,6 +233,7 @@ const char *openai_finish(cairn_finish f, bool called)
 static void write_call_delta(json_writer *w, const reply_delta *d)
 {
     const bool begins = d->kind == DELTA_CALL;
+    const char *type = d->custom ? "custom" : "function";
 
     json_w_key(w, "tool_calls");
     json_w_arr(w);
@@ -230,12 +241,12 @@ static void write_call_delta(json_writer *w, const reply_delta *d)
     json_w_kint(w, "index", d->call);
     if (begins) {
         json_w_kstr(w, "id", d->id);
-        json_w_kstr(w, "type", STR_LIT("function"));
+        json_w_kstr(w, "type", str_of(type));
     }
-    json_w_key(w, "function");
+    json_w_key(w, type);
     json_w_obj(w);
     if (begins) json_w_kstr(w, "name", d->name);
-    json_w_kstr(w, "arguments", begins ? STR_LIT("") : d->text);
+    json_w_kstr(w, d->custom ? "input" : "arguments", begins ? STR_LIT("") : d->text);
     json_w_end_obj(w);
     json_w_end_obj(w);
     json_w_end_arr(w);

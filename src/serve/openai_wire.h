@@ -26,18 +26,21 @@ typedef struct openai_head {
     char id[48];
     int64_t created;
     const char *model;
+    const char *tier;  /* service_tier; NULL: the API has none */
     usage_place usage; /* APART: chunks say "usage": null, as the last one will have it */
 } openai_head;
 
 void openai_put_usage_chunk(const openai_head *h, const char *object, const answer_usage *u,
                             buf *frames);
+/* {"total": …}: where the prefill is, in llama-server's words. */
+void gen_progress_write(json_writer *w, const gen_progress *p);
 /* A chunk that says nothing but where the prefill is, in llama-server's form.  `key` and `said`: the
    member of its choice that says nothing, in JSON. */
 void openai_put_progress(const openai_head *h, const char *object, uint32_t index, const char *key,
                          const char *said, const gen_progress *p, buf *frames);
 /* `prefix`: of the id. */
 void openai_head_init(openai_head *h, const char *prefix, const char *model);
-/* Opens the object: id, object, created, model, system_fingerprint. */
+/* Opens the object: id, object, created, model, system_fingerprint, service_tier. */
 void openai_write_head(json_writer *w, const openai_head *h, const char *object);
 void openai_write_usage(json_writer *w, const answer_usage *u); /* "usage": {…} */
 /* What a chunk has of it: `u` is NULL but in the last one of the last choice. */

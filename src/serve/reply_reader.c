@@ -28,7 +28,12 @@ struct readers {
 
 static void tell(reader *r, delta_kind kind, const cairn_reply_event *ev, cairn_str text)
 {
-    const reply_delta d = {kind, ev->call, text, ev->id, ev->name, ev->end == CAIRN_CALL_CUT};
+    const reply_delta d = {.kind = kind,
+                           .call = ev->call,
+                           .text = text,
+                           .id = ev->id,
+                           .name = ev->name,
+                           .cut = ev->end == CAIRN_CALL_CUT};
     r->of->fn(r->of->ctx, r->choice, &d);
 }
 

@@ -17,7 +17,8 @@ typedef struct reply_delta { /* valid during the callback */
     delta_kind kind;
     int32_t call; /* index; of DELTA_CALL and after */
     cairn_str text, id, name;
-    bool cut; /* of DELTA_CALL_END: by the limit, so that the arguments are a beginning */
+    bool cut;    /* of DELTA_CALL_END: by the limit, so that the arguments are a beginning */
+    bool custom; /* of a call: text is told in place of its arguments (openai_custom.h) */
 } reply_delta;
 typedef void (*reply_delta_fn)(void *ctx, uint32_t choice, const reply_delta *d);
 

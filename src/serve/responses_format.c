@@ -3,8 +3,7 @@
    the last event has it again, and as it is kept (responses_store.h) before that event is sent.
 
    A call that turns out to be none cannot be taken back from a stream: its item ends as incomplete, and what was
-   written follows as a message; a whole response has only the message.  Tokens are counted as thought when the
-   next that they release is a thought, so that its markup counts as what it begins. */
+   written follows as a message; a whole response has only the message. */
 #include "serve/responses_format.h"
 
 #include <stddef.h>
@@ -188,7 +187,6 @@ static void response_token(void *out, uint32_t i, const gen_token *t)
     json_writer w = json_write(&o->new_logprobs);
 
     (void)i;
-    o->n_waiting += t->n;
     if (!o->logprobs) return;
     if (o->new_logprobs.len) buf_byte(&o->new_logprobs, ',');
     openai_write_logprob(&w, o->text, t, o->n_top);
@@ -199,8 +197,6 @@ static void response_delta(void *out, uint32_t i, const reply_delta *d, buf *fra
     response_out *o = out;
 
     (void)i;
-    if (d->kind == DELTA_THOUGHT) o->n_thought += o->n_waiting;
-    o->n_waiting = 0;
     switch (d->kind) {
     case DELTA_THOUGHT:
         open_item(o, o->ask->summary ? ITEM_SUMMARY : ITEM_THOUGHT, frames);
@@ -223,6 +219,18 @@ static void response_delta(void *out, uint32_t i, const reply_delta *d, buf *fra
         break;
     }
     buf_cut(&o->new_logprobs, 0); /* told, or of what has none */
+}
+
+/* A comment: the schema's events have no place for it. */
+static void response_progress(void *out, uint32_t i, const gen_progress *p, buf *frames)
+{
+    json_writer w = json_write(frames);
+
+    (void)out;
+    (void)i;
+    buf_puts(frames, ": prompt_progress ");
+    gen_progress_write(&w, p);
+    buf_puts(frames, "\n\n");
 }
 
 static void response_begin(void *out, uint32_t i, buf *frames)
@@ -342,6 +350,7 @@ const answer_format responses_format = {
     .start = response_start,
     .pulse = response_pulse,
     .begin = response_begin,
+    .progress = response_progress,
     .token = response_token,
     .delta = response_delta,
     .end = response_end,

@@ -116,6 +116,7 @@ static cairn_status read_flags(json_val root, chat_ask *a, responses_ask *r, cha
     int32_t calls = 1;
 
     TRY(chat_stream_read(root, a, f));
+    TRY(chat_want_bool(root, "return_progress", &a->progress, f));
     TRY(chat_want_bool(root, "parallel_tool_calls", &parallel, f));
     TRY(chat_want_bool(root, "store", &r->keep, f));
     a->one_call = !parallel;
@@ -145,14 +146,6 @@ static void echo_word(json_writer *w, json_val in, const char *key)
         json_w_str(w, json_str(json_get(in, key)));
     else
         json_w_null(w);
-}
-
-static const char *tier_of(json_val root)
-{
-    const cairn_str tier = json_str(json_get(root, "service_tier"));
-
-    if (str_is(tier, "priority") || str_is(tier, "fast")) return "priority";
-    return str_is(tier, "flex") ? "flex" : "default";
 }
 
 static void echo_reasoning(json_writer *w, json_val v, bool summary)
@@ -197,7 +190,7 @@ static void put_echo(json_val root, const chat_ask *a, responses_ask *r)
     json_w_kbool(&w, "store", r->keep);
     json_w_kbool(&w, "parallel_tool_calls", !a->one_call);
     echo_reasoning(&w, json_get(root, "reasoning"), r->summary);
-    json_w_kstr(&w, "service_tier", str_of(tier_of(root)));
+    json_w_kstr(&w, "service_tier", str_of(chat_tier(root)));
     echo_or(&w, root, "temperature", "1.0");
     echo_or(&w, root, "top_p", "1.0");
     echo_text(&w, json_get(root, "text"));
@@ -267,7 +260,7 @@ cairn_status responses_ask_read(chat_ask *a, cairn_str body, chat_fault *f)
     TRY(chat_sampling_read(root, a, f));
     TRY(chat_special_read(root, a, f));
     TRY(chat_priority_read(root, a, f));
-    if (str_is(str_of(tier_of(root)), "priority")) a->rq.priority = -CHAT_TIER_STEPS;
+    if (str_is(str_of(chat_tier(root)), "priority")) a->rq.priority = -CHAT_TIER_STEPS;
     TRY(chat_stop_read(root, "stop", a, f));
     TRY(chat_kwargs_read(root, a, f));
     TRY(read_text(root, f));

@@ -6,8 +6,10 @@
 #include "base/diag.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "serve/body_fields.h"
 #include "serve/body_path.h"
 #include "serve/left_out.h"
+#include "serve/openai_custom.h"
 #include "serve/openai_messages.h"
 #include "serve/openai_tools.h"
 #include "serve/responses_ask.h"
@@ -62,8 +64,7 @@ static cairn_status want_type(const reading *g, json_val v, body_path p, const c
 static cairn_status want_name(const reading *g, json_val v, body_path p, cairn_str *out)
 {
     *out = json_str(json_get(v, "name"));
-    if (out->len) return CAIRN_OK;
-    return want(g, path_key(p, "name"), "a name", json_get(v, "name"));
+    return body_name_form(json_get(v, "name"), path_key(p, "name"), OPENAI_MOST_NAME, g->f);
 }
 
 static bool is_allowed(const reading *g, cairn_str name, cairn_str called)
@@ -190,8 +191,7 @@ static cairn_status put_function(reading *g, json_val tool, body_path p)
 /* What a format asks of the text: nothing enforces it, so the model is told. */
 static cairn_status read_format(reading *g, json_val tool, body_path p, buf *more)
 {
-    const json_val v = json_get(tool, "format"), syntax = json_get(v, "syntax");
-    const json_val rules = json_get(v, "definition");
+    const json_val v = json_get(tool, "format");
     const body_path at = path_key(p, "format");
     const cairn_str type = json_str(json_get(v, "type"));
 
@@ -199,14 +199,7 @@ static cairn_status read_format(reading *g, json_val tool, body_path p, buf *mor
     if (json_typeof(v) <= JSON_NULL || str_is(type, "text")) return CAIRN_OK;
     if (!str_is(type, "grammar"))
         return want(g, path_key(at, "type"), "text or grammar", json_get(v, "type"));
-    if (!str_is(json_str(syntax), "lark") && !str_is(json_str(syntax), "regex"))
-        return want(g, path_key(at, "syntax"), "lark or regex", syntax);
-    if (json_typeof(rules) != JSON_STR)
-        return want(g, path_key(at, "definition"), "a string", rules);
-    buf_printf(more, "`input` must match this %s:\n",
-               str_is(json_str(syntax), "lark") ? "Lark grammar" : "regular expression");
-    buf_str(more, json_str(rules));
-    return CAIRN_OK;
+    return openai_grammar_told(v, at, more, g->f);
 }
 
 static cairn_status put_custom(reading *g, json_val tool, body_path p)
@@ -224,8 +217,7 @@ static cairn_status put_custom(reading *g, json_val tool, body_path p)
         open_tool(g, called);
         put_description(g, tool, buf_view(&more));
         json_w_key(&g->w, "parameters");
-        json_w_raw(&g->w, STR_LIT("{\"type\":\"object\",\"properties\":{\"input\":{\"type\":"
-                                  "\"string\"}},\"required\":[\"input\"]}"));
+        json_w_raw(&g->w, STR_LIT(OPENAI_CUSTOM_PARAMETERS));
         close_tool(g);
     }
     g->w.out->no_memory |= buf_status(&more) != CAIRN_OK;

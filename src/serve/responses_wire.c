@@ -27,7 +27,7 @@ const item_words responses_words[] = {
                      "response.custom_tool_call_input.done", "input"},
 };
 
-static void write_usage(json_writer *w, const response_out *o, const answer_usage *u)
+static void write_usage(json_writer *w, const answer_usage *u)
 {
     json_w_key(w, "usage");
     if (!u) {
@@ -44,7 +44,7 @@ static void write_usage(json_writer *w, const response_out *o, const answer_usag
     json_w_kint(w, "output_tokens", u->n_generated);
     json_w_key(w, "output_tokens_details");
     json_w_obj(w);
-    json_w_kint(w, "reasoning_tokens", o->n_thought);
+    json_w_kint(w, "reasoning_tokens", u->n_thought);
     json_w_end_obj(w);
     json_w_kint(w, "total_tokens", (int64_t)u->n_prompt + u->n_generated);
     json_w_end_obj(w);
@@ -95,7 +95,7 @@ void responses_write(json_writer *w, const response_out *o, const char *status,
     if (o->output.len) json_w_raw(w, buf_view(&o->output));
     json_w_end_arr(w);
     json_w_raw(w, buf_view(&o->ask->echo));
-    write_usage(w, o, u);
+    write_usage(w, u);
     json_w_end_obj(w);
 }
 

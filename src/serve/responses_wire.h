@@ -43,8 +43,7 @@ typedef struct response_out {
     json_member input;
     buf new_logprobs; /* JSON, like the next: elements, of tokens that told nothing yet */
     buf logprobs_of_item;
-    int32_t n_waiting, n_thought; /* tokens: likewise; of thoughts */
-    buf output;                   /* JSON: the items that are done */
+    buf output; /* JSON: the items that are done */
     answer_end end;
 } response_out;
 

@@ -20,6 +20,7 @@ typedef struct choice {
     bool begun;     /* its format knows of it */
     bool lost;      /* no memory for a part of it */
     int32_t n_seen; /* tokens that came; what is generated in the end says its result */
+    int32_t n_mute; /* of those, that released nothing yet: they count as what comes next */
 } choice;
 
 struct answer {   /* I/O thread */
@@ -155,6 +156,8 @@ static void on_delta(void *ctx, uint32_t i, const reply_delta *d)
 {
     answer *c = ctx;
 
+    if (d->kind == DELTA_THOUGHT) c->usage.n_thought += c->choices[i].n_mute;
+    c->choices[i].n_mute = 0;
     c->f->delta(c->out, i, d, frames(c));
 }
 
@@ -321,6 +324,7 @@ static void on_token(void *ctx, uint32_t i, const gen_token *t)
     if (ended(c, i)) return;
     answer_enter(c);
     c->choices[i].n_seen += t->n;
+    c->choices[i].n_mute += t->n;
     c->usage.n_generated += t->n;
     note_usage(c);
     begin_choice(c, i);

@@ -8,6 +8,7 @@
 
 typedef struct answer_usage { /* of all choices; each prompt counts once */
     int32_t n_prompt, n_cached, n_generated;
+    int32_t n_thought; /* of those generated: thoughts, with the markup before them */
 } answer_usage;
 
 typedef struct answer_end { /* of one choice */

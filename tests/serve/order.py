@@ -48,15 +48,17 @@ class Choice:
         assert self.finish is None, "choice %d goes on after its finish_reason" % c["index"]
         for call in c["delta"].get("tool_calls") or ():
             if call["index"] == len(self.calls):
-                assert call.get("id") and call["function"]["name"], "a call begins with its id and name"
-                self.calls.append("")
+                assert call.get("id") and call[call["type"]]["name"], "a call begins with its id and name"
+                self.calls.append("" if call["type"] == "function" else None)
             assert call["index"] == len(self.calls) - 1, "calls come one after the other"
-            self.calls[-1] += call["function"].get("arguments") or ""
+            assert ("custom" in call) == (self.calls[-1] is None), "a call of one type goes on as one of another"
+            if "function" in call:
+                self.calls[-1] += call["function"].get("arguments") or ""
         self.finish = c["finish_reason"]
         if self.finish == "tool_calls":
             assert self.calls, "no call in spite of the finish_reason"
             for arguments in self.calls:
-                json.loads(arguments)
+                json.loads("{}" if arguments is None else arguments)  # a custom tool's text is any
 
 
 def completion(events, whole):

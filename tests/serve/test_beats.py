@@ -1,5 +1,5 @@
-"""While nothing is known of an answer, something is sent on every route that streams: requests in their prefill, and
-those that wait for a place."""
+"""While nothing is known of an answer, something is sent on every route that streams: requests in their prefill, those
+that wait for a place, and those whose model is being loaded."""
 import pytest
 import util
 
@@ -14,10 +14,17 @@ ROUTES = {
 
 
 @pytest.mark.parametrize("places", [12])
-def test_every_stream(places):
-    """All at once, as each beat takes its nine seconds: half of them are in their prefill, half wait for those."""
-    with util.serving("--seqs", places // 2, "--queue", places) as s:
+def test_every_stream(places, tmp_path):
+    """All at once, as each beat takes its nine seconds: half of them are in their prefill, half wait for those, and as many
+    for a model behind a gate, of which no response is known yet."""
+    (tmp_path / "open-fake-model").touch()
+    with util.serving("--models", 3, "--gate", tmp_path, "--seqs", places // 2, "--queue", places) as s:
+        assert s.chat()[0] == 200  # its model is there now
         held = []
+        for path, (body, beat) in ROUTES.items():
+            c = s.connect()
+            c.sendall(util.build("POST", path, dict(body, model="third")))
+            held.append((c, "", beat if path[:4] == "/api" else b": waiting\n\n"))
         for _ in range(2):
             for path, (body, beat) in ROUTES.items():
                 c = s.connect()
@@ -32,3 +39,5 @@ def test_every_stream(places):
                 said += more
             c.close()
         s.wait_rows()
+        assert {m["id"]: m["state"] for m in s.stats()["known_models"]}["third"] == "loading"
+        (tmp_path / "open").touch()

@@ -19,6 +19,14 @@ def function(**fields):
     return {"type": "function", "function": dict({"name": "f"}, **fields)}
 
 
+def custom(fields):
+    return [{"type": "custom", "custom": fields}]
+
+
+def grammar(**fields):
+    return custom({"name": "c", "format": {"type": "grammar", "grammar": dict({"syntax": "lark", "definition": "a"}, **fields)}})
+
+
 def allowed(**fields):
     return {"type": "allowed_tools", "allowed_tools": dict({"mode": "auto", "tools": [function(name="g")]}, **fields)}
 
@@ -40,7 +48,9 @@ BAD = [
     (CALL + ".function", calls({"id": "c"})), (CALL + ".function", calls({"function": "f"})),
     (CALL + ".function.name", calls(call(name=3))), (CALL + ".function.name", calls({"function": {}})),
     (CALL + ".function.arguments", calls(call(arguments=7))), (CALL + ".function.arguments", calls(call(arguments=[1]))),
-    (CALL + ".type", calls(dict(call(), type=1))), (CALL + ".type", calls(dict(call(), type="custom"))),
+    (CALL + ".type", calls(dict(call(), type=1))), (CALL + ".type", calls(dict(call(), type="hammer"))),
+    (CALL + ".custom", calls(dict(call(), type="custom"))), (CALL + ".custom.name", calls({"type": "custom", "custom": {"input": "x"}})),
+    (CALL + ".custom.input", calls({"type": "custom", "custom": {"name": "c", "input": {}}})),
     (CALL + ".id", calls(dict(call(), id=7))), (CALL + ".id", calls(dict(call(), id={"a": 1}))),
     ("messages[1].tool_call_id", calls(call())[:1] + [{"role": "tool", "content": "x", "tool_call_id": 7}]),
     ("messages[0].tool_call_id", [{"role": "tool", "content": "x", "tool_call_id": ["c"]}]),
@@ -68,7 +78,12 @@ BAD = [
     ("functions", [{"name": "f"}]), ("modalities", ["text", "audio"]), ("audio", {"voice": "x"}),
     ("guided_json", {}), ("guided_regex", "a"), ("web_search_options", {}), ("best_of", 3),
     ("echo", True), ("store", True), ("tools", {"a": 1}),
-    ("tools[0].type", [{"type": "hammer"}]), ("tools[0].type", [{"type": "custom", "custom": {"name": "c"}}]), ("tools[0].function.name", [{"type": "function", "function": {}}]),
+    ("tools[0].type", [{"type": "hammer"}]), ("tools[0].custom", [{"type": "custom", "name": "c"}]), ("tools[0].custom.name", custom({"name": "a b"})), ("tools[0].custom.name", custom({})),
+    ("tools[1].custom.name", custom({"name": "c"}) * 2), ("tools[0].custom.description", custom({"name": "c", "description": 1})),
+    ("tools[0].custom.format", custom({"name": "c", "format": "text"})), ("tools[0].custom.format.type", custom({"name": "c", "format": {"type": "yaml"}})),
+    ("tools[0].custom.format.grammar", custom({"name": "c", "format": {"type": "grammar", "syntax": "regex", "definition": "a"}})),
+    ("tools[0].custom.format.grammar.syntax", grammar(syntax="peg")), ("tools[0].custom.format.grammar.definition", grammar(definition=1)),
+    ("tools[0].function.name", [{"type": "function", "function": {}}]),
     ("tools[0]", [1]), ("tools[0].function", [{"type": "function", "function": "f"}]),
     ("tools[0].function.parameters", [{"type": "function", "function": {"name": "f", "parameters": 1}}]),
     ("logit_bias", {"999999": 1}),
@@ -118,7 +133,7 @@ def test_wrong_in_streams(server):
     ({"messages": calls({"id": "c"})}, "`messages[1].tool_calls[0].function` must be an object, found nothing"),
     ({"messages": calls(call(arguments=7))},
      "`messages[1].tool_calls[0].function.arguments` must be a string or an object, found 7"),
-    ({"messages": calls(dict(call(), type=[]))}, "`messages[1].tool_calls[0].type` must be function, found an array"),
+    ({"messages": calls(dict(call(), type=[]))}, "`messages[1].tool_calls[0].type` must be function or custom, found an array"),
     ({"messages": calls(dict(call(), id=7))}, "`messages[1].tool_calls[0].id` must be a string, found 7"),
     ({"messages": [{"role": "tool", "content": "x", "tool_call_id": False}]},
      "`messages[0].tool_call_id` must be a string, found false"),
@@ -303,3 +318,30 @@ def test_tools_of_a_service(server):
     assert "web_search" not in json.loads(body)["choices"][0]["message"]["content"]
     status, headers, _ = server.chat(tools=[{"type": "web_search"}])
     assert status == 200 and headers["warning"] == '299 cairn "not here and left out: tools of type web_search"'
+
+
+THOUGHT = "<think>\nTwo\nlines.\n</think>\n\n"
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("stream", [False, True])
+def test_reasoning_tokens(n, stream):
+    """Those up to the last that released a thought, of all choices; none where nothing is thought."""
+    with util.serving("--template", "<tool_call>{{enable_thinking}}") as s:
+        for said, least, most in ((THOUGHT + "Yes.", len("Two\nlines."), len(THOUGHT)), ("Yes.", 0, 0)):
+            text = "@says=%s\n@ends=\"assistant: \"\n" % json.dumps(said)
+            status, _, out = s.request("POST", "/v1/chat/completions", util.ask(text, n=n, stream=stream))
+            assert status == 200, out
+            u = json.loads(util.events(out)[-2] if stream else out)["usage"]
+            assert n * least <= u["completion_tokens_details"]["reasoning_tokens"] <= n * most
+            assert u["completion_tokens"] == n * len(said)
+
+
+@pytest.mark.parametrize("asked,told", [("auto", "default"), ("default", "default"), (None, "default"), ("scale", "default"), ("flex", "flex"),
+                                        ("priority", "priority"), ("fast", "priority")])
+def test_service_tier(server, asked, told):
+    for stream in (False, True):
+        status, _, out = server.request("POST", "/v1/chat/completions", util.ask("@reply=hi", stream=stream, service_tier=asked))
+        assert status == 200, out
+        answers = [json.loads(e) for e in util.events(out)[:-1]] if stream else [json.loads(out)]
+        assert answers and {a["service_tier"] for a in answers} == {told}

@@ -8,16 +8,18 @@ import pytest
 import util
 
 SAID = [{"role": "system", "content": "x", "name": "n"}, {"role": "user", "content": [{"type": "text", "text": "x"}]}]
-CALLED = [{"role": "assistant", "content": "x", "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+CALLED = [{"role": "assistant", "content": "x", "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}},
+                                                                 {"id": "d", "type": "custom", "custom": {"name": "c", "input": "x"}}]},
           {"role": "tool", "tool_call_id": "c", "content": "x"}]
 FUNCTION = {"name": "f", "description": "d", "parameters": {"type": "object"}, "strict": True}
+CUSTOM = {"type": "custom", "custom": {"name": "c", "description": "d", "format": {"type": "grammar", "grammar": {"syntax": "regex", "definition": "a+"}}}}
 BLOCKS = [{"role": "user", "content": "x"}]
 TEXT = [{"type": "text", "text": "x", "cache_control": {"type": "ephemeral", "ttl": "1h"}}]
 THEIRS = {"model": "fake-model", "messages": BLOCKS, "system": TEXT, "tools": [{"name": "f", "input_schema": {}, "cache_control": {"type": "ephemeral"}}],
           "thinking": {"type": "adaptive"}, "tool_choice": {"type": "auto"}, "cache_control": {"type": "ephemeral"}}
 # Good bodies, with all that fields are needed to be in or beside.
 GOOD = {
-    "ChatRequest": {"messages": SAID + CALLED + BLOCKS, "stream": True, "logprobs": True, "tools": [{"type": "function", "function": FUNCTION}],
+    "ChatRequest": {"messages": SAID + CALLED + BLOCKS, "stream": True, "logprobs": True, "tools": [{"type": "function", "function": FUNCTION}, CUSTOM],
                     "prediction": {"type": "content", "content": "x"}},
     "CompletionRequest": {"prompt": "x", "stream": True},
     "ResponseRequest": {"input": "x", "stream": True, "text": {"format": {"type": "text"}}, "tools": [dict(FUNCTION, type="function")]},

@@ -139,3 +139,33 @@ def test_not_read():
         chunks = [json.loads(k) for k in chunks]
         assert done == "[DONE]" and all(said(chunks, i) == "H" for i in range(64))
         assert 0 < sum("prompt_progress" in k for k in chunks) < 64 * 150
+
+
+OTHERS = {
+    "/v1/responses": (lambda text: {"input": text}, rb": prompt_progress (\{.*\})\n\n"),
+    "/v1/messages": (lambda text: {"max_tokens": 99, "messages": [{"role": "user", "content": text}]}, rb'event: ping\ndata: \{"type":"ping","prompt_progress":(\{.*\})\}\n\n'),
+    "/api/chat": (lambda text: {"messages": [{"role": "user", "content": text}]}, rb'"content":""\},"done":false,"prompt_eval_count":\d+,"prompt_progress":(\{.*\})\}\n'),
+    "/api/generate": (lambda text: {"prompt": text}, rb'"response":"","done":false,"prompt_eval_count":\d+,"prompt_progress":(\{.*\})\}\n'),
+}
+
+
+@pytest.mark.parametrize("path", OTHERS)
+def test_other_routes(server, path):
+    """Each in the form of its own API, before anything is said, and only where it is asked for."""
+    fields, form = OTHERS[path]
+    body = dict(fields("@cached=4 @progress=4 "), model="fake-model", stream=True)
+    for asked in (True, False, None):
+        status, _, out = server.request("POST", path, dict(body, return_progress=asked))
+        steps = [json.loads(x) for x in re.findall(form, out)]
+        assert status == 200 and HELLO[:1].encode() in out, out
+        if not asked:
+            assert not steps and b"prompt_progress" not in out
+            continue
+        assert out.count(b"prompt_progress") == len(steps) > 0
+        assert all(a["processed"] < b["processed"] for a, b in zip(steps, steps[1:]))
+        assert {s["cache"] for s in steps} == {4} and steps[-1]["processed"] == steps[-1]["total"]
+        assert re.search(form, out).start() < out.index(b'"H')
+    status, _, out = server.request("POST", path, dict(body, stream=False, return_progress=True))
+    assert status == 200 and b"prompt_progress" not in out
+    status, _, out = server.request("POST", path, dict(body, return_progress="yes"))
+    assert status == 400 and b"return_progress" in out

@@ -24,7 +24,7 @@ ASK = {**MODEL, "system": either(STR, arr(TEXT_BLOCK)),
        "metadata": obj({}, {"user_id": null_or(STR)}, more=True), "service_tier": enum("auto", "standard_only"), "inference_geo": STR, "cache_control": CACHE["cache_control"],
        "context_management": obj({}, {"edits": null_or(arr(ANY))}, more=True), "speed": enum("standard")}
 # What only a generation reads.
-DRAWN = {**SAMPLING, **ASK, "stream": BOOL, "stop_sequences": arr({"type": "string", "minLength": 1}, maxItems=16)}
+DRAWN = {**SAMPLING, **ASK, "stream": BOOL, "return_progress": BOOL, "stop_sequences": arr({"type": "string", "minLength": 1}, maxItems=16)}
 ASKED = arr(obj({"role": enum("user", "assistant", "system"), "content": either(STR, arr(obj({"type": STR}, more=True), minItems=1))}, more=True), minItems=1)
 
 SCHEMAS = {
@@ -35,7 +35,7 @@ SCHEMAS = {
     "Message": obj({**MESSAGE, **ENDED, "content": arr(BLOCK, minItems=1), "usage": ref("AnthropicUsage")}),
     "MessageEvent": either(
         obj({"type": const("message_start"), "message": obj({**MESSAGE, "content": arr(BLOCK, maxItems=0), "stop_reason": NULL, "stop_sequence": NULL, "usage": ref("AnthropicUsage")})}),
-        obj({"type": const("ping")}),
+        obj({"type": const("ping")}, {"prompt_progress": ref("Progress")}),
         obj({"type": const("content_block_start"), "index": COUNT, "content_block": BLOCK}),
         obj({"type": const("content_block_delta"), "index": COUNT, "delta": either(
             obj({"type": const("text_delta"), "text": STR}), obj({"type": const("thinking_delta"), "thinking": STR}),

@@ -8,7 +8,7 @@ MACHINE = {**{name: null_or(whole(-2**31)) for name in ("num_keep", "num_batch",
 NOT_HERE = ("priority", "service_tier", "ignore_eos", "skip_special_tokens")
 OPTIONS = obj({}, {**{k: null_or(v) for k, v in SAMPLING.items() if k not in NOT_HERE}, "num_predict": null_or(whole(-2)), "num_ctx": null_or(whole(0, 1 << 24)), "stop": null_or(STOP),
                    "tfs_z": null_or(enum(1)), **MACHINE}, more=True)
-ASK = {"model": STR, "stream": BOOL, "think": either(BOOL, enum("low", "medium", "high")), "options": OPTIONS, "keep_alive": either(STR, NUM), "format": const(""),
+ASK = {"return_progress": BOOL, "model": STR, "stream": BOOL, "think": either(BOOL, enum("low", "medium", "high")), "options": OPTIONS, "keep_alive": either(STR, NUM), "format": const(""),
        "truncate": BOOL, "shift": BOOL, "top_logprobs": whole(0, 20), "logprobs": enum(False)}
 TIME = {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$"}
 DIGEST = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
@@ -21,8 +21,8 @@ SCHEMAS = {
     "OllamaError": obj({"error": STR}),
     "OllamaChatRequest": asked({}, {**ASK, "messages": arr({"type": "object"}), "tools": arr({"type": "object"})}),
     "OllamaGenerateRequest": asked({}, {**ASK, "prompt": STR, "system": STR, "suffix": const(""), "template": const(""), "raw": BOOL, "images": arr(ANY, maxItems=0), "context": arr(ANY, maxItems=0)}),
-    "OllamaChat": obj({"model": STR, "created_at": TIME, "message": SAID, "done": BOOL}, {**DONE}),
-    "OllamaGenerated": obj({"model": STR, "created_at": TIME, "response": STR, "done": BOOL}, {**DONE, "thinking": STR}),
+    "OllamaChat": obj({"model": STR, "created_at": TIME, "message": SAID, "done": BOOL}, {**DONE, "prompt_progress": ref("Progress")}),
+    "OllamaGenerated": obj({"model": STR, "created_at": TIME, "response": STR, "done": BOOL}, {**DONE, "thinking": STR, "prompt_progress": ref("Progress")}),
     "OllamaModels": obj({"models": arr(obj({**LISTED, "modified_at": TIME}))}),
     "OllamaRunning": obj({"models": arr(obj({**LISTED, "expires_at": TIME, "size_vram": COUNT, "context_length": COUNT}))}),
     "OllamaModel": obj({"modelfile": STR, "parameters": STR, "template": STR, "details": DETAILS, "modified_at": TIME,

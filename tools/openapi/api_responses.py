@@ -48,7 +48,7 @@ INCLUDED = ("file_search_call.results", "web_search_call.results", "web_search_c
             "code_interpreter_call.outputs", "reasoning.encrypted_content", "message.output_text.logprobs")
 REASONING = obj({}, {"effort": null_or(EFFORT), "context": null_or(enum("auto", "current_turn")), "mode": null_or(enum("standard")),
                      **{name: null_or(enum("auto", "concise", "detailed", "none")) for name in ("summary", "generate_summary")}}, more=True)
-FIELDS = {**MODEL, **SAMPLING, "instructions": STR, "previous_response_id": STR, "store": BOOL, **STREAM, "max_output_tokens": whole(1), "tools": arr({"type": "object"}),
+FIELDS = {**MODEL, **SAMPLING, "instructions": STR, "previous_response_id": STR, "store": BOOL, **STREAM, "return_progress": BOOL, "max_output_tokens": whole(1), "tools": arr({"type": "object"}),
           "tool_choice": ANY, "parallel_tool_calls": BOOL, "reasoning": REASONING, "text": obj({}, {"format": null_or(obj({"type": const("text")}, more=True)), "verbosity": null_or(VERBOSITY)}, more=True),
           "include": arr(enum(*INCLUDED)), "top_logprobs": whole(0, 20), "max_tool_calls": whole(1), "stop": STOP, "reasoning_effort": EFFORT, "chat_template_kwargs": KWARGS,
           "truncation": enum("disabled"), "background": enum(False), **OPENAI}
