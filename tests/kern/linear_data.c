@@ -124,6 +124,9 @@ static void emulated_amx_kernels(kern_linear *k)
 #define INSTALL(type, name) k->tile[TILE_##type] = emulated_amx_tile_##name;
     AMX_TILES(INSTALL)
 #undef INSTALL
+    k->fine[TILE_Q4_K] = emulated_amx_fine_q4_k;
+    k->fine[TILE_Q5_K] = emulated_amx_fine_q5_k;
+    k->fine[TILE_Q6_K] = emulated_amx_fine_q6_k;
     k->affine[AFFINE_4] = emulated_amx_affine_4;
     k->affine[AFFINE_5] = emulated_amx_affine_5;
     k->affine[AFFINE_8] = emulated_amx_affine_8;

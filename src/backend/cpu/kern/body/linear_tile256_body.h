@@ -1,9 +1,9 @@
 /* Tiles of 256 weights a block: what the levels share that multiply few vectors too.  Each file includes it
    once, after DIRECT_CASES(X, fn) — X(n, fn) for each number of vectors that goes without a panel — and
-   defines, besides what linear_tile256_form.h asks for,
+   defines, besides what linear_tile256_walk.h asks for,
 
      direct(…)       the products of n vectors, n known where it is inlined */
-#include "backend/cpu/kern/body/linear_tile256_form.h"
+#include "backend/cpu/kern/body/linear_tile256_walk.h"
 
 INLINE void direct(const int bits, const uint8_t *tile, int32_t n_block, const uint8_t *act,
                    size_t stride, const int n, int32_t shift, float *y);

@@ -84,6 +84,31 @@ INLINE void unpack_k6(const uint8_t *p, __m512i *w)
     w[3] = or_and8(high_nibbles(b), _mm512_srli_epi16(c, 2), 0x30);
 }
 
+/* A scale, 32 bits wide with a high half of 0, as both 16-bit numbers of its word. */
+INLINE __m512i twice(__m512i sc)
+{
+    return _mm512_or_si512(sc, _mm512_slli_epi32(sc, 16));
+}
+
+/* (v − 2^log) · sc of the even and of the odd bytes; sc as both 16-bit numbers of its word. */
+INLINE void products16(__m512i v, __m512i sc, const unsigned log, __m512i *even, __m512i *odd)
+{
+    const __m512i byte = _mm512_set1_epi16(0xff), centre = _mm512_slli_epi16(sc, log);
+    *even = _mm512_sub_epi16(_mm512_maddubs_epi16(v, _mm512_and_si512(sc, byte)), centre);
+    *odd = _mm512_sub_epi16(_mm512_maddubs_epi16(v, _mm512_slli_epi16(sc, 8)), centre);
+}
+/* 256 · high + low of a word: products of 16 bits, whose bytes are sorted. */
+INLINE void store_planes(uint8_t *low, uint8_t *high, __m512i v, __m512i sc, const unsigned log)
+{
+    const __m512i byte = _mm512_set1_epi16(0xff);
+    __m512i even, odd;
+    products16(v, sc, log, &even, &odd);
+    /* byte ? a : b */
+    _mm512_store_si512(low, _mm512_ternarylogic_epi32(byte, even, _mm512_slli_epi16(odd, 8), 0xca));
+    _mm512_store_si512(high,
+                       _mm512_ternarylogic_epi32(byte, _mm512_srli_epi16(even, 8), odd, 0xca));
+}
+
 /* y += dx · (d · whole − dmin · m), the latter where there are minima. */
 INLINE void add_whole(const int bits, __m512i whole, __m512i m, __m512 d, __m512 dmin, float dx,
                       float *y)

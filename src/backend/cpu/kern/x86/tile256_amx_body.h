@@ -14,6 +14,8 @@
    once after words_avx512.h and linear_tile256_form.h and defines
 
      unpack_group(…)  16 rows of one block into the panel */
+#include "backend/cpu/kern/body/linear_tile256_walk.h"
+
 #include "backend/cpu/kern/x86/tiles_amx.h"
 
 #include "backend/cpu/kern/x86/linear_tile256_avx512.h"
@@ -39,31 +41,11 @@ INLINE int plane_signed(const int bits, const int plane)
     return plane && bits != 4 && bits != 5;
 }
 
-/* A scale, 32 bits wide with a high half of 0, as both 16-bit numbers of its word. */
-INLINE __m512i twice(__m512i sc)
-{
-    return _mm512_or_si512(sc, _mm512_slli_epi32(sc, 16));
-}
-
-/* (v − 2^log) · sc of the even and of the odd bytes; sc as both 16-bit numbers of its word. */
-INLINE void products16(__m512i v, __m512i sc, const unsigned log, __m512i *even, __m512i *odd)
-{
-    const __m512i byte = _mm512_set1_epi16(0xff), centre = _mm512_slli_epi16(sc, log);
-    *even = _mm512_sub_epi16(_mm512_maddubs_epi16(v, _mm512_and_si512(sc, byte)), centre);
-    *odd = _mm512_sub_epi16(_mm512_maddubs_epi16(v, _mm512_slli_epi16(sc, 8)), centre);
-}
-/* Word s of both planes: products of 16 bits, whose bytes are sorted. */
+/* Word s of both planes of a group. */
 INLINE void store_wide(uint8_t (*w)[16][TILE_LINE], int s, __m512i v, __m512i sc,
                        const unsigned log)
 {
-    const __m512i byte = _mm512_set1_epi16(0xff);
-    __m512i even, odd;
-    products16(v, sc, log, &even, &odd);
-    /* byte ? a : b */
-    _mm512_store_si512(w[0][s],
-                       _mm512_ternarylogic_epi32(byte, even, _mm512_slli_epi16(odd, 8), 0xca));
-    _mm512_store_si512(w[1][s],
-                       _mm512_ternarylogic_epi32(byte, _mm512_srli_epi16(even, 8), odd, 0xca));
+    store_planes(w[0][s], w[1][s], v, sc, log);
 }
 
 /* d16: d of the group's rows, and their dmin 32 bytes further; p: its lines. */

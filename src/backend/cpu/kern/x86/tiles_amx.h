@@ -56,4 +56,13 @@ static inline __attribute__((always_inline)) __m512 amx_float(__m512i v)
     return _mm512_sub_ps(_mm512_castsi512_ps(_mm512_add_epi32(v, one)), _mm512_castsi512_ps(one));
 }
 
+/* 256 · high + low, below 2^24 in all and exact: a last bit worth 256 makes the first product. */
+static inline __attribute__((always_inline)) __m512 amx_float_planes(__m512i high, __m512i low)
+{
+    const __m512i one = _mm512_set1_epi32(0x4b400000), more = _mm512_set1_epi32(0x4f400000);
+    const __m512 both = _mm512_set1_ps(0x1.8p31f + 0x1.8p23f);
+    const __m512 h = _mm512_sub_ps(_mm512_castsi512_ps(_mm512_add_epi32(high, more)), both);
+    return _mm512_add_ps(h, _mm512_castsi512_ps(_mm512_add_epi32(low, one)));
+}
+
 #endif
