@@ -16,7 +16,12 @@
 
 #include "backend/cpu/kern/x86/linear_tile256_avx512.h"
 
-enum { GROUPS = 8, LEAST = 16 /* fewer vectors cost less by vpdpbusd */ };
+enum {
+    GROUPS = 8,
+    /* Fewer vectors cost less by vpdpbusd. */
+    LEAST_K45 = 32,
+    LEAST_K6 = 64,
+};
 
 /* One block, unpacked, by groups of 16 rows.  Q4_K, Q5_K use the first plane. */
 struct panel256 {
@@ -25,6 +30,7 @@ struct panel256 {
     float d[TILE_ROWS], dmin[TILE_ROWS];
 };
 _Static_assert(sizeof(panel256) <= TILE_PANEL, "panel");
+_Static_assert(sizeof(a8_32) == TILE_LINE, "activations are fetched by lines");
 
 INLINE void unpack_group_k45(const int bits, const uint8_t *p, const int g, panel256 *u)
 {
@@ -124,19 +130,26 @@ INLINE void add_sums(const int bits, const float *scale, const a8_32 *a, const a
     }
 }
 
-/* Step j: the products of group j into C register c and, of Q6_K, p; those of the group before, in e and q, are
-   stored; the sums of the group before that are added up. */
-#define STEP(j, c, p, e, q)                                                                        \
-    if ((j) < GROUPS) {                                                                            \
+/* A group of 16 rows times AMX_VEC vectors: where their first activations, weights and scales lie, and y. */
+typedef struct item {
+    const uint8_t *a, *w;
+    const float (*sc)[16];
+    float *y;
+    int32_t g, from; /* the first `from` vectors have had it */
+} item;
+
+/* A step: the products of a group of 32 into C register c and, of Q6_K, p, unless all are `done`; those of the group
+   before, in e and q, are stored; the sums of the group before that, whose activations and scales are at sa and
+   sc, are added up. */
+#define STEP(c, p, e, q, done, sa, sc)                                                             \
+    if (!(done)) {                                                                                 \
         _tile_loadd(4, a, sizeof(a8_32));                                                          \
         _tile_loadd(6, w, TILE_LINE);                                                              \
         if (bits == 6) _tile_loadd(7, w + sizeof u->w[0][0][0], TILE_LINE);                        \
     }                                                                                              \
-    if ((j) > 0 && (j) <= GROUPS) {                                                                \
-        _tile_stored(e, buf[e][0].of, TILE_LINE);                                                  \
-        if (bits == 6) _tile_stored(q, buf[e][1].of, TILE_LINE);                                   \
-    }                                                                                              \
-    if ((j) < GROUPS) {                                                                            \
+    _tile_stored(e, buf[e][0].of, TILE_LINE);                                                      \
+    if (bits == 6) _tile_stored(q, buf[e][1].of, TILE_LINE);                                       \
+    if (!(done)) {                                                                                 \
         _tile_zero(c);                                                                             \
         _tile_dpbsud(c, 4, 6);                                                                     \
         if (bits == 6) {                                                                           \
@@ -144,29 +157,77 @@ INLINE void add_sums(const int bits, const float *scale, const a8_32 *a, const a
             _tile_dpbssd(p, 4, 7);                                                                 \
         }                                                                                          \
     }                                                                                              \
-    if ((j) > 1)                                                                                   \
-        add_sums(bits, u->sc[g][(j)-2], (const a8_32 *)(const void *)(a - 2 * stride), buf[c], f); \
+    add_sums(bits, *(sc), (const a8_32 *)(const void *)(sa), buf[c], f);                           \
     a += stride, w += sizeof u->w[0][0];
 
-/* Group g of rows times the AMX_VEC vectors at a, the first `from` of which have had it. */
-INLINE void vectors(const int bits, const panel256 *u, const int g, const uint8_t *a, size_t stride,
-                    const min_sums *m, int32_t from, float *y)
+/* What the item is due, all its groups added up. */
+INLINE void add_item(const int bits, const panel256 *u, const item *t, const min_sums *m,
+                     const __m512 *f)
 {
-    amx_sums buf[2][2];
-    __m512 f[AMX_VEC];
-    const uint8_t *w = u->w[g][0][0][0];
-    for (int i = 0; i < AMX_VEC; i++) f[i] = _mm512_setzero_ps();
-#pragma GCC unroll 1
-    for (int j = 0; j < GROUPS + 2; j += 2) {
-        STEP(j, 0, 2, 1, 3)
-        STEP(j + 1, 1, 3, 0, 2)
-    }
-    const __m512 d = _mm512_load_ps(u->d + 16 * g), dmin = _mm512_load_ps(u->dmin + 16 * g);
+    const __m512 d = _mm512_load_ps(u->d + 16 * t->g), dmin = _mm512_load_ps(u->dmin + 16 * t->g);
 #pragma GCC unroll 16
     for (int i = 0; i < AMX_VEC; i++) {
-        __m512 sum = _mm512_fmadd_ps(d, f[i], _mm512_load_ps(y + TILE_ROWS * i));
-        if (has_min(bits)) sum = _mm512_fnmadd_ps(dmin, _mm512_load_ps(m->of[i][g]), sum);
-        if (i >= from) _mm512_store_ps(y + TILE_ROWS * i, sum);
+        __m512 sum = _mm512_fmadd_ps(d, f[i], _mm512_load_ps(t->y + TILE_ROWS * i));
+        if (has_min(bits)) sum = _mm512_fnmadd_ps(dmin, _mm512_load_ps(m->of[i][t->g]), sum);
+        if (i >= t->from) _mm512_store_ps(t->y + TILE_ROWS * i, sum);
+    }
+}
+
+INLINE void prefetch_near(const uint8_t *p)
+{
+    _mm_prefetch((const char *)p, _MM_HINT_T0);
+}
+
+/* The panel times all vectors.  Products run two groups ahead of their sums, from one item into the next.  Beside
+   them the next block comes into the second cache and, half with each group of rows, the next vectors' activations
+   into the first: those of long rows lie in the third. */
+INLINE void panel_all(const int bits, const uint8_t *next, size_t block, const panel256 *u,
+                      const uint8_t *act, size_t stride, int32_t n_vec, float *y)
+{
+    amx_sums buf[2][2];
+    min_sums m[2];
+    __m512 f[AMX_VEC];
+    const int32_t n = 2 * ((n_vec + AMX_VEC - 1) / AMX_VEC);
+    item last = {.a = act, .w = u->w[0][0][0][0], .sc = u->sc[0], .y = y, .from = AMX_VEC};
+    memset(buf, 0, sizeof buf);
+    memset(m, 0, sizeof m);
+    for (int i = 0; i < AMX_VEC; i++) f[i] = _mm512_setzero_ps();
+    for (int32_t i = 0;; i++) {
+        const int32_t g = i % 2, v = i / 2 * AMX_VEC, set = v / AMX_VEC % 2;
+        const int32_t first = v + AMX_VEC <= n_vec ? v : n_vec - AMX_VEC;
+        const item now = {.a = act + (size_t)first * sizeof(a8_32),
+                          .w = u->w[g][0][0][0],
+                          .sc = u->sc[g],
+                          .y = y + first * TILE_ROWS + 16 * g,
+                          .g = g,
+                          .from = v - first};
+        for (size_t k = 0; k < block / (size_t)n; k += TILE_LINE)
+            _mm_prefetch((const char *)next + block * (size_t)i / (size_t)n + k, _MM_HINT_T1);
+        const uint8_t *ahead =
+            v + AMX_VEC < n_vec ? now.a + AMX_VEC * sizeof(a8_32) : act + GROUPS * stride;
+        ahead += AMX_VEC / 2 * TILE_LINE * g;
+        const uint8_t *a = now.a, *w = now.w, *sa = last.a + (GROUPS - 2) * stride;
+        const float(*sc)[16] = last.sc + GROUPS - 2;
+#pragma GCC unroll 1
+        for (int j = 0; j < GROUPS; j += 2) {
+            STEP(0, 2, 1, 3, i == n, sa, sc)
+            STEP(1, 3, 0, 2, i == n, sa + stride, sc + 1)
+            for (int k = 0; k < AMX_VEC / 2; k++) {
+                prefetch_near(ahead + TILE_LINE * k);
+                prefetch_near(ahead + stride + TILE_LINE * k);
+            }
+            ahead += 2 * stride;
+            if (j > 0) {
+                sa += 2 * stride, sc += 2;
+                continue;
+            }
+            add_item(bits, u, &last, &m[g ? set : 1 - set], f);
+            if (i == n) return;
+            if (has_min(bits) && g == 0) add_minima(u, now.a, stride, &m[set]);
+            for (int k = 0; k < AMX_VEC; k++) f[k] = _mm512_setzero_ps();
+            sa = now.a, sc = now.sc;
+        }
+        last = now;
     }
 }
 
@@ -178,18 +239,7 @@ INLINE void fine256(const int bits, const uint8_t *tile, int32_t n_block, const 
     amx_begin(AMX_VEC, 32);
     for (int32_t b = 0; b < n_block; b++, tile += block, act += GROUPS * stride) {
         unpack_panel(bits, tile, u);
-        for (int32_t v = 0; v < n_vec; v += AMX_VEC) {
-            const int32_t first = v + AMX_VEC <= n_vec ? v : n_vec - AMX_VEC;
-            /* The next block comes in beside the products. */
-            for (size_t i = 0; i < block * AMX_VEC / (size_t)n_vec; i += TILE_LINE)
-                _mm_prefetch((const char *)tile + block + block * (size_t)v / (size_t)n_vec + i,
-                             _MM_HINT_T1);
-            const uint8_t *a = act + (size_t)first * sizeof(a8_32);
-            min_sums m;
-            if (has_min(bits)) add_minima(u, a, stride, &m);
-            for (int g = 0; g < 2; g++)
-                vectors(bits, u, g, a, stride, &m, v - first, y + first * TILE_ROWS + 16 * g);
-        }
+        panel_all(bits, tile + block, block, u, act, stride, n_vec, y);
     }
     _tile_release();
 }
@@ -198,7 +248,7 @@ INLINE void fine256(const int bits, const uint8_t *tile, int32_t n_block, const 
     void amx_fine_##name(const uint8_t *tile, int32_t n_block, const void *act, size_t stride,     \
                          int32_t n_vec, int32_t terms, float *y, void *panel)                      \
     {                                                                                              \
-        if (n_vec < LEAST || terms > 1)                                                            \
+        if (n_vec < (bits == 6 ? LEAST_K6 : LEAST_K45) || terms > 1)                               \
             vnni_fine_##name(tile, n_block, act, stride, n_vec, terms, y, panel);                  \
         else                                                                                       \
             fine256(bits, tile, n_block, act, stride, n_vec, y, panel);                            \
