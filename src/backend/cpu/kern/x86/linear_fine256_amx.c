@@ -188,7 +188,8 @@ INLINE void panel_all(const int bits, const uint8_t *next, size_t block, const p
     min_sums m[2];
     __m512 f[AMX_VEC];
     const int32_t n = 2 * ((n_vec + AMX_VEC - 1) / AMX_VEC);
-    item last = {.a = act, .w = u->w[0][0][0][0], .sc = u->sc[0], .y = y, .from = AMX_VEC};
+    item last = {.a = act, .w = u->w[0][0][0][0], .sc = u->sc[0], .from = AMX_VEC};
+    last.y = y;
     memset(buf, 0, sizeof buf);
     memset(m, 0, sizeof m);
     for (int i = 0; i < AMX_VEC; i++) f[i] = _mm512_setzero_ps();
