@@ -12,7 +12,7 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "cairn/text.h"
-#include "serve/body_fields.h"
+#include "serve/body_path.h"
 #include "serve/openai_custom.h"
 
 typedef cairn_status normalise_fn(cairn_str json, cairn_bytes *out, cairn_diag *dg);
