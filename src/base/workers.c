@@ -193,7 +193,7 @@ static bool all_ran(workers *w)
 {
     uint32_t n = 0;
     for (int32_t t = 0; t < w->n; t++)
-        n += atomic_load_explicit(&w->all[t].n_ran, memory_order_acquire);
+        n += atomic_load(&w->all[t].n_ran); /* in one order with caller_sleeps */
     return n == w->n_ran;
 }
 

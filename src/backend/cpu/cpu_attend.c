@@ -254,10 +254,12 @@ static bool step_spot(const attend_job *j, spot *s)
     return true;
 }
 
-static attend_next fetch_of(const spot *s)
+/* What its first row reads; in a set of several that row may be another sequence's than the unit's. */
+static attend_next fetch_of(const attend_job *j, const spot *s)
 {
     const unit *u = &s->u;
-    return (attend_next){u->seg, u->kvh, u->lo[0], u->hi[0], s->c * ATTEND_SPLIT};
+    const segment *seg = u->segs ? &j->r->s->seg[u->segs[0]] : u->seg;
+    return (attend_next){seg, u->kvh, u->lo[0], u->hi[0], s->c * ATTEND_SPLIT};
 }
 
 /* Units one after the other; after the last this thread goes on behind it, if there is more. */
@@ -271,7 +273,7 @@ static void run_units(const attend_job *j, cpu_stretch t, int32_t i_thread)
             const bool any = step_spot(j, &later);
             same = any && later.i_unit == i;
             const attend_next next =
-                any && (later.i_unit < t.end || t.more) ? fetch_of(&later) : (attend_next){0};
+                any && (later.i_unit < t.end || t.more) ? fetch_of(j, &later) : (attend_next){0};
             attend_split(j, &now.u, now.c, &next, q, &sc, &sc.part);
             if (same) now.c = later.c;
         }
@@ -292,7 +294,7 @@ static void run_splits(const attend_job *j, cpu_stretch t, int32_t i_thread)
     for (int32_t i = t.begin; i < t.end; i++, now = later) {
         later = now;
         const bool any = step_spot(j, &later) && (i + 1 < t.end || t.more);
-        const attend_next next = any ? fetch_of(&later) : (attend_next){0};
+        const attend_next next = any ? fetch_of(j, &later) : (attend_next){0};
         partial part = shared_partial(j, &now.u);
         attend_split(j, &now.u, now.c, &next, unit_queries(j, &now.u, &sc), &sc, &part);
     }
