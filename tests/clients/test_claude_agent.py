@@ -1,46 +1,32 @@
 """The coding agent that claude-agent-sdk carries, over /v1/messages with a scripted model: files are read and edited, a command
 is run, and the agent is told to stop.  It gets a home and an environment of its own: no settings or keys of the user's."""
-import json
 import os
 import signal
 import struct
-import subprocess
 import zlib
 
+import agent
 import pytest
-import util
 from script import call, says
 
 sdk = pytest.importorskip("claude_agent_sdk", reason="no claude-agent-sdk: make test-clients installs it")
 PROGRAM = os.path.join(os.path.dirname(sdk.__file__), "_bundled", "claude")
 pytestmark = pytest.mark.skipif(not os.path.exists(PROGRAM), reason="this claude-agent-sdk carries no program")
-MOST_SECONDS = 60 * util.SLOW
 
 
 def start(server, folder, prompt, model="fake-model"):
     (folder / "home").mkdir(exist_ok=True)
     env = {"PATH": os.environ["PATH"], "HOME": str(folder / "home"), "ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "none",
            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1"}
-    p = subprocess.Popen([PROGRAM, "--bare", "-p", "--model", model, "--verbose", "--output-format", "stream-json",
-                          "--max-turns", "9", "--allowedTools", "Read,Edit,Bash(cat *)"], cwd=folder, env=env, text=True,
-                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    p.stdin.write(prompt)
-    p.stdin.close()
-    p.stdin = None
-    return p
+    return agent.start([PROGRAM, "--bare", "-p", "--model", model, "--verbose", "--output-format", "stream-json",
+                        "--max-turns", "9", "--allowedTools", "Read,Edit,Bash(cat *)"], folder, env, prompt)
 
 
 def finish(p):
     """The messages that it told, the last of them the result."""
-    try:
-        out, err = p.communicate(timeout=MOST_SECONDS)
-    except subprocess.TimeoutExpired:
-        p.kill()
-        p.communicate()
-        raise
-    told = [json.loads(x) for x in out.splitlines() if x.startswith("{")]
+    told = agent.told(p)
     results = [m for m in told if m["type"] == "result"]
-    assert len(results) == 1, (out[-2000:], err[-2000:])
+    assert len(results) == 1, told[-5:]
     return told, results[0]
 
 
@@ -109,7 +95,7 @@ def test_stopped(server, tmp_path):
     try:
         server.wait_rows(1, 0)
         p.send_signal(signal.SIGINT)
-        p.communicate(timeout=MOST_SECONDS)
+        p.communicate(timeout=agent.MOST_SECONDS)
         server.wait_rows()
     finally:
         if p.poll() is None:

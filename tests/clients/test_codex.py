@@ -1,14 +1,13 @@
 """The Codex program against the server: a test double of the engine says what the model would, Codex does it."""
-import json
 import os
 import signal
-import subprocess
 import time
 
+import agent
 import pytest
 import util
 from script import call, says
-from test_claude_agent import MOST_SECONDS, png
+from test_claude_agent import png
 
 codex = pytest.importorskip("codex_cli_bin")
 IDLE_S = 11  # the longest silence that this client is told to bear: a heartbeat comes in 10
@@ -29,25 +28,13 @@ stream_max_retries = 0
 stream_idle_timeout_ms = {1000 * IDLE_S}
 """)
     env = {"PATH": os.environ["PATH"], "HOME": str(folder / "home"), "CODEX_HOME": str(folder / "home")}
-    p = subprocess.Popen([codex.bundled_codex_path(), "exec", "--skip-git-repo-check", "--json", "--dangerously-bypass-approvals-and-sandbox",
-                          "-C", folder / "work", "-"], env=env, text=True,
-                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    p.stdin.write(prompt)
-    p.stdin.close()
-    p.stdin = None
-    return p
+    return agent.start([codex.bundled_codex_path(), "exec", "--skip-git-repo-check", "--json", "--dangerously-bypass-approvals-and-sandbox",
+                        "-C", folder / "work", "-"], None, env, prompt)
 
 
 def finish(p):
     """The items that were completed, and the last event."""
-    try:
-        out, err = p.communicate(timeout=MOST_SECONDS)
-    except subprocess.TimeoutExpired:
-        p.kill()
-        p.communicate()
-        raise
-    told = [json.loads(x) for x in out.splitlines() if x.startswith("{")]
-    assert told, err[-2000:]
+    told = agent.told(p)
     return [e["item"] for e in told if e["type"] == "item.completed"], told[-1]
 
 
@@ -115,7 +102,7 @@ def test_stopped(server, tmp_path):
     try:
         server.wait_rows(1, 0)
         p.send_signal(signal.SIGINT)
-        p.communicate(timeout=MOST_SECONDS)
+        p.communicate(timeout=agent.MOST_SECONDS)
         server.wait_rows()
     finally:
         if p.poll() is None:
