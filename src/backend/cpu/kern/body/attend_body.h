@@ -119,10 +119,19 @@ DEFINE_CODEC(bf16, KV_BF16)
 DEFINE_CODEC(f32, KV_F32)
 #undef DEFINE_CODEC
 
-static void fill_outside(float *s, int32_t lo, int32_t hi, float x)
+/* Lanes before n: as many as there are, whatever n is, so that no branch depends on it. */
+INLINE b16 before16(int32_t n)
 {
-    for (int32_t j = lo / 16 * 16; j < lo; j++) s[j] = x;
-    for (int32_t j = hi + 1; j % 16 != 0; j++) s[j] = x;
+    static const float lane[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    return less16(loadf16(lane), set16((float)n));
+}
+
+/* x to the places outside [lo, hi] of the sixteens that both are in. */
+INLINE void fill_outside(float *s, int32_t lo, int32_t hi, float x)
+{
+    float *first = s + lo / 16 * 16, *last = s + hi / 16 * 16;
+    store16(first, pick16(before16(lo % 16), set16(x), loadf16(first)));
+    store16(last, pick16(before16(hi % 16 + 1), loadf16(last), set16(x)));
 }
 
 static void cap_scores(float *s, int32_t begin, int32_t end, float scale, float cap)
@@ -150,6 +159,19 @@ INLINE v16 exp_add(float *s, v16 scale, v16 max, v16 l, const int n)
     return l;
 }
 
+/* In four chains, since each waits for the last; NaN never becomes the maximum. */
+INLINE v16 scores_max(const float *s, int32_t j, int32_t end)
+{
+    v16 m[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) m[i] = set16(-__builtin_inff());
+    for (; j + 64 <= end; j += 64)
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++) m[i] = max16(loadf16(s + j + 16 * i), m[i]);
+    for (; j < end; j += 16) m[0] = max16(loadf16(s + j), m[0]);
+    return max16(max16(m[0], m[1]), max16(m[2], m[3]));
+}
+
 /* A positive scale is applied on the way: rounding keeps order, so the maximum scaled is the maximum
    of the scaled. */
 static float softmax(float *s, int32_t lo, int32_t hi, float scale, float cap, float *max)
@@ -160,16 +182,24 @@ static float softmax(float *s, int32_t lo, int32_t hi, float scale, float cap, f
         scale = 1.0f;
     }
     fill_outside(s, lo, hi, -__builtin_inff());
-    v16 m = set16(-__builtin_inff());
-    for (int32_t j = begin; j < end; j += 16) /* NaN never becomes the maximum */
-        m = max16(loadf16(s + j), m);
+    v16 m = scores_max(s, begin, end);
     *max = v16_max(m) * scale;
     m = set16(*max);
     const v16 vs = set16(scale);
     v16 l = set16(0.0f);
     int32_t j = begin;
     for (; j + 16 * EXP_EACH <= end; j += 16 * EXP_EACH) l = exp_add(s + j, vs, m, l, EXP_EACH);
-    for (; j < end; j += 16) l = exp_add(s + j, vs, m, l, 1);
+    switch ((end - j) / 16) { /* at once, too: one after the other they would wait for each other */
+    case 3:
+        l = exp_add(s + j, vs, m, l, 3);
+        break;
+    case 2:
+        l = exp_add(s + j, vs, m, l, 2);
+        break;
+    case 1:
+        l = exp_add(s + j, vs, m, l, 1);
+        break;
+    }
     fill_outside(s, lo, hi, 0.0f); /* NaN there when all scores were -inf */
     return v16_tree(l);
 }
