@@ -148,6 +148,7 @@ cairn_status cache_open(cache *c, int32_t n_pos, seq_id *out)
     q->open = true;
     q->reading = q->leaving = false;
     q->len = q->reserved_rows = q->n_known = q->shared = 0;
+    q->torn = false;
     q->node = NO_NODE;
     q->n_pos = n_pos;
     if (c->state_bytes) state_open(c, q);
@@ -199,7 +200,7 @@ void cache_close(cache *c, seq_id s)
 void cache_reserve(cache *c, seq_id s, int32_t n_rows)
 {
     seq *q = cache_seq(c, s);
-    assert(n_rows > 0 && n_rows <= c->opts.max_step_rows && !q->reading);
+    assert(n_rows > 0 && n_rows <= c->opts.max_step_rows && !q->reading && !q->torn);
     assert(q->len + n_rows <= q->n_pos);
     if (q->len < q->shared) { /* it went back to where others read */
         if (q->len % KV_BLOCK) prefix_own(c, q, q->len / KV_BLOCK);
@@ -223,10 +224,14 @@ void cache_commit(cache *c, seq_id s, int32_t n_rows)
 {
     seq *q = cache_seq(c, s);
     assert(n_rows >= 0 && n_rows <= q->reserved_rows);
-    assert(!q->state || n_rows == q->reserved_rows); /* the state has gone through all */
+    assert(!q->state || n_rows == 0 ||
+           n_rows == q->reserved_rows); /* the state has gone through all */
     q->len += n_rows;
     q->reserved_rows = 0;
-    if (q->state && n_rows > 0) state_commit(c, q);
+    if (q->state && n_rows > 0)
+        state_commit(c, q);
+    else if (q->state)
+        q->torn = true;
 }
 
 void cache_rewind(cache *c, seq_id s, int32_t n_pos)

@@ -107,7 +107,8 @@ void cache_close(cache *c, seq_id s);
 /* Blocks for the next n_rows ≤ max_step_rows positions (within what was set aside).  Windowed groups
    first drop what neither these rows nor a rewind can see. */
 void cache_reserve(cache *c, seq_id s, int32_t n_rows);
-/* So many of the rows that were reserved are computed; all, where a layer is recurrent. */
+/* So many of the rows that were reserved are computed; all or none, where a layer is recurrent.  After none a state
+   may be lost, so that such a sequence can only be closed. */
 void cache_commit(cache *c, seq_id s, int32_t n_rows);
 /* Back to n_pos positions, at most max_step_rows behind the furthest end so far.  Waits for drafts,
    whose refused tokens it takes back.  Not where a layer is recurrent: its state has no past. */

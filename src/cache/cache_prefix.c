@@ -239,7 +239,7 @@ void cache_mark(cache *c, seq_id s, const int32_t *ids, cache_worth worth)
 {
     seq *q = cache_seq(c, s);
     if (q->node == NO_NODE || q->len == 0 || !prefix_learn(c, q, ids, q->len)) return;
-    if (q->state) state_keep(c, q, q->node);
+    if (q->state && !q->torn) state_keep(c, q, q->node);
     keep_windows(c, q, worth == CACHE_TURN);
     if (worth == CACHE_TURN) tree_keep(&c->tree, q->node, c->n_group);
     tree_touch(&c->tree, q->node);

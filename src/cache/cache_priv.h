@@ -25,6 +25,7 @@ typedef struct seq {
     bool open;
     bool reading; /* rows come from files: its table is the reader's, and nobody else's to touch */
     bool leaving; /* closed meanwhile */
+    bool torn;    /* its recurrent state has gone through some of its layers only */
     int32_t len, reserved_rows; /* positions computed; rows between reserve and commit */
     int32_t n_pos;              /* positions set aside */
     int32_t node;    /* the tree's node where its known prefix ends; NO_NODE: keeps to itself */

@@ -96,7 +96,8 @@ static cairn_status make_stepper(engine *e, const cairn_engine_opts *o, cairn_di
                        .max_out = e->max_seqs,
                        .max_seqs = e->max_seqs,
                        .ctx_len = o->ctx_len,
-                       .codec = in.codec};
+                       .codec = in.codec,
+                       .stop = &e->give_up};
     if (!so.ctx_len) so.ctx_len = guard_model_ctx(e->m);
     TRY(stepper_new(e->m, &so, &e->stepper, dg));
     TRY(make_tables(e, so.ctx_len, dg));
@@ -222,6 +223,7 @@ void engine_close(engine *e)
     if (!e) return;
     mutex_lock(&e->mu);
     e->closing = true;
+    note_set(&e->give_up, 1);
     cond_signal(&e->news);
     mutex_unlock(&e->mu);
     thread_join(&e->owner);
@@ -284,9 +286,11 @@ static void end_early(engine *e, cairn_request_id id, bool whole)
 {
     mutex_lock(&e->mu);
     for (int32_t i = 0; i < e->n_live; i++) {
-        if (e->live[i]->id != id) continue;
-        e->live[i]->cancel = e->cancels = true;
-        e->live[i]->whole |= whole;
+        request *r = e->live[i];
+        if (r->id != id) continue;
+        if (r->runs && !r->cancel && --e->n_wanted == 0) note_set(&e->give_up, 1);
+        r->cancel = e->cancels = true;
+        r->whole |= whole;
     }
     cond_signal(&e->news);
     mutex_unlock(&e->mu);

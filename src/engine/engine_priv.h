@@ -61,6 +61,9 @@ struct engine {
     uint32_t flush_ms;
     bool arrived, cancels; /* since the last turn: rows came from files; somebody cancels */
     bool closing;
+    int32_t n_wanted; /* requests that have rows in the step under way and nobody cancelled */
+    /* A note: n_wanted is 0, or the engine closes, so that step is not worth its time.  Set under mu. */
+    uint8_t give_up;
 
     /* engine thread */
     stepper *stepper;

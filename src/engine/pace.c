@@ -15,7 +15,7 @@ enum {
     QUICKNESS = 2, /* a lower one of a step without prompts for half: there are few of those */
     RENEW = 32,    /* mixed steps in a row: 1 % of the time goes to measuring */
     SHALLOW = 1024,
-    STEP_NS = 500000000, /* of a step that no stream waits for: arrivals and cancels do */
+    STEP_NS = 500000000, /* of a step that no stream waits for: arrivals do */
     FULL_ROWS = 64       /* but products have their full rate only from here on */
 };
 #define AIM 0.85 /* of the bound, so that nearly every step keeps it, not one of two */
@@ -73,7 +73,7 @@ static double crowd(const pace *p, const sched_item *item, int32_t n)
     return waiting < p->bound ? max_i32(waiting, 1) : p->bound;
 }
 
-/* Of a step that decodes, beside what it takes without prompts.  Who comes or cancels waits for its end, so what one
+/* Of a step that decodes, beside what it takes without prompts.  Who comes waits for its end, so what one
    prompt may not take, many may only within STEP_NS. */
 static uint64_t for_prompts(const pace *p, const sched_item *item, int32_t n, uint64_t base)
 {

@@ -44,6 +44,7 @@ typedef struct request {
     uint64_t bytes; /* of memory that it holds until it is done */
     /* guarded by the engine's mu */
     bool cancel, whole; /* whole: its answer is complete, for who cancelled it */
+    bool runs;          /* rows of its are in the step under way */
     /* engine thread */
     request_state state;
     bool cancelled, ended; /* cancel and whole, seen */

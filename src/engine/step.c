@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/num.h"
+#include "base/thread.h"
 #include "tensor/fuse.h"
 
 /* Row counts that programs are compiled for; the largest is the stepper's own.  Factors of eight
@@ -189,7 +190,8 @@ void stepper_begin(stepper *s)
                      .kv = cache_layers(s->cache),
                      .n_group = cache_groups(s->cache),
                      .logits = s->logits,
-                     .tap = s->tap};
+                     .tap = s->tap,
+                     .stop = s->opts.stop};
 }
 
 int32_t stepper_add(stepper *s, seq_id q, const int32_t *ids, int32_t n, int32_t n_out,
@@ -259,13 +261,16 @@ void stepper_busy(stepper *s, bool on)
     leave_device(s->m);
 }
 
-void stepper_run(stepper *s)
+bool stepper_run(stepper *s)
 {
     assert(s->step.n_rows > 0);
     int32_t i = 0;
     while (s->bucket[i].max_rows < s->step.n_rows) i++;
     step_run(s->m, s->bucket[i].exec, &s->step);
-    for (int32_t k = 0; k < s->step.n_seg; k++) cache_commit(s->cache, s->seq[k], s->seg[k].n_rows);
+    const bool whole = !s->opts.stop || !note_get(s->opts.stop);
+    for (int32_t k = 0; k < s->step.n_seg; k++)
+        cache_commit(s->cache, s->seq[k], whole ? s->seg[k].n_rows : 0);
+    return whole;
 }
 
 float *stepper_logits(stepper *s, int32_t i_out)

@@ -22,7 +22,8 @@ typedef struct stepper_opts {
     int32_t ctx_len; /* positions of one sequence at most */
     kv_scheme codec;
     bool taps;
-    bool hidden; /* what the head reads takes the place of logits, in stepper_logits too */
+    bool hidden;         /* what the head reads takes the place of logits, in stepper_logits too */
+    const uint8_t *stop; /* of its steps (tensor/batch.h); may be NULL */
 } stepper_opts;
 
 kv_scheme stepper_codec(const model *m);       /* the model's, or the one of its compute mode */
@@ -54,8 +55,8 @@ void stepper_begin(stepper *s);
 int32_t stepper_add(stepper *s, seq_id q, const int32_t *ids, int32_t n, int32_t n_out,
                     int32_t known_len);
 /* And commits the rows to the cache.  Steppers of one model may run on several threads: their steps
-   take turns. */
-void stepper_run(stepper *s);
+   take turns.  False, only where it can be stopped: it was, and no row counts as computed. */
+bool stepper_run(stepper *s);
 /* The same for a program that needs no cache. */
 void step_run(const model *m, exec *x, const step *s);
 /* For those who measure: the program, the step that ran last, and backend.time_ops of every program. */

@@ -324,7 +324,22 @@ static int32_t next_mark(const engine *e, const request *r)
     return min_i32(r->mark[i], (r->n_done / e->mark_every + 1) * e->mark_every);
 }
 
-static void run_step(engine *e)
+/* Who has rows in the step that begins, or has just ended: while it runs, they may all be cancelled. */
+static void mark_running(engine *e, bool runs)
+{
+    mutex_lock(&e->mu);
+    e->n_wanted = 0;
+    for (int32_t i = 0; i < e->n_active; i++) {
+        request *r = e->mine[i];
+        r->runs = runs && e->item[i].rows > 0;
+        e->n_wanted += r->runs && !r->cancel;
+    }
+    if (runs) note_set(&e->give_up, e->n_wanted == 0 || e->closing);
+    mutex_unlock(&e->mu);
+}
+
+/* False: it was given up, and nothing has changed. */
+static bool run_step(engine *e)
 {
     for (int32_t i = 0; i < e->n_active; i++) {
         const request *r = e->mine[i];
@@ -351,8 +366,12 @@ static void run_step(engine *e)
         if (n_out > 0) r->i_out = out;
         r->n_done += rows;
     }
-    stepper_run(e->stepper);
-    e->stats.steps++;
+    mark_running(e, true);
+    const bool whole = stepper_run(e->stepper);
+    mark_running(e, false);
+    e->stats.steps += whole;
+    for (int32_t i = 0; !whole && i < e->n_active; i++) e->mine[i]->n_done -= e->item[i].rows;
+    return whole;
 }
 
 /* A rotary table that switches with the sequence's length applies to every position: what lies in
@@ -432,10 +451,11 @@ bool engine_take_turn(engine *e)
         tell_backend(e, true);
         const uint64_t t0 = engine_now(e);
         const int32_t n = e->n_active;
-        run_step(e);
-        advance(e);
-        pace_took(&e->pace, e->item, n, engine_now(e) - t0);
-        resume_push(e);
+        if (run_step(e)) {
+            advance(e);
+            pace_took(&e->pace, e->item, n, engine_now(e) - t0);
+            resume_push(e);
+        }
         e->busy_ns += engine_now(e) - t0;
     }
     const bool more = e->n_mine > 0;

@@ -38,7 +38,8 @@ typedef struct backend {
     /* `max_ctx`: highest position + 1 that a step may hold.  The plan and program must outlive it. */
     cairn_status (*compile)(dev *d, const plan *pl, int32_t max_ctx, exec **out, cairn_diag *dg);
     size_t (*exec_bytes)(const exec *x);
-    /* Computes the step; on return logits and taps are there.  Allocates nothing. One at a time. */
+    /* Computes the step; on return logits and taps are there, unless it was stopped.  Allocates nothing.  One at a
+       time. */
     void (*run)(exec *x, const step *s);
     void (*exec_free)(exec *x);
     const char *(*isa)(const dev *d);

@@ -25,6 +25,9 @@ typedef struct step {
     const float *input; /* [n_rows, …] of INPUT, or NULL */
     float *logits;      /* [n_out, vocab] */
     float *const *tap;  /* [n_tap] of [rows, cols], or NULL: taps are skipped */
+    /* A note (base/thread.h) that another thread may set while the step runs: nobody wants it any more.  Whoever has
+       seen it set may leave the rest undone: caches of these rows, logits and recurrent states hold anything.  Or NULL. */
+    const uint8_t *stop;
 } step;
 
 #endif

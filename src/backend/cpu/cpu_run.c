@@ -3,6 +3,7 @@
 #include "backend/cpu/cpu_priv.h"
 #include "base/clock.h"
 #include "base/num.h"
+#include "base/thread.h"
 
 typedef struct span_job {
     cpu_span_fn fn;
@@ -104,7 +105,7 @@ void cpu_run_step(exec *x, const step *s)
         run_timed(&r, p);
         return;
     }
-    for (int32_t i = 0; i < p->n_op; i++) run_one(&r, p, i);
+    for (int32_t i = 0; i < p->n_op && !(s->stop && note_get(s->stop)); i++) run_one(&r, p, i);
 }
 
 void cpu_time_ops(exec *x, uint64_t *ns)

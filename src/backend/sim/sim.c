@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/diag.h"
 #include "base/num.h"
+#include "base/thread.h"
 
 enum { DEFAULT_THREADS = 4 };
 
@@ -20,6 +21,8 @@ struct dev {
     sim_flaw flaw;
     int32_t n_threads, limit;
     bool busy;
+    void (*within)(void *ctx);
+    void *ctx;
 };
 
 struct exec {
@@ -175,9 +178,24 @@ static void write_taps(const exec *x, const step *s, int32_t row, uint64_t h)
     }
 }
 
+/* What a step that is given up leaves behind: anything. */
+static void spoil(const exec *x, const step *s)
+{
+    for (int32_t k = 0; k < s->n_seg; k++) {
+        const segment *g = &s->seg[k];
+        for (int32_t row = g->row0; row < g->row0 + g->n_rows; row++)
+            (void)run_row(x, s, g, s->pos[row], s->id[row] + 1);
+    }
+}
+
 static void sim_run(exec *x, const step *s)
 {
     assert(s->n_rows <= x->pl->max_rows && s->n_out <= x->pl->max_out);
+    if (x->d->within) x->d->within(x->d->ctx);
+    if (s->stop && note_get(s->stop)) {
+        spoil(x, s);
+        return;
+    }
     for (int32_t k = 0; k < s->n_seg; k++) {
         const segment *g = &s->seg[k];
         int32_t out = g->out0;
@@ -195,6 +213,12 @@ static void sim_run(exec *x, const step *s)
     }
     for (int32_t i = 0; x->op_ns && i < x->pl->p->n_op; i++) x->op_ns[i] += 1000;
     x->d->now_ns += SIM_STEP_NS + (uint64_t)s->n_rows * SIM_ROW_NS;
+}
+
+void sim_within(dev *d, void (*fn)(void *ctx), void *ctx)
+{
+    d->within = fn;
+    d->ctx = ctx;
 }
 
 static const char *sim_isa(const dev *d)

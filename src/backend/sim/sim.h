@@ -18,7 +18,9 @@ typedef enum sim_flaw {
 void sim_set(dev *d, uint64_t seed, sim_flaw flaw);
 enum { SIM_STEP_NS = 1000000, SIM_ROW_NS = 100000 };
 uint64_t sim_now_ns(const dev *d); /* a step's and its rows' */
-bool sim_is_busy(const dev *d);    /* the last hint */
+/* Called within each step, as another thread might be at work meanwhile; NULL: no more. */
+void sim_within(dev *d, void (*fn)(void *ctx), void *ctx);
+bool sim_is_busy(const dev *d); /* the last hint */
 int32_t sim_threads_limit(const dev *d);
 
 #endif

@@ -225,6 +225,77 @@ static void cancelled(void **state)
     sim_model_close(&sim);
 }
 
+typedef struct leaver {
+    engine *e;
+    const watch *w;
+    int32_t before; /* steps that it lets pass */
+} leaver;
+
+static void leave_within(void *ctx)
+{
+    leaver *l = ctx;
+    if (l->before-- == 0) engine_cancel(l->e, l->w->id);
+}
+
+/* A step is given up when all whose rows it computes have gone meanwhile; what it left behind misleads nobody. */
+static void gone_within_a_step(void **state)
+{
+    (void)state;
+    const int32_t at = 300;
+    for (sim_layers kind = SIM_ALL_KINDS; kind <= SIM_RECURRENT; kind++)
+        for (int32_t before = 0; before < 14; before++) {
+            begin(kind);
+            static watch w;
+            w = (watch){0};
+            engine *e = open_engine((cairn_engine_opts){.max_step_rows = 100});
+            leaver l = {e, &w, before};
+            cairn_request r = watch_request(ids, 1000, 5);
+            r.marks = &at;
+            r.n_marks = 1;
+            sim_within(sim.m.dev, leave_within, &l);
+            assert_ok(engine_submit(e, &r, watch_event, &w, &w.id, NULL));
+            while (engine_turn(e)) {
+            }
+            cairn_engine_stats now = {.struct_size = sizeof now};
+            engine_get_stats(e, &now);
+            assert_int_equal(now.steps, before);
+            assert_int_equal(w.finish, CAIRN_FINISH_CANCELLED);
+            assert_int_equal(w.n, max_i32(before - 9, 0));
+            assert_int_equal(now.cache_bytes_used, now.prefix_bytes_used);
+            sim_within(sim.m.dev, NULL, NULL);
+            const int32_t known = ask(e, ids, 1000, 5, NULL);
+            if (kind == SIM_FULL) assert_int_equal(known, min_i32(100 * before, 999));
+            if (kind == SIM_RECURRENT) assert_int_equal(known, before < 3 ? 0 : 300);
+            engine_close(e);
+            sim_model_close(&sim);
+        }
+}
+
+/* But not when one of them stays: who does has the answer that he has alone. */
+static void one_stays(void **state)
+{
+    (void)state;
+    for (int32_t before = 0; before < 14; before++) {
+        begin(SIM_ALL_KINDS);
+        static watch gone, stays;
+        int32_t want[5];
+        gone = stays = (watch){0};
+        sim_greedy(&sim, ids + 7, 400, want, 5);
+        engine *e = open_engine((cairn_engine_opts){.max_seqs = 2, .max_step_rows = 100});
+        leaver l = {e, &gone, before};
+        const cairn_request a = watch_request(ids, 400, 5), b = watch_request(ids + 7, 400, 5);
+        assert_ok(engine_submit(e, &a, watch_event, &gone, &gone.id, NULL));
+        assert_ok(engine_submit(e, &b, watch_event, &stays, &stays.id, NULL));
+        sim_within(sim.m.dev, leave_within, &l);
+        while (engine_turn(e)) {
+        }
+        assert_int_equal(stays.finish, CAIRN_FINISH_LENGTH);
+        assert_memory_equal(stays.ids, want, sizeof want);
+        engine_close(e);
+        sim_model_close(&sim);
+    }
+}
+
 enum { N_ASK = 120, LONGEST = 500 };
 
 /* Many prompts of few beginnings, several at once, in little and in much memory. */
@@ -307,6 +378,8 @@ int main(void)
                                        cmocka_unit_test(can_be_off),
                                        cmocka_unit_test(long_rope),
                                        cmocka_unit_test(cancelled),
+                                       cmocka_unit_test(gone_within_a_step),
+                                       cmocka_unit_test(one_stays),
                                        cmocka_unit_test(random_beginnings),
                                        cmocka_unit_test(bad_marks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
