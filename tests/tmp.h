@@ -6,6 +6,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "base/diag.h"
+#include "base/file.h"
 
 typedef struct tmp_dir {
     char path[300];
@@ -48,6 +52,19 @@ static inline const char *tmp_path(const tmp_dir *t, const char *name)
     char *p = path[turn++ % 4];
     (void)snprintf(p, sizeof path[0], "%s/%s", t->path, name);
     return p;
+}
+
+/* Writes the file `name`, which may have folders in front that are not there yet; false: it could not. */
+static inline bool tmp_put(const tmp_dir *t, const char *name, const char *text)
+{
+    char path[1024], dir[1024];
+    cairn_diag dg = {0};
+    const int n = snprintf(path, sizeof path, "%s/%s", t->path, name);
+    if (n < 0 || (size_t)n >= sizeof path) return false;
+    memcpy(dir, path, sizeof dir);
+    *strrchr(dir, '/') = '\0';
+    return path_make_dirs(dir, &dg) == CAIRN_OK &&
+           file_replace(path, text, strlen(text), &dg) == CAIRN_OK;
 }
 
 #endif

@@ -90,6 +90,16 @@ def send(port, body, path="/v1/completions"):
     return s
 
 
+def all_at_once(calls, seconds=0):
+    """Each a function and its arguments, in a thread of its own; they end within these seconds and what a slow machine takes."""
+    threads = [threading.Thread(target=f, args=args, daemon=True) for f, *args in calls]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(timeout=seconds + 4 * PATIENCE)
+        assert not t.is_alive(), "a client hangs"
+
+
 class Load:
     """Threads that ask and threads that harm, until the time is over."""
 
@@ -166,13 +176,8 @@ class Load:
             s.close()
 
     def run(self):
-        threads = [threading.Thread(target=self.honest, args=(i,)) for i in range(CLIENTS // 2)]
-        threads += [threading.Thread(target=self.harm, args=(100 + i,)) for i in range(CLIENTS // 2)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join(timeout=SECONDS + 4 * PATIENCE)
-            assert not t.is_alive(), "a client hangs"
+        honest = [(self.honest, i) for i in range(CLIENTS // 2)]
+        all_at_once(honest + [(self.harm, 100 + i) for i in range(CLIENTS // 2)], SECONDS)
         assert not self.wrong, self.wrong[:3]
         assert self.answered > 0
 
@@ -297,12 +302,7 @@ def test_text_of_whole_answers(model, tmp_path):
                     wrong.append((status, got[:300]))
 
         for _ in range(20):  # once more where so few met that all had room
-            threads = [threading.Thread(target=f, daemon=True) for f in [greedy] * 12 + [modest] * 2]
-            for t in threads:
-                t.start()
-            for t in threads:
-                t.join(timeout=4 * PATIENCE)
-                assert not t.is_alive(), "a client hangs"
+            all_at_once([(greedy,)] * 12 + [(modest,)] * 2)
             if refused:
                 break
         assert not wrong, wrong[:2]
@@ -379,12 +379,7 @@ def test_whole_answers_with_logprobs(model):
                 lost.append((status, got[:300]))
 
         for _ in range(20):  # once more where so few met that all had room
-            threads = [threading.Thread(target=client, daemon=True) for _ in range(8)]
-            for t in threads:
-                t.start()
-            for t in threads:
-                t.join(timeout=4 * PATIENCE)
-                assert not t.is_alive(), "a client hangs"
+            all_at_once([(client,)] * 8)
             if refused:
                 break
         assert not lost, lost[:2]

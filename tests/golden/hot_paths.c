@@ -16,6 +16,7 @@
 #include "engine/step.h"
 #include "golden/mkweights.h"
 #include "sample/sample.h"
+#include "tensor/kvview.h"
 #include "text/chat.h"
 #include "text/tok.h"
 
@@ -266,6 +267,90 @@ static void tile_path(const kern *k, const struct tile_path *p, const float *x)
     printf("%-9s %a\n", p->name, (double)y[0]);
 }
 
+/* A block of positions times the queries of heads that share it, and what these sum up to. */
+typedef struct attend_run {
+    kern_mm keys, values;
+    float *s; /* scores, [head][KV_BLOCK] */
+} attend_run;
+
+static void soften(const kern_vec *v, const attend_run *r)
+{
+    float max;
+    for (int32_t h = 0; h < r->keys.n_a; h++)
+        (void)v->softmax(r->s + (size_t)h * KV_BLOCK, 0, KV_BLOCK - 1, 0.125f, 0.0f, &max);
+}
+
+HOT static void hot_attend(const kern_vec *v, const attend_run *r)
+{
+    v->mm[KV_F16](&r->keys);
+    soften(v, r);
+    v->mm[KV_F16](&r->values);
+}
+
+HOT static void hot_attend_q8(const kern_vec *v, const attend_run *r)
+{
+    v->mm_tiles[KV_Q8](&r->keys);
+    soften(v, r);
+    v->mm_rows[KV_Q8](&r->values);
+}
+
+static void attend_path(const kern_vec *v, const float *x)
+{
+    enum { DIM = 64, HEADS = 3, GROUP = 32 };
+    static uint8_t kept[KV_BLOCK * DIM * 2]; /* f16, or less of codes: any bytes that are finite */
+    static float s[HEADS * KV_BLOCK], out[HEADS * DIM];
+    for (size_t i = 0; i < sizeof kept; i++) kept[i] = (uint8_t)(0x2c + rng_u64(3, 4, i) % 8);
+    attend_run r = {.keys = {.c = s,
+                             .a = x,
+                             .b = kept,
+                             .ldc = KV_BLOCK,
+                             .lda = DIM,
+                             .row = KV_TILE,
+                             .strip = (size_t)KV_TILE * DIM,
+                             .n_a = HEADS,
+                             .n_strip = KV_BLOCK / KV_TILE,
+                             .n = DIM,
+                             .group = GROUP},
+                    .values = {.c = out,
+                               .a = s,
+                               .b = kept,
+                               .ldc = DIM,
+                               .lda = KV_BLOCK,
+                               .row = DIM,
+                               .strip = 16,
+                               .n_a = HEADS,
+                               .n_strip = DIM / 16,
+                               .n = KV_BLOCK,
+                               .group = GROUP},
+                    .s = s};
+    hot_attend(v, &r);
+    printf("attend    %a\n", (double)out[0]);
+    r.values.row = kv_row_bytes((kv_codec){KV_Q8, GROUP}, DIM);
+    hot_attend_q8(v, &r);
+    printf("attend_q8 %a\n", (double)out[0]);
+}
+
+HOT static void hot_fp8(kern_widen_fn *f, const uint8_t *w, float *y)
+{
+    f(w, COLS, 0.37f, y);
+}
+
+HOT static void hot_dense(kern_dense_fn *f, const uint8_t *w, const float *x, float *y)
+{
+    f(w, 2 * COLS, TILE_ROWS, x, COLS, 1, COLS, y, TILE_ROWS);
+}
+
+static void float_paths(const kern_linear *k, const float *x)
+{
+    static uint8_t w[TILE_ROWS * COLS * 2];
+    static float y[COLS];
+    for (size_t i = 0; i < sizeof w; i++) w[i] = (uint8_t)(0x3a + rng_u64(3, 5, i) % 4);
+    hot_fp8(k->widen_e4m3, w, y);
+    printf("fp8       %a\n", (double)y[0]);
+    hot_dense(k->dense_bf16, w, x, y);
+    printf("dense     %a\n", (double)y[0]);
+}
+
 static void kernel_paths(void)
 {
     static float x[COLS];
@@ -276,6 +361,8 @@ static void kernel_paths(void)
     for (size_t i = 0; i < COLS; i++) x[i] = (float)rng_unit(3, 2, i) - 0.5f;
     for (size_t i = 0; i < sizeof tile_list / sizeof *tile_list; i++)
         tile_path(&k, &tile_list[i], x);
+    attend_path(&k.vec, x);
+    float_paths(&k.lin, x);
     hot_quant32(k.lin.quant32, x, act32);
     hot_quant256(k.lin.quant256, x, act256);
     printf("quant     %a %a at level %s\n", (double)act32[0].d, (double)act256[0].d,

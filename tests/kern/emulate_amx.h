@@ -57,20 +57,24 @@ EMU_TILE void emu_tile_zero(int t)
     memset(emu_tiles.byte[t], 0, sizeof emu_tiles.byte[t]);
 }
 /* c += signed bytes of a times bytes of b, signed or not. */
-EMU_TILE void emu_tile_dp(int c, int a, int b, int b_signed)
+EMU_ALU void emu_tile_dp(int c, int a, int b, int b_signed)
 {
     if (!emu_tiles.on || emu_tiles.row_bytes[a] != 4 * emu_tiles.rows[b] ||
         emu_tiles.rows[c] != emu_tiles.rows[a] || emu_tiles.row_bytes[c] != emu_tiles.row_bytes[b])
         __builtin_trap();
+    const int depth = emu_tiles.row_bytes[a], n_col = emu_tiles.row_bytes[c] / 4;
+    int16_t w[64][16] = {{0}};
+    for (int k = 0; k < depth; k++)
+        for (int n = 0; n < n_col; n++) {
+            const uint8_t byte = emu_tiles.byte[b][k / 4][4 * n + k % 4];
+            w[k][n] = (int16_t)(b_signed ? (int8_t)byte : byte);
+        }
     for (int m = 0; m < emu_tiles.rows[c]; m++) {
         int32_t sum[16];
         memcpy(sum, emu_tiles.byte[c][m], sizeof sum);
-        for (int k = 0; k < emu_tiles.row_bytes[a]; k++) {
+        for (int k = 0; k < depth; k++) {
             const int x = (int8_t)emu_tiles.byte[a][m][k];
-            for (int n = 0; n < emu_tiles.row_bytes[c] / 4; n++) {
-                const uint8_t w = emu_tiles.byte[b][k / 4][4 * n + k % 4];
-                sum[n] += x * (b_signed ? (int8_t)w : w);
-            }
+            for (int n = 0; n < 16; n++) sum[n] += x * w[k][n];
         }
         memcpy(emu_tiles.byte[c][m], sum, sizeof sum);
     }

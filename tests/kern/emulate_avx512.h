@@ -22,6 +22,13 @@ typedef union emu512 {
 
 #define EMU    static inline __attribute__((unused))
 #define FOR(n) for (int i = 0; i < (n); i++)
+/* What works on registers alone: nothing to sanitize, and optimised where kernels over it are not, which would take
+   the compiler minutes. */
+#if defined(__clang__)
+#define EMU_ALU EMU __attribute__((no_sanitize("address", "undefined")))
+#else
+#define EMU_ALU EMU __attribute__((no_sanitize("address", "undefined"), optimize("O2")))
+#endif
 
 EMU emu512 emu_load(const void *p)
 {
@@ -39,35 +46,35 @@ EMU emu512 emu_load_aligned(const void *p)
     if ((uintptr_t)p % 64) __builtin_trap();
     return emu_load(p);
 }
-EMU emu512 emu_set1_epi32(int32_t v)
+EMU_ALU emu512 emu_set1_epi32(int32_t v)
 {
     emu512 r;
     FOR(16) r.i32[i] = v;
     return r;
 }
-EMU emu512 emu_set1_epi16(int16_t v)
+EMU_ALU emu512 emu_set1_epi16(int16_t v)
 {
     emu512 r;
     FOR(32) r.i16[i] = v;
     return r;
 }
-EMU emu512 emu_set1_epi8(int8_t v)
+EMU_ALU emu512 emu_set1_epi8(int8_t v)
 {
     emu512 r;
     FOR(64) r.i8[i] = v;
     return r;
 }
-EMU emu512 emu_set1_ps(float v)
+EMU_ALU emu512 emu_set1_ps(float v)
 {
     emu512 r;
     FOR(16) r.f32[i] = v;
     return r;
 }
-EMU emu512 emu_zero(void)
+EMU_ALU emu512 emu_zero(void)
 {
     return emu_set1_epi32(0);
 }
-EMU emu512 emu_cvtph_ps(__m256i h)
+EMU_ALU emu512 emu_cvtph_ps(__m256i h)
 {
     emu512 r;
     __m128i half[2];
@@ -76,34 +83,31 @@ EMU emu512 emu_cvtph_ps(__m256i h)
     r.ps[1] = _mm256_cvtph_ps(half[1]);
     return r;
 }
-EMU emu512 emu_broadcast_i32x4(__m128i v)
+EMU_ALU emu512 emu_broadcast_i32x4(__m128i v)
 {
     emu512 r;
     FOR(4) memcpy(&r.u8[16 * i], &v, sizeof v);
     return r;
 }
-EMU emu512 emu_shuffle_epi8(emu512 a, emu512 b)
+EMU_ALU emu512 emu_shuffle_epi8(emu512 a, emu512 b)
 {
     emu512 r;
     FOR(64) r.u8[i] = b.u8[i] & 0x80 ? 0 : a.u8[i / 16 * 16 + (b.u8[i] & 15)];
     return r;
 }
-EMU emu512 emu_ternarylogic(emu512 a, emu512 b, emu512 c, int imm)
+EMU_ALU emu512 emu_ternarylogic(emu512 a, emu512 b, emu512 c, int imm)
 {
-    emu512 r;
-    FOR(16)
-    {
-        r.u32[i] = 0;
-        for (int bit = 0; bit < 32; bit++) {
-            const uint32_t at =
-                (a.u32[i] >> bit & 1) << 2 | (b.u32[i] >> bit & 1) << 1 | (c.u32[i] >> bit & 1);
-            r.u32[i] |= ((uint32_t)imm >> at & 1) << bit;
-        }
+    emu512 r = {{0}};
+    for (int at = 0; at < 8; at++) { /* a bit of each is one of eight cases */
+        const uint32_t m = imm >> at & 1 ? UINT32_MAX : 0;
+        const uint32_t not_a = at & 4 ? 0 : UINT32_MAX, not_b = at & 2 ? 0 : UINT32_MAX,
+                       not_c = at & 1 ? 0 : UINT32_MAX;
+        FOR(16) r.u32[i] |= m & (a.u32[i] ^ not_a) & (b.u32[i] ^ not_b) & (c.u32[i] ^ not_c);
     }
     return r;
 }
 #define EMU_EACH(name, n, field, expr)                                                             \
-    EMU emu512 emu_##name(emu512 a, emu512 b)                                                      \
+    EMU_ALU emu512 emu_##name(emu512 a, emu512 b)                                                  \
     {                                                                                              \
         FOR(n) a.field[i] = expr;                                                                  \
         return a;                                                                                  \
@@ -122,7 +126,7 @@ EMU_EACH(sub_epi8, 64, u8, (uint8_t)(a.u8[i] - b.u8[i]))
 EMU_EACH(mullo_epi32, 16, u32, a.u32[i] * b.u32[i])
 EMU_EACH(mul_ps, 16, f32, a.f32[i] * b.f32[i])
 #define EMU_SHIFT(name, n, field, type, expr)                                                      \
-    EMU emu512 emu_##name(emu512 a, unsigned s)                                                    \
+    EMU_ALU emu512 emu_##name(emu512 a, unsigned s)                                                \
     {                                                                                              \
         FOR(n) a.field[i] = (type)(expr);                                                          \
         return a;                                                                                  \
@@ -132,34 +136,34 @@ EMU_SHIFT(slli_epi16, 32, u16, uint16_t, a.u16[i] << s)
 EMU_SHIFT(srli_epi32, 16, u32, uint32_t, a.u32[i] >> s)
 EMU_SHIFT(slli_epi32, 16, u32, uint32_t, a.u32[i] << s)
 EMU_SHIFT(srai_epi32, 16, i32, int32_t, a.i32[i] >> s)
-EMU emu512 emu_cvtepi32_ps(emu512 a)
+EMU_ALU emu512 emu_cvtepi32_ps(emu512 a)
 {
     FOR(16) a.f32[i] = (float)a.i32[i];
     return a;
 }
-EMU emu512 emu_fmadd_ps(emu512 a, emu512 b, emu512 c)
+EMU_ALU emu512 emu_fmadd_ps(emu512 a, emu512 b, emu512 c)
 {
     FOR(16) c.f32[i] = __builtin_fmaf(a.f32[i], b.f32[i], c.f32[i]);
     return c;
 }
-EMU emu512 emu_fnmadd_ps(emu512 a, emu512 b, emu512 c)
+EMU_ALU emu512 emu_fnmadd_ps(emu512 a, emu512 b, emu512 c)
 {
     FOR(16) c.f32[i] = __builtin_fmaf(-a.f32[i], b.f32[i], c.f32[i]);
     return c;
 }
-EMU emu512 emu_mask3_fmadd_ps(emu512 a, emu512 b, emu512 c, uint16_t m)
+EMU_ALU emu512 emu_mask3_fmadd_ps(emu512 a, emu512 b, emu512 c, uint16_t m)
 {
     FOR(16) if (m >> i & 1) c.f32[i] = __builtin_fmaf(a.f32[i], b.f32[i], c.f32[i]);
     return c;
 }
 /* c += unsigned bytes of a times signed bytes of b, four a lane. */
-EMU emu512 emu_dpbusd(emu512 c, emu512 a, emu512 b)
+EMU_ALU emu512 emu_dpbusd(emu512 c, emu512 a, emu512 b)
 {
     FOR(64) c.i32[i / 4] += a.u8[i] * b.i8[i];
     return c;
 }
 /* Unsigned bytes of a times signed bytes of b, sums of two cut to 16 bits. */
-EMU emu512 emu_maddubs(emu512 a, emu512 b)
+EMU_ALU emu512 emu_maddubs(emu512 a, emu512 b)
 {
     emu512 r;
     FOR(32)
@@ -169,7 +173,7 @@ EMU emu512 emu_maddubs(emu512 a, emu512 b)
     }
     return r;
 }
-EMU emu512 emu_dpwssd(emu512 c, emu512 a, emu512 b)
+EMU_ALU emu512 emu_dpwssd(emu512 c, emu512 a, emu512 b)
 {
     FOR(32) c.i32[i / 2] += a.i16[i] * b.i16[i];
     return c;
@@ -186,7 +190,7 @@ EMU __m256i emu_maskz_loadu_epi16(uint16_t m, const void *p)
     FOR(16) if (m >> i & 1) memcpy(&r[i], (const uint8_t *)p + 2 * i, 2);
     return _mm256_loadu_si256((const __m256i *)(const void *)r);
 }
-EMU emu512 emu_cvtepu16_epi32(__m256i h)
+EMU_ALU emu512 emu_cvtepu16_epi32(__m256i h)
 {
     uint16_t v[16];
     emu512 r;
@@ -195,7 +199,7 @@ EMU emu512 emu_cvtepu16_epi32(__m256i h)
     return r;
 }
 
-EMU emu512 emu_cvtepu8_epi32(__m128i b)
+EMU_ALU emu512 emu_cvtepu8_epi32(__m128i b)
 {
     uint8_t v[16];
     emu512 r;
@@ -203,29 +207,29 @@ EMU emu512 emu_cvtepu8_epi32(__m128i b)
     FOR(16) r.u32[i] = v[i];
     return r;
 }
-EMU uint16_t emu_cmplt_epi32_mask(emu512 a, emu512 b)
+EMU_ALU uint16_t emu_cmplt_epi32_mask(emu512 a, emu512 b)
 {
     unsigned m = 0;
     FOR(16) m |= (unsigned)(a.i32[i] < b.i32[i]) << i;
     return (uint16_t)m;
 }
-EMU emu512 emu_mask_mov_epi32(emu512 no, uint16_t m, emu512 yes)
+EMU_ALU emu512 emu_mask_mov_epi32(emu512 no, uint16_t m, emu512 yes)
 {
     FOR(16) if (m >> i & 1) no.u32[i] = yes.u32[i];
     return no;
 }
 
-EMU __m256 emu_half(emu512 a, int n)
+EMU_ALU __m256 emu_half(emu512 a, int n)
 {
     return a.ps[n];
 }
-EMU __m128 emu_quarter(__m256 a, int n)
+EMU_ALU __m128 emu_quarter(__m256 a, int n)
 {
     __m128 r;
     memcpy(&r, (const uint8_t *)&a + 16 * n, sizeof r);
     return r;
 }
-EMU __m128 emu_lane_1(__m128 a)
+EMU_ALU __m128 emu_lane_1(__m128 a)
 {
     float v[4];
     memcpy(v, &a, sizeof v);

@@ -20,14 +20,31 @@ dtype tile_dtype(tile_type t)
     return type[t];
 }
 
-static void put_half(uint8_t *p, uint64_t seed, uint64_t i, double scale)
+/* Most are numbers, so that most sums are. */
+static uint16_t wild_half(uint64_t u)
+{
+    const uint16_t any = (uint16_t)(u >> 32), sign = any & 0x8000;
+    switch (u % 16) {
+    case 0:
+        return any;
+    case 1:
+        return sign;
+    case 2:
+        return sign | 0x7bff;
+    default:
+        return u % 2 ? sign | (any & 0x3ff) : sign | any % 0x7c00;
+    }
+}
+
+static void put_half(uint8_t *p, fill f, uint64_t seed, uint64_t i, double scale)
 {
     double u = rng_unit(seed, 7, i) * 2 - 1;
-    uint16_t h = f16_from_f32((float)(u * scale));
+    uint16_t h =
+        f == FILL_WILD ? wild_half(rng_u64(seed, 17, i)) : f16_from_f32((float)(u * scale));
     memcpy(p, &h, 2);
 }
 
-static void fill_scales(dtype t, uint64_t seed, uint64_t b, uint8_t *p)
+static void fill_scales(dtype t, fill f, uint64_t seed, uint64_t b, uint8_t *p)
 {
     static const struct {
         dtype t;
@@ -39,14 +56,14 @@ static void fill_scales(dtype t, uint64_t seed, uint64_t b, uint8_t *p)
                 {DT_IQ2_S, 0, 1},  {DT_IQ1_S, 0, 1},   {DT_TQ1_0, 52, 1},  {DT_TQ2_0, 64, 1}};
     for (size_t i = 0; i < sizeof half / sizeof *half; i++) {
         for (int k = 0; half[i].t == t && k < half[i].n; k++)
-            put_half(p + half[i].at + 2 * k, seed, 2 * b + (uint64_t)k, 0.02);
+            put_half(p + half[i].at + 2 * k, f, seed, 2 * b + (uint64_t)k, 0.02);
     }
     /* d is the top nibbles of four numbers. */
-    for (unsigned i = 0; i < 4 && t == DT_IQ1_M; i++)
+    for (unsigned i = 0; i < 4 && t == DT_IQ1_M && f != FILL_WILD; i++)
         p[49 + 2 * i] = (uint8_t)((p[49 + 2 * i] & 15) |
                                   (f16_from_f32(0.013f * (float)(b % 5)) >> 4 * i & 15) << 4);
     /* Powers of two around 2^−9, a denormal one at times; e4m3 of every exponent. */
-    if (t == DT_MXFP4)
+    if (t == DT_MXFP4 && f != FILL_WILD)
         p[0] = b % 37 == 3 ? (uint8_t)(b % 2) : (uint8_t)(116 + rng_u64(seed, 7, b) % 6);
     for (uint64_t i = 0; i < 4 && t == DT_NVFP4; i++)
         p[i] = (uint8_t)(rng_u64(seed, 7, 4 * b + i) % 128);
@@ -63,15 +80,17 @@ void fill_weights(dtype t, fill f, uint64_t seed, size_t n_block, uint8_t *out)
         if (f == FILL_MIXED && t == DT_Q8_0 && b % 2) memset(out + 2, 128, 32);
         if (t == DT_F32) {
             float v = (float)(rng_unit(seed, 5, b) * 2 - 1);
+            if (f == FILL_WILD) fill_floats(f, seed + b, 1, &v);
             memcpy(out, &v, 4);
         } else if (t == DT_F16 || t == DT_BF16) {
             float v = (float)(rng_unit(seed, 5, b) * 2 - 1);
             uint16_t h = t == DT_F16 ? f16_from_f32(v) : bf16_from_f32(v);
+            if (f == FILL_WILD) h = wild_half(rng_u64(seed, 17, b));
             memcpy(out, &h, 2);
         } else if (t == DT_F8_E4M3 || t == DT_F8_E5M2) {
             *out &= 0xbf; /* no NaN */
         } else {
-            fill_scales(t, seed, b, out);
+            fill_scales(t, f, seed, b, out);
         }
     }
 }
@@ -86,6 +105,8 @@ void fill_floats(fill f, uint64_t seed, size_t n, float *out)
             u = seed & 1 ? 1.0 : u < 0 ? -1.0 : 1.0;
         else if (f == FILL_MIXED && rng_u64(seed, 13, i) % 50 == 0)
             u *= 60;
+        else if (f == FILL_WILD)
+            u = ldexp(u, (int)(rng_u64(seed, 19, i / 32) % 277) - 149);
         out[i] = (float)u;
     }
 }

@@ -416,7 +416,7 @@ static void check_coded(const kern_vec *ref, const kern_vec *v, isa_level l, kv_
 }
 
 static void check_softmax(const kern_vec *ref, const kern_vec *v, isa_level l, int32_t lo,
-                          int32_t hi, float cap, int kind)
+                          int32_t hi, float scale, float cap, int kind)
 {
     if (left_out()) return;
     const size_t n = (size_t)(hi / 16 + 1) * 16;
@@ -425,8 +425,8 @@ static void check_softmax(const kern_vec *ref, const kern_vec *v, isa_level l, i
     for (int32_t j = 0; j < (int32_t)n; j++)
         if ((j < lo || j > hi) && j % 2) want[j] = NAN;
     memcpy(got, want, n * 4);
-    sum[0][0] = ref->softmax(want, lo, hi, 0.7f, cap, &sum[0][1]);
-    sum[1][0] = v->softmax(got, lo, hi, 0.7f, cap, &sum[1][1]);
+    sum[0][0] = ref->softmax(want, lo, hi, scale, cap, &sum[0][1]);
+    sum[1][0] = v->softmax(got, lo, hi, scale, cap, &sum[1][1]);
     /* the maximum's zero has no sign that anyone sees */
     sum[0][1] += 0.0f;
     sum[1][1] += 0.0f;
@@ -447,7 +447,12 @@ static void check_attend(const kern_vec *ref, const kern_vec *v, isa_level l, in
     for (kv_kind c = KV_Q8; c < (kv_kind)KV_KINDS; c++) check_coded(ref, v, l, c, kind);
     for (int32_t lo = 0; lo < 256; lo += lo < 40 ? 1 : 37)
         for (int32_t hi = lo; hi < 256; hi += hi < 60 ? 3 : 41)
-            check_softmax(ref, v, l, lo, hi, hi % 2 ? 0 : 5, kind);
+            check_softmax(ref, v, l, lo, hi, 0.7f, hi % 2 ? 0 : 5, kind);
+    /* Any scale: none at all, one that turns the order round, that underflows, that overflows. */
+    static const float scales[] = {1, 0, -0.3f, 0x1p-140f, 0x1p120f, NAN};
+    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
+        for (int32_t hi = 2; hi < 256; hi += 83)
+            check_softmax(ref, v, l, 2, hi, scales[i], hi % 2 ? 0 : 5, kind);
 }
 
 static void check_level(const kern_vec *ref, const kern_vec *v, isa_level l)

@@ -63,6 +63,16 @@ def test_fast_stays_near_the_reference(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", MODELS)
+def test_weights_are_never_held_twice(name):
+    """What was resident at most: tiles and file pages that they came from together, and what the program needs besides (20 MB)."""
+    path = model_path(name)
+    run = subprocess.run([CAIRN, "bench", path, "-p", "8", "-n", "2", "-r", "1", "--json"], check=True, stdout=subprocess.PIPE)
+    held, size = json.loads(run.stdout)["peak_rss_bytes"], os.path.getsize(path)
+    print(f"{name}: {held / 1e6:.0f} MB for a file of {size / 1e6:.0f}")
+    assert held <= 1.03 * size + (40 << 20)
+
+
+@pytest.mark.parametrize("name", MODELS)
 def test_tokenizer_makes_the_recorded_ids(name):
     golden = load(ROOT / "tests/golden/real" / (MODELS[name][1] + ".safetensors"))
     for k, file in enumerate(("tide.txt", "mixed.txt")):

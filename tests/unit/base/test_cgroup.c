@@ -5,20 +5,12 @@
 #include <stdio.h>
 
 #include "base/cgroup.h"
-#include "base/file.h"
 
 static tmp_dir root;
 
 static void put(const char *path, const char *text)
 {
-    char full[1024], dir[1024];
-    cairn_diag dg = {0};
-    const int n = snprintf(full, sizeof full, "%s%s", root.path, path);
-    assert_in_range(n, 1, sizeof full - 1);
-    memcpy(dir, full, sizeof dir);
-    *strrchr(dir, '/') = '\0';
-    assert_ok(path_make_dirs(dir, &dg));
-    assert_ok(file_replace(full, text, strlen(text), &dg));
+    assert_true(tmp_put(&root, path, text));
 }
 
 static int make_root(void **state)

@@ -4,7 +4,6 @@
 
 #include <sched.h>
 
-#include "base/file.h"
 #include "base/machine.h"
 
 static tmp_dir root;
@@ -74,13 +73,10 @@ static int drop_root(void **state)
 /* The hardware threads of one core, as the system lists them for `cpu`. */
 static void put_siblings(int cpu, const char *list)
 {
-    char path[1024];
-    cairn_diag dg = {0};
-    (void)snprintf(path, sizeof path, "%s/sys/devices/system/cpu/cpu%d/topology", root.path, cpu);
-    assert_ok(path_make_dirs(path, &dg));
-    (void)snprintf(path, sizeof path,
-                   "%s/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", root.path, cpu);
-    assert_ok(file_replace(path, list, strlen(list), &dg));
+    char path[128];
+    (void)snprintf(path, sizeof path, "sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
+                   cpu);
+    assert_true(tmp_put(&root, path, list));
 }
 
 static void siblings_are_one_core(void **state)

@@ -1,5 +1,4 @@
-/* Floats of 8 bits made f32, NEON: eight a step, by way of f16, whose conversion takes denormals as they are.  An e4m3
-   moved to an f16's places is 2^−8 of its value, which goes into the scale: exact, as long as that stays finite. */
+/* Floats of 8 bits made f32, NEON. */
 #include <arm_neon.h>
 #include <math.h>
 #include <string.h>
@@ -9,7 +8,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { E4M3, E5M2 };
+#include "backend/cpu/kern/body/widen_body.h"
 
 INLINE uint16x8_t to_f16(const int type, uint8x8_t b)
 {
@@ -28,28 +27,10 @@ INLINE void put8(const int type, uint8x8_t b, float s, float *y)
     vst1q_f32(y + 4, vmulq_n_f32(vcvt_high_f32_f16(h), s));
 }
 
-INLINE void widen(const int type, const uint8_t *w, int32_t n, float s, float *y)
+INLINE void put16(const int type, const uint8_t *w, float s, float *y)
 {
-    const float up = type == E4M3 ? s * 256.0f : s;
-    int32_t i = 0;
-    for (; i + 8 <= n; i += 8) put8(type, vld1_u8(w + i), up, y + i);
-    if (i == n) return;
-    uint8_t last[8] = {0};
-    float out[8];
-    memcpy(last, w + i, (size_t)(n - i));
-    put8(type, vld1_u8(last), up, out);
-    memcpy(y + i, out, (size_t)(n - i) * sizeof *y);
+    put8(type, vld1_u8(w), s, y);
+    put8(type, vld1_u8(w + 8), s, y + 8);
 }
 
-void neon_widen_e4m3(const uint8_t *w, int32_t n, float s, float *y)
-{
-    if (fabsf(s) > 0x1p119f)
-        ref_widen_e4m3(w, n, s, y);
-    else
-        widen(E4M3, w, n, s, y);
-}
-
-void neon_widen_e5m2(const uint8_t *w, int32_t n, float s, float *y)
-{
-    widen(E5M2, w, n, s, y);
-}
+DEFINE_WIDEN(neon)

@@ -1,14 +1,14 @@
-/* Floats of 8 bits made f32, AVX-512: sixteen a step, by way of f16 as in AVX2.  An e4m3 moved to an f16's places is
-   2^−8 of its value, which goes into the scale: exact, as long as that stays finite. */
+/* Floats of 8 bits made f32, AVX-512. */
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>
 
+#include "backend/cpu/kern/ref/linear_ref.h"
 #include "backend/cpu/kern/x86/linear_x86.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { E4M3, E5M2 };
+#include "backend/cpu/kern/body/widen_body.h"
 
 INLINE __m256i to_f16(const int type, __m128i b)
 {
@@ -21,36 +21,10 @@ INLINE __m256i to_f16(const int type, __m128i b)
                                      0x78); /* v ^ sum there, else v */
 }
 
-INLINE void put16(const int type, __m128i b, __m512 s, float *y)
+INLINE void put16(const int type, const uint8_t *w, float s, float *y)
 {
-    _mm512_storeu_ps(y, _mm512_mul_ps(_mm512_cvtph_ps(to_f16(type, b)), s));
+    const __m256i h = to_f16(type, _mm_loadu_si128((const __m128i *)(const void *)w));
+    _mm512_storeu_ps(y, _mm512_mul_ps(_mm512_cvtph_ps(h), _mm512_set1_ps(s)));
 }
 
-INLINE void widen(const int type, const uint8_t *w, int32_t n, float s, float *y)
-{
-    const __m512 vs = _mm512_set1_ps(type == E4M3 ? s * 256.0f : s);
-    int32_t i = 0;
-    for (; i + 16 <= n; i += 16) {
-        _mm_prefetch((const char *)w + i + 1024, _MM_HINT_T0);
-        put16(type, _mm_loadu_si128((const __m128i *)(const void *)(w + i)), vs, y + i);
-    }
-    if (i == n) return;
-    uint8_t last[16] = {0};
-    float out[16];
-    memcpy(last, w + i, (size_t)(n - i));
-    put16(type, _mm_loadu_si128((const __m128i *)(const void *)last), vs, out);
-    memcpy(y + i, out, (size_t)(n - i) * sizeof *y);
-}
-
-void avx512_widen_e4m3(const uint8_t *w, int32_t n, float s, float *y)
-{
-    if (fabsf(s) > 0x1p119f)
-        avx2_widen_e4m3(w, n, s, y);
-    else
-        widen(E4M3, w, n, s, y);
-}
-
-void avx512_widen_e5m2(const uint8_t *w, int32_t n, float s, float *y)
-{
-    widen(E5M2, w, n, s, y);
-}
+DEFINE_WIDEN(avx512)
