@@ -12,12 +12,8 @@ void keep_from(sampler *s, const float *x, float at)
     int32_t n = 0;
     for (int32_t r = 0; r < s->n_runs; r++) {
         if (s->high[r] < at) continue;
-        const int32_t end = min_i32((r + 1) * RUN, s->vocab);
-        for (int32_t i = r * RUN; i < end; i++) {
-            s->id[n] = i;
-            s->value[n] = x[i];
-            n += x[i] >= at;
-        }
+        const int32_t i = r * RUN, end = min_i32(i + RUN, s->vocab);
+        n += s->pass->collect(x + i, end - i, at, i, s->id + n, s->value + n);
     }
     s->n = n;
 }

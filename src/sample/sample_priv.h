@@ -3,11 +3,11 @@
 #define SAMPLE_SAMPLE_PRIV_H
 
 #include "sample/cut.h"
+#include "sample/pass.h"
 #include "sample/sample.h"
 
 enum {
-    RUN =
-        256, /* values are looked at by runs: one pass to sum them up, a short one to find something */
+    RUN = PASS_RUN,
     MAX_SPARED = 64 /* ids that end a text or a line; a tokenizer has a few */
 };
 
@@ -16,14 +16,15 @@ typedef enum sample_draw { DRAW_TOKEN, DRAW_XTC } sample_draw;
 
 struct sampler {
     int32_t vocab, n_runs, n_pos;
-    const tok *tok; /* may be NULL */
-    float *high;    /* [n_runs] the greatest logit of each run */
-    float *weight;  /* [vocab + RUN] of what is left */
-    double *run;    /* [n_runs] sums of weight */
-    int32_t *count; /* [vocab] of ids in a history; all 0 between uses */
-    int32_t *match; /* [n_pos] how long a repeat ends there */
+    const tok *tok;   /* may be NULL */
+    const pass *pass; /* of this machine */
+    float *high;      /* [n_runs] the greatest logit of each run */
+    float *weight;    /* [vocab + RUN] of what is left */
+    double *run;      /* [n_runs] sums of weight */
+    int32_t *count;   /* [vocab] of ids in a history; all 0 between uses */
+    int32_t *match;   /* [n_pos] how long a repeat ends there */
     cutter *cutter;
-    /* what is left: ids, rising, and their logits; [vocab + 1], as one more is written before it is judged */
+    /* what is left: ids, rising, and their logits; [vocab] */
     int32_t *id;
     float *value;
     float *score; /* [vocab] of what is left, by another measure */
