@@ -14,6 +14,9 @@ enum {
         256, /* values are looked at by runs: a pass sums them up, a short one finds something */
     PASS_LANES = 16
 };
+/* Of a sum, how far an estimate may be off: 2^x by a polynomial of degree 4 is 2.7e-6, the roundings of a weight that
+   counts (above 2^-30 of the greatest) 3e-6, f32 sums of 16 another 1e-6; the rest is room. */
+#define PASS_ESTIMATE 2e-5
 
 typedef struct pass {
     /* high[r] = the greatest of run r, -inf where there is none; NaN is passed over.  False: a value is NaN or
@@ -27,6 +30,9 @@ typedef struct pass {
        order.  Answers how many; id and value have room for n. */
     int32_t (*collect)(const float *x, int32_t n, float at, int32_t first, int32_t *id,
                        float *value);
+    /* What weigh answers with a scale of 1, one x being top, to within PASS_ESTIMATE of it.  Its bits are each level's own:
+       for what comes out the same on either side of that. */
+    double (*estimate)(const float *x, int32_t n_runs, float top);
 } pass;
 
 extern const pass pass_ref;

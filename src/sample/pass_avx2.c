@@ -64,4 +64,4 @@ INLINE int32_t put16(v16 x, const float *from, v16 least, int32_t first, int32_t
 
 #include "sample/pass_body.h"
 
-const pass pass_avx2 = {pass_high, pass_weigh, pass_collect};
+const pass pass_avx2 = {pass_high, pass_weigh, pass_collect, pass_estimate};

@@ -64,4 +64,12 @@ static int32_t ref_collect(const float *x, int32_t n, float at, int32_t first, i
     return k;
 }
 
-const pass pass_ref = {ref_high, ref_weigh, ref_collect};
+static double ref_estimate(const float *x, int32_t n_runs, float top)
+{
+    float w[PASS_RUN];
+    double sum = 0;
+    for (int32_t r = 0; r < n_runs; r++, x += PASS_RUN) sum += weigh_run(x, top, 1.0f, w);
+    return sum;
+}
+
+const pass pass_ref = {ref_high, ref_weigh, ref_collect, ref_estimate};

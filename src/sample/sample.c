@@ -157,8 +157,7 @@ cairn_status sample_step(sampler *s, float *logits, const sample_in *in, sample_
     const bool wants = in->n_logprobs >= 0;
     if (greedy && !wants) return CAIRN_OK;
     double sum = 0;
-    if (wants || in->how->top_p < 1.0f || in->how->n_curve)
-        sum = weigh(s, logits, s->vocab, logits[best], 1.0f);
+    if (wants || in->how->n_curve) sum = weigh(s, logits, s->vocab, logits[best], 1.0f);
     const double lse = wants ? (double)logits[best] + fmath_log(sum) : 0;
     logprob_find(s, logits, in->n_logprobs, out);
     out->logprob = logits[out->id];

@@ -45,6 +45,8 @@ int32_t weigh_best(sampler *s, const float *x);
 float weigh_top(const float *x, int32_t n); /* the greatest of n ≥ 1, none NaN */
 /* s->weight[i] = e^(scale · (x[i] - top)) for n values, x[i] ≤ top; answers their sum. */
 double weigh(sampler *s, const float *x, int32_t n, float top, float scale);
+/* What weigh answers of all with a scale of 1, within PASS_ESTIMATE: a third of the work. */
+double weigh_roughly(const sampler *s, const float *x, float top);
 /* The index at `u` of the way through n weights of that sum, of which one is 1 at least. */
 int32_t weigh_draw(const sampler *s, int32_t n, double sum, double u);
 
@@ -52,7 +54,7 @@ int32_t weigh_draw(const sampler *s, int32_t n, double sum, double u);
 void keep_from(sampler *s, const float *x, float at); /* x[i] ≥ at, of all; at is finite */
 void keep_one(sampler *s, const float *x, int32_t id);
 void keep_cut(sampler *s, const float *key, cut c); /* of what is left, keys inside the cut */
-/* top-k, top-p and min-p; sum: of the untempered weights of all, where top-p needs them. */
+/* top-k, top-p and min-p; sum: of the untempered weights of all; 0: not known. */
 void keep_likely(sampler *s, const float *x, float top, double sum, const cairn_sampling *p);
 void keep_top_k(sampler *s, const float *x, float top, int32_t k);
 

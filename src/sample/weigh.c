@@ -59,6 +59,16 @@ double weigh(sampler *s, const float *x, int32_t n, float top, float scale)
     return sum + s->pass->weigh(rest, 1, top, scale, s->weight + i, s->run + whole);
 }
 
+double weigh_roughly(const sampler *s, const float *x, float top)
+{
+    const int32_t whole = s->vocab / RUN, i = whole * RUN;
+    const double sum = s->pass->estimate(x, whole, top);
+    if (i == s->vocab) return sum;
+    float rest[RUN];
+    fill_run(x + i, s->vocab - i, rest);
+    return sum + s->pass->estimate(rest, 1, top);
+}
+
 int32_t weigh_draw(const sampler *s, int32_t n, double sum, double u)
 {
     double left = u * sum;

@@ -128,6 +128,31 @@ static void plain_weights(void **state)
     assert_true(sum == run[0]);
 }
 
+/* Bits are free here, not the bound: over all exponents, where runs are whole and where one value has all. */
+static void estimates(void **state)
+{
+    (void)state;
+    level l[2];
+    static float w[N];
+    static double run[RUNS];
+    const int n = levels(l);
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < (KINDS + 2) * ROUNDS; k++) {
+            const int kind_at = k % (KINDS + 2);
+            float *x = fenced(N);
+            make(x, kind_at, (uint64_t)k / KINDS, N);
+            for (int j = 0; kind_at == KINDS && j < N;
+                 j++) /* one value again and again, further down each round */
+                x[j] = j ? -(float)k / (KINDS + 2) / 4 : 0;
+            for (int j = 0; kind_at == KINDS + 1 && j < N; j++) x[j] = x[j] * 1e4f - 1e5f;
+            const float top = top_of(x, N);
+            const double sum = pass_ref.weigh(x, RUNS, top, 1, w, run);
+            const double about = l[i].pass->estimate(x, RUNS, top);
+            assert_true(fabs(about - sum) <= PASS_ESTIMATE / 2 * sum);
+            drop(x, N);
+        }
+}
+
 static void high_like(const pass *p, const float *x, int32_t n_runs)
 {
     float high[2][RUNS];
@@ -203,14 +228,15 @@ static void there_is_one(void **state)
 {
     (void)state;
     const pass *p = pass_here();
-    assert_true(p && p->high && p->weigh && p->collect);
+    assert_true(p && p->high && p->weigh && p->collect && p->estimate);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights),   cmocka_unit_test(plain_weights), cmocka_unit_test(highs),
-        cmocka_unit_test(collected), cmocka_unit_test(there_is_one),
+        cmocka_unit_test(weights),   cmocka_unit_test(plain_weights),
+        cmocka_unit_test(highs),     cmocka_unit_test(collected),
+        cmocka_unit_test(estimates), cmocka_unit_test(there_is_one),
     };
     return cmocka_run_group_tests_name("passes", tests, NULL, NULL);
 }
