@@ -54,6 +54,14 @@ INLINE int32_t put16(v16 x, const float *from, v16 least, int32_t first, int32_t
                  hi = _mm256_cmp_ps(x.hi, least.hi, _CMP_GE_OQ);
     uint32_t m = (uint32_t)_mm256_movemask_ps(lo) | (uint32_t)_mm256_movemask_ps(hi) << 8;
     int32_t k = 0;
+    if (m == 0xffff) { /* where nothing is cut off */
+        const __m256i at = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        const __m256i a = _mm256_add_epi32(at, _mm256_set1_epi32(first));
+        _mm256_storeu_si256((__m256i *)(void *)id, a);
+        _mm256_storeu_si256((__m256i *)(void *)(id + 8), _mm256_add_epi32(a, _mm256_set1_epi32(8)));
+        store16(value, x);
+        return PASS_LANES;
+    }
     for (; m; m &= m - 1, k++) {
         const int32_t i = __builtin_ctz(m);
         id[k] = first + i;
