@@ -47,7 +47,7 @@ OBJCOPY := objcopy
 MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 
 # --- sources ---
-not_here := $(if $(filter x86_64,$(MACHINE)),,src/backend/cpu/kern/x86/% tests/kern/emulated_%) \
+not_here := $(if $(filter x86_64,$(MACHINE)),,src/backend/cpu/kern/x86/% src/sample/pass_avx% tests/kern/emulated_%) \
             $(if $(filter aarch64,$(MACHINE)),,src/backend/cpu/kern/arm/%)
 src_all := $(sort $(shell find src -name '*.c' -o -name '*.cc'))
 src_all := $(filter-out $(not_here),$(src_all))

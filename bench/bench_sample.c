@@ -1,8 +1,9 @@
-/* Microseconds of one sampled token, sampler by sampler, over a vocabulary of 262,144 (Gemma's): logits of which
-   a few have the mass, as a model's, and flat ones, the worst case.  With a path to libllama.so, llama.cpp's
+/* Microseconds of one sampled token, sampler by sampler, over a vocabulary (262,144: Gemma's): logits of which
+   a few have the mass, as a model's, and flat ones, the worst case; nanoseconds an entry of the former beside them.
+   The limit: reading all logits once.  With a path to libllama.so, llama.cpp's
    samplers of the same settings draw from the same logits turn about in the same run; filling their list
    of candidates counts, as each step of llama.cpp has it.  Times are this thread's own, medians.
-     bench_sample [libllama.so] */
+     bench_sample [VOCAB [libllama.so]] */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 #include "cairn/engine.h"
 #include "sample/sample.h"
 
-enum { VOCAB = 262144, REPEATS = 15, N_IDS = 4096, MAX_LINKS = 4 };
+enum { VOCAB = 262144, REPEATS = 51, N_IDS = 4096, MAX_LINKS = 4 };
 
 /* llama.h's, as far as they are used */
 typedef struct candidate {
@@ -68,6 +69,7 @@ static const setting settings[] = {
     {"DRY over 4,096", {.dry_multiplier = 0.8f}, 0},
 };
 
+static int32_t vocab = VOCAB; /* at most that */
 static float logits[VOCAB], work[VOCAB];
 static candidate list[VOCAB];
 static int32_t ids[N_IDS];
@@ -131,7 +133,7 @@ static int links_of(const llama *l, const cairn_sampling *p, void *link[MAX_LINK
 {
     int n = 0;
     if (p->repetition_penalty != 1)
-        link[n++] = l->penalties(VOCAB, N_IDS, p->repetition_penalty, 0, p->presence_penalty);
+        link[n++] = l->penalties(vocab, N_IDS, p->repetition_penalty, 0, p->presence_penalty);
     for (int32_t i = 0; n && i < N_IDS; i++) l->accept(link[0], ids[i]);
     if (p->top_k) link[n++] = l->top_k(p->top_k);
     if (p->typical_p < 1) link[n++] = l->typical(p->typical_p, 1);
@@ -139,7 +141,7 @@ static int links_of(const llama *l, const cairn_sampling *p, void *link[MAX_LINK
     if (p->min_p > 0) link[n++] = l->min_p(p->min_p, 1);
     if (p->xtc_probability > 0) link[n++] = l->xtc(1, p->xtc_threshold, 1, 1);
     if (p->temperature > 0) link[n++] = l->temp(p->temperature);
-    if (p->mirostat == 1) link[n++] = l->mirostat(VOCAB, 1, 5, 0.1f, 100);
+    if (p->mirostat == 1) link[n++] = l->mirostat(vocab, 1, 5, 0.1f, 100);
     if (p->mirostat == 2) link[n++] = l->mirostat_v2(1, 5, 0.1f);
     if (!p->mirostat) link[n++] = p->temperature > 0 ? l->dist(1) : l->greedy();
     return n;
@@ -147,9 +149,9 @@ static int links_of(const llama *l, const cairn_sampling *p, void *link[MAX_LINK
 
 static double theirs(const llama *l, void *const *link, int n)
 {
-    candidates c = {list, VOCAB, -1, false};
+    candidates c = {list, (size_t)vocab, -1, false};
     const double t0 = now_us();
-    for (int32_t i = 0; i < VOCAB; i++) list[i] = (candidate){i, logits[i], 0};
+    for (int32_t i = 0; i < vocab; i++) list[i] = (candidate){i, logits[i], 0};
     for (int i = 0; i < n; i++) l->apply(link[i], &c);
     if (c.selected < 0) die("llama.cpp chose nothing");
     return now_us() - t0;
@@ -162,7 +164,7 @@ static double ours(sampler *s, const cairn_sampling *how, int32_t n_logprobs)
         .how = how, .ids = ids, .n_ids = N_IDS, .n_logprobs = n_logprobs, .state = &st};
     sample_out out;
     cairn_diag dg;
-    memcpy(work, logits, sizeof work);
+    memcpy(work, logits, (size_t)vocab * sizeof *work);
     const double t0 = now_us();
     if (sample_step(s, work, &in, &out, &dg) != CAIRN_OK) die(dg.message);
     return now_us() - t0;
@@ -203,21 +205,47 @@ static void measure(sampler *s, const llama *l, const setting *set, double out[2
 
 static void make_logits(bool flat)
 {
-    for (uint64_t i = 0; i < VOCAB; i++) {
+    for (uint64_t i = 0; i < (uint64_t)vocab; i++) {
         const double u = rng_unit(7, 0, i);
-        logits[i] = (float)(flat ? 4 * u : -2.5 * log(1 + u * VOCAB) + rng_unit(7, 1, i));
+        logits[i] = (float)(flat ? 4 * u : -2.5 * log(1 + u * vocab) + rng_unit(7, 1, i));
     }
+}
+
+typedef uint32_t words4 __attribute__((vector_size(16))); /* every machine's register */
+
+/* Of logits that lie where a step left them, as for the samplers. */
+static double reading(void)
+{
+    double t[REPEATS];
+    for (int i = 0; i < REPEATS; i++) {
+        memcpy(work, logits, (size_t)vocab * sizeof *work);
+        const double t0 = now_us();
+        words4 a = {0}, b = a, p, q;
+        for (int32_t k = 0; k + 8 <= vocab; k += 8) {
+            memcpy(&p, work + k, sizeof p);
+            memcpy(&q, work + k + 4, sizeof q);
+            a ^= p;
+            b ^= q;
+        }
+        a ^= b;
+        __asm__ volatile("" ::"m"(a));
+        t[i] = now_us() - t0;
+    }
+    return median(t);
 }
 
 int main(int argc, char **argv)
 {
     llama l = {0};
     sampler *s = NULL;
-    if (argc > 1) open_llama(argv[1], &l);
-    if (sampler_new(VOCAB, N_IDS, NULL, &s) != CAIRN_OK) die("no memory");
-    for (uint64_t i = 0; i < N_IDS; i++) ids[i] = (int32_t)(rng_u64(8, 0, i) % 3000);
-    printf("%-36s %10s %10s %10s %10s\n", "microseconds a token", "model's", "llama.cpp", "flat",
-           "llama.cpp");
+    if (argc > 1) vocab = atoi(argv[1]);
+    if (vocab < 1 || vocab > VOCAB) die("a vocabulary of 1 to 262144");
+    if (argc > 2) open_llama(argv[2], &l);
+    if (sampler_new(vocab, N_IDS, NULL, &s) != CAIRN_OK) die("no memory");
+    for (uint64_t i = 0; i < N_IDS; i++)
+        ids[i] = (int32_t)(rng_u64(8, 0, i) % (uint64_t)(vocab < 3000 ? vocab : 3000));
+    printf("%-36s %8s %8s %10s %8s %10s\n", "microseconds a token", "model's", "ns/entry",
+           "llama.cpp", "flat", "llama.cpp");
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         double t[4];
         for (int flat = 0; flat < 2; flat++) {
@@ -225,9 +253,13 @@ int main(int argc, char **argv)
             measure(s, &l, &settings[i], t + 2L * flat);
         }
         printf("%-36s", settings[i].name);
-        for (int k = 0; k < 4; k++) t[k] > 0 ? printf(" %10.0f", t[k]) : printf(" %10s", "-");
+        printf(" %8.1f %8.3f", t[0], t[0] * 1e3 / vocab);
+        for (int k = 1; k < 4; k++)
+            t[k] > 0 ? printf(" %*.1f", k % 2 ? 10 : 8, t[k]) : printf(" %10s", "-");
         printf("\n");
     }
+    const double least = reading();
+    printf("%-36s %8.1f %8.3f\n", "reading the logits once", least, least * 1e3 / vocab);
     sampler_free(s);
     return 0;
 }

@@ -54,12 +54,16 @@ static cairn_status read_opts(engine *e, const cairn_engine_opts *o, cairn_diag 
 static cairn_status make_tables(engine *e, int32_t most_ctx, cairn_diag *dg)
 {
     const size_t n = (size_t)engine_capacity(e);
+    const drawer_opts o = {.vocab = e->m->shape.vocab,
+                           .n_pos = most_ctx,
+                           .max_rows = e->max_seqs,
+                           .n_threads = e->m->be->threads(e->m->dev),
+                           .tok = e->tok};
     e->live = mem_calloc(n, sizeof *e->live, MEM_ENGINE);
     e->inbox = mem_calloc(n, sizeof *e->inbox, MEM_ENGINE);
     e->mine = mem_calloc(n, sizeof *e->mine, MEM_ENGINE);
     e->item = mem_calloc((size_t)e->max_seqs, sizeof *e->item, MEM_ENGINE);
-    if (!e->live || !e->inbox || !e->mine || !e->item ||
-        sampler_new(e->m->shape.vocab, most_ctx, e->tok, &e->sampler) != CAIRN_OK)
+    if (!e->live || !e->inbox || !e->mine || !e->item || drawer_new(&o, &e->drawer) != CAIRN_OK)
         return diag_set(dg, CAIRN_E_NOMEM, "no memory for an engine of %zu requests", n);
     return CAIRN_OK;
 }
@@ -70,7 +74,7 @@ static uint64_t own_bytes(const engine *e)
 {
     const uint64_t n = (uint64_t)engine_capacity(e);
     return sizeof *e + n * (sizeof *e->live + sizeof *e->inbox + sizeof *e->mine) +
-           (uint64_t)e->max_seqs * sizeof *e->item + sampler_bytes(e->sampler);
+           (uint64_t)e->max_seqs * sizeof *e->item + drawer_bytes(e->drawer);
 }
 
 /* Programs first, since the guard counts their scratch; then the cache that it allows. */
@@ -171,7 +175,7 @@ static void engine_free(engine *e)
     mem_free(e->mine);
     mem_free(e->inbox);
     mem_free(e->live);
-    sampler_free(e->sampler);
+    drawer_free(e->drawer);
     ckpt_close(e->ckpt);
     stepper_free(e->stepper);
     cond_deinit(&e->flushed);

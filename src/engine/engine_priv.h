@@ -8,6 +8,7 @@
 #include "cache/scheme.h"
 #include "cache/store.h"
 #include "engine/cohort.h"
+#include "engine/draw.h"
 #include "engine/engine.h"
 #include "engine/exec_plan.h"
 #include "engine/guard.h"
@@ -67,7 +68,7 @@ struct engine {
 
     /* engine thread */
     stepper *stepper;
-    sampler *sampler;
+    drawer *drawer;
     ckpt *ckpt;         /* NULL: no checkpoints */
     hash128 text_files; /* of the model, where there are */
     request **

@@ -6,6 +6,7 @@
 #include "base/machine.h"
 #include "base/num.h"
 #include "cairn/engine.h"
+#include "engine/draw.h"
 #include "engine/forward.h"
 #include "engine/guard.h"
 #include "engine/step.h"
@@ -26,7 +27,7 @@ typedef struct job {
     model m; /* a copy, whose device may be ours */
     const tok *tok;
     kv_scheme codec;
-    uint64_t budget, host, live, free, total, weights;
+    uint64_t budget, host, live, free, total, weights, sampler;
     double read_gbs;
 } job;
 
@@ -78,7 +79,9 @@ static cairn_status fit_row(const job *j, uint64_t budget, int32_t ctx, int32_t 
     guard_out fit;
     const uint64_t one = cache_bytes(&j->m.cache, &j->codec, in.max_step_rows, ctx);
     TRY(count_scratch(j, ctx, seqs, &in.scratch, dg));
-    in.live += in.scratch;
+    /* an engine has more than the one sampler that is there now */
+    const int32_t lanes = drawer_lanes(j->m.be->threads(j->m.dev), seqs, j->sampler);
+    in.live += in.scratch + (uint64_t)(lanes - 1) * j->sampler;
     in.budget = budget;
     const cairn_status st = guard_fit(&in, &fit, dg);
     if (st != CAIRN_OK && st != CAIRN_E_LIMIT) return st;
@@ -181,11 +184,12 @@ cairn_status fit_model(const model *m, const tok *t, const cairn_fit_opts *o, ca
     job j = {.m = *m, .tok = t, .codec = stepper_codec(m), .budget = o->memory_budget};
     TRY(check(m, o, dg));
     if (!m->dev) TRY(m->be->open(&(dev_opts){m->compute, o->n_threads, NULL}, &j.m.dev, dg));
-    /* an engine has one, whatever its context */
+    /* an engine has one at least, whatever its context */
     if (sampler_new(m->shape.vocab, guard_model_ctx(m), t, &s) != CAIRN_OK) {
         st = diag_set(dg, CAIRN_E_NOMEM, "no memory for a sampler");
         goto out;
     }
+    j.sampler = sampler_bytes(s);
     machine_memory(&j.free, &j.total);
     TRY_GOTO(forward_score_bytes(&j.m, o->score_len, &j.host, dg), out);
     j.host += o->host_bytes;

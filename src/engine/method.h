@@ -1,8 +1,8 @@
 /* How a request's tokens come about: a method a row, so that requests of different methods share one batch.
    The engine computes the rows that a method proposes, lets it accept tokens by their logits, tells each token,
    and asks whether the answer has ended.  It owns queueing, caches, text and events; a method owns none of
-   them and keeps what it must remember in the request.  All functions run on the engine thread and allocate
-   nothing.  One method so far: method_ar. */
+   them and keeps what it must remember in the request.  All functions run on the engine thread, but
+   `accept`, which runs on any, beside those of other requests; they allocate nothing.  One method so far: method_ar. */
 #ifndef ENGINE_METHOD_H
 #define ENGINE_METHOD_H
 
@@ -12,7 +12,7 @@
 
 struct request;
 
-/* What all requests of an engine draw with. */
+/* What a request draws with. */
 typedef struct method_env {
     const tok *tok; /* NULL: no token ends an answer */
     sampler *sampler;
@@ -41,8 +41,8 @@ typedef struct method {
        E_ARG: nothing can be drawn, and `dg` says why. */
     cairn_status (*accept)(const method_env *env, struct request *r, float *logits, sample_out *out,
                            cairn_diag *dg);
-    /* Of `id`, accepted, or drawn by an earlier attempt, and not among the request's ids yet. */
-    method_end (*finished)(const method_env *env, const struct request *r, int32_t id);
+    /* Of `id`, accepted, or drawn by an earlier attempt, and not among the request's ids yet.  t: as method_env's. */
+    method_end (*finished)(const tok *t, const struct request *r, int32_t id);
 } method;
 
 extern const method method_ar; /* autoregressive: one token a step, after the last */

@@ -31,9 +31,9 @@ static cairn_status ar_accept(const method_env *env, request *r, float *logits, 
     return sample_step(env->sampler, logits, &in, out, dg);
 }
 
-static method_end ar_finished(const method_env *env, const request *r, int32_t id)
+static method_end ar_finished(const tok *t, const request *r, int32_t id)
 {
-    if (env->tok && !r->ignore_eos && tok_is_eos(env->tok, id)) return METHOD_EOS;
+    if (t && !r->ignore_eos && tok_is_eos(t, id)) return METHOD_EOS;
     return r->n_ids + 1 < r->max_ids ? METHOD_GOES_ON : METHOD_FULL;
 }
 

@@ -261,6 +261,13 @@ void stepper_busy(stepper *s, bool on)
     leave_device(s->m);
 }
 
+void stepper_each(stepper *s, int32_t n, dev_task fn, void *ctx)
+{
+    take_device(s->m);
+    s->m->be->each(s->m->dev, n, fn, ctx);
+    leave_device(s->m);
+}
+
 bool stepper_run(stepper *s)
 {
     assert(s->step.n_rows > 0);

@@ -64,6 +64,9 @@ const prog *stepper_prog(const stepper *s);
 const step *stepper_step(const stepper *s);
 void stepper_time_ops(stepper *s, uint64_t *ns);
 void stepper_busy(stepper *s, bool on); /* hint: steps follow closely */
+/* fn for tasks 0 … n - 1 on the backend's threads; returns when all are done.  Between steps: of steppers of one model,
+   each waits for the others' as for their steps. */
+void stepper_each(stepper *s, int32_t n, dev_task fn, void *ctx);
 /* [vocab], or [hidden], of the i-th wanted row, in the order of the adds; the caller may change them; valid until
    the next run. */
 float *stepper_logits(stepper *s, int32_t i_out);

@@ -215,8 +215,7 @@ static bool add_token(engine *e, int32_t i, const sample_out *s, bool again)
 {
     request *r = e->mine[i];
     cairn_str text;
-    const method_env env = {e->tok, e->sampler};
-    const method_end end = r->plan.method->finished(&env, r, s->id);
+    const method_end end = r->plan.method->finished(e->tok, r, s->id);
     if (end == METHOD_EOS) {
         finish_whole(e, i, CAIRN_FINISH_STOP);
         return true;
@@ -386,20 +385,17 @@ static void maybe_restart(engine *e, request *r)
 }
 
 /* The token after the last computed row.  True: mine[i] is gone. */
-static bool take_token(engine *e, int32_t i)
+static bool take_token(engine *e, int32_t i, const draw_row *d)
 {
     request *r = e->mine[i];
-    cairn_diag dg = {0};
-    sample_out s;
-    const method_env env = {e->tok, e->sampler};
-    float *logits = stepper_logits(e->stepper, r->i_out);
-    if (r->plan.method->accept(&env, r, logits, &s, &dg) != CAIRN_OK) {
-        finish(e, i, CAIRN_FINISH_ERROR, no_text, &dg);
+    assert(d->r == r);
+    if (d->st != CAIRN_OK) {
+        finish(e, i, CAIRN_FINISH_ERROR, no_text, &d->dg);
         return true;
     }
     if (r->state == REQ_PREFILL) request_move(r, REQ_DECODE);
     if (!r->first_ns) r->first_ns = engine_now(e);
-    if (add_token(e, i, &s, false)) return true;
+    if (add_token(e, i, &d->out, false)) return true;
     resume_note(e, r);
     maybe_restart(e, r);
     return false;
@@ -417,9 +413,21 @@ static void leave_prefix(engine *e, request *r)
         cache_mark(c, r->seq, r->ids, turn ? CACHE_TURN : CACHE_STEP);
 }
 
+/* Before anybody is told anything: who is told may take as long as it likes. */
+static void draw_all(engine *e)
+{
+    drawer_begin(e->drawer);
+    for (int32_t i = 0; i < e->n_active; i++) {
+        request *r = e->mine[i];
+        if (r->i_out >= 0) drawer_add(e->drawer, r, stepper_logits(e->stepper, r->i_out));
+    }
+    drawer_run(e->drawer, e->stepper);
+}
+
 static void advance(engine *e)
 {
     const int32_t n = e->n_active;
+    int32_t n_drawn = 0;
     for (int32_t i = 0, k = 0; k < n; k++) {
         request *r = e->mine[i];
         const int32_t rows = e->item[k].rows;
@@ -428,7 +436,7 @@ static void advance(engine *e)
             e->stats.prompt_tokens += (uint64_t)rows;
             tell_progress(e, r);
         }
-        if (r->i_out >= 0 && take_token(e, i)) continue;
+        if (r->i_out >= 0 && take_token(e, i, drawer_draw(e->drawer, n_drawn++))) continue;
         i++;
     }
 }
@@ -452,6 +460,7 @@ bool engine_take_turn(engine *e)
         const uint64_t t0 = engine_now(e);
         const int32_t n = e->n_active;
         if (run_step(e)) {
+            draw_all(e);
             advance(e);
             pace_took(&e->pace, e->item, n, engine_now(e) - t0);
             resume_push(e);

@@ -2,6 +2,7 @@
    greatest values for top-k, a few nats below the top for top-p; what lies under it is never looked at again,
    and the cut itself is found among the rest. */
 #include <float.h>
+#include <math.h>
 
 #include "base/fmath.h"
 #include "base/num.h"
@@ -12,12 +13,8 @@ void keep_from(sampler *s, const float *x, float at)
     int32_t n = 0;
     for (int32_t r = 0; r < s->n_runs; r++) {
         if (s->high[r] < at) continue;
-        const int32_t end = min_i32((r + 1) * RUN, s->vocab);
-        for (int32_t i = r * RUN; i < end; i++) {
-            s->id[n] = i;
-            s->value[n] = x[i];
-            n += x[i] >= at;
-        }
+        const int32_t i = r * RUN, end = min_i32(i + RUN, s->vocab);
+        n += s->pass->collect(x + i, end - i, at, i, s->id + n, s->value + n);
     }
     s->n = n;
 }
@@ -49,42 +46,79 @@ static float bound_of_k(const sampler *s, int32_t k, float top)
     return at > -FLT_MAX ? at : -FLT_MAX;
 }
 
-/* Keeps what is at `at` or above and may be among the greatest of weight `want` together.  Answers the weight
-   that is left, by s->weight. */
-static double keep_mass(sampler *s, const float *x, float top, float at, double want)
+/* A weight that lies somewhere between. */
+typedef struct bounds {
+    double lo, hi;
+} bounds;
+
+/* Of more tokens the cut lies between two of them too often. */
+enum { FEW = 1024 };
+
+/* Keeps what is at `at` or above and may be among the greatest of weight `want` together; *mass becomes the weight
+   that is left, by s->weight.  False: that hangs on where `want` lies. */
+static bool keep_mass(sampler *s, const float *x, float top, float at, bounds want, double *mass)
 {
-    /* enough for a usual token; for an open one; 262,144 tokens below weigh 3 % of the top */
-    static const float nats[] = {3, 8, 16};
-    for (size_t i = 0; i < sizeof nats / sizeof *nats && top - nats[i] > at; i++) {
-        keep_from(s, x, top - nats[i]);
-        const double mass = weigh(s, s->value, s->n, top, 1.0f);
-        if (mass >= want) return mass;
+    /* enough for a usual token; for an open one; 262,144 tokens below weigh 3 % of the top; the last: all */
+    static const float nats[] = {3, 8, 16, INFINITY};
+    for (size_t i = 0; i < sizeof nats / sizeof *nats; i++) {
+        const float from = top - nats[i] > at ? top - nats[i] : at;
+        keep_from(s, x, from);
+        if (want.lo < want.hi && s->n > FEW) return false;
+        *mass = weigh(s, s->value, s->n, top, 1.0f);
+        if (*mass >= want.hi) return true;
+        if (*mass >= want.lo) return false;
+        if (from == at) return true;
     }
-    keep_from(s, x, at);
-    return weigh(s, s->value, s->n, top, 1.0f);
+    return true;
+}
+
+/* False: the cut hangs on where `want` lies. */
+static bool cut_mass(cutter *c, bounds want, cut *out)
+{
+    *out = cut_top_mass(c, want.hi);
+    if (want.lo == want.hi) return true;
+    const cut other = cut_top_mass(c, want.lo);
+    return other.at == out->at && other.n_equal == out->n_equal;
+}
+
+/* The greatest of weight `want`, and what else is asked; false: what they are hangs on where `want` lies. */
+static bool keep_within(sampler *s, const float *x, float top, float at, bounds want,
+                        const cairn_sampling *p)
+{
+    const bool by_count = p->top_k > 0 && p->top_k < s->vocab, by_mass = p->top_p < 1.0f;
+    double mass = 0;
+    if (!by_mass)
+        keep_from(s, x, at);
+    else if (!keep_mass(s, x, top, at, want, &mass))
+        return false;
+    const bool too_many = by_count && s->n > p->top_k, too_much = by_mass && mass >= want.hi;
+    if (!too_many && !too_much) return true;
+    cutter_begin(s->cutter, s->n, s->value, by_mass ? s->weight : NULL, top);
+    cut c = {-FLT_MAX, s->n}, heavy;
+    if (too_many) c = cut_both(c, cut_top_k(s->cutter, p->top_k));
+    if (too_much) {
+        if (!cut_mass(s->cutter, want, &heavy)) return false;
+        c = cut_both(c, heavy);
+    }
+    keep_cut(s, s->value, c);
+    return true;
 }
 
 void keep_likely(sampler *s, const float *x, float top, double sum, const cairn_sampling *p)
 {
-    const bool by_count = p->top_k > 0 && p->top_k < s->vocab, by_mass = p->top_p < 1.0f;
-    const double want = (double)p->top_p * sum;
+    const double q = (double)p->top_p;
     float at = p->min_p > 0.0f ? top + (float)fmath_log((double)p->min_p) : -FLT_MAX;
-    double mass = 0;
-    if (by_count) {
+    if (p->top_k > 0 && p->top_k < s->vocab) {
         const float of_k = bound_of_k(s, p->top_k, top);
         at = of_k > at ? of_k : at;
     }
-    if (by_mass)
-        mass = keep_mass(s, x, top, at, want);
-    else
-        keep_from(s, x, at);
-    const bool too_many = by_count && s->n > p->top_k, too_much = by_mass && mass >= want;
-    if (!too_many && !too_much) return;
-    cutter_begin(s->cutter, s->n, s->value, by_mass ? s->weight : NULL, top);
-    cut c = {-FLT_MAX, s->n};
-    if (too_many) c = cut_both(c, cut_top_k(s->cutter, p->top_k));
-    if (too_much) c = cut_both(c, cut_top_mass(s->cutter, want));
-    keep_cut(s, s->value, c);
+    if (p->top_p < 1.0f && sum == 0) { /* mostly it does not matter what the sum is exactly */
+        const double about = q * weigh_roughly(s, x, top);
+        const bounds want = {about * (1 - PASS_ESTIMATE), about * (1 + PASS_ESTIMATE)};
+        if (keep_within(s, x, top, at, want, p)) return;
+        sum = weigh(s, x, s->vocab, top, 1.0f);
+    }
+    (void)keep_within(s, x, top, at, (bounds){q * sum, q * sum}, p);
 }
 
 void keep_top_k(sampler *s, const float *x, float top, int32_t k)

@@ -20,8 +20,8 @@ static bool make_arrays(sampler *s, size_t n_pos)
     s->run = mem_alloc(n_runs * sizeof *s->run, MEM_ENGINE);
     s->count = mem_calloc(n, sizeof *s->count, MEM_ENGINE);
     s->match = mem_alloc(n_pos * sizeof *s->match, MEM_ENGINE);
-    s->id = mem_alloc((n + 1) * sizeof *s->id, MEM_ENGINE);
-    s->value = mem_alloc((n + 1) * sizeof *s->value, MEM_ENGINE);
+    s->id = mem_alloc(n * sizeof *s->id, MEM_ENGINE);
+    s->value = mem_alloc(n * sizeof *s->value, MEM_ENGINE);
     s->score = mem_alloc(n * sizeof *s->score, MEM_ENGINE);
     return s->high && s->weight && s->run && s->count && s->match && s->id && s->value &&
            s->score && cutter_new(s->vocab, &s->cutter) == CAIRN_OK;
@@ -44,6 +44,7 @@ cairn_status sampler_new(int32_t vocab, int32_t n_pos, const tok *t, sampler **o
     s->n_runs = (vocab + RUN - 1) / RUN;
     s->n_pos = n_pos;
     s->tok = t;
+    s->pass = pass_here();
     if (!make_arrays(s, (size_t)n_pos)) {
         sampler_free(s);
         return CAIRN_E_NOMEM;
@@ -72,9 +73,8 @@ uint64_t sampler_bytes(const sampler *s)
 {
     const uint64_t n = (uint64_t)s->vocab, n_runs = (uint64_t)s->n_runs;
     return sizeof *s + n_runs * (sizeof *s->high + sizeof *s->run) + (n + RUN) * sizeof *s->weight +
-           n * (sizeof *s->count + sizeof *s->score) +
-           (n + 1) * (sizeof *s->id + sizeof *s->value) + (uint64_t)s->n_pos * sizeof *s->match +
-           cutter_bytes(s->cutter);
+           n * (sizeof *s->count + sizeof *s->score + sizeof *s->id + sizeof *s->value) +
+           (uint64_t)s->n_pos * sizeof *s->match + cutter_bytes(s->cutter);
 }
 
 sample_rest sampler_rest(const sampler *s)
@@ -119,6 +119,12 @@ static const float *bend_or_cut(sampler *s, const float *x, int32_t best, double
     return s->value;
 }
 
+/* What is drawn from has the greatest logit as its greatest value. */
+static bool keeps_best(const cairn_sampling *p)
+{
+    return !p->n_curve && (p->mirostat || (p->typical_p >= 1.0f && p->xtc_probability <= 0.0f));
+}
+
 /* Sets out->id, and its logit as out->logprob. */
 static void choose(sampler *s, const float *x, int32_t best, double sum, const sample_in *in,
                    sample_out *out)
@@ -127,7 +133,9 @@ static void choose(sampler *s, const float *x, int32_t best, double sum, const s
     float scale;
     const float *left = bend_or_cut(s, x, best, sum, in, &scale);
     const int32_t n = s->rest.n;
-    s->rest.total = weigh(s, left, n, weigh_top(left, n), scale);
+    const bool weighed = left == x && scale == 1.0f && sum > 0; /* already, by sample_step */
+    const float top = keeps_best(p) ? x[best] : weigh_top(left, n);
+    s->rest.total = weighed ? sum : weigh(s, left, n, top, scale);
     const int32_t i = weigh_draw(s, n, s->rest.total, sample_unit(in, DRAW_TOKEN));
     if (p->mirostat && !p->n_curve) mirostat_learn(in, s->weight[i], s->rest.total);
     out->id = s->rest.ids ? s->rest.ids[i] : i;
@@ -149,8 +157,7 @@ cairn_status sample_step(sampler *s, float *logits, const sample_in *in, sample_
     const bool wants = in->n_logprobs >= 0;
     if (greedy && !wants) return CAIRN_OK;
     double sum = 0;
-    if (wants || in->how->top_p < 1.0f || in->how->n_curve)
-        sum = weigh(s, logits, s->vocab, logits[best], 1.0f);
+    if (wants || in->how->n_curve) sum = weigh(s, logits, s->vocab, logits[best], 1.0f);
     const double lse = wants ? (double)logits[best] + fmath_log(sum) : 0;
     logprob_find(s, logits, in->n_logprobs, out);
     out->logprob = logits[out->id];

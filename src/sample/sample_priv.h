@@ -3,11 +3,11 @@
 #define SAMPLE_SAMPLE_PRIV_H
 
 #include "sample/cut.h"
+#include "sample/pass.h"
 #include "sample/sample.h"
 
 enum {
-    RUN =
-        256, /* values are looked at by runs: one pass to sum them up, a short one to find something */
+    RUN = PASS_RUN,
     MAX_SPARED = 64 /* ids that end a text or a line; a tokenizer has a few */
 };
 
@@ -16,14 +16,15 @@ typedef enum sample_draw { DRAW_TOKEN, DRAW_XTC } sample_draw;
 
 struct sampler {
     int32_t vocab, n_runs, n_pos;
-    const tok *tok; /* may be NULL */
-    float *high;    /* [n_runs] the greatest logit of each run */
-    float *weight;  /* [vocab + RUN] of what is left */
-    double *run;    /* [n_runs] sums of weight */
-    int32_t *count; /* [vocab] of ids in a history; all 0 between uses */
-    int32_t *match; /* [n_pos] how long a repeat ends there */
+    const tok *tok;   /* may be NULL */
+    const pass *pass; /* of this machine */
+    float *high;      /* [n_runs] the greatest logit of each run */
+    float *weight;    /* [vocab + RUN] of what is left */
+    double *run;      /* [n_runs] sums of weight */
+    int32_t *count;   /* [vocab] of ids in a history; all 0 between uses */
+    int32_t *match;   /* [n_pos] how long a repeat ends there */
     cutter *cutter;
-    /* what is left: ids, rising, and their logits; [vocab + 1], as one more is written before it is judged */
+    /* what is left: ids, rising, and their logits; [vocab] */
     int32_t *id;
     float *value;
     float *score; /* [vocab] of what is left, by another measure */
@@ -44,6 +45,8 @@ int32_t weigh_best(sampler *s, const float *x);
 float weigh_top(const float *x, int32_t n); /* the greatest of n ≥ 1, none NaN */
 /* s->weight[i] = e^(scale · (x[i] - top)) for n values, x[i] ≤ top; answers their sum. */
 double weigh(sampler *s, const float *x, int32_t n, float top, float scale);
+/* What weigh answers of all with a scale of 1, within PASS_ESTIMATE: a third of the work. */
+double weigh_roughly(const sampler *s, const float *x, float top);
 /* The index at `u` of the way through n weights of that sum, of which one is 1 at least. */
 int32_t weigh_draw(const sampler *s, int32_t n, double sum, double u);
 
@@ -51,7 +54,7 @@ int32_t weigh_draw(const sampler *s, int32_t n, double sum, double u);
 void keep_from(sampler *s, const float *x, float at); /* x[i] ≥ at, of all; at is finite */
 void keep_one(sampler *s, const float *x, int32_t id);
 void keep_cut(sampler *s, const float *key, cut c); /* of what is left, keys inside the cut */
-/* top-k, top-p and min-p; sum: of the untempered weights of all, where top-p needs them. */
+/* top-k, top-p and min-p; sum: of the untempered weights of all; 0: not known. */
 void keep_likely(sampler *s, const float *x, float top, double sum, const cairn_sampling *p);
 void keep_top_k(sampler *s, const float *x, float top, int32_t k);
 

@@ -1,32 +1,16 @@
-/* Passes over a whole vocabulary: its greatest value, its weights and their sum, a draw.  Inner counts are
-   constant, so that the compiler uses vectors, and sums have one order whatever it does. */
+/* Passes over a whole vocabulary: its greatest value, its weights and their sum, a draw.  What touches each value
+   is a pass (pass.h). */
 #include <math.h>
 
 #include "base/rng.h"
-#include "sample/fexp.h"
 #include "sample/sample_priv.h"
 
-enum { LANES = 16 };
+enum { LANES = PASS_LANES };
 
 double sample_unit(const sample_in *in, sample_draw what)
 {
     const uint64_t stream = (uint64_t)what << 32 | in->choice;
     return rng_unit(in->how->seed, stream, (uint64_t)in->n_ids);
-}
-
-/* The greatest of RUN values; *bad grows where one is NaN or +inf. */
-static float run_high(const float *x, int32_t *bad)
-{
-    float lane[LANES];
-    int32_t wrong[LANES] = {0};
-    for (int32_t k = 0; k < LANES; k++) lane[k] = -INFINITY;
-    for (int32_t i = 0; i < RUN; i += LANES)
-        for (int32_t k = 0; k < LANES; k++) {
-            lane[k] = x[i + k] > lane[k] ? x[i + k] : lane[k];
-            wrong[k] |= !(x[i + k] < INFINITY);
-        }
-    for (int32_t k = 0; k < LANES; k++) *bad |= wrong[k];
-    return weigh_top(lane, LANES);
 }
 
 /* The last run, filled up with what has no weight. */
@@ -37,55 +21,52 @@ static void fill_run(const float *x, int32_t n, float run[RUN])
 
 int32_t weigh_best(sampler *s, const float *x)
 {
-    int32_t bad = 0, r = 0, i = 0;
-    for (; i + RUN <= s->vocab; i += RUN) s->high[r++] = run_high(x + i, &bad);
-    if (i < s->vocab) {
+    const int32_t whole = s->vocab / RUN, i_rest = whole * RUN;
+    bool good = s->pass->high(x, whole, s->high);
+    if (i_rest < s->vocab) {
         float rest[RUN];
-        fill_run(x + i, s->vocab - i, rest);
-        s->high[r++] = run_high(rest, &bad);
+        fill_run(x + i_rest, s->vocab - i_rest, rest);
+        good &= s->pass->high(rest, 1, s->high + whole);
     }
-    const float top = weigh_top(s->high, r);
-    if (bad || top == -INFINITY) return -1;
-    for (r = 0; s->high[r] != top; r++) {
-    }
-    for (i = r * RUN; x[i] != top; i++) {
-    }
+    const float top = weigh_top(s->high, s->n_runs);
+    if (!good || top == -INFINITY) return -1;
+    int32_t r = 0;
+    while (s->high[r] != top) r++;
+    int32_t i = r * RUN;
+    while (x[i] != top) i++;
     return i;
 }
 
 float weigh_top(const float *x, int32_t n)
 {
-    float top = x[0];
-    for (int32_t i = 1; i < n; i++) top = x[i] > top ? x[i] : top;
+    float lane[LANES], top = x[0];
+    int32_t i = 0;
+    for (int32_t k = 0; k < LANES; k++) lane[k] = x[0];
+    for (; i + LANES <= n; i += LANES)
+        for (int32_t k = 0; k < LANES; k++) lane[k] = x[i + k] > lane[k] ? x[i + k] : lane[k];
+    for (int32_t k = 0; k < LANES; k++) top = lane[k] > top ? lane[k] : top;
+    for (; i < n; i++) top = x[i] > top ? x[i] : top;
     return top;
-}
-
-/* Of RUN values; their sum is by lanes of index mod 16. */
-static double weigh_run(const float *restrict x, float *restrict w, float top, float scale)
-{
-    double lane[LANES] = {0}, sum = 0;
-    for (int32_t i = 0; i < RUN; i++) w[i] = fexp((x[i] - top) * scale);
-    for (int32_t i = 0; i < RUN; i += LANES)
-        for (int32_t k = 0; k < LANES; k++) lane[k] += (double)w[i + k];
-    for (int32_t k = 0; k < LANES; k++) sum += lane[k];
-    return sum;
 }
 
 double weigh(sampler *s, const float *x, int32_t n, float top, float scale)
 {
-    double sum = 0;
-    int32_t r = 0, i = 0;
-    for (; i + RUN <= n; i += RUN, r++) {
-        s->run[r] = weigh_run(x + i, s->weight + i, top, scale);
-        sum += s->run[r];
-    }
-    if (i < n) {
-        float rest[RUN];
-        fill_run(x + i, n - i, rest);
-        s->run[r] = weigh_run(rest, s->weight + i, top, scale);
-        sum += s->run[r];
-    }
-    return sum;
+    const int32_t whole = n / RUN, i = whole * RUN;
+    const double sum = s->pass->weigh(x, whole, top, scale, s->weight, s->run);
+    if (i == n) return sum;
+    float rest[RUN];
+    fill_run(x + i, n - i, rest);
+    return sum + s->pass->weigh(rest, 1, top, scale, s->weight + i, s->run + whole);
+}
+
+double weigh_roughly(const sampler *s, const float *x, float top)
+{
+    const int32_t whole = s->vocab / RUN, i = whole * RUN;
+    const double sum = s->pass->estimate(x, whole, top);
+    if (i == s->vocab) return sum;
+    float rest[RUN];
+    fill_run(x + i, s->vocab - i, rest);
+    return sum + s->pass->estimate(rest, 1, top);
 }
 
 int32_t weigh_draw(const sampler *s, int32_t n, double sum, double u)

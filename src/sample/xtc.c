@@ -2,6 +2,9 @@
    of the tokens that reach the threshold all but the least likely go.  Of equal ones the last by id counts as
    the least likely, as everywhere.  Ids that end the text or a line are spared, as mlx-lm spares them: without
    them a text would not end. */
+#include <string.h>
+
+#include "base/num.h"
 #include "sample/sample_priv.h"
 
 static bool is_spared(const sampler *s, int32_t id)
@@ -11,6 +14,52 @@ static bool is_spared(const sampler *s, int32_t id)
     return false;
 }
 
+/* Whether one of RUN weights does; what lies behind the last one is 0. */
+static bool run_reaches(const float *w, double need)
+{
+    int32_t any = 0;
+    for (int32_t i = 0; i < RUN; i++) any |= (double)w[i] >= need;
+    return any;
+}
+
+/* The least likely of those that reach it, the last of equals; -1: none does. */
+static int32_t find_least(const sampler *s, double need)
+{
+    int32_t least = -1;
+    for (int32_t from = 0; from < s->n; from += RUN) {
+        if (!run_reaches(s->weight + from, need)) continue;
+        const int32_t end = min_i32(from + RUN, s->n);
+        for (int32_t i = from; i < end; i++)
+            if ((double)s->weight[i] >= need && (least < 0 || s->value[i] <= s->value[least]))
+                least = i;
+    }
+    return least;
+}
+
+static int32_t keep_token(sampler *s, int32_t n, int32_t i)
+{
+    s->id[n] = s->id[i];
+    s->value[n] = s->value[i];
+    return n + 1;
+}
+
+static void exclude(sampler *s, double need, int32_t least)
+{
+    int32_t n = 0;
+    for (int32_t from = 0; from < s->n; from += RUN) {
+        const int32_t end = min_i32(from + RUN, s->n);
+        const bool some = run_reaches(s->weight + from, need);
+        for (int32_t i = from; some && i < end; i++)
+            if ((double)s->weight[i] < need || i == least || is_spared(s, s->id[i]))
+                n = keep_token(s, n, i);
+        if (some) continue;
+        memmove(s->id + n, s->id + from, (size_t)(end - from) * sizeof *s->id);
+        memmove(s->value + n, s->value + from, (size_t)(end - from) * sizeof *s->value);
+        n += end - from;
+    }
+    s->n = n;
+}
+
 void xtc_keep(sampler *s, const sample_in *in)
 {
     const cairn_sampling *p = in->how;
@@ -18,15 +67,6 @@ void xtc_keep(sampler *s, const sample_in *in)
     if (sample_unit(in, DRAW_XTC) >= (double)p->xtc_probability) return;
     const double sum = weigh(s, s->value, s->n, weigh_top(s->value, s->n), 1.0f);
     const double need = sum * (double)p->xtc_threshold;
-    int32_t least = -1, n = 0;
-    for (int32_t i = 0; i < s->n; i++)
-        if ((double)s->weight[i] >= need && (least < 0 || s->value[i] <= s->value[least]))
-            least = i;
-    if (least < 0) return;
-    for (int32_t i = 0; i < s->n; i++) {
-        if ((double)s->weight[i] >= need && i != least && !is_spared(s, s->id[i])) continue;
-        s->id[n] = s->id[i];
-        s->value[n++] = s->value[i];
-    }
-    s->n = n;
+    const int32_t least = find_least(s, need);
+    if (least >= 0) exclude(s, need, least);
 }

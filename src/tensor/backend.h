@@ -16,6 +16,9 @@ typedef struct dev_opts {
     const char *isa;   /* kernel level, docs/kernels.md; NULL: CAIRN_ISA or the machine's best */
 } dev_opts;
 
+/* A piece of work beside a step, by one of the device's threads on this machine. */
+typedef void (*dev_task)(void *ctx, int32_t i_task, int32_t i_thread);
+
 /* What a device can do at most: 10^9 bytes read a second, over at least 1 GiB; 10^12 operations a second of
    dots of bytes, and of multiply-adds of floats. */
 typedef struct dev_limits {
@@ -51,6 +54,9 @@ typedef struct backend {
     /* Products of w are dots of small integers; else of floats. */
     bool (*integer)(const dev *d, const weight *w);
     void (*busy)(dev *d, bool on); /* hint: steps follow closely (threads spin); calls nest */
+    /* fn for tasks 0 … n - 1, each once, on the threads that there are, the caller's among them; returns when all are
+       done.  Between runs. */
+    void (*each)(dev *d, int32_t n, dev_task fn, void *ctx);
 } backend;
 
 extern const backend backend_cpu;

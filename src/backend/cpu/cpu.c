@@ -154,6 +154,11 @@ static void cpu_busy(dev *d, bool on)
     if (!on && --d->n_busy == 0) workers_end(d->pool);
 }
 
+static void cpu_each(dev *d, int32_t n, dev_task fn, void *ctx)
+{
+    workers_run(d->pool, n, fn, ctx);
+}
+
 const backend backend_cpu = {.name = "cpu",
                              .open = cpu_open,
                              .close = cpu_close,
@@ -173,4 +178,5 @@ const backend backend_cpu = {.name = "cpu",
                              .measure = cpu_measure,
                              .time_ops = cpu_time_ops,
                              .integer = cpu_integer,
-                             .busy = cpu_busy};
+                             .busy = cpu_busy,
+                             .each = cpu_each};

@@ -272,6 +272,12 @@ uint64_t sim_now_ns(const dev *d)
     return d->now_ns;
 }
 
+static void sim_each(dev *d, int32_t n, dev_task fn, void *ctx)
+{
+    (void)d;
+    for (int32_t i = 0; i < n; i++) fn(ctx, i, 0);
+}
+
 bool sim_is_busy(const dev *d)
 {
     return d->busy;
@@ -303,4 +309,5 @@ const backend backend_sim = {
     .time_ops = sim_time_ops,
     .integer = sim_integer,
     .busy = sim_busy,
+    .each = sim_each,
 };
