@@ -57,7 +57,7 @@ typedef struct cairn_engine_opts {
     int32_t checkpoint_every;
     /* While a prompt is computed, a request that waits for its next token waits at most about so many times as
        long as without it, by measured speed: more than 1, at most 1000; 0: 3.  While several wait, that for each,
-       for so many of them at most. */
+       for so many of them at most; as many as that one short prompt takes, of what prompts left before. */
     float max_gap;
     uint32_t deadline_ms; /* of requests that have none of their own; 0: none */
     /* Bytes that the process may hold with this engine open: weights, programs, caches and their tables, prefixes,

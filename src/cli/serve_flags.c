@@ -73,7 +73,8 @@ static const flag table[] = {
      CAIRN_MAX_QUEUE, NULL},
     {"--max-gap", NULL, FLAG_NUM, &flags.max_gap,
      "X: while another's prompt is computed, a stream's tokens come at most about X times "
-     "slower, while several are, that for each, for X of them at most (3)",
+     "slower, while several are, that for each, for X of them at most; short prompts take for a "
+     "moment what others left (3)",
      1.01, 1000, NULL},
     {"--timeout", NULL, FLAG_INT, &flags.timeout_s,
      "S: seconds for a request, waiting included, 0: any (0)", 0, 86400, NULL},

@@ -2,10 +2,13 @@
 
    A step that decodes may take `bound` times what it takes without prompts, and that for each prompt that waits,
    up to `bound` of them: many prompts slow each other, and streams alike, whereas a bound on streams alone left
-   prompts to wait for seconds while streams hardly noticed (docs/load.md).  What a step takes without prompts is
-   measured in such steps alone, so one is made where there is no estimate, and now and then, since sequences grow.
-   What rows cost follows from the rest of a mixed step; how many there are changes what one costs, and the
-   estimates settle where both agree.  No bit of an answer depends on any of it (docs/numerics.md). */
+   prompts to wait for seconds while streams hardly noticed (docs/load.md).  What prompts do not take of that is
+   saved, up to half a second, for short ones, which may then take at once what many may: in the long run streams
+   are slowed no more than said, and beside a long prompt at no time.
+
+   What a step takes without prompts is measured in such steps alone, so one is made where there is no estimate, and
+   now and then, since sequences grow.  What rows cost follows from the rest of a mixed step; how many there are
+   changes what one costs, and the estimates settle where both agree.  No bit of an answer depends on any of it (docs/numerics.md). */
 #include "engine/pace.h"
 
 #include "base/num.h"
@@ -16,7 +19,9 @@ enum {
     RENEW = 32,    /* mixed steps in a row: 1 % of the time goes to measuring */
     SHALLOW = 1024,
     STEP_NS = 500000000, /* of a step that no stream waits for: arrivals do */
-    FULL_ROWS = 64       /* but products have their full rate only from here on */
+    FULL_ROWS = 64,      /* but products have their full rate only from here on */
+    SHORT_ROWS = 1024,   /* a longer prompt's steps would be more than one gap of a hundred */
+    SAVED_NS = 500000000 /* for short prompts: a pause in a text that nobody takes for its end */
 };
 #define AIM 0.85 /* of the bound, so that nearly every step keeps it, not one of two */
 
@@ -62,22 +67,31 @@ static uint64_t cost(const pace *p, int32_t n_decode, int32_t pos)
     return alone ? alone : p->decode_ns[count_of(n_decode)];
 }
 
-/* How many prompts the streams make room for: those that wait and are as urgent as one of the streams. */
-static double crowd(const pace *p, const sched_item *item, int32_t n)
+typedef struct crowd {
+    int32_t n;      /* prompts that wait and are as urgent as one of the streams */
+    bool all_short; /* they, and those that are less urgent */
+} crowd;
+
+static crowd crowd_of(const sched_item *item, int32_t n)
 {
-    int32_t least_urgent = -CAIRN_MAX_PRIORITY, waiting = 0;
+    int32_t least_urgent = -CAIRN_MAX_PRIORITY;
+    crowd c = {.all_short = true};
     for (int32_t i = 0; i < n; i++)
         if (item[i].decoding) least_urgent = max_i32(least_urgent, item[i].priority);
-    for (int32_t i = 0; i < n; i++)
-        waiting += !item[i].decoding && item[i].pending > 0 && item[i].priority <= least_urgent;
-    return waiting < p->bound ? max_i32(waiting, 1) : p->bound;
+    for (int32_t i = 0; i < n; i++) {
+        if (item[i].decoding || item[i].pending == 0) continue;
+        c.n += item[i].priority <= least_urgent;
+        c.all_short &= item[i].fresh <= SHORT_ROWS;
+    }
+    return c;
 }
 
-/* Of a step that decodes, beside what it takes without prompts.  Who comes waits for its end, so what one
-   prompt may not take, many may only within STEP_NS. */
-static uint64_t for_prompts(const pace *p, const sched_item *item, int32_t n, uint64_t base)
+/* What so many prompts may take of a step that decodes, which takes `base` without them.  Who comes waits
+   for its end, so what one prompt may not take, many may only within STEP_NS. */
+static uint64_t for_prompts(const pace *p, uint64_t base, double many)
 {
-    const double one = p->bound * AIM, all = one * crowd(p, item, n);
+    const double one = p->bound * AIM;
+    const double all = one * (many < 1 ? 1 : many < p->bound ? many : p->bound);
     const double most = STEP_NS / (double)base, times = all < most ? all : one > most ? one : most;
     return times > 1 ? (uint64_t)((double)base * (times - 1)) : 0;
 }
@@ -97,7 +111,12 @@ sched_room pace_room(const pace *p, sched_item *item, int32_t n, int32_t max_row
         room.max_rows = n_decode;
         return room;
     }
-    room.ns = for_prompts(p, item, n, base);
+    const crowd c = crowd_of(item, n);
+    room.ns = for_prompts(p, base, c.n);
+    if (c.n > 0 && c.all_short) {
+        const uint64_t most = for_prompts(p, base, p->bound);
+        room.ns = p->saved_ns < most - room.ns ? room.ns + p->saved_ns : most;
+    }
     return room;
 }
 
@@ -115,6 +134,14 @@ static uint64_t follow(uint64_t old, uint64_t now, uint64_t down)
     return next ? next : 1;
 }
 
+/* A step that decodes took `rest` beyond its base. */
+static void save(pace *p, const sched_item *item, int32_t n, uint64_t base, uint64_t rest)
+{
+    const uint64_t has = p->saved_ns + for_prompts(p, base, crowd_of(item, n).n);
+    const uint64_t left = has > rest ? has - rest : 0;
+    p->saved_ns = left < SAVED_NS ? left : SAVED_NS;
+}
+
 void pace_took(pace *p, const sched_item *item, int32_t n, uint64_t ns)
 {
     const int32_t n_decode = decoding(item, n);
@@ -128,11 +155,13 @@ void pace_took(pace *p, const sched_item *item, int32_t n, uint64_t ns)
         p->n_mixed = 0;
         uint64_t *own = &p->decode_ns[count_of(n_decode)];
         *own = follow(*own, ns, QUICKNESS);
+        save(p, item, n, *own, 0);
         return;
     }
     if (n_decode > 0) p->n_mixed++;
     const uint64_t base = n_decode > 0 ? p->decode_ns[count_of(n_decode)] : 0;
     const uint64_t rest = ns > base ? ns - base : 0;
+    if (base) save(p, item, n, base, rest);
     /* What was expected of each, by the same factor more or less. */
     for (int32_t i = 0; i < n; i++) {
         if (item[i].decoding || item[i].rows == 0) continue;

@@ -15,6 +15,7 @@ typedef struct pace {
     double bound; /* times the step without prompts, for each prompt that waits */
     uint64_t decode_ns[PACE_COUNTS]; /* 0: never measured, as below */
     uint64_t row_ns[2][PACE_DEPTHS]; /* a row of a prompt: alone, beside decoding rows */
+    uint64_t saved_ns;               /* what short prompts may take beside that */
     int32_t n_mixed;                 /* steps since the last without prompts */
 } pace;
 

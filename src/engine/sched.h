@@ -17,9 +17,10 @@ enum {
 
 typedef struct sched_item {
     int32_t
-        pending;  /* rows known and not computed that may run now; 0: it waits for other things */
-    int32_t left; /* until its first token, as far as its turn is concerned */
-    int32_t pos;  /* where they begin */
+        pending;   /* rows known and not computed that may run now; 0: it waits for other things */
+    int32_t left;  /* until its first token, as far as its turn is concerned */
+    int32_t fresh; /* rows that it had to compute when it was admitted */
+    int32_t pos;   /* where they begin */
     int32_t priority; /* a lower one goes first; at most CAIRN_MAX_PRIORITY either way */
     bool decoding;    /* then pending is 1 */
     uint64_t row_ns;  /* what a row of it costs; 0: unknown, and then it is free */

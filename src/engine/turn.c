@@ -346,6 +346,7 @@ static bool run_step(engine *e)
         if (e->mark_every) pending = min_i32(pending, next_mark(e, r) - r->n_done);
         e->item[i] = (sched_item){.pending = pending,
                                   .left = cohort_left(r),
+                                  .fresh = r->n_ids - r->n_cached,
                                   .pos = r->n_done,
                                   .priority = cohort_urgency(r),
                                   .decoding = r->state == REQ_DECODE};

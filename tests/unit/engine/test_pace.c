@@ -5,6 +5,8 @@
 #include "base/rng.h"
 #include "engine/pace.h"
 
+enum { SHORT = 1024, LONG = 1025 };
+
 /* A decode step of n rows; a prompt's row, dearer with its depth, and dearer in few. */
 typedef struct machine {
     double step, decode, row, depth, few;
@@ -27,7 +29,7 @@ static int32_t fill(sched_item *t, int32_t n_decode, int32_t pos)
 {
     for (int32_t i = 0; i < n_decode; i++)
         t[i] = (sched_item){.pending = 1, .left = 1, .decoding = true};
-    t[n_decode] = (sched_item){.pending = 9000, .left = 9000, .pos = pos};
+    t[n_decode] = (sched_item){.pending = 9000, .left = 9000, .fresh = 9000, .pos = pos};
     return n_decode + 1;
 }
 
@@ -81,6 +83,7 @@ static sched_room room_of(const pace *p, int32_t n_decode, int32_t n_prompts, in
     for (int32_t i = 0; i < n_decode + n_prompts; i++)
         t[i] = (sched_item){.pending = i < n_decode || i >= n_decode + idle,
                             .left = 1,
+                            .fresh = LONG,
                             .priority = i < n_decode ? 0 : priority,
                             .decoding = i < n_decode};
     return pace_room(p, t, n_decode + n_prompts, 512);
@@ -117,6 +120,71 @@ static void many_prompts(void **state)
     assert_true(room_of(&slow, 4, 9, 0, 0).ns == room_of(&slow, 4, 1, 0, 0).ns);
 }
 
+/* Streams and prompts of these lengths: what a step may take, in times the step without prompts. */
+static double times_of(const pace *p, double base, const int32_t *fresh, int32_t n)
+{
+    sched_item t[20];
+    for (int32_t i = 0; i < 4; i++) t[i] = (sched_item){.pending = 1, .left = 1, .decoding = true};
+    for (int32_t i = 0; i < n; i++)
+        t[4 + i] = (sched_item){.pending = 9, .left = 9, .fresh = fresh[i]};
+    return (double)pace_room(p, t, 4 + n, 512).ns / base + 1;
+}
+
+/* Steps without prompts. */
+static void decode(pace *p, int32_t n_decode, int32_t steps, uint64_t ns)
+{
+    sched_item t[20];
+    (void)fill(t, n_decode, 0);
+    for (int32_t i = 0; i < n_decode; i++) t[i].rows = 1;
+    for (int32_t i = 0; i < steps; i++) pace_took(p, t, n_decode, ns);
+}
+
+/* Short prompts without end beside four streams for so many steps; answers what all took, *most the longest. */
+static double flow(pace *p, const machine *m, int32_t steps, double *most)
+{
+    double sum = 0;
+    *most = 0;
+    for (int32_t i = 0; i < steps; i++) {
+        sched_item t[5];
+        const int32_t n = fill(t, 4, 0);
+        t[4].fresh = SHORT;
+        sched_plan(t, n, pace_room(p, t, n, 512));
+        const uint64_t ns = took(m, t, n, 1);
+        pace_took(p, t, n, ns);
+        sum += (double)ns;
+        if ((double)ns > *most) *most = (double)ns;
+    }
+    return sum;
+}
+
+/* What streams had for themselves, short prompts may take, up to half a second; then they have what a long one
+   has, which takes nothing of it and leaves none to others either while it waits. */
+static void short_prompts(void **state)
+{
+    (void)state;
+    const machine m = {1e7, 1e6, 5e5, 0, 0};
+    const double base = 1.4e7, one = 3 * 0.85;
+    pace p = {.bound = 3};
+    int late;
+    (void)prompt(&p, &m, 4, &late);
+    decode(&p, 4, 100, (uint64_t)base);
+    p.saved_ns = 0;
+    assert_true(times_of(&p, base, (int32_t[]){SHORT}, 1) < 1.001 * one); /* none is left yet */
+    decode(&p, 4, 100, (uint64_t)base);
+    const double alone = times_of(&p, base, (int32_t[]){SHORT}, 1);
+    assert_true(alone > 0.999 * 3 * one && alone < 1.001 * 3 * one); /* as three */
+    assert_true(times_of(&p, base, (int32_t[]){SHORT, 1, SHORT, 5}, 4) < 1.001 * 3 * one);
+    assert_true(times_of(&p, base, (int32_t[]){LONG}, 1) < 1.001 * one);
+    assert_true(times_of(&p, base, (int32_t[]){SHORT, LONG}, 2) < 1.001 * 2 * one);
+    double most;
+    const double first = flow(&p, &m, 10, &most); /* 10 × 70 ms more than one may take: too much */
+    assert_true(first > 10 * one * base + 0.45e9 && first < 10 * one * base + 0.51e9);
+    assert_true(most < 9 * base);
+    const double later = flow(&p, &m, 1000, &most); /* and steps that measure save a little again */
+    assert_true(later < 1000 * one * base + 0.01e9 && most < 9 * base);
+    assert_true(later > 0.9 * 1000 * one * base);
+}
+
 /* The first figures are off by much: they are forgotten. */
 static void forgets(void **state)
 {
@@ -151,8 +219,8 @@ static void alone(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(keeps_the_bound),
-                                       cmocka_unit_test(many_prompts), cmocka_unit_test(forgets),
-                                       cmocka_unit_test(alone)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keeps_the_bound), cmocka_unit_test(many_prompts),
+        cmocka_unit_test(short_prompts), cmocka_unit_test(forgets), cmocka_unit_test(alone)};
     return cmocka_run_group_tests_name("pace", tests, NULL, NULL);
 }
