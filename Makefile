@@ -17,7 +17,7 @@
 #: make test-soak      a server under load for SOAK_SECONDS holds no more in the end: memory, descriptors, threads
 #: make test-web       the page in a headless Chromium, if one is installed, axe-core too; screenshots in $(B)/web
 #: make test-openapi   the server asked by schemathesis, by docs/openapi.json, for OPENAPI_EXAMPLES a route
-#: make test-clients   litellm, langchain-openai, pydantic-ai and the agent of claude-agent-sdk against the server
+#: make test-clients   SDKs, litellm, langchain-openai, pydantic-ai and two coding agents against the server
 #: make fuzz           each fuzz target for FUZZ_SECONDS; fuzz-long: 20 minutes each
 #: make check-all      clang-tidy, include-what-you-use and cppcheck over the whole tree
 #: make check-text     templates and tokenizers beside the references, at length

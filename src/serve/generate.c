@@ -93,7 +93,10 @@ cairn_status generate_ask_read(chat_ask *a, cairn_str body, chat_fault *f)
     TRY(chat_want_bool(root, "default", &plain, f));
     TRY(chat_seed_read(root, a, f));
     if (!a->has_seed) a->rq.sampling.seed = random_seed();
-    return plain ? CAIRN_OK : read_curve(root, a, f);
+    if (plain && json_typeof(json_get(root, "curve")) <= JSON_NULL) return CAIRN_OK;
+    TRY(read_curve(root, a, f));
+    if (plain) a->rq.sampling.n_curve = 0; /* it was given, and is to be one */
+    return CAIRN_OK;
 }
 
 static bool encode(prompt *p)

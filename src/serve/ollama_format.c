@@ -11,7 +11,7 @@
 #include "serve/json_cut.h"
 #include "serve/openai_wire.h"
 
-enum { BEAT_MS = 9000 }; /* as server-sent events have it; here it must be a whole line of JSON */
+enum { BEAT_MS = 9000 }; /* as server-sent events have it */
 
 typedef struct ollama_out {
     const char *model;
@@ -312,25 +312,26 @@ void ollama_put_loaded(const char *model, bool chat, const char *why, buf *body)
     json_w_end_obj(&w);
 }
 
-static void chat_stream(http_req *rq)
+/* Until there is an answer, whose model is named in each line, a blank: JSON may begin with some. */
+static void begin_lines(http_req *rq)
 {
-    http_stream(rq, "application/x-ndjson",
-                "{\"message\":{\"role\":\"assistant\",\"content\":\"\"},\"done\":false}\n",
-                BEAT_MS);
+    http_stream(rq, "application/x-ndjson", " ", BEAT_MS);
 }
 
-static void generate_stream(http_req *rq)
+static void on_pulse(void *out, buf *frames)
 {
-    http_stream(rq, "application/x-ndjson", "{\"response\":\"\",\"done\":false}\n", BEAT_MS);
+    const cairn_str none = {0};
+
+    put_line(out, none, none, none, frames);
 }
 
-/* The two differ in what a stream begins with and in the member that has the text. */
+/* The two differ in the member that has the text. */
 #define FORMAT(kind)                                                                               \
     {                                                                                              \
-        .refuse = ollama_refuse, .held = 3, .held_calls = 3, .begin_stream = kind##_stream,        \
-        .open = kind##_open, .close = out_close, .begin = on_begin, .progress = on_progress,       \
-        .token = on_token, .delta = on_delta, .end = on_end, .finish = on_finish,                  \
-        .whole = on_whole, .status = out_status, .fail = put_fail,                                 \
+        .refuse = ollama_refuse, .held = 3, .held_calls = 3, .begin_stream = begin_lines,          \
+        .pulse = on_pulse, .open = kind##_open, .close = out_close, .begin = on_begin,             \
+        .progress = on_progress, .token = on_token, .delta = on_delta, .end = on_end,              \
+        .finish = on_finish, .whole = on_whole, .status = out_status, .fail = put_fail,            \
     }
 const answer_format ollama_chat_format = FORMAT(chat);
 const answer_format ollama_generate_format = FORMAT(generate);

@@ -304,33 +304,38 @@ static void put_one(json_writer *w, const char *role, cairn_str text)
     json_w_end_obj(w);
 }
 
-/* The prompt, which is not empty. */
-static cairn_status read_prompt(chat_ask *a, cairn_str body, cairn_str *prompt, chat_fault *f)
+/* What is asked of a text; checked in whole before a prompt that is empty, which only loads the model. */
+typedef struct text_ask {
+    cairn_str prompt, system;
+    bool raw;
+} text_ask;
+
+static cairn_status read_text(chat_ask *a, cairn_str body, text_ask *t, chat_fault *f)
 {
+    *t = (text_ask){0};
     TRY(read_common(a, body, f));
+    const json_val root = json_root(a->doc);
     (void)snprintf(f->param, sizeof f->param, "prompt");
-    TRY(json_want_str(json_root(a->doc), "prompt", prompt, &f->dg));
-    return prompt->len ? CAIRN_OK : chat_fault_set(f, CAIRN_E_ARG, "prompt", OLLAMA_NOTHING);
+    TRY(json_want_str(root, "prompt", &t->prompt, &f->dg));
+    (void)snprintf(f->param, sizeof f->param, "system");
+    TRY(json_want_str(root, "system", &t->system, &f->dg));
+    TRY(chat_want_bool(root, "raw", &t->raw, f));
+    return t->prompt.len ? CAIRN_OK : chat_fault_set(f, CAIRN_E_ARG, "prompt", OLLAMA_NOTHING);
 }
 
 cairn_status ollama_generate_read(chat_ask *a, cairn_str body, chat_fault *f)
 {
-    cairn_str prompt = {0}, system = {0};
-    bool raw = false;
+    text_ask t;
     json_writer w;
     buf made;
 
-    TRY(read_prompt(a, body, &prompt, f));
-    const json_val root = json_root(a->doc);
-    (void)snprintf(f->param, sizeof f->param, "system");
-    TRY(json_want_str(root, "system", &system, &f->dg));
-    TRY(chat_want_bool(root, "raw", &raw, f));
-    if (raw) return chat_fault_set(f, CAIRN_E_ARG, "raw", OLLAMA_RAW);
+    TRY(read_text(a, body, &t, f));
+    if (t.raw) return chat_fault_set(f, CAIRN_E_ARG, "raw", OLLAMA_RAW);
     buf_init(&made, MEM_SERVE);
     w = json_write(&made);
     json_w_arr(&w);
-    if (system.len) put_one(&w, "system", system);
-    put_one(&w, "user", prompt);
+    if (t.system.len) put_one(&w, "system", t.system);
+    put_one(&w, "user", t.prompt);
     json_w_end_arr(&w);
     const cairn_status st = take_messages(&made, a, f);
     buf_deinit(&made);
@@ -339,12 +344,10 @@ cairn_status ollama_generate_read(chat_ask *a, cairn_str body, chat_fault *f)
 
 cairn_status ollama_raw_read(chat_ask *a, cairn_str body, chat_fault *f)
 {
-    cairn_str prompt = {0}, system = {0};
+    text_ask t;
 
-    TRY(read_prompt(a, body, &prompt, f));
-    (void)snprintf(f->param, sizeof f->param, "system");
-    TRY(json_want_str(json_root(a->doc), "system", &system, &f->dg));
-    if (system.len == 0) return CAIRN_OK;
+    TRY(read_text(a, body, &t, f));
+    if (t.system.len == 0) return CAIRN_OK;
     return chat_fault_set(f, CAIRN_E_ARG, "system",
                           "`system` is given, and the prompt goes to the model as it is");
 }

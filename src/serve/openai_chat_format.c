@@ -3,7 +3,8 @@
 #include "serve/openai_chat_format.h"
 
 #include "base/str.h"
-#include "serve/openai_custom.h"
+#include "serve/body_fields.h"
+#include "serve/custom_call.h"
 #include "serve/openai_whole.h"
 #include "serve/openai_wire.h"
 #include "serve/sse.h"
@@ -44,6 +45,7 @@ static void *chat_open(const prompt *p)
     if (a->custom) buf_puts(&o->custom, a->custom);
     for (uint32_t i = 0; i < o->n; i++) {
         whole_init(&o->choice[i].said);
+        custom_call_init(&o->choice[i].call);
         buf_init(&o->choice[i].log, MEM_SERVE);
         buf_init(&o->choice[i].logprobs, MEM_SERVE);
     }
@@ -147,18 +149,24 @@ static void tell(chat_out *o, uint32_t i, const reply_delta *d, buf *frames)
 static void chat_delta(void *out, uint32_t i, const reply_delta *d, buf *frames)
 {
     chat_out *o = out;
-    reply_delta told;
+    custom_call *c = &o->choice[i].call;
+    reply_delta told = *d;
     buf text;
 
-    if (o->custom.len == 0 || d->kind < DELTA_CALL) {
-        tell(o, i, d, frames);
-        return;
+    if (d->kind == DELTA_CALL && o->custom.len)
+        custom_call_begin(c, body_word(o->custom.ptr, d->name));
+    told.custom = d->kind >= DELTA_CALL && c->on;
+    if (told.custom && (d->kind == DELTA_ARGS || d->kind == DELTA_CALL_END)) {
+        buf_init(&text, MEM_SERVE);
+        custom_call_text(c, d, &text);
+        told.kind = DELTA_ARGS;
+        told.text = buf_view(&text);
+        if (text.len) tell(o, i, &told, frames);
+        buf_deinit(&text);
+        if (d->kind == DELTA_ARGS) return;
+        told = *d;
     }
-    buf_init(&text, MEM_SERVE);
-    if (custom_call_tell(&o->choice[i].call, o->custom.ptr, d, &text, &told))
-        tell(o, i, &told, frames);
-    if (d->kind == DELTA_CALL_END && told.kind != d->kind) tell(o, i, d, frames);
-    buf_deinit(&text);
+    tell(o, i, &told, frames);
 }
 
 static void chat_end(void *out, uint32_t i, const answer_end *e, buf *frames)

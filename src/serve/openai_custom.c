@@ -1,5 +1,4 @@
-/* What a custom tool's call says is the member `input` of the function's arguments; arguments without one are the input
-   as they are. */
+/* What a custom tool's call says is the member `input` of the function's arguments. */
 #include "serve/openai_custom.h"
 
 #include <stdio.h>
@@ -158,39 +157,4 @@ void openai_custom_message(json_val m, json_writer *w)
         json_w_end_arr(w);
     }
     json_w_end_obj(w);
-}
-
-void custom_call_deinit(custom_call *c)
-{
-    buf_deinit(&c->args);
-}
-
-/* More of the arguments, or all of them as the text where they end without an input. */
-static bool tell_text(custom_call *c, const reply_delta *d, buf *text, reply_delta *told)
-{
-    told->kind = DELTA_ARGS;
-    if (d->kind == DELTA_ARGS) {
-        buf_str(&c->args, d->text);
-        json_member_feed(&c->input, d->text, text);
-    } else if (!c->input.found) {
-        buf_str(text, buf_view(&c->args));
-    }
-    c->args.no_memory |= buf_status(text) != CAIRN_OK;
-    told->text = buf_view(text);
-    return text->len > 0;
-}
-
-bool custom_call_tell(custom_call *c, const char *names, const reply_delta *d, buf *text,
-                      reply_delta *told)
-{
-    *told = *d;
-    if (d->kind == DELTA_CALL) {
-        c->on = body_word(names, d->name);
-        json_member_init(&c->input, "input");
-        buf_deinit(&c->args);
-        buf_init(&c->args, MEM_SERVE);
-    }
-    told->custom = c->on;
-    if (!c->on || (d->kind != DELTA_ARGS && d->kind != DELTA_CALL_END)) return true;
-    return tell_text(c, d, text, told);
 }

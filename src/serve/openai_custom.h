@@ -1,13 +1,12 @@
-/* A chat's custom tools, which take a text: to templates they are functions of one text, `input`. */
+/* A chat's custom tools, which take a text: to templates they are functions of one text, `input` (custom_call.h: what
+   becomes of a call). */
 #ifndef SERVE_OPENAI_CUSTOM_H
 #define SERVE_OPENAI_CUSTOM_H
 
 #include "base/buf.h"
 #include "base/map.h"
 #include "serve/body_path.h"
-#include "serve/json_member.h"
 #include "serve/openai_read.h"
-#include "serve/reply_reader.h"
 
 /* `parameters` of such a function, as JSON. */
 #define OPENAI_CUSTOM_PARAMETERS                                                                   \
@@ -24,18 +23,5 @@ void openai_custom_put(json_val tool, json_writer *w);
 cairn_status openai_custom_called(json_val call, const char *where, chat_fault *f);
 /* A message as it came, but its custom calls are ones of functions. */
 void openai_custom_message(json_val m, json_writer *w);
-
-/* A call under way, of which the client gets the text in its arguments; zeroed is fine. */
-typedef struct custom_call {
-    bool on; /* it is one of a custom tool */
-    json_member input;
-    buf args; /* as the model wrote them */
-} custom_call;
-
-void custom_call_deinit(custom_call *c);
-/* d, of a call, as the client is told of it: `told`, whose text lies in `text` where it is another.  `names`: of custom
-   tools, a space behind each.  False: nothing is told of it. */
-bool custom_call_tell(custom_call *c, const char *names, const reply_delta *d, buf *text,
-                      reply_delta *told);
 
 #endif

@@ -18,7 +18,7 @@ typedef struct reply_delta { /* valid during the callback */
     int32_t call; /* index; of DELTA_CALL and after */
     cairn_str text, id, name;
     bool cut;    /* of DELTA_CALL_END: by the limit, so that the arguments are a beginning */
-    bool custom; /* of a call: text is told in place of its arguments (openai_custom.h) */
+    bool custom; /* of a call: text is told in place of its arguments (custom_call.h) */
 } reply_delta;
 typedef void (*reply_delta_fn)(void *ctx, uint32_t choice, const reply_delta *d);
 

@@ -19,7 +19,7 @@
 
 static const size_t bufs[] = {
     offsetof(response_out, said),         offsetof(response_out, call_id),
-    offsetof(response_out, call_name),    offsetof(response_out, args),
+    offsetof(response_out, call_name),    offsetof(response_out, call.args),
     offsetof(response_out, new_logprobs), offsetof(response_out, logprobs_of_item),
     offsetof(response_out, output),
 };
@@ -143,33 +143,32 @@ static void begin_call(response_out *o, const reply_delta *d, buf *frames)
     buf_str(&o->call_id, d->id);
     buf_cut(&o->call_name, 0);
     buf_str(&o->call_name, d->name);
-    buf_cut(&o->args, 0);
-    json_member_init(&o->input, "input");
-    open_item(o, o->tool && o->tool->custom ? ITEM_CUSTOM : ITEM_FUNCTION, frames);
+    custom_call_begin(&o->call, o->tool && o->tool->custom);
+    open_item(o, o->call.on ? ITEM_CUSTOM : ITEM_FUNCTION, frames);
 }
 
-/* Of a custom tool's arguments the client gets the text in them. */
-static void add_args(response_out *o, cairn_str text, buf *frames)
+/* More of its text, which its end may bring. */
+static void add_custom(response_out *o, const reply_delta *d, buf *frames)
 {
     buf piece;
 
-    if (o->open != ITEM_CUSTOM) {
-        add(o, text, frames);
-        return;
-    }
-    buf_str(&o->args, text);
     buf_init(&piece, MEM_SERVE);
-    json_member_feed(&o->input, text, &piece);
-    o->args.no_memory |= buf_status(&piece) != CAIRN_OK;
+    custom_call_text(&o->call, d, &piece);
     if (piece.len) add(o, buf_view(&piece), frames);
     buf_deinit(&piece);
 }
 
-/* Arguments without an input are the input. */
+static void add_args(response_out *o, const reply_delta *d, buf *frames)
+{
+    if (o->open == ITEM_CUSTOM)
+        add_custom(o, d, frames);
+    else
+        add(o, d->text, frames);
+}
+
 static void end_call(response_out *o, const reply_delta *d, buf *frames)
 {
-    if (o->open == ITEM_CUSTOM && !o->input.found && o->args.len)
-        add(o, buf_view(&o->args), frames);
+    if (o->open == ITEM_CUSTOM) add_custom(o, d, frames);
     close_item(o, d->cut ? "incomplete" : "completed", frames);
 }
 
@@ -209,7 +208,7 @@ static void response_delta(void *out, uint32_t i, const reply_delta *d, buf *fra
         begin_call(o, d, frames);
         break;
     case DELTA_ARGS:
-        add_args(o, d->text, frames);
+        add_args(o, d, frames);
         break;
     case DELTA_CALL_END:
         end_call(o, d, frames);

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "cairn/status.h"
-#include "serve/json_member.h"
+#include "serve/custom_call.h"
 #include "serve/responses_ask.h"
 #include "serve/served_answer.h"
 
@@ -39,8 +39,7 @@ typedef struct response_out {
     buf said;      /* its text, arguments or input */
     buf call_id, call_name;
     const responses_tool *tool; /* that is called; NULL: none of the client's */
-    buf args;                   /* of a custom tool's call, as the model wrote them */
-    json_member input;
+    custom_call call;
     buf new_logprobs; /* JSON, like the next: elements, of tokens that told nothing yet */
     buf logprobs_of_item;
     buf output; /* JSON: the items that are done */

@@ -1,4 +1,5 @@
 """A coding agent's program, as a process that is given a prompt and tells events, one JSON object a line."""
+import contextlib
 import json
 import subprocess
 
@@ -26,3 +27,14 @@ def told(p):
     events = [json.loads(x) for x in out.splitlines() if x.startswith("{")]
     assert events, (out[-2000:], err[-2000:])
     return events
+
+
+@contextlib.contextmanager
+def ending(p):
+    """Whatever becomes of the test, the program is gone after it."""
+    try:
+        yield
+    finally:
+        if p.poll() is None:
+            p.kill()
+            p.communicate()

@@ -26,9 +26,17 @@ def server():
     """The double of the engine, with a family of replies that has thoughts and calls."""
     if not os.path.exists(util.PROGRAM):
         pytest.skip("no %s: make test-build makes it" % util.PROGRAM)
-    with util.serving("--template", "<tool_call>{{ tools }}{{enable_thinking}}{{reasoning_effort}}", "--ctx", 1000000) as s:
+    with util.serving("--template", "<tool_call>{{ tools }}{{enable_thinking}}{{reasoning_effort}}", "--ctx", 1000000,
+                      "--seqs", 8) as s:
         yield s
         s.wait_rows()  # nothing may be left running at the engine
+
+
+@pytest.fixture(scope="module")
+def locked():
+    """One that wants a key: "sesame"."""
+    with util.serving("--key", "sesame") as s:
+        yield s
 
 
 @pytest.fixture(scope="module")

@@ -14,4 +14,6 @@ def says(text):
 
 
 CALLING = says("<think>hm</think>I look." + call("get_weather", ARGS))
-DONE = says("It rains.")  # a tool's result that ends the loop
+AGAIN = says("Once more." + call("get_weather", dict(ARGS, days=4)))  # a tool's result that makes it go on
+DONE = says("It rains.")  # one that ends the loop
+LONG = "@n=60000 @pace=20 "  # twenty minutes of an answer, more than any test waits for

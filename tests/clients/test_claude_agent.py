@@ -2,22 +2,23 @@
 is run, and the agent is told to stop.  It gets a home and an environment of its own: no settings or keys of the user's."""
 import os
 import signal
-import struct
-import zlib
 
 import agent
 import pytest
-from script import call, says
+import silence
+import util
+from picture import png
+from script import HELLO, LONG, call, says
 
 sdk = pytest.importorskip("claude_agent_sdk", reason="no claude-agent-sdk: make test-clients installs it")
 PROGRAM = os.path.join(os.path.dirname(sdk.__file__), "_bundled", "claude")
 pytestmark = pytest.mark.skipif(not os.path.exists(PROGRAM), reason="this claude-agent-sdk carries no program")
 
 
-def start(server, folder, prompt, model="fake-model"):
+def start(server, folder, prompt, model="fake-model", **env):
     (folder / "home").mkdir(exist_ok=True)
     env = {"PATH": os.environ["PATH"], "HOME": str(folder / "home"), "ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "none",
-           "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1"}
+           "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_MAX_RETRIES": "0", **env}
     return agent.start([PROGRAM, "--bare", "-p", "--model", model, "--verbose", "--output-format", "stream-json",
                         "--max-turns", "9", "--allowedTools", "Read,Edit,Bash(cat *)"], folder, env, prompt)
 
@@ -65,15 +66,6 @@ def test_call_that_fails(server, tmp_path):
     assert result["result"] == "Not there." and [bool(b.get("is_error")) for b in blocks(told, "tool_result")] == [True, False]
 
 
-def png():
-    """A black pixel."""
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(b"\0\0\0\0"))
-            + chunk(b"IEND", b""))
-
-
 def test_image(server, tmp_path):
     """A picture that the agent reads ends its turn, with words that say why; nothing is asked again."""
     (tmp_path / "p.png").write_bytes(png())
@@ -89,15 +81,35 @@ def test_unknown_model(server, tmp_path):
     assert result["is_error"] and "nope" in result["result"], result
 
 
+def test_failure_in_a_stream(server, tmp_path):
+    _, result = finish(start(server, tmp_path, "@fail=3 "))
+    assert result["is_error"] and "told to fail" in result["result"], result
+
+
+def test_keys(locked, tmp_path):
+    _, result = finish(start(locked, tmp_path, "hi", ANTHROPIC_API_KEY="sesame"))
+    assert (result["is_error"], result["result"]) == (False, HELLO), result
+    _, result = finish(start(locked, tmp_path, "hi", ANTHROPIC_API_KEY="Sesame"))
+    assert result["is_error"] and "API key" in result["result"], result
+
+
+def test_long_prefill(server, tmp_path):
+    """It is told to bear less silence than the prompt takes, before the first byte and after it, and to ask once."""
+    limit = str(1000 * silence.IDLE_S)
+    gate = util.Gate(tmp_path)
+    p = start(server, tmp_path, silence.held(gate), CLAUDE_ENABLE_BYTE_WATCHDOG="1", CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS=limit,
+              CLAUDE_STREAM_FIRST_BYTE_TIMEOUT_MS=limit, API_TIMEOUT_MS=limit, CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK="1")
+    with agent.ending(p):
+        silence.wait(server, gate, p.poll)
+        _, result = finish(p)
+        assert (result["is_error"], result["result"]) == (False, silence.AT_LAST), result
+
+
 def test_stopped(server, tmp_path):
     """A long answer that nobody waits for any more leaves nothing at the engine."""
-    p = start(server, tmp_path, "@n=60000 @pace=20 ")
-    try:
+    p = start(server, tmp_path, LONG)
+    with agent.ending(p):
         server.wait_rows(1, 0)
         p.send_signal(signal.SIGINT)
         p.communicate(timeout=agent.MOST_SECONDS)
         server.wait_rows()
-    finally:
-        if p.poll() is None:
-            p.kill()
-            p.communicate()

@@ -1,19 +1,18 @@
 """The Codex program against the server: a test double of the engine says what the model would, Codex does it."""
 import os
 import signal
-import time
 
 import agent
 import pytest
+import silence
 import util
-from script import call, says
-from test_claude_agent import png
+from picture import png
+from script import HELLO, LONG, call, says
 
 codex = pytest.importorskip("codex_cli_bin")
-IDLE_S = 11  # the longest silence that this client is told to bear: a heartbeat comes in 10
 
 
-def start(server, folder, prompt, model="fake-model"):
+def start(server, folder, prompt, model="fake-model", key="none"):
     (folder / "home").mkdir(exist_ok=True)
     (folder / "work").mkdir(exist_ok=True)
     (folder / "home/config.toml").write_text(f"""
@@ -25,9 +24,10 @@ base_url = "{server.url}/v1"
 wire_api = "responses"
 request_max_retries = 0
 stream_max_retries = 0
-stream_idle_timeout_ms = {1000 * IDLE_S}
+stream_idle_timeout_ms = {1000 * silence.IDLE_S}
+env_key = "KEY"
 """)
-    env = {"PATH": os.environ["PATH"], "HOME": str(folder / "home"), "CODEX_HOME": str(folder / "home")}
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder / "home"), "CODEX_HOME": str(folder / "home"), "KEY": key}
     return agent.start([codex.bundled_codex_path(), "exec", "--skip-git-repo-check", "--json", "--dangerously-bypass-approvals-and-sandbox",
                         "-C", folder / "work", "-"], None, env, prompt)
 
@@ -55,6 +55,17 @@ def test_edits_a_file(server, tmp_path):
     assert (tmp_path / "work/code.txt").read_text() == "value = 2 # \"é\"\n"
 
 
+def test_patch(server, tmp_path):
+    """Its own way to edit: a patch as a command, which it takes apart and applies by itself."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/code.txt").write_text("value = 1\n")
+    patch = "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: code.txt\n@@\n-value = 1\n+value = 2 # \"é\"\n*** End Patch\nEOF\n"
+    (tmp_path / "work/one.txt").write_text(says("All done."))
+    items, end = finish(start(server, tmp_path, says(call("exec_command", {"cmd": patch}) + call("exec_command", {"cmd": "cat one.txt"}))))
+    assert (tmp_path / "work/code.txt").read_text() == "value = 2 # \"é\"\n", items
+    assert end["type"] == "turn.completed" and [c["kind"] for i in of(items, "file_change", "changes") for c in i] == ["update"]
+
+
 def test_call_that_fails(server, tmp_path):
     """A command's status goes back to the model."""
     (tmp_path / "work").mkdir()
@@ -78,33 +89,33 @@ def test_unknown_model(server, tmp_path):
     assert end["type"] == "turn.failed" and "nope" in end["error"]["message"], end
 
 
+def test_failure_in_a_stream(server, tmp_path):
+    _, end = finish(start(server, tmp_path, "@fail=3 "))
+    assert end["type"] == "turn.failed" and "told to fail" in end["error"]["message"], end
+
+
+def test_keys(locked, tmp_path):
+    items, end = finish(start(locked, tmp_path, "hi", key="sesame"))
+    assert end["type"] == "turn.completed" and of(items, "agent_message") == [HELLO]
+    _, end = finish(start(locked, tmp_path, "hi", key="Sesame"))
+    assert end["type"] == "turn.failed" and "API key" in end["error"]["message"], end
+
+
 def test_long_prefill(server, tmp_path):
     """It hears of a prompt that takes longer than it bears silence."""
     gate = util.Gate(tmp_path)
-    p = start(server, tmp_path, "@until=%s %s" % (gate, says("At last.")))
-    try:
-        server.wait_rows(1, 0)
-        time.sleep(IDLE_S + 2)  # what is tested is that nothing happens
-        assert p.poll() is None
-        gate.open()
+    p = start(server, tmp_path, silence.held(gate))
+    with agent.ending(p):
+        silence.wait(server, gate, p.poll)
         items, end = finish(p)
-        assert end["type"] == "turn.completed" and of(items, "agent_message") == ["At last."]
-    finally:
-        gate.open()
-        if p.poll() is None:
-            p.kill()
-            p.communicate()
+        assert end["type"] == "turn.completed" and of(items, "agent_message") == [silence.AT_LAST]
 
 
 def test_stopped(server, tmp_path):
     """A long answer that nobody waits for any more leaves nothing at the engine."""
-    p = start(server, tmp_path, "@n=60000 @pace=20 ")
-    try:
+    p = start(server, tmp_path, LONG)
+    with agent.ending(p):
         server.wait_rows(1, 0)
         p.send_signal(signal.SIGINT)
         p.communicate(timeout=agent.MOST_SECONDS)
         server.wait_rows()
-    finally:
-        if p.poll() is None:
-            p.kill()
-            p.communicate()

@@ -1,9 +1,12 @@
 """langchain-openai: its chat model over chat completions and over responses, its embeddings, and tools bound to it."""
 import asyncio
+import base64
 
 import pytest
+import silence
 import util
-from script import ARGS, CALLING, DONE, HELLO, says
+from picture import png
+from script import AGAIN, ARGS, CALLING, DONE, HELLO, LONG, says
 
 chain = pytest.importorskip("langchain_openai", reason="no langchain-openai: make test-clients installs it")
 openai = pytest.importorskip("openai")
@@ -14,7 +17,7 @@ from langchain_core.tools import tool  # noqa: E402
 @tool
 def get_weather(city: str, days: int) -> str:
     """The weather."""
-    return DONE
+    return DONE if days > ARGS["days"] else AGAIN
 
 
 def make(server, **more):
@@ -49,6 +52,13 @@ def test_stream(chat):
         assert whole.text == HELLO and whole.usage_metadata["output_tokens"] == len(HELLO)
 
 
+def test_usage(chat):
+    """What was cached counts once."""
+    u = chat.invoke("hi @cached=2").usage_metadata
+    assert u["input_token_details"]["cache_read"] == 2 and u["output_tokens"] == len(HELLO)
+    assert u["input_tokens"] == chat.invoke("hi @cached=0").usage_metadata["input_tokens"]
+
+
 def test_async_and_batch(chat, loop):
     async def ask():
         return "".join([c.text async for c in chat.astream("hi")])
@@ -58,20 +68,22 @@ def test_async_and_batch(chat, loop):
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_tools(chat, stream):
-    """A call, the tool run by the client, an answer."""
+    """A call, the tool run by the client, another one, an answer."""
     model = chat.bind_tools([get_weather])
     messages = [HumanMessage(CALLING)]
-    if stream:
-        r = None
-        for c in model.stream(messages):
-            r = c if r is None else r + c
-    else:
-        r = model.invoke(messages)
-    assert r.text == "I look."
-    assert [(c["name"], c["args"]) for c in r.tool_calls] == [("get_weather", ARGS)]
-    result = get_weather.invoke(dict(r.tool_calls[0], type="tool_call"))
-    assert isinstance(result, ToolMessage)
-    assert model.invoke(messages + [r, result]).text == "It rains."
+    for said, days in ("I look.", 3), ("Once more.", 4):
+        if stream:
+            r = None
+            for c in model.stream(messages):
+                r = c if r is None else r + c
+        else:
+            r = model.invoke(messages)
+        assert r.text == said
+        assert [(c["name"], c["args"]) for c in r.tool_calls] == [("get_weather", dict(ARGS, days=days))]
+        result = get_weather.invoke(dict(r.tool_calls[0], type="tool_call"))
+        assert isinstance(result, ToolMessage)
+        messages += [r, result]
+    assert model.invoke(messages).text == "It rains."
 
 
 def test_enforced_calls_are_refused(server):
@@ -109,10 +121,56 @@ def test_completions(server):
     assert m.invoke("hi") == "Hello" == "".join(m.stream("hi"))
 
 
-def test_thoughts_are_left_out(server):
-    """The client drops them in chats; the answer is the answer."""
-    r = make(server).invoke(says("<think>hm</think>ab"))
+def test_thoughts(server):
+    """Over responses; in chats the client drops them, and the answer is the answer."""
+    asked = says("<think>hm</think>ab")
+    r = make(server).invoke(asked)
     assert r.text == "ab" and "reasoning_content" not in r.additional_kwargs
+    r = make(server, use_responses_api=True, reasoning={"summary": "auto"}).invoke(asked)
+    assert r.text == "ab" and [b["reasoning"] for b in r.content_blocks if b["type"] == "reasoning"] == ["hm"]
+
+
+def test_sampling(server, chat):
+    said = make(server, use_responses_api=chat.use_responses_api, temperature=0.25, top_p=0.5, max_tokens=999).invoke("@echo").text
+    for want in "temperature=0.25 ", "top_p=0.5 ", "max_tokens=999 ":
+        assert want in said
+
+
+def test_image(chat):
+    url = "data:image/png;base64," + base64.b64encode(png()).decode()
+    with pytest.raises(openai.BadRequestError, match=r"content\[1\]` is .*the model reads text alone"):
+        chat.invoke([HumanMessage([{"type": "text", "text": "x"}, {"type": "image_url", "image_url": {"url": url}}])])
+
+
+def test_keys(chat, locked):
+    def ask(key):
+        return make(locked, api_key=key, use_responses_api=chat.use_responses_api).invoke("hi").text
+    assert ask("sesame") == HELLO
+    with pytest.raises(openai.AuthenticationError):
+        ask("Sesame")
+
+
+def test_long_prefill(server, tmp_path):
+    def by(responses):
+        model = make(server, timeout=silence.IDLE_S, use_responses_api=responses)
+        return lambda text: "".join(c.text for c in model.stream(text))
+    assert silence.bear(server, tmp_path, [by(False), by(True)]) == [silence.AT_LAST] * 2
+
+
+def test_leaving(chat, server, loop):
+    """By closing the stream.  (Ending a task that reads one does not: the client goes on to its end.)"""
+    s = chat.stream(LONG)
+    next(s)
+    server.wait_rows(1, 0)
+    s.close()
+    server.wait_rows()
+
+    async def leave():
+        s = chat.astream(LONG)
+        await anext(s)
+        await s.aclose()
+        await asyncio.to_thread(server.wait_rows)
+    loop.run(leave())
 
 
 def test_embeddings(embedder):

@@ -1,11 +1,14 @@
-/* The test double of the engine: how to make one.  The rest of its face is include/cairn/. */
+/* The test double of the engine and its model: how to make them.  The rest of their face is include/cairn/. */
 #ifndef TESTS_SERVE_FAKE_ENGINE_H
 #define TESTS_SERVE_FAKE_ENGINE_H
 
 #include "cairn/engine.h"
 
+enum { FAKE_VOCAB = 256 }; /* ids are bytes */
+
 cairn_status fake_engine_new(int32_t max_seqs, int32_t max_queue, int32_t ctx, cairn_engine **out);
-void fake_engine_template(
-    const char *text); /* what cairn_text_template answers; kept, not copied */
+const cairn_model *fake_model(void); /* of every engine */
+/* What cairn_text_template answers; kept, not copied.  Once, before any engine is made. */
+void fake_model_template(const char *text);
 
 #endif

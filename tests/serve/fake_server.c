@@ -203,7 +203,7 @@ int main(int argc, char **argv)
     if (flags_parse(table, sizeof table / sizeof table[0], argc - 1, argv + 1, rest, 1, &n_rest,
                     &dg) != CAIRN_OK)
         return fail(&dg);
-    fake_engine_template(f.template);
+    fake_model_template(f.template);
     if (open_models() != CAIRN_OK) return 1;
     const cairn_server_alias also = {f.alias, f.alias_of};
     const cairn_server_opts o = server_opts(&also);

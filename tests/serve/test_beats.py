@@ -1,5 +1,7 @@
 """While nothing is known of an answer, something is sent on every route that streams: requests in their prefill, those
 that wait for a place, and those whose model is being loaded."""
+import json
+
 import pytest
 import util
 
@@ -24,7 +26,7 @@ def test_every_stream(places, tmp_path):
         for path, (body, beat) in ROUTES.items():
             c = s.connect()
             c.sendall(util.build("POST", path, dict(body, model="third")))
-            held.append((c, "", beat if path[:4] == "/api" else b": waiting\n\n"))
+            held.append((c, "", b"\r\n1\r\n \r\n" if path[:4] == "/api" else b": waiting\n\n"))
         for _ in range(2):
             for path, (body, beat) in ROUTES.items():
                 c = s.connect()
@@ -37,6 +39,9 @@ def test_every_stream(places, tmp_path):
                 more = c.recv(65536)
                 assert more, said
                 said += more
+            if path[:4] == "/api":  # clients ask each line for these
+                line = json.loads(said[:said.index(beat) + len(beat)].rsplit(b"\r\n", 1)[1])
+                assert line["model"] == "fake-model" and line["created_at"], line
             c.close()
         s.wait_rows()
         assert {m["id"]: m["state"] for m in s.stats()["known_models"]}["third"] == "loading"

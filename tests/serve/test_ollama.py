@@ -178,6 +178,8 @@ def test_tools(knows_tools, stream):
     ("/api/generate", {"model": "fake-model", "prompt": "x", "context": [1]}, 400, "`context` is not supported"),
     ("/api/generate", {"model": "fake-model", "prompt": "x", "raw": True, "system": "y"}, 400, "`system` is given"),
     ("/api/generate", {"model": "fake-model", "prompt": 3}, 400, "prompt"),
+    ("/api/generate", {"model": "fake-model", "prompt": "", "raw": {}}, 400, "`raw` must be a boolean"),
+    ("/api/generate", {"model": "fake-model", "system": 3}, 400, "system"),
     ("/api/generate", {"model": "fake-model", "prompt": "a" * 100001, "raw": True}, 400, "context holds 100000"),
     ("/api/chat", say("@template-error"), 400, "prompt build failed"),
 ])

@@ -35,7 +35,8 @@ def test_signal(server):
     ("/generate", "curve[1]", {"prompt": "a", "curve": [{"x_pct": 1, "y_pct": 5}, 7]}),
     ("/generate", "n", {"prompt": "a", "default": True, "n": 9}), ("/generate", "n", {"prompt": "a", "default": True, "n": 0}),
     ("/generate", "max_tokens", {"prompt": "a", "default": True, "max_tokens": 257}), ("/generate", "seed", {"prompt": "a", "default": True, "seed": "x"}),
-    ("/generate", "default", {"prompt": "a", "default": 1}),
+    ("/generate", "default", {"prompt": "a", "default": 1}), ("/generate", "curve", {"prompt": "a", "default": True, "curve": {}}),
+    ("/generate", "curve[0]", {"prompt": "a", "default": True, "curve": [3, {}]}),
 ])
 def test_refused(server, path, param, body):
     status, r = post(server, path, body)
@@ -80,6 +81,8 @@ def test_knots_reach_engine(server):
     # the double tells more than /generate may write: what it tells last is a completion's to ask
     r = post(server, "/generate", {"prompt": "@echo @step=2", "curve": curve, "n": 1, "max_tokens": 256})[1]["samples"][0]["text"]
     assert "knot:0.5=0.25" in r and "knot:50=75" in r
+    r = post(server, "/generate", {"prompt": "@echo @step=2", "curve": curve, "default": True, "n": 1, "max_tokens": 256})[1]["samples"][0]["text"]
+    assert "temperature=" in r and "knot" not in r
 
 
 def test_fails_and_leaves(server):

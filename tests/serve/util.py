@@ -82,7 +82,7 @@ def replies_in(came):
 
 
 class Gate:
-    """A file that the double of the engine waits for: @until=, @render= (fake_engine.c)."""
+    """A file that the double of the engine waits for: @until=, @render= (fake_words.h)."""
 
     def __init__(self, folder, name="gate"):
         self.path = os.path.join(str(folder), name)

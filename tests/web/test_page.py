@@ -76,7 +76,7 @@ def test_kept_exported_imported(user, tmp_path):
     assert user.page.locator("#chats li").count() == 1
     user.page.get_by_role("button", name="Delete @reply=kept").click()
     user.page.get_by_role("button", name="Delete", exact=True).click()
-    assert user.page.locator("#chats li").count() == 0
+    user.until("document.querySelectorAll('#chats li').length === 0")
     user.page.set_input_files("#import-file", file)
     user.page.wait_for_selector("#chats li")
     user.page.click("#chats .open")
@@ -127,9 +127,9 @@ def test_delete_all(user):
     assert user.page.evaluate("localStorage.getItem('cairn.chats')") == "[]"
 
 
-def test_prompt_progress(user, server):
-    """A long prompt says how far it is."""
-    user.page.fill("#ask", "@progress=50 @prefill=60000 @reply=read")
+def test_prompt_progress(user, server, tmp_path):
+    """A long prompt says how far it is; this one never ends."""
+    user.page.fill("#ask", "@progress=50 @until=%s @reply=read" % util.Gate(tmp_path))
     user.page.keyboard.press("Enter")
     user.until("/Reading the prompt: \\d+ %/.test(document.querySelector('.wait')?.innerText)")
     user.page.keyboard.press("Escape")
