@@ -158,9 +158,21 @@ typedef struct cairn_request {
     /* From submit on; then it ends with E_CANCELLED, wherever it is.  0: the engine's;
        UINT32_MAX is none, nearly. */
     uint32_t deadline_ms;
+    /* PROMPT events, before the first TOKEN: how likely each token of the prompt was after those before it, from the
+       second on.  Needs n_logprobs of 0 or more; the model's own distribution, so penalties and bias have no part in
+       it.  All rows are computed, none taken from a cache.  The token that ends the answer is told too, without text. */
+    bool prompt_logprobs;
+    /* It ends with the prompt, of which all rows but the last are computed: FINISH_LENGTH, nothing is drawn.
+       max_tokens is not looked at, and the prompt may fill the context. */
+    bool prompt_only;
 } cairn_request;
 
-typedef enum cairn_event_kind { CAIRN_EV_PROGRESS, CAIRN_EV_TOKEN, CAIRN_EV_DONE } cairn_event_kind;
+typedef enum cairn_event_kind {
+    CAIRN_EV_PROGRESS,
+    CAIRN_EV_PROMPT, /* id, logprob, top and n_top as of a TOKEN */
+    CAIRN_EV_TOKEN,
+    CAIRN_EV_DONE
+} cairn_event_kind;
 typedef enum cairn_finish {
     CAIRN_FINISH_STOP, /* EOS or a stop string */
     CAIRN_FINISH_LENGTH,

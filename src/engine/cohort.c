@@ -25,6 +25,12 @@ cairn_status cohort_prepare(request *r)
     return CAIRN_OK;
 }
 
+/* Who tells of its prompt takes up nothing, and goes a few rows a step: it neither waits nor is waited for. */
+static bool apart(const request *r)
+{
+    return r->prompt_logprobs;
+}
+
 /* Positions in which two prompts agree. */
 static int32_t agree(const request *a, const request *b)
 {
@@ -91,9 +97,11 @@ bool cohort_waits(request *r, request *const *active, int32_t n, const cohort_en
     if (r->leader && same_rows(r, r->leader, env) && at_work(r->leader, r->led_to)) return true;
     if (r->leader) r->led_from = r->led_to; /* so much is known now */
     r->leader = NULL;
+    if (apart(r)) return false;
     for (int32_t i = 0; i < n && r->n_waits < MAX_WAITS; i++) {
-        const int32_t until =
-            at_work(active[i], r->n_prompt) ? cohort_shared(r, active[i], env) : 0;
+        const int32_t until = !apart(active[i]) && at_work(active[i], r->n_prompt)
+                                  ? cohort_shared(r, active[i], env)
+                                  : 0;
         if (until <= r->led_from || !at_work(active[i], until)) continue;
         r->leader = active[i];
         r->led_to = until;

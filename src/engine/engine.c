@@ -97,7 +97,7 @@ static cairn_status make_stepper(engine *e, const cairn_engine_opts *o, cairn_di
         in.codec = e->scheme.kv;
     }
     stepper_opts so = {.max_rows = e->max_step_rows,
-                       .max_out = e->max_seqs,
+                       .max_out = stepper_outs(e->max_seqs, e->max_step_rows),
                        .max_seqs = e->max_seqs,
                        .ctx_len = o->ctx_len,
                        .codec = in.codec,

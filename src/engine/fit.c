@@ -53,7 +53,7 @@ static cairn_status count_scratch(const job *j, int32_t ctx, int32_t seqs, uint6
                                   cairn_diag *dg)
 {
     const stepper_opts o = {.max_rows = max_i32(STEP_ROWS, seqs),
-                            .max_out = seqs,
+                            .max_out = stepper_outs(seqs, max_i32(STEP_ROWS, seqs)),
                             .max_seqs = seqs,
                             .ctx_len = ctx,
                             .codec = j->codec};

@@ -32,10 +32,10 @@ static cairn_status check_ids(const cairn_request *q, const request_env *env, ca
 {
     if (!q->ids || q->n_ids == 0)
         return diag_set(dg, CAIRN_E_ARG, "the prompt has no ids; expected at least one");
-    if (q->n_ids >= (size_t)env->ctx_len)
+    if (q->n_ids >= (size_t)env->ctx_len + q->prompt_only)
         return diag_set(dg, CAIRN_E_LIMIT,
                         "the prompt has %zu tokens; the context of %d leaves room for %d", q->n_ids,
-                        env->ctx_len, env->ctx_len - 1);
+                        env->ctx_len, env->ctx_len - !q->prompt_only);
     for (size_t i = 0; i < q->n_ids; i++)
         if (q->ids[i] < 0 || q->ids[i] >= env->vocab)
             return diag_set(dg, CAIRN_E_ARG, "prompt id %d at %zu; expected 0 to %d", q->ids[i], i,
@@ -51,6 +51,9 @@ static cairn_status check(const cairn_request *q, const request_env *env, cairn_
     if (q->n_logprobs < -1 || q->n_logprobs > CAIRN_MAX_LOGPROBS)
         return diag_set(dg, CAIRN_E_ARG, "n_logprobs is %d; expected -1 to %d", q->n_logprobs,
                         CAIRN_MAX_LOGPROBS);
+    if (q->prompt_logprobs && q->n_logprobs < 0)
+        return diag_set(dg, CAIRN_E_ARG, "prompt_logprobs beside n_logprobs %d; expected 0 to %d",
+                        q->n_logprobs, CAIRN_MAX_LOGPROBS);
     if (q->priority < -CAIRN_MAX_PRIORITY || q->priority > CAIRN_MAX_PRIORITY)
         return diag_set(dg, CAIRN_E_ARG, "priority is %d; expected %d to %d", q->priority,
                         -CAIRN_MAX_PRIORITY, CAIRN_MAX_PRIORITY);
@@ -120,6 +123,7 @@ static cairn_status copy(request *r, const cairn_request *q, const request_env *
     r->no_checkpoint = !env->text_files     ? "off"
                        : q->n_logprobs >= 0 ? "logprobs"
                        : q->pin             ? "pin"
+                       : q->prompt_only     ? "no answer"
                                             : NULL;
     if (!r->no_checkpoint) r->key = resume_key(q, r, *env->text_files);
     if (cohort_prepare(r) != CAIRN_OK)
@@ -146,10 +150,14 @@ cairn_status request_new(const cairn_request *q, const request_env *env, cairn_e
                    .ignore_eos = q->ignore_eos,
                    .want_progress = q->want_progress,
                    .pin = q->pin,
+                   .prompt_logprobs = q->prompt_logprobs,
+                   .prompt_only = q->prompt_only,
+                   .n_scored = 1,
                    .priority = q->priority,
                    .deadline_ms = q->deadline_ms ? q->deadline_ms : env->deadline_ms,
                    .i_out = -1};
     r->max_ids = r->n_prompt + (q->max_tokens ? min_i32(q->max_tokens, room) : room);
+    if (r->prompt_only) r->max_ids = r->n_prompt;
     arena_init(&r->a, MEM_ENGINE);
     const cairn_status st = copy(r, q, env, dg);
     if (st != CAIRN_OK) {

@@ -32,6 +32,7 @@ typedef struct request {
     int32_t n_prompt, n_logprobs, priority;
     int32_t max_ids; /* prompt and answer: its budget and the context */
     bool ignore_eos, want_progress, pin;
+    bool prompt_logprobs, prompt_only;
     bool any_seed;
     const char *no_checkpoint;         /* why it has none; NULL: it may */
     hash128 key;                       /* of its checkpoint */
@@ -54,6 +55,8 @@ typedef struct request {
     int32_t n_ids, n_done; /* known; in the cache */
     int32_t n_cached;      /* of the prompt, taken from the cache */
     int32_t i_out;         /* its logits in this step; -1: none */
+    int32_t i_scored;      /* of the first row of this step that tells of its prompt */
+    int32_t n_scored;      /* tokens of its prompt that are told, the first among them */
     stream stream;
     think think;
     sample_state drawn;          /* what sampling remembers */

@@ -41,6 +41,11 @@ struct stepper {
     seq_id *seq;
 };
 
+int32_t stepper_outs(int32_t max_seqs, int32_t max_rows)
+{
+    return min_i32(max_seqs + STEP_SCORED, max_rows);
+}
+
 kv_scheme stepper_codec(const model *m)
 {
     return m->kv ? *m->kv : stepper_plain_codec(m);

@@ -14,6 +14,11 @@ typedef struct stepper stepper;
 /* Rows of a step where nobody says otherwise: matrix products have long reached their full rate, and
    no request waits for longer than this many rows of another. */
 enum { STEP_ROWS = 512 };
+/* Rows of a step beyond one a sequence whose logits prompts may want in all: as many as a tile of the kernels has, so
+   that weights are read for sixteen at once; 16 MiB for a vocabulary of 262,144. */
+enum { STEP_SCORED = 16 };
+/* max_out of an engine. */
+int32_t stepper_outs(int32_t max_seqs, int32_t max_rows);
 
 typedef struct stepper_opts {
     int32_t max_rows; /* of a step */

@@ -181,8 +181,13 @@ static void receive(engine *e)
     }
 }
 
+static bool scores(const request *r)
+{
+    return r->prompt_logprobs && r->n_scored < r->n_prompt;
+}
+
 /* Its sequence, with what is known of its ids.  Rows that another rotary table made are no prefix of its
-   own. */
+   own; rows in a cache have no logits, so that who wants those of its prompt computes all. */
 static cairn_status open_seq(engine *e, request *r)
 {
     cache *c = stepper_cache(e->stepper);
@@ -191,16 +196,17 @@ static cairn_status open_seq(engine *e, request *r)
     const cache_ask ask = {.ns = {r->ns.hi, r->ns.lo + table},
                            .common = {e->common.hi, e->common.lo + table},
                            .ids = r->ids,
-                           .n_ids = r->n_ids,
+                           .n_ids = scores(r) ? 1 : r->n_ids,
                            .n_pos = r->max_ids};
     const cairn_status st = cache_open_on(c, &ask, &r->seq);
     if (st == CAIRN_OK) request_move(r, REQ_RESTORE);
     return st;
 }
 
-static void emit_token(engine *e, request *r, const sample_out *s, cairn_str text, bool again)
+static void emit(engine *e, request *r, cairn_event_kind kind, const sample_out *s, cairn_str text,
+                 bool again)
 {
-    cairn_event ev = event_of(e, r, CAIRN_EV_TOKEN);
+    cairn_event ev = event_of(e, r, kind);
     ev.id = s->id;
     ev.text = text;
     ev.logprob = s->logprob;
@@ -217,6 +223,7 @@ static bool add_token(engine *e, int32_t i, const sample_out *s, bool again)
     cairn_str text;
     const method_end end = r->plan.method->finished(e->tok, r, s->id);
     if (end == METHOD_EOS) {
+        if (r->prompt_logprobs) emit(e, r, CAIRN_EV_TOKEN, s, no_text, again);
         finish_whole(e, i, CAIRN_FINISH_STOP);
         return true;
     }
@@ -228,7 +235,7 @@ static bool add_token(engine *e, int32_t i, const sample_out *s, bool again)
         return true;
     }
     *(again ? &e->stats.replayed_tokens : &e->stats.generated_tokens) += 1;
-    emit_token(e, r, s, text, again);
+    emit(e, r, CAIRN_EV_TOKEN, s, text, again);
     if (r->stream.stopped) {
         finish(e, i, CAIRN_FINISH_STOP, no_text, NULL);
         return true;
@@ -285,6 +292,20 @@ static void tell_progress(const engine *e, request *r)
     r->fn(r->ctx, &ev);
 }
 
+/* Its last row would tell of a token that nobody wants. */
+static bool ends_with_prompt(const request *r)
+{
+    return r->prompt_only && r->n_done >= r->n_prompt - 1;
+}
+
+static void end_prompt(engine *e, int32_t i)
+{
+    request *r = e->mine[i];
+    r->n_done = r->n_prompt; /* as far as anybody has to know */
+    tell_progress(e, r);
+    finish_whole(e, i, CAIRN_FINISH_LENGTH);
+}
+
 /* Once: a restart may find more.  True: mine[i] is gone. */
 static bool begin(engine *e, int32_t i)
 {
@@ -294,6 +315,10 @@ static bool begin(engine *e, int32_t i)
     e->stats.cached_tokens += (uint64_t)r->n_cached;
     r->plan.method->begin(r);
     tell_progress(e, r);
+    if (ends_with_prompt(r)) {
+        end_prompt(e, i);
+        return true;
+    }
     return r->n_ids > r->n_prompt && tell_again(e, i);
 }
 
@@ -323,6 +348,25 @@ static int32_t next_mark(const engine *e, const request *r)
     return min_i32(r->mark[i], (r->n_done / e->mark_every + 1) * e->mark_every);
 }
 
+/* Rows that may run now; of those whose logits its prompt wants, one and as many as are `left` for all. */
+static int32_t runnable(const request *r, int32_t *left)
+{
+    if (r->state == REQ_RESTORE) return 0;
+    const int32_t n = r->plan.method->propose(r).n - r->prompt_only;
+    if (!scores(r)) return n;
+    const int32_t most = min_i32(n, 1 + *left);
+    *left -= most - 1;
+    return most;
+}
+
+/* How many of the last of its next rows have logits that somebody reads. */
+static int32_t wanted(const request *r, int32_t rows)
+{
+    if (scores(r)) return rows; /* each tells of the token after it */
+    const method_rows want = r->plan.method->propose(r);
+    return rows == want.n ? want.n_out : 0;
+}
+
 /* Who has rows in the step that begins, or has just ended: while it runs, they may all be cancelled. */
 static void mark_running(engine *e, bool runs)
 {
@@ -340,9 +384,10 @@ static void mark_running(engine *e, bool runs)
 /* False: it was given up, and nothing has changed. */
 static bool run_step(engine *e)
 {
+    int32_t left = stepper_outs(e->max_seqs, e->max_step_rows) - e->max_seqs;
     for (int32_t i = 0; i < e->n_active; i++) {
         const request *r = e->mine[i];
-        int32_t pending = r->state == REQ_RESTORE ? 0 : r->plan.method->propose(r).n;
+        int32_t pending = runnable(r, &left);
         if (e->mark_every) pending = min_i32(pending, next_mark(e, r) - r->n_done);
         e->item[i] = (sched_item){.pending = pending,
                                   .left = cohort_left(r),
@@ -359,12 +404,12 @@ static bool run_step(engine *e)
         const int32_t rows = e->item[i].rows;
         r->i_out = -1;
         if (rows == 0) continue;
-        const method_rows want = r->plan.method->propose(r);
-        const int32_t n_out = rows == want.n ? want.n_out : 0;
+        const int32_t n_out = wanted(r, rows);
         const int32_t out =
             stepper_add(e->stepper, r->seq, r->ids + r->n_done, rows, n_out, r->n_ids);
-        if (n_out > 0) r->i_out = out;
+        r->i_scored = out;
         r->n_done += rows;
+        if (n_out > 0 && r->n_done == r->n_ids) r->i_out = out + n_out - 1;
     }
     mark_running(e, true);
     const bool whole = stepper_run(e->stepper);
@@ -402,6 +447,24 @@ static bool take_token(engine *e, int32_t i, const draw_row *d)
     return false;
 }
 
+/* The tokens of its prompt after the rows of this step, whose first was that before n_scored.  True: mine[i] is gone. */
+static bool tell_prompt(engine *e, int32_t i)
+{
+    request *r = e->mine[i];
+    cairn_diag dg = {0};
+    sample_out s;
+    for (int32_t k = r->i_scored; r->n_scored < min_i32(r->n_done + 1, r->n_prompt); k++) {
+        const int32_t pos = r->n_scored++;
+        if (sample_score(e->sampler, stepper_logits(e->stepper, k), r->ids[pos], r->n_logprobs, pos,
+                         &s, &dg) != CAIRN_OK) {
+            finish(e, i, CAIRN_FINISH_ERROR, no_text, &dg);
+            return true;
+        }
+        emit(e, r, CAIRN_EV_PROMPT, &s, no_text, false);
+    }
+    return false;
+}
+
 /* What later prompts may begin with. */
 static void leave_prefix(engine *e, request *r)
 {
@@ -432,12 +495,18 @@ static void advance(engine *e)
     for (int32_t i = 0, k = 0; k < n; k++) {
         request *r = e->mine[i];
         const int32_t rows = e->item[k].rows;
+        const draw_row *drawn = r->i_out >= 0 ? drawer_draw(e->drawer, n_drawn++) : NULL;
         if (rows > 0) leave_prefix(e, r);
         if (rows > 0 && r->state == REQ_PREFILL) {
             e->stats.prompt_tokens += (uint64_t)rows;
             tell_progress(e, r);
+            if (scores(r) && tell_prompt(e, i)) continue;
+            if (ends_with_prompt(r)) {
+                end_prompt(e, i);
+                continue;
+            }
         }
-        if (r->i_out >= 0 && take_token(e, i, drawer_draw(e->drawer, n_drawn++))) continue;
+        if (drawn && take_token(e, i, drawn)) continue;
         i++;
     }
 }

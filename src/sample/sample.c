@@ -142,15 +142,19 @@ static void choose(sampler *s, const float *x, int32_t best, double sum, const s
     out->logprob = x[out->id];
 }
 
+static cairn_status no_best(int32_t pos, cairn_diag *dg)
+{
+    return diag_set(dg, CAIRN_E_INTERNAL,
+                    "logits of position %d are not finite or exclude every token", pos);
+}
+
 cairn_status sample_step(sampler *s, float *logits, const sample_in *in, sample_out *out,
                          cairn_diag *dg)
 {
     penalty_apply(s, logits, in);
     dry_apply(s, logits, in);
     const int32_t best = weigh_best(s, logits);
-    if (best < 0)
-        return diag_set(dg, CAIRN_E_INTERNAL,
-                        "logits of position %d are not finite or exclude every token", in->n_ids);
+    if (best < 0) return no_best(in->n_ids, dg);
     *out = (sample_out){.id = in->forced ? *in->forced : best};
     const bool greedy =
         in->forced || (in->how->temperature < LEAST_TEMPERATURE && !in->how->n_curve);
@@ -166,5 +170,18 @@ cairn_status sample_step(sampler *s, float *logits, const sample_in *in, sample_
         logprob_report(lse, out);
     else
         out->logprob = 0.0f;
+    return CAIRN_OK;
+}
+
+cairn_status sample_score(sampler *s, const float *logits, int32_t id, int32_t n_logprobs,
+                          int32_t pos, sample_out *out, cairn_diag *dg)
+{
+    assert(id >= 0 && id < s->vocab && n_logprobs >= 0);
+    const int32_t best = weigh_best(s, logits);
+    if (best < 0) return no_best(pos, dg);
+    const double sum = weigh(s, logits, s->vocab, logits[best], 1.0f);
+    *out = (sample_out){.id = id, .logprob = logits[id]};
+    logprob_find(s, logits, n_logprobs, out);
+    logprob_report((double)logits[best] + fmath_log(sum), out);
     return CAIRN_OK;
 }

@@ -67,5 +67,9 @@ sample_state sample_begin(const cairn_sampling *p);
    Allocates nothing. */
 cairn_status sample_step(sampler *s, float *logits, const sample_in *in, sample_out *out,
                          cairn_diag *dg);
+/* How likely `id` is by logits that nothing has changed, and the best n_logprobs ≥ 0.  E_INTERNAL as above, `pos` being
+   the position of `id`.  Allocates nothing. */
+cairn_status sample_score(sampler *s, const float *logits, int32_t id, int32_t n_logprobs,
+                          int32_t pos, sample_out *out, cairn_diag *dg);
 
 #endif

@@ -75,7 +75,8 @@ static bool add_replayed(gen *g, const cairn_event *ev)
 
 static void begin_record(gen *g, const cairn_event *ev)
 {
-    const record r = {ev->id, 1, ev->n_top, ev->logprob, (uint32_t)ev->text.len};
+    const record r = {ev->id, ev->kind == CAIRN_EV_TOKEN, ev->n_top, ev->logprob,
+                      (uint32_t)ev->text.len};
 
     g->replay = ev->replayed ? g->queue.len + 1 : 0;
     buf_put(&g->queue, &r, sizeof r);
@@ -132,6 +133,7 @@ static void on_event(void *ctx, const cairn_event *ev)
     case CAIRN_EV_PROGRESS:
         fresh = put_progress(g, ev);
         break;
+    case CAIRN_EV_PROMPT:
     case CAIRN_EV_TOKEN:
         put_token(g, ev);
         fresh = !g->sink.patient || g->overflow || g->queue.len >= PATIENT_BYTES;

@@ -11,7 +11,7 @@ struct served_model;
 typedef struct gen_token { /* valid during the callback */
     int32_t id;
     int32_t
-        n; /* tokens that the text is of: more than one where an earlier attempt's are told again */
+        n; /* tokens that the text is of: more than one where an earlier attempt's are told again, none of the prompt's */
     cairn_str text;
     float logprob;
     const cairn_logprob *top;

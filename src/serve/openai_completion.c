@@ -48,10 +48,19 @@ static cairn_status read_flags(json_val root, chat_ask *a, chat_fault *f)
     TRY(chat_want_bool(root, "echo", &a->echo, f));
     TRY(chat_special_read(root, a, f));
     TRY(chat_want_int(root, "logprobs", 0, CAIRN_MAX_LOGPROBS, &a->rq.n_logprobs, f));
-    if (!a->echo || a->rq.n_logprobs < 0) return CAIRN_OK;
-    return chat_fault_set(f, CAIRN_E_UNSUPPORTED, "logprobs",
-                          "`logprobs` beside `echo` is not supported: log-probabilities of the "
-                          "prompt are not available");
+    a->rq.prompt_logprobs = a->echo && a->rq.n_logprobs >= 0;
+    return CAIRN_OK;
+}
+
+/* 0 is the prompt alone; the engine's 0 is what stands where there is none. */
+static cairn_status read_max_tokens(json_val root, chat_ask *a, chat_fault *f)
+{
+    int32_t n = -1;
+
+    TRY(chat_want_int(root, "max_tokens", 0, INT32_MAX, &n, f));
+    a->rq.prompt_only = n == 0;
+    a->rq.max_tokens = n < 0 ? 0 : n;
+    return CAIRN_OK;
 }
 
 cairn_status completion_ask_read(chat_ask *a, cairn_str body, chat_fault *f)
@@ -62,7 +71,7 @@ cairn_status completion_ask_read(chat_ask *a, cairn_str body, chat_fault *f)
     TRY(BODY_FIELDS_CHECK(root, (body_path){0}, fields, f));
     TRY(chat_sampling_read(root, a, f));
     TRY(chat_priority_read(root, a, f));
-    TRY(chat_want_int(root, "max_tokens", 1, INT32_MAX, &a->rq.max_tokens, f));
+    TRY(read_max_tokens(root, a, f));
     TRY(chat_want_int(root, "n", 1, CHAT_MAX_CHOICES, &a->n, f));
     TRY(read_best_of(root, a, f));
     TRY(chat_stop_read(root, "stop", a, f));
@@ -137,6 +146,7 @@ static bool make_all(prompt *p, input_list *in)
     p->ids = mem_calloc(in->n, sizeof *p->ids, MEM_SERVE);
     if (!p->ids) return prompt_no_memory(p);
     p->n_ids = in->n;
+    p->listed = in->lists;
     if (p->ask.echo) {
         p->echo = mem_calloc(in->n, sizeof *p->echo, MEM_SERVE);
         if (!p->echo) return prompt_no_memory(p);

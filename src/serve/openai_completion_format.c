@@ -1,8 +1,9 @@
 /* Writes a text completion: chunks, or one object.  Log-probabilities have the old form: lists, one element a
    token, and where each token's text begins, in characters of all the tokens' text: text that was held
-   or cut at a stop string is counted. */
+   or cut at a stop string is counted.  With `echo` the prompt's tokens come first, and of its first nothing is known. */
 #include "serve/openai_completion_format.h"
 
+#include <math.h>
 #include <stddef.h>
 
 #include "base/str.h"
@@ -18,6 +19,8 @@ typedef struct text_choice {
     buf log;                             /* token_log.h, places in characters; whole answers only */
     cairn_stream *place;                 /* follows the tokens; NULL: nobody asks where they are */
     int64_t n_chars;                     /* of the tokens so far */
+    int64_t n_echo;                      /* of the text that it begins with */
+    size_t n_left;                       /* tokens of the prompt that will be told yet */
     bool lost;                           /* no memory for a part of it */
     const char *finish;
 } text_choice;
@@ -28,6 +31,7 @@ typedef struct text_out {
     bool stream;
     openai_part part;
     int32_t n_top; /* -1: no log-probabilities */
+    bool keep_special;
     uint32_t n;
     text_choice choice[];
 } text_out;
@@ -38,12 +42,22 @@ static const size_t bufs[] = {
 };
 enum { N_BUFS = sizeof bufs / sizeof bufs[0] };
 
-static void choice_init(text_choice *ch, const text_out *o, bool keep_special, cairn_bytes echo)
+/* Bytes of names of a prompt's tokens in one chunk of a stream: it is known in pieces of a step, and a chunk for each
+   token would be mostly frame. */
+enum { PROMPT_CHUNK = 256 };
+
+static void follow(text_choice *ch, const text_out *o, bool keep_special)
+{
+    cairn_stream_free(ch->place);
+    ch->place = NULL;
+    if (o->n_top >= 0 && o->text && cairn_stream_new(o->text, keep_special, &ch->place) != CAIRN_OK)
+        ch->lost = true;
+}
+
+static void choice_init(text_choice *ch, const text_out *o)
 {
     buf_members_init(ch, bufs, N_BUFS);
-    buf_put(&ch->text, echo.ptr, echo.len);
-    if (o->n_top >= 0 && o->text)
-        ch->lost = cairn_stream_new(o->text, keep_special, &ch->place) != CAIRN_OK;
+    follow(ch, o, o->keep_special);
 }
 
 static void text_close(void *out)
@@ -70,27 +84,6 @@ static cairn_status text_status(const void *out)
     return st;
 }
 
-static void *text_open(const prompt *p)
-{
-    const chat_ask *a = &p->ask;
-    const uint32_t n_each = (uint32_t)a->n, n = n_each * (uint32_t)p->n_ids;
-    text_out *o = mem_calloc(1, sizeof *o + n * sizeof o->choice[0], MEM_SERVE);
-
-    if (!o) return NULL;
-    o->text = served_model_text(p->model);
-    o->stream = a->stream;
-    o->n_top = a->rq.n_logprobs;
-    o->n = n;
-    for (uint32_t i = 0; i < n; i++)
-        choice_init(&o->choice[i], o, a->rq.keep_special,
-                    p->echo ? p->echo[i / n_each] : (cairn_bytes){0});
-    openai_head_init(&o->head, "cmpl-", p->model->id);
-    o->head.usage = a->usage;
-    if (text_status(o) == CAIRN_OK) return o;
-    text_close(o);
-    return NULL;
-}
-
 /* What a whole answer begins with is in the answer, the body and what is sent, each with room to spare. */
 static uint64_t text_kept(const prompt *p, uint64_t n_tokens)
 {
@@ -100,6 +93,8 @@ static uint64_t text_kept(const prompt *p, uint64_t n_tokens)
 
     for (size_t i = 0; p->echo && i < p->n_ids; i++) sum += n * p->echo[i].len * COPIES;
     if (p->ask.stream || p->ask.rq.n_logprobs < 0) return sum;
+    for (size_t i = 0; p->echo && i < p->n_ids; i++)
+        sum += n * token_log_bytes(p->ids[i].len, p->ask.rq.n_logprobs);
     return sum + n * n_prompts * token_log_bytes(n_tokens, p->ask.rq.n_logprobs);
 }
 
@@ -163,28 +158,97 @@ static const char *const list_key[N_LISTS] = {"tokens", "token_logprobs", "top_l
 static void put_element(const text_out *o, int32_t list, const gen_token *t, int64_t place,
                         json_writer *w)
 {
+    const bool first = isnan(t->logprob);
+
     if (list == LIST_TOKENS) put_name(o, t->id, w, false);
-    if (list == LIST_LOGPROBS) json_w_num(w, openai_logprob(t->logprob));
-    if (list == LIST_TOPS) put_tops(o, t, w);
     if (list == LIST_OFFSETS) json_w_int(w, place);
+    if (first && (list == LIST_LOGPROBS || list == LIST_TOPS)) json_w_null(w);
+    if (!first && list == LIST_LOGPROBS) json_w_num(w, openai_logprob(t->logprob));
+    if (!first && list == LIST_TOPS) put_tops(o, t, w);
+}
+
+static void put_token(const text_out *o, text_choice *ch, const gen_token *t)
+{
+    buf *const lists[N_LISTS] = {&ch->tokens, &ch->logprobs, &ch->tops, &ch->offsets};
+    const bool echoed = ch->n_left > 0 && ch->n_chars > ch->n_echo;
+    const int64_t place = echoed ? ch->n_echo : ch->n_chars;
+
+    if (!o->stream) token_log_put(&ch->log, t, o->n_top, place);
+    for (int32_t k = 0; k < N_LISTS && o->stream; k++) {
+        json_writer w = json_write(lists[k]);
+        if (lists[k]->len) buf_byte(lists[k], ',');
+        put_element(o, k, t, place, &w);
+    }
+}
+
+/* What a token begins or goes on with. */
+static cairn_str fed(text_choice *ch, int32_t id)
+{
+    cairn_str more = {0};
+
+    if (ch->place && cairn_stream_feed(ch->place, id, &more) != CAIRN_OK) ch->lost = true;
+    return more;
+}
+
+/* One of the prompt is told; behind the last begins what is generated. */
+static void prompt_token_told(const text_out *o, text_choice *ch)
+{
+    if (--ch->n_left > 0) return;
+    ch->n_chars = ch->n_echo;
+    follow(ch, o, o->keep_special);
 }
 
 static void text_token(void *out, uint32_t i, const gen_token *t)
 {
     text_out *o = out;
     text_choice *ch = &o->choice[i];
-    buf *const lists[N_LISTS] = {&ch->tokens, &ch->logprobs, &ch->tops, &ch->offsets};
-    cairn_str more = {0};
 
     if (o->n_top < 0) return;
-    if (!o->stream) token_log_put(&ch->log, t, o->n_top, ch->n_chars);
-    for (int32_t k = 0; k < N_LISTS && o->stream; k++) {
-        json_writer w = json_write(lists[k]);
-        if (lists[k]->len) buf_byte(lists[k], ',');
-        put_element(o, k, t, ch->n_chars, &w);
-    }
-    if (ch->place && cairn_stream_feed(ch->place, t->id, &more) != CAIRN_OK) ch->lost = true;
-    ch->n_chars += n_chars(more);
+    put_token(o, ch, t);
+    ch->n_chars += n_chars(fed(ch, t->id));
+    if (ch->n_left > 0) prompt_token_told(o, ch);
+}
+
+/* The text that choice i begins with, and its first token, of which the engine says nothing.  A text's special tokens
+   are in it as they were written, but for one that the tokenizer put before it. */
+static void choice_echo(text_out *o, uint32_t i, const prompt *p, uint32_t i_prompt)
+{
+    const cairn_ids *ids = &p->ids[i_prompt];
+    const cairn_str echo = {p->echo[i_prompt].ptr, p->echo[i_prompt].len};
+    const gen_token first = {.id = ids->ptr[0], .logprob = NAN};
+    text_choice *ch = &o->choice[i];
+
+    buf_str(&ch->text, echo);
+    ch->n_echo = ch->n_chars = n_chars(echo);
+    if (o->n_top < 0) return;
+    ch->n_left = ids->len;
+    ch->n_chars = 0;
+    follow(ch, o, o->keep_special || !p->listed);
+    put_token(o, ch, &first);
+    const cairn_str text = fed(ch, first.id);
+    if (p->listed || str_starts(echo, text)) ch->n_chars = n_chars(text);
+    prompt_token_told(o, ch);
+}
+
+static void *text_open(const prompt *p)
+{
+    const chat_ask *a = &p->ask;
+    const uint32_t n_each = (uint32_t)a->n, n = n_each * (uint32_t)p->n_ids;
+    text_out *o = mem_calloc(1, sizeof *o + n * sizeof o->choice[0], MEM_SERVE);
+
+    if (!o) return NULL;
+    o->text = served_model_text(p->model);
+    o->stream = a->stream;
+    o->n_top = a->rq.n_logprobs;
+    o->keep_special = a->rq.keep_special;
+    o->n = n;
+    for (uint32_t i = 0; i < n; i++) choice_init(&o->choice[i], o);
+    for (uint32_t i = 0; p->echo && i < n; i++) choice_echo(o, i, p, i / n_each);
+    openai_head_init(&o->head, "cmpl-", p->model->id);
+    o->head.usage = a->usage;
+    if (text_status(o) == CAIRN_OK) return o;
+    text_close(o);
+    return NULL;
 }
 
 static void begin_choice(json_writer *w, const text_out *o, uint32_t i)
@@ -300,7 +364,10 @@ static void text_told(void *out, uint32_t i, buf *frames)
 {
     text_out *o = out;
 
-    if (frames && (o->choice[i].text.len || o->choice[i].tokens.len)) put_chunk(o, i, NULL, frames);
+    const text_choice *ch = &o->choice[i];
+
+    if (ch->n_left > 0 && ch->tokens.len < PROMPT_CHUNK) return;
+    if (frames && (ch->text.len || ch->tokens.len)) put_chunk(o, i, NULL, frames);
 }
 
 static void text_end(void *out, uint32_t i, const answer_end *e, buf *frames)

@@ -268,11 +268,11 @@ bool prompt_fits(prompt *p, const char *param, const char *at_least, size_t n_id
 {
     const int32_t ctx = served_model_ctx(p->model);
 
-    if (n_ids < (size_t)ctx) return true;
+    if (n_ids < (size_t)ctx + p->ask.rq.prompt_only) return true;
     return prompt_refuse(p, 400, param, "context_length_exceeded",
-                         "`%s` makes %s%zu tokens, and the context holds %d positions, of which "
-                         "the answer needs at least one",
-                         param, at_least, n_ids, ctx);
+                         "`%s` makes %s%zu tokens, and the context holds %d positions%s", param,
+                         at_least, n_ids, ctx,
+                         p->ask.rq.prompt_only ? "" : ", of which the answer needs at least one");
 }
 
 /* Whether answers outlive a crash of the server, their seeds with them. */

@@ -38,6 +38,7 @@ typedef struct prompt { /* zeroed is fine to deinit */
     cairn_ids *ids;             /* [n_ids], each one prompt */
     size_t n_ids;
     cairn_bytes *echo; /* [n_ids]: texts that the answers begin with; NULL: they begin with none */
+    bool listed;       /* ids came as such: echo is their text, not they the ids of it */
     cairn_reply_opts reply; /* how it will be told, where thoughts have a budget: ask.rq.reply */
     char tail[128];         /* of the prompt: where the reply starts */
     /* Of what will be answered; ask.rq.keep_special is as they want it.  NULL: it is text alone. */

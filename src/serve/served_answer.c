@@ -412,7 +412,8 @@ static uint64_t keeps(const prompt *p, const answer_format *f, answer *c)
 
     for (size_t i = 0; i < p->n_ids; i++)
         if (p->ids[i].len < shortest) shortest = p->ids[i].len;
-    const uint64_t n_tokens = asked && asked < ctx - shortest ? asked : ctx - shortest;
+    uint64_t n_tokens = asked && asked < ctx - shortest ? asked : ctx - shortest;
+    if (p->ask.rq.prompt_only) n_tokens = 0;
     if (f->kept) sum = f->kept(p, n_tokens);
     c->each = text_each(p, f);
     c->text_kept = (uint64_t)c->n * n_tokens * USUAL * c->each;

@@ -1,5 +1,6 @@
 /* A test double of the engine: one owner thread replays scripted answers at a settable pace.  Words in the prompt direct
    it (fake_words.h).  It checks what it is given as the real one promises to, and counts for cairn_engine_get_stats. */
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,8 @@ typedef struct job {
     uint64_t pace_ns, prefill_ns, due_ns;
     int32_t n_logprobs, n_cached, stop;
     size_t n_steps, n_stepped; /* of the prefill, that are told */
-    bool want_progress, active, cancelled, stopped, late;
+    bool want_progress, active, cancelled, stopped, late, eos;
+    char *asked; /* the prompt, one byte an id, until it is told; NULL: nobody wants that */
     char until[WORD_PATH_BYTES]; /* "": no file is waited for (any more) */
 } job;
 
@@ -120,6 +122,8 @@ static bool script(job *j, const cairn_request *r, const char *prompt)
     j->pace_ns = word_number(prompt, "@pace=", 0) * 1000000;
     j->prefill_ns = word_number(prompt, "@prefill=", 0) * 1000000;
     word_path(prompt, "@until=", j->until);
+    j->eos = word_after(prompt, "@eos") != NULL;
+    if (j->eos) want = j->n_reply = 0;
     j->late = word_after(prompt, "@late") != NULL;
     j->fail_after = word_number(prompt, "@fail=", SIZE_MAX);
     j->n_cached = (int32_t)word_number(prompt, "@cached=", 0);
@@ -168,6 +172,31 @@ static void emit_progress(const job *j, size_t step, size_t of)
                             .n_done = (int32_t)(cached + (j->n_ids - cached) * step / of)};
 
     j->fn(j->ctx, &ev);
+}
+
+/* Engine thread, without the lock: of each pair of ids the even one is the likelier. */
+static void emit_prompt(job *j)
+{
+    cairn_logprob top[CAIRN_MAX_LOGPROBS];
+
+    for (size_t k = 1; j->asked && k < j->n_ids && !j->cancelled; k++) {
+        const int32_t id = (uint8_t)j->asked[k], even = id & ~1;
+        for (int32_t i = 0; i < j->n_logprobs; i++)
+            top[i] = (cairn_logprob){(even + i) % FAKE_VOCAB, -0.25F - (float)i};
+        const cairn_event ev = {.kind = CAIRN_EV_PROMPT,
+                                .request = j->id,
+                                .id = id,
+                                .logprob = -0.25F - (float)(id - even),
+                                .top = top,
+                                .n_top = j->n_logprobs};
+        j->fn(j->ctx, &ev);
+    }
+    if (j->asked && j->eos) {
+        const cairn_event ev = {.kind = CAIRN_EV_TOKEN, .request = j->id, .logprob = -0.125F};
+        j->fn(j->ctx, &ev);
+    }
+    mem_free(j->asked);
+    j->asked = NULL;
 }
 
 /* Engine thread, without the lock. */
@@ -277,6 +306,7 @@ static void turn(cairn_engine *e)
             mutex_unlock(&e->mu);
             if (due && j->want_progress) emit_progress(j, 1, 1);
             j->want_progress = false;
+            emit_prompt(j);
             if (!over) emit_token(j);
             mutex_lock(&e->mu);
             j->due_ns += j->pace_ns;
@@ -288,6 +318,7 @@ static void turn(cairn_engine *e)
         retire(e, j);
         mutex_unlock(&e->mu);
         emit_done(j);
+        mem_free(j->asked);
         mem_free(j->reply);
         mem_free(j);
         mutex_lock(&e->mu);
@@ -356,7 +387,12 @@ static job *job_new(const cairn_engine *e, const cairn_request *r, cairn_event_f
         j->max_tokens = (size_t)e->ctx - r->n_ids;
         if (r->max_tokens && (size_t)r->max_tokens < j->max_tokens)
             j->max_tokens = (size_t)r->max_tokens;
+        if (r->prompt_only) j->max_tokens = 0;
         ok = script(j, r, prompt);
+    }
+    if (ok && r->prompt_logprobs) {
+        j->asked = prompt;
+        return j;
     }
     mem_free(prompt);
     if (ok) return j;
@@ -376,7 +412,9 @@ cairn_status cairn_engine_submit(cairn_engine *e, const cairn_request *r, cairn_
                             r->sampling.bias[i].id, FAKE_VOCAB);
     if (r->n_marks > 1 || (r->n_marks && (size_t)r->marks[0] != r->n_ids / 2))
         return diag_set(dg, CAIRN_E_ARG, "%zu marks of a chat", r->n_marks);
-    if (r->n_ids >= (size_t)e->ctx)
+    if (r->prompt_logprobs && r->n_logprobs < 0)
+        return diag_set(dg, CAIRN_E_ARG, "prompt_logprobs without n_logprobs");
+    if (r->n_ids >= (size_t)e->ctx + r->prompt_only)
         return diag_set(dg, CAIRN_E_LIMIT, "%zu tokens in a context of %d", r->n_ids, e->ctx);
     j = job_new(e, r, fn, ctx);
     if (!j) return diag_set(dg, CAIRN_E_NOMEM, "no memory for a job");
@@ -384,6 +422,7 @@ cairn_status cairn_engine_submit(cairn_engine *e, const cairn_request *r, cairn_
     for (p = &e->jobs; *p; p = &(*p)->next) n++;
     if (n >= e->max_seqs + e->max_queue) {
         mutex_unlock(&e->mu);
+        mem_free(j->asked);
         mem_free(j->reply);
         mem_free(j);
         return diag_set(dg, CAIRN_E_BUSY, "%d requests are waiting", n);

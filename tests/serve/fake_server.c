@@ -84,7 +84,7 @@ static fake_gate gate;
 /* What the flags say. */
 static struct flags {
     int64_t port, seqs, queue, ctx, conns, header_ms, body_ms, body_bytes, drain_ms, models, rate;
-    int64_t model_bytes, keep_ms, retry_ms, timeout_ms, first;
+    int64_t model_bytes, keep_ms, retry_ms, timeout_ms, first, host_bytes;
     const char *alias, *alias_of, *host, *cert, *cert_key, *admin, *template;
     const char *keys[2], *names[4], *origins[4];
     flag_list hosts, sites;
@@ -112,6 +112,7 @@ static const flag table[] = {
     {"--models", NULL, FLAG_INT, &f.models, "N", 1, FAKE_MAX_MODELS, NULL},
     {"--gate", NULL, FLAG_STR, &gate.folder, "FOLDER", 0, 0, NULL},
     {"--model-bytes", NULL, FLAG_INT, &f.model_bytes, "N", 0, 1000000000, NULL},
+    {"--host-bytes", NULL, FLAG_INT, &f.host_bytes, "N", 0, 1000000000, NULL},
     {"--keep-ms", NULL, FLAG_INT, &f.keep_ms, "N", 0, 1000000000, NULL},
     {"--retry-ms", NULL, FLAG_INT, &f.retry_ms, "N", 0, 1000000, NULL},
     {"--timeout-ms", NULL, FLAG_INT, &f.timeout_ms, "N", 0, 1000000, NULL},
@@ -146,6 +147,7 @@ static cairn_server_opts server_opts(const cairn_server_alias *also)
     o.n_aliases = also->name != NULL;
     o.default_model = (size_t)f.first;
     o.model_bytes = (uint64_t)f.model_bytes;
+    o.host_bytes = (uint64_t)f.host_bytes;
     o.keep_ms = f.keep_ms;
     o.retry_ms = (int32_t)f.retry_ms;
     o.timeout_ms = f.timeout_ms;

@@ -8,7 +8,7 @@
      @render=PATH    the same of the prompt           @template-error the template refuses
      @says="JSON"    the answer, escaped      @ends="JSON" the prompt's end instead of "assistant: "
      @step=N         bytes of text to a token @cut=N      so many in the first token, the rest in one
-     @prompt         the answer is the prompt
+     @prompt         the answer is the prompt @eos        it ends at once
      @steps          the template takes more steps than any limit that a render is given
      @progress=N     the prefill is told in N steps, the last one when its end is due; else only that */
 #ifndef TESTS_SERVE_FAKE_WORDS_H

@@ -113,6 +113,92 @@ def test_logprobs(client, stream):
         assert r.choices[0].logprobs.top_logprobs == [{"Z": -0.5}]
 
 
+def lists_of(r, stream):
+    """Each choice's text, four lists of one length, and how it ended."""
+    out = {}
+    for part in r if stream else [r]:
+        for c in part.choices:
+            o = out.setdefault(c.index, dict(text="", tokens=[], token_logprobs=[], top_logprobs=[], text_offset=[]))
+            o["text"] += c.text
+            assert len({len(getattr(c.logprobs, k)) for k in o if k not in ("text", "end")}) == 1
+            for k in o:
+                if k not in ("text", "end"):
+                    o[k] += getattr(c.logprobs, k)
+            o["end"] = c.finish_reason
+    return [out[i] for i in range(len(out))]
+
+
+def told(text, n_top=1):
+    """What the double tells of a prompt: of each pair of bytes the even one is the likelier."""
+    b = text.encode()
+    return ([None] + [-0.25 - c % 2 for c in b[1:]],
+            [None] + [dict([(chr((c & ~1) + k), -0.25 - k) for k in range(n_top)] + [(chr(c), -0.25 - c % 2)]) for c in b[1:]])
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("lists", [False, True])
+def test_echo_with_logprobs(client, stream, lists):
+    """The prompt's tokens come before those that were drawn; of the first nobody can say anything."""
+    texts = ["hi @reply=XY", "dog", "q @reply=Z"]
+    r = client.completions.create(model="fake-model", prompt=[ids(t) for t in texts] if lists else texts, echo=True,
+                                  logprobs=2, n=2, max_tokens=1, stream=stream)
+    for i, o in enumerate(lists_of(r, stream)):
+        text, new = texts[i // 2], "XHZ"[i // 2]
+        logprobs, tops = told(text, 2)
+        assert o["text"] == text + new and o["tokens"] == list(text + new)
+        assert o["token_logprobs"] == logprobs + [-0.5]
+        assert o["top_logprobs"] == tops + [{new: -0.5, chr(ord(new) + 1): -1.5}]
+        assert o["text_offset"] == list(range(len(text) + 1))
+        assert o["end"] == ("stop" if new == "Z" else "length")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_prompt_alone(client, server, stream):
+    """max_tokens 0: what was asked comes back, and nothing else."""
+    for text, n_top in [("a", 1), ("é hi", 0), ("dog" * 400, 3)]:
+        r = client.completions.create(model="fake-model", prompt=text, echo=True, logprobs=n_top, max_tokens=0, stream=stream)
+        parts = list(r) if stream else r
+        (o,) = lists_of(parts, stream)
+        logprobs, tops = told(text, n_top) if text != "é hi" else told(text, 1)
+        assert o["text"] == text and o["token_logprobs"] == logprobs and o["end"] == "length"
+        if text != "é hi":
+            assert o["top_logprobs"] == tops
+        else:
+            assert o["tokens"] == ["bytes:\\xc3", "bytes:\\xa9"] + list(" hi") and o["text_offset"] == [0, 0, 1, 2, 3]
+        if stream:
+            assert len(parts) < 40, "a chunk for each token"
+    status, body = post(server, max_tokens=0)
+    assert json.loads(body)["choices"] == [{"text": "", "index": 0, "logprobs": None, "finish_reason": "length"}]
+    assert json.loads(body)["usage"]["completion_tokens"] == 0
+
+
+def harness_parse(choice, n_context):
+    """What lm-evaluation-harness makes of a choice of its own requests: echo, logprobs 1, max_tokens 1."""
+    logprobs = choice["logprobs"]["token_logprobs"][n_context:-1]
+    tops = choice["logprobs"]["top_logprobs"][n_context:-1]
+    return sum(logprobs), all(a == max(top.values()) for a, top in zip(logprobs, tops))
+
+
+@pytest.mark.parametrize("context,rest,want", [("Q: ", "bdf", (-0.75, True)), ("Q: ", "bcd", (-1.75, False)),
+                                               ("Q @eos ", "bb", (-0.5, True)), ("x", "c", (-1.25, False))])
+def test_harness(server, context, rest, want):
+    """It leaves out the last token, so there has to be one that was drawn, be it the end of the text."""
+    status, body = post(server, prompt=[ids(context + rest)], echo=True, logprobs=1, max_tokens=1, temperature=0, seed=1234)
+    (choice,) = json.loads(body)["choices"]
+    assert status == 200 and harness_parse(choice, len(context)) == want
+    assert json.loads(body)["usage"]["completion_tokens"] == ("@eos" not in context)
+
+
+def test_echo_and_logprobs_have_a_limit():
+    """What they keep until they are sent is set aside, with figures where it never fits."""
+    with util.serving("--ctx", 20000, "--host-bytes", 16 << 20) as s:
+        ask = dict(prompt=["a" * 19000] * 4, echo=True, logprobs=20, max_tokens=0)
+        e = json.loads(post(s, **ask)[1])["error"]
+        assert e["code"] != "" and "bytes until it is sent" in e["message"], e
+        assert post(s, **dict(ask, stream=True))[0] == 200
+        assert post(s, **dict(ask, logprobs=...))[0] == 200
+
+
 def test_fields_reach_engine(client):
     r = client.completions.create(
         model="fake-model", prompt="@echo", temperature=0.25, top_p=0.5, seed=77, presence_penalty=-1.5,
@@ -137,7 +223,7 @@ BAD = [
     ("prompt[1]", [1, 256]), ("prompt[0]", [-1]), ("prompt[0]", [2**40]), ("prompt[1]", [1, "a"]), ("prompt[1][0]", [[1], [300]]),
     ("prompt", ""), ("prompt[1]", ["a", ""]),
     ("suffix", "x"), ("suffix", 3), ("best_of", 2), ("best_of", "2"), ("n", 0), ("n", 129), ("echo", 1),
-    ("logprobs", True), ("logprobs", 21), ("logprobs", -1), ("max_tokens", 0), ("max_tokens", "9"), ("stop", [""]),
+    ("logprobs", True), ("logprobs", 21), ("logprobs", -1), ("max_tokens", -1), ("max_tokens", "9"), ("max_tokens", 1.5), ("stop", [""]),
     ("stream", "yes"), ("return_progress", "yes"), ("stream_options", {"include_usage": True}), ("temperature", 9), ("seed", "x"), ("model", 7),
     ("logit_bias", {"300": 1}), ("response_format", {"type": "json_object"}), ("guided_json", {}), ("store", True),
 ]
@@ -153,8 +239,6 @@ def test_refused_by_name(server, param, value):
 
 
 def test_refused_together(server):
-    e = json.loads(post(server, echo=True, logprobs=1)[1])["error"]
-    assert e["param"] == "logprobs" and "beside `echo`" in e["message"]
     e = json.loads(post(server, n=2, best_of=3)[1])["error"]
     assert e["param"] == "best_of" and "is 3" in e["message"]
     e = json.loads(post(server, prompt=["a"] * 40, n=2)[1])["error"]
@@ -176,6 +260,9 @@ def test_too_long():
         for prompt, param in [("x" * 200, "prompt"), (["a", "x" * 2000], "prompt[1]"), ([[1] * 100], "prompt[0]")]:
             e = json.loads(post(s, prompt=prompt)[1])["error"]
             assert (e["param"], e["code"]) == (param, "context_length_exceeded") and "100 positions" in e["message"]
+        assert post(s, prompt=[[97] * 100], max_tokens=0, echo=True)[0] == 200, "no room is needed behind it"
+        e = json.loads(post(s, prompt=[[97] * 101], max_tokens=0)[1])["error"]
+        assert e["code"] == "context_length_exceeded" and e["message"].endswith("holds 100 positions"), e
 
 
 def test_errors(client, server):

@@ -138,6 +138,34 @@ def test_completion_logprobs(client):
     assert [o for k in chunks for o in k.choices[0].logprobs.text_offset] == lp.text_offset
 
 
+def told_alone(client, prompt, **fields):
+    """What is told of a prompt and of the one token after it."""
+    r = client.completions.create(model="tiny", prompt=prompt, echo=True, logprobs=3, max_tokens=1, temperature=0, seed=1, **fields)
+    return [(c.logprobs.tokens, c.logprobs.token_logprobs, c.logprobs.top_logprobs) for c in r.choices], r.usage
+
+
+def test_prompt_logprobs(client):
+    """What a token's logprob was when it was drawn it is when it is asked for; in company and after others alike."""
+    drawn = complete(client, PROMPT, logprobs=3)
+    ids = [2 + i % 50 for i in range(40)] + [2 + int(name[1:]) for name in drawn.logprobs.tokens]
+    (told,), usage = told_alone(client, [ids])
+    n = len(drawn.logprobs.tokens)
+    assert n > 3 and told[0][-n - 1:-1] == drawn.logprobs.tokens and usage.prompt_tokens_details.cached_tokens == 0
+    assert told[1][-n - 1:-1] == drawn.logprobs.token_logprobs
+    assert told[2][-n - 1:-1] == drawn.logprobs.top_logprobs
+    assert told[1][0] is None and told[2][0] is None and all(x < 0 for x in told[1][1:])
+    for other in (told_alone(client, [ids, ids[:40], ids + [5]])[0][0], told_alone(client, [ids])[0][0],
+                  told_alone(client, [ids] * 6)[0][-1]):
+        assert other == told
+    again = client.completions.create(model="tiny", prompt=[ids], echo=True, logprobs=3, max_tokens=0).choices[0]
+    assert again.logprobs.token_logprobs == told[1][:-1] and again.finish_reason == "length"
+    ends = again.logprobs.text_offset[1:] + [len(again.text)]
+    assert [again.text[a:b].strip() for a, b in zip(again.logprobs.text_offset, ends)] == again.logprobs.tokens
+    by_text = client.completions.create(model="tiny", prompt=PROMPT, echo=True, logprobs=3, max_tokens=0).choices[0]
+    assert by_text.text == PROMPT and by_text.logprobs.token_logprobs == told[1][:40]
+    assert by_text.logprobs.text_offset == again.logprobs.text_offset[:40]
+
+
 def post(url, path, body):
     with urllib.request.urlopen(urllib.request.Request(url + path, json.dumps(body).encode()), timeout=util.PATIENCE) as r:
         return json.loads(r.read())

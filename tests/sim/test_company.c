@@ -37,6 +37,8 @@ static const char *const tiny[] = {"tests/golden/gguf/llama/model.gguf",
 typedef struct answer {
     int32_t n, ids[MAX_NEW];
     float logprob[MAX_NEW];
+    int32_t n_prompt; /* of the prompt, told by who asked for it */
+    float prompt[MAX_LEN];
     cairn_finish finish;
     bool done;
 } answer;
@@ -64,7 +66,9 @@ static void on_event(void *ctx, const cairn_event *ev)
 {
     answer *a = ctx;
     mutex_lock(&mu);
-    if (ev->kind == CAIRN_EV_TOKEN) {
+    if (ev->kind == CAIRN_EV_PROMPT) {
+        a->prompt[a->n_prompt++] = ev->logprob;
+    } else if (ev->kind == CAIRN_EV_TOKEN) {
         a->ids[a->n] = ev->id;
         a->logprob[a->n++] = ev->logprob;
     } else if (ev->kind == CAIRN_EV_DONE) {
@@ -93,6 +97,8 @@ static void make_ask(ask *a, uint64_t k, int32_t vocab, int32_t ctx)
     a->r.ignore_eos = true;
     a->r.priority = (int32_t)((u >> 24) % 5) - 2;
     a->r.sampling.seed = u;
+    a->r.prompt_logprobs = k % 4 == 3;
+    a->r.prompt_only = k % 8 == 7;
     if (k % 3) a->r.sampling.temperature = 0.8f;
     if (k % 4 == 1) a->r.sampling.top_p = 0.9f;
     if (k % 5 == 1) a->r.sampling.repetition_penalty = 1.2f;
@@ -143,6 +149,8 @@ static void check(const place *p)
     const answer *got = &p->got, *want = &p->a->want;
     assert_int_equal(got->finish, p->cancelled ? got->finish : CAIRN_FINISH_LENGTH);
     if (got->finish == CAIRN_FINISH_LENGTH) assert_int_equal(got->n, want->n);
+    if (got->finish == CAIRN_FINISH_LENGTH) assert_int_equal(got->n_prompt, want->n_prompt);
+    assert_memory_equal(got->prompt, want->prompt, (size_t)got->n_prompt * sizeof *got->prompt);
     assert_memory_equal(got->ids, want->ids, (size_t)got->n * sizeof *got->ids);
     assert_memory_equal(got->logprob, want->logprob, (size_t)got->n * sizeof *got->logprob);
 }

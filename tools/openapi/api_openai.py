@@ -60,9 +60,9 @@ SCHEMAS = {
     "Progress": obj({"total": COUNT, "cache": COUNT, "processed": COUNT, "time_ms": COUNT}),
     "Rendered": obj({"prompt": STR}),
     "CompletionRequest": asked({"prompt": either(TEXT, IDS, arr(TEXT, minItems=1), arr(IDS, minItems=1))}, {
-        **MODEL, **SAMPLING, **STREAM, "return_progress": BOOL, "stop": STOP, "n": N, "best_of": N, "max_tokens": whole(1), "echo": BOOL, "logprobs": whole(0, 20), "suffix": const(""), "user": STR}),
+        **MODEL, **SAMPLING, **STREAM, "return_progress": BOOL, "stop": STOP, "n": N, "best_of": N, "max_tokens": whole(0), "echo": BOOL, "logprobs": whole(0, 20), "suffix": const(""), "user": STR}),
     "CompletionChoice": obj({"text": STR, "index": COUNT, "finish_reason": null_or(enum("stop", "length")), "logprobs": null_or(obj({
-        "tokens": arr(STR), "token_logprobs": arr(NUM), "top_logprobs": arr({"type": "object", "additionalProperties": NUM}), "text_offset": arr(COUNT)}))}),
+        "tokens": arr(STR), "token_logprobs": arr(null_or(NUM)), "top_logprobs": arr(null_or({"type": "object", "additionalProperties": NUM})), "text_offset": arr(COUNT)}))}),
     "Completion": obj({**head("text_completion"), "usage": ref("Usage"), "choices": arr(ref("CompletionChoice"), minItems=1)}),
     "CompletionChunk": obj({**head("text_completion"), "choices": arr(ref("CompletionChoice"), maxItems=1)}, {"usage": null_or(ref("Usage")), "prompt_progress": ref("Progress")}),
     "EmbeddingRequest": asked({"input": either(STR, IDS, arr(STR, minItems=1, maxItems=2048), arr(IDS, minItems=1, maxItems=2048))}, {

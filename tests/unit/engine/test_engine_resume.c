@@ -105,7 +105,7 @@ static bool has(engine *e, wish how)
     ckpt_get_stats(e->ckpt, &saved);
     if (how == WRITTEN) return saved.n_written > 0; /* whatever the disk takes, it draws no more */
     (void)engine_turn(e);                           /* it never is idle */
-    return stats_of(e).disk_entries > 0;
+    return stats_of(e).disk_entries > 0 && saved.n_written > 0;
 }
 
 /* An engine that answers n tokens and dies. */
