@@ -1,11 +1,13 @@
 /* Tiles of the formats with 32 weights a block but NVFP4, and affine ones, AMX.  A product of 32 weights, 16 rows and 16 vectors
    is one instruction; its sums then meet the block's own scales, which is most of the work: while the matrix unit is
-   in use a core starts one vector multiplication a cycle, not two (docs/kernels.md).  So 16 blocks are unpacked into a
+   in use a core starts one vector multiplication a cycle, not two (docs/kernels.md).  So 8 blocks are unpacked into a
    panel, and along them the y of 16 vectors and 16 rows stay in registers.
 
-   The sums of a block are added up beside the product of the second after it, so that nothing waits.
+   The sums of a block are added up beside the product of the second after it, from one 16 vectors or rows into the
+   next, so that nothing waits.
 
-   Cycles of a core for 32 weights, 16 rows and 16 vectors, of 96: Q4_1 85, Q4_0 72; by vpdpbusd 123 and 108. */
+   Cycles of a core for 32 weights, 16 rows and 16 vectors, of 96: Q4_1 76, Q4_0 65, Q8_0 67; by
+   vpdpbusd 123 and 108 (Q4_1, Q4_0). */
 #include "backend/cpu/kern/x86/linear_x86.h"
 #include "backend/cpu/kern/x86/tiles_amx.h"
 #include "backend/cpu/kern/x86/words_avx512.h"
@@ -15,7 +17,8 @@
 #include "backend/cpu/kern/x86/linear_tile32_avx512.h"
 
 enum {
-    PANEL_BLOCKS = 16,
+    /* 10 KB beside 8 of activations: of 16 blocks, which left less of L1 to the rest, steps took 3 to 5 % more. */
+    PANEL_BLOCKS = 8,
     /* Fewer vectors cost less by vpdpbusd. */
     LEAST_NIBBLES = 24,
     LEAST_BYTES = 48,
@@ -24,7 +27,7 @@ enum {
 /* Blocks, unpacked: unsigned where the form has a minimum, else signed, less their centre. */
 typedef struct panel32 {
     uint8_t w[PANEL_BLOCKS][2][8][TILE_LINE]; /* [block][group][word] */
-    float d[PANEL_BLOCKS][TILE_ROWS], m[PANEL_BLOCKS][TILE_ROWS];
+    float head[PANEL_BLOCKS][2][TILE_ROWS];   /* d, minima */
 } panel32;
 _Static_assert(sizeof(panel32) <= TILE_PANEL, "panel");
 
@@ -37,12 +40,13 @@ typedef struct chunk {
     float *y;
 } chunk;
 
-/* One product's sums c into those of its vectors a. */
-INLINE void add_sums(form f, const panel32 *u, int32_t b, int32_t g, const a8_32 *a,
-                     const int shift, const amx_sums *c, __m512 *sum)
+/* One product's sums c into those of its vectors a; head: scales of the block and group, minima a line of the panel
+   further. */
+INLINE void add_sums(form f, const float *head, const a8_32 *a, const int shift, const amx_sums *c,
+                     __m512 *sum)
 {
-    const __m512 d = _mm512_load_ps(u->d[b] + 16 * g);
-    const __m512 m = f.min ? _mm512_load_ps(u->m[b] + 16 * g) : d;
+    const __m512 d = _mm512_load_ps(head);
+    const __m512 m = f.min ? _mm512_load_ps(head + TILE_ROWS) : d;
 #pragma GCC unroll 16
     for (int i = 0; i < AMX_VEC; i++) {
         __m512 *y = &sum[i >> shift];
@@ -52,61 +56,86 @@ INLINE void add_sums(form f, const panel32 *u, int32_t b, int32_t g, const a8_32
     }
 }
 
-/* Step b: the product of block b into C register c; that of the block before, in C register e, is stored; the sums
-   of the block before that are added up. */
-#define STEP(b, c, e)                                                                              \
-    if ((b) < n) {                                                                                 \
+/* A group of 16 rows times AMX_VEC vectors: where their activations, weights, scales and y lie. */
+typedef struct item {
+    const uint8_t *a, *w;
+    const float *d;
+    float *y;
+    int32_t from; /* the first `from` vectors have had it */
+} item;
+
+INLINE item item_of(const chunk *h, int32_t i, const int shift)
+{
+    const int32_t g = i % 2, v = i / 2 * AMX_VEC;
+    const int32_t first = v + AMX_VEC <= h->n_vec ? v : h->n_vec - AMX_VEC;
+    return (item){.a = h->act + (size_t)first * sizeof(a8_32),
+                  .w = h->u->w[0][g][0],
+                  .d = h->u->head[0][0] + 16 * g,
+                  .y = h->y + (first >> shift) * TILE_ROWS + 16 * g,
+                  .from = v - first};
+}
+
+/* A step: the product of a block into C register c, if there is one; that of the block before, in C register e, is
+   stored; the sums of the block before that, whose activations and scales are at sa and sd, are added up. */
+#define STEP(c, e, product, sums)                                                                  \
+    if (product) {                                                                                 \
         _tile_loadd(4, a, sizeof(a8_32));                                                          \
         _tile_loadd(6, w, TILE_LINE);                                                              \
     }                                                                                              \
     _tile_stored(e, buf[e].of, TILE_LINE);                                                         \
-    if ((b) < n) {                                                                                 \
+    if (product) {                                                                                 \
         _tile_zero(c);                                                                             \
         if (f.min)                                                                                 \
             _tile_dpbsud(c, 4, 6);                                                                 \
         else                                                                                       \
             _tile_dpbssd(c, 4, 6);                                                                 \
     }                                                                                              \
-    if ((b) > 1 && (b) < n + 2)                                                                    \
-        add_sums(f, h->u, (b)-2, g, (const a8_32 *)(const void *)(a - 2 * h->stride), shift,       \
-                 &buf[c], sum);                                                                    \
-    a += h->stride, w += sizeof h->u->w[0];
+    if (sums) add_sums(f, sd, (const a8_32 *)(const void *)sa, shift, &buf[c], sum);               \
+    a += h->stride, w += sizeof h->u->w[0], sa += h->stride, sd += 2 * TILE_ROWS;
 
-/* Group g of rows times AMX_VEC vectors from v on; those before v + from have had it. */
-INLINE void vectors(form f, const chunk *h, int32_t g, int32_t v, int32_t from, const int shift)
+/* The panel times all vectors.  Products run two blocks ahead of their sums, from one item into the next; of an odd
+   number of blocks the last step of an item has none. */
+INLINE void panel_chunk(form f, const chunk *h, const int shift)
 {
     amx_sums buf[2];
     __m512 sum[AMX_VEC];
-    float *y = h->y + (v >> shift) * TILE_ROWS + 16 * g;
-    const uint8_t *a = h->act + (size_t)v * sizeof(a8_32), *w = h->u->w[0][g][0];
-    const int32_t n = h->n_block;
-    for (int i = 0; i < AMX_VEC >> shift; i++) sum[i] = _mm512_load_ps(y + TILE_ROWS * i);
-    for (int32_t b = 0; b < n + 2; b += 2) {
-        STEP(b, 0, 1)
-        STEP(b + 1, 1, 0)
+    const int32_t n = h->n_block, n_item = 2 * ((h->n_vec + AMX_VEC - 1) / AMX_VEC);
+    const size_t before_last = (size_t)(n - 1) / 2 * 2; /* the first block of the last two steps */
+    item last = item_of(h, 0, shift);
+    last.from = AMX_VEC;
+    memset(buf, 0, sizeof buf);
+    for (int i = 0; i < AMX_VEC; i++) sum[i] = _mm512_setzero_ps();
+    for (int32_t i = 0;; i++) {
+        const item now = i < n_item ? item_of(h, i, shift) : last;
+        const uint8_t *a = now.a, *w = now.w, *sa = last.a + before_last * h->stride;
+        const float *sd = last.d + before_last * 2 * TILE_ROWS;
+        STEP(0, 1, i < n_item, true)
+        STEP(1, 0, i < n_item && n > 1, n % 2 == 0)
+        for (int k = 0; k < AMX_VEC >> shift; k++)
+            if (k >= last.from >> shift) _mm512_store_ps(last.y + TILE_ROWS * k, sum[k]);
+        if (i == n_item) return;
+        for (int k = 0; k < AMX_VEC >> shift; k++) sum[k] = _mm512_load_ps(now.y + TILE_ROWS * k);
+        sa = now.a, sd = now.d;
+#pragma GCC unroll 1
+        for (int32_t b = 2; b < n; b += 2) {
+            STEP(0, 1, true, true)
+            STEP(1, 0, b + 1 < n, true)
+        }
+        last = now;
     }
-    for (int i = 0; i < AMX_VEC >> shift; i++)
-        if (i >= from >> shift) _mm512_store_ps(y + TILE_ROWS * i, sum[i]);
 }
 
-INLINE void panel_chunk(form f, const chunk *h, const int shift)
-{
-    for (int32_t v = 0; v < h->n_vec; v += AMX_VEC) {
-        const int32_t first = v + AMX_VEC <= h->n_vec ? v : h->n_vec - AMX_VEC;
-        for (int32_t g = 0; g < 2; g++) vectors(f, h, g, first, v - first, shift);
-    }
-}
-
-/* Unpacks blocks from the walk on, the panel full or all that are left; answers how many. */
+/* Unpacks blocks from the walk on, the panel full or all that are left in even parts; answers how many. */
 INLINE int32_t unpack_blocks(form f, walk *at, int32_t left, panel32 *u)
 {
-    const int32_t n_panel = (left + PANEL_BLOCKS - 1) / PANEL_BLOCKS,
-                  most = (left + n_panel - 1) / n_panel;
+    const int32_t n_panel = (left + PANEL_BLOCKS - 1) / PANEL_BLOCKS;
+    const int32_t part = (left + n_panel - 1) / n_panel;
+    const int32_t most = part < left ? part + part % 2 : left; /* steps come in pairs */
     int32_t n = 0;
     for (; n < most; n++, at->codes += 2 * group_bytes(f)) {
         next_block(f, at);
         for (int i = 0; i < 2 * group_bytes(f); i += TILE_LINE) prefetch(at->codes + i);
-        unpack_block(f, at, f.bits == BITS8 ? 0 : f.centre, u->w[n], u->d[n], u->m[n]);
+        unpack_block(f, at, f.bits == BITS8 ? 0 : f.centre, u->w[n], u->head[n][0], u->head[n][1]);
     }
     amx_panel_ready();
     return n;
