@@ -112,3 +112,8 @@ const draw_row *drawer_draw(const drawer *d, int32_t i)
     assert(i < d->n);
     return &d->row[i];
 }
+
+sampler *drawer_sampler(const drawer *d)
+{
+    return d->sampler[0];
+}

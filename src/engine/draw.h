@@ -39,5 +39,7 @@ void drawer_add(drawer *d, request *r, float *logits);
 void drawer_run(drawer *d, stepper *s);
 /* The i-th that was added; until the next begin. */
 const draw_row *drawer_draw(const drawer *d, int32_t i);
+/* One of its samplers, for the engine thread between two runs. */
+sampler *drawer_sampler(const drawer *d);
 
 #endif

@@ -455,8 +455,8 @@ static bool tell_prompt(engine *e, int32_t i)
     sample_out s;
     for (int32_t k = r->i_scored; r->n_scored < min_i32(r->n_done + 1, r->n_prompt); k++) {
         const int32_t pos = r->n_scored++;
-        if (sample_score(e->sampler, stepper_logits(e->stepper, k), r->ids[pos], r->n_logprobs, pos,
-                         &s, &dg) != CAIRN_OK) {
+        if (sample_score(drawer_sampler(e->drawer), stepper_logits(e->stepper, k), r->ids[pos],
+                         r->n_logprobs, pos, &s, &dg) != CAIRN_OK) {
             finish(e, i, CAIRN_FINISH_ERROR, no_text, &dg);
             return true;
         }
