@@ -3,7 +3,6 @@ import http.client
 import json
 import os
 import re
-import shutil
 import struct
 import subprocess
 import sys
