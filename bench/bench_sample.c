@@ -1,6 +1,6 @@
 /* Microseconds of one sampled token, sampler by sampler, over a vocabulary (262,144: Gemma's): logits of which
    a few have the mass, as a model's, and flat ones, the worst case; nanoseconds an entry of the former beside them.
-   The limit: reading all logits once.  With a path to libllama.so, llama.cpp's
+   The limit: reading all logits once.  And eight rows of a step drawn side by side (top-p), by the clock.  With a path to libllama.so, llama.cpp's
    samplers of the same settings draw from the same logits turn about in the same run; filling their list
    of candidates counts, as each step of llama.cpp has it.  Times are this thread's own, medians.
      bench_sample [VOCAB [libllama.so]] */
@@ -11,7 +11,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/rng.h"
+#include "base/workers.h"
 #include "cairn/engine.h"
 #include "sample/sample.h"
 
@@ -234,6 +236,58 @@ static double reading(void)
     return median(t);
 }
 
+enum { ROWS = 8 };
+
+typedef struct lanes {
+    int32_t n;
+    sampler *s[ROWS];
+    cairn_sampling how;
+} lanes;
+
+static float row[ROWS][VOCAB];
+
+/* As engine/draw.c: lane t of n has rows t, t + n, … */
+static void draw_lane(void *ctx, int32_t t, int32_t i_thread)
+{
+    const lanes *l = ctx;
+    (void)i_thread;
+    for (int32_t i = t; i < ROWS; i += l->n) {
+        const sample_in in = {.how = &l->how, .ids = ids, .n_ids = i + 1, .n_logprobs = -1};
+        sample_out out;
+        cairn_diag dg;
+        if (sample_step(l->s[t], row[i], &in, &out, &dg) != CAIRN_OK) die(dg.message);
+    }
+}
+
+static void fill_row(void *ctx, int32_t i, int32_t i_thread)
+{
+    (void)ctx;
+    (void)i_thread;
+    memcpy(row[i], logits, (size_t)vocab * sizeof *logits);
+}
+
+/* The rows were written by the threads, as those of a head are. */
+static double side_by_side(int32_t n_threads)
+{
+    lanes l = {.n = n_threads, .how = full((cairn_sampling){.top_p = 0.95f})};
+    double t[REPEATS];
+    workers *pool = NULL;
+    if (workers_new(n_threads, &pool) != CAIRN_OK) die("no threads");
+    for (int32_t i = 0; i < l.n; i++)
+        if (sampler_new(vocab, N_IDS, NULL, &l.s[i]) != CAIRN_OK) die("no memory");
+    workers_begin(pool);
+    for (int i = 0; i < REPEATS; i++) {
+        workers_run(pool, ROWS, fill_row, NULL);
+        const uint64_t t0 = clock_ns();
+        workers_run(pool, l.n, draw_lane, &l);
+        t[i] = (double)(clock_ns() - t0) * 1e-3;
+    }
+    workers_end(pool);
+    for (int32_t i = 0; i < l.n; i++) sampler_free(l.s[i]);
+    workers_free(pool);
+    return median(t);
+}
+
 int main(int argc, char **argv)
 {
     llama l = {0};
@@ -260,6 +314,10 @@ int main(int argc, char **argv)
     }
     const double least = reading();
     printf("%-36s %8.1f %8.3f\n", "reading the logits once", least, least * 1e3 / vocab);
+    make_logits(false);
+    for (int32_t n = 1; n <= 2; n++)
+        printf("%d rows, top-p 0.95, %d thread%-12s %8.1f\n", ROWS, n, n > 1 ? "s" : "",
+               side_by_side(n));
     sampler_free(s);
     return 0;
 }

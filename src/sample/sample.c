@@ -134,7 +134,7 @@ static void choose(sampler *s, const float *x, int32_t best, double sum, const s
     const float *left = bend_or_cut(s, x, best, sum, in, &scale);
     const int32_t n = s->rest.n;
     const bool weighed = left == x && scale == 1.0f && sum > 0; /* already, by sample_step */
-    const float top = keeps_best(p) ? x[best] : weigh_top(left, n);
+    const float top = keeps_best(p) ? x[best] : weigh_top(s, left, n);
     s->rest.total = weighed ? sum : weigh(s, left, n, top, scale);
     const int32_t i = weigh_draw(s, n, s->rest.total, sample_unit(in, DRAW_TOKEN));
     if (p->mirostat && !p->n_curve) mirostat_learn(in, s->weight[i], s->rest.total);

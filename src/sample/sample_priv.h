@@ -18,7 +18,7 @@ struct sampler {
     int32_t vocab, n_runs, n_pos;
     const tok *tok;   /* may be NULL */
     const pass *pass; /* of this machine */
-    float *high;      /* [n_runs] the greatest logit of each run */
+    float *high;      /* [n_runs] the greatest of each run of what was looked at last */
     float *weight;    /* [vocab + RUN] of what is left */
     double *run;      /* [n_runs] sums of weight */
     int32_t *count;   /* [vocab] of ids in a history; all 0 between uses */
@@ -42,7 +42,8 @@ double sample_unit(const sample_in *in, sample_draw what); /* in [0, 1) */
 /* Fills s->high; the greatest of the vocabulary, ties to the lower id; -1 when a logit is NaN or +inf, or all
    are -inf. */
 int32_t weigh_best(sampler *s, const float *x);
-float weigh_top(const float *x, int32_t n); /* the greatest of n ≥ 1, none NaN */
+/* The greatest of n ≥ 1, n at most the vocabulary; s->high is then that of their runs. */
+float weigh_top(sampler *s, const float *x, int32_t n);
 /* s->weight[i] = e^(scale · (x[i] - top)) for n values, x[i] ≤ top; answers their sum. */
 double weigh(sampler *s, const float *x, int32_t n, float top, float scale);
 /* What weigh answers of all with a scale of 1, within PASS_ESTIMATE: a third of the work. */

@@ -24,7 +24,7 @@ static double dot(const float *a, const float *b, int32_t n)
 void typical_keep(sampler *s, float p)
 {
     if (p >= 1.0f || s->n < 2) return;
-    const float top = weigh_top(s->value, s->n);
+    const float top = weigh_top(s, s->value, s->n);
     const double sum = weigh(s, s->value, s->n, top, 1.0f);
     for (int32_t i = 0; i < s->n; i++) {
         const float d = s->value[i] - top;
@@ -32,6 +32,6 @@ void typical_keep(sampler *s, float p)
     }
     const float mean = (float)(dot(s->weight, s->score, s->n) / sum);
     for (int32_t i = 0; i < s->n; i++) s->score[i] = -fabsf(s->score[i] - mean);
-    cutter_begin(s->cutter, s->n, s->score, s->weight, weigh_top(s->score, s->n));
+    cutter_begin(s->cutter, s->n, s->score, s->weight, weigh_top(s, s->score, s->n));
     keep_cut(s, s->score, cut_top_mass(s->cutter, (double)p * sum));
 }

@@ -5,8 +5,6 @@
 #include "base/rng.h"
 #include "sample/sample_priv.h"
 
-enum { LANES = PASS_LANES };
-
 double sample_unit(const sample_in *in, sample_draw what)
 {
     const uint64_t stream = (uint64_t)what << 32 | in->choice;
@@ -19,16 +17,28 @@ static void fill_run(const float *x, int32_t n, float run[RUN])
     for (int32_t i = 0; i < RUN; i++) run[i] = i < n ? x[i] : -INFINITY;
 }
 
+/* Fills s->high; false: one is NaN or +inf. */
+static bool find_high(sampler *s, const float *x, int32_t n)
+{
+    const int32_t whole = n / RUN, i = whole * RUN;
+    const bool good = s->pass->high(x, whole, s->high);
+    if (i == n) return good;
+    float rest[RUN];
+    fill_run(x + i, n - i, rest);
+    return s->pass->high(rest, 1, s->high + whole) && good;
+}
+
+static float highest(const sampler *s, int32_t n)
+{
+    float top = s->high[0];
+    for (int32_t r = 1; r * RUN < n; r++) top = s->high[r] > top ? s->high[r] : top;
+    return top;
+}
+
 int32_t weigh_best(sampler *s, const float *x)
 {
-    const int32_t whole = s->vocab / RUN, i_rest = whole * RUN;
-    bool good = s->pass->high(x, whole, s->high);
-    if (i_rest < s->vocab) {
-        float rest[RUN];
-        fill_run(x + i_rest, s->vocab - i_rest, rest);
-        good &= s->pass->high(rest, 1, s->high + whole);
-    }
-    const float top = weigh_top(s->high, s->n_runs);
+    const bool good = find_high(s, x, s->vocab);
+    const float top = highest(s, s->vocab);
     if (!good || top == -INFINITY) return -1;
     int32_t r = 0;
     while (s->high[r] != top) r++;
@@ -37,16 +47,10 @@ int32_t weigh_best(sampler *s, const float *x)
     return i;
 }
 
-float weigh_top(const float *x, int32_t n)
+float weigh_top(sampler *s, const float *x, int32_t n)
 {
-    float lane[LANES], top = x[0];
-    int32_t i = 0;
-    for (int32_t k = 0; k < LANES; k++) lane[k] = x[0];
-    for (; i + LANES <= n; i += LANES)
-        for (int32_t k = 0; k < LANES; k++) lane[k] = x[i + k] > lane[k] ? x[i + k] : lane[k];
-    for (int32_t k = 0; k < LANES; k++) top = lane[k] > top ? lane[k] : top;
-    for (; i < n; i++) top = x[i] > top ? x[i] : top;
-    return top;
+    (void)find_high(s, x, n);
+    return highest(s, n);
 }
 
 double weigh(sampler *s, const float *x, int32_t n, float top, float scale)

@@ -14,20 +14,12 @@ static bool is_spared(const sampler *s, int32_t id)
     return false;
 }
 
-/* Whether one of RUN weights does; what lies behind the last one is 0. */
-static bool run_reaches(const float *w, double need)
-{
-    int32_t any = 0;
-    for (int32_t i = 0; i < RUN; i++) any |= (double)w[i] >= need;
-    return any;
-}
-
 /* The least likely of those that reach it, the last of equals; -1: none does. */
 static int32_t find_least(const sampler *s, double need)
 {
     int32_t least = -1;
     for (int32_t from = 0; from < s->n; from += RUN) {
-        if (!run_reaches(s->weight + from, need)) continue;
+        if ((double)s->high[from / RUN] < need) continue;
         const int32_t end = min_i32(from + RUN, s->n);
         for (int32_t i = from; i < end; i++)
             if ((double)s->weight[i] >= need && (least < 0 || s->value[i] <= s->value[least]))
@@ -48,7 +40,7 @@ static void exclude(sampler *s, double need, int32_t least)
     int32_t n = 0;
     for (int32_t from = 0; from < s->n; from += RUN) {
         const int32_t end = min_i32(from + RUN, s->n);
-        const bool some = run_reaches(s->weight + from, need);
+        const bool some = (double)s->high[from / RUN] >= need;
         for (int32_t i = from; some && i < end; i++)
             if ((double)s->weight[i] < need || i == least || is_spared(s, s->id[i]))
                 n = keep_token(s, n, i);
@@ -65,8 +57,9 @@ void xtc_keep(sampler *s, const sample_in *in)
     const cairn_sampling *p = in->how;
     if (p->xtc_probability <= 0.0f || s->n < 2) return;
     if (sample_unit(in, DRAW_XTC) >= (double)p->xtc_probability) return;
-    const double sum = weigh(s, s->value, s->n, weigh_top(s->value, s->n), 1.0f);
+    const double sum = weigh(s, s->value, s->n, weigh_top(s, s->value, s->n), 1.0f);
     const double need = sum * (double)p->xtc_threshold;
+    (void)weigh_top(s, s->weight, s->n); /* for its runs' */
     const int32_t least = find_least(s, need);
     if (least >= 0) exclude(s, need, least);
 }
