@@ -202,7 +202,7 @@ static void check_tiles(tile_type t, int terms)
         check((trial){t, 0, 1, 18, terms, fw, fx, true});
         check((trial){t, 0, 1, many, terms, fw, fx, true});
     }
-    /* More blocks of 32 than a panel of AVX-512 has, 8, or of AMX, 16. */
+    /* More blocks of 32 than a panel has, 8, in parts of an even and an odd number. */
     for (int n_block = 9; n_block <= 18 && tile_elems(t) == 32; n_block += 9)
         check((trial){t, 0, n_block, 50 / terms, terms, FILL_RANDOM, FILL_MIXED, true});
     static const int some[] = {1, 3, 8, 25};

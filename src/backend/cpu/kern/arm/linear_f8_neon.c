@@ -1,10 +1,7 @@
 /* Floats of 8 bits made f32, NEON. */
 #include <arm_neon.h>
-#include <math.h>
-#include <string.h>
 
 #include "backend/cpu/kern/arm/linear_arm.h"
-#include "backend/cpu/kern/ref/linear_ref.h"
 
 #define INLINE static inline __attribute__((always_inline))
 

@@ -1,11 +1,16 @@
-/* Floats of 8 bits made f32: the loop that the levels share.  Each file includes it once, after its header of kernels
-   and the reference's, and defines
+/* Floats of 8 bits made f32: the loop that the levels share.  Each file includes it once, after its header of kernels,
+   and defines
 
      put16(type, w, s, y)  y = RN(w·s) of sixteen, by way of f16, whose conversion takes denormals as they are;
                            of E4M3 only 2^−8 of that
 
    An e4m3 moved to an f16's places is 2^−8 of its value, which goes into the scale: exact, as long as that stays
    finite; where not, the reference does it. */
+#include <math.h>
+#include <string.h>
+
+#include "backend/cpu/kern/ref/linear_ref.h"
+
 enum { E4M3, E5M2, WIDE = 16 };
 
 INLINE void put16(const int type, const uint8_t *w, float s, float *y);

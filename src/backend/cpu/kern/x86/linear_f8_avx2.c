@@ -1,7 +1,4 @@
 /* Floats of 8 bits made f32, AVX2. */
-#include <math.h>
-
-#include "backend/cpu/kern/ref/linear_ref.h"
 #include "backend/cpu/kern/x86/linear_x86.h"
 #include "backend/cpu/kern/x86/words_avx2.h"
 

@@ -1,9 +1,6 @@
 /* Floats of 8 bits made f32, AVX-512. */
 #include <immintrin.h>
-#include <math.h>
-#include <string.h>
 
-#include "backend/cpu/kern/ref/linear_ref.h"
 #include "backend/cpu/kern/x86/linear_x86.h"
 
 #define INLINE static inline __attribute__((always_inline))
