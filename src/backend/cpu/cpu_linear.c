@@ -353,7 +353,7 @@ static void share_task(void *ctx, int32_t i_task, int32_t i_thread)
 {
     const linear_job *j = ctx;
     const cpu_stretch t = cpu_shares_stretch(&j->shares, i_task);
-    if (j->shares.n_thread > 1) {
+    if (j->shares.n_thread > 1 || !j->r->x->d->k.lin.leads) {
         run_units(j, t.begin, t.end, 0, j->n_rows, i_thread);
         return;
     }
