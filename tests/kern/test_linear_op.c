@@ -8,6 +8,7 @@
 
 #include "backend/cpu/cpu_priv.h"
 #include "backend/cpu/tiles.h"
+#include "base/far.h"
 #include "base/num.h"
 #include "kern/linear_data.h"
 
@@ -58,6 +59,7 @@ static void rig_init(rig *g, const kern_linear *k, cairn_compute compute, int32_
     g->pl.offset = calloc(8, sizeof *g->pl.offset);
     g->pl.p = &g->p;
     g->p.op = &g->o;
+    g->p.n_op = 1;
     size_t at = 0;
     g->in = prog_value(&g->p, cols);
     g->pl.offset[g->in] = at;
@@ -122,8 +124,9 @@ static void rig_free(rig *g)
 static void rig_run(rig *g, int32_t n_rows)
 {
     const step s = {.n_rows = n_rows};
-    cpu_run r = {&g->x, &s};
+    cpu_run r = {.x = &g->x, .s = &s};
     cpu_linear(&r, &g->o);
+    assert_int_equal(far_ahead, FAR_AHEAD);
 }
 
 static const int32_t row_counts[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,
@@ -274,11 +277,48 @@ static void test_f32_mode(void **state)
     check_op(CAIRN_COMPUTE_F32, 256, s, 2, false);
 }
 
+static uintptr_t tile_at(const rig *g, int32_t unit)
+{
+    int i = 0;
+    for (; unit >= ceil_div(g->w[i].rows, TILE_ROWS); i++)
+        unit -= ceil_div(g->w[i].rows, TILE_ROWS);
+    const tiles *t = g->w[i].dev;
+    return (uintptr_t)t->data + (size_t)unit * t->tile_bytes;
+}
+
+/* A thread alone fetches one stream: each tile while an earlier one is met, then the first of the next product, here
+   the same again. */
+static void test_stream(void **state)
+{
+    const shape s[] = {{DT_Q4_1, 2000, WEIGHT_PLAIN, false}, {DT_Q4_1, 70, WEIGHT_PLAIN, false}};
+    const step one = {.n_rows = 1};
+    rig g;
+    kern_linear k;
+    cpu_shares cut;
+    (void)state;
+    level_kernels(0, &k);
+    rig_init(&g, &k, CAIRN_COMPUTE_FAST, 1, 256, s, 2, false);
+    const cpu_run r = {.x = &g.x, .s = &one};
+    const int32_t n = ceil_div(s[0].rows, TILE_ROWS) + ceil_div(s[1].rows, TILE_ROWS);
+    const size_t size = ((const tiles *)g.w[0].dev)->tile_bytes;
+    (void)cpu_shares_cut(&r, n, &cut);
+    assert_int_equal(cpu_shares_far(&r, &cut, g.o.w, 0), FAR_AHEAD);
+    g.d.k.lin.leads = true;
+    const int32_t lead = (int32_t)(cpu_shares_far(&r, &cut, g.o.w, 0) / size);
+    assert_in_range(lead, 1, n / 2);
+    for (int32_t u = 0; u < n; u++) {
+        const uintptr_t to = tile_at(&g, u) + cpu_shares_far(&r, &cut, g.o.w, u);
+        assert_true(to == (u + lead < n ? tile_at(&g, u + lead) : tile_at(&g, u + lead - n)));
+    }
+    rig_free(&g);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_mixed), cmocka_unit_test(test_classes),
-                                       cmocka_unit_test(test_forms), cmocka_unit_test(test_each),
-                                       cmocka_unit_test(test_f32_mode)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mixed),    cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_forms),    cmocka_unit_test(test_each),
+        cmocka_unit_test(test_f32_mode), cmocka_unit_test(test_stream)};
     for (int i = 0; i < N_LEVEL; i++) {
         kern_linear k;
         if (!level_kernels(i, &k)) printf("skipped: this machine has no %s\n", level_name(i));

@@ -10,6 +10,7 @@
 
 #include "backend/cpu/cpu_priv.h"
 #include "backend/cpu/tiles.h"
+#include "base/far.h"
 #include "base/num.h"
 
 enum {
@@ -352,7 +353,15 @@ static void share_task(void *ctx, int32_t i_task, int32_t i_thread)
 {
     const linear_job *j = ctx;
     const cpu_stretch t = cpu_shares_stretch(&j->shares, i_task);
-    run_units(j, t.begin, t.end, 0, j->n_rows, i_thread);
+    if (j->shares.n_thread > 1 || !j->r->x->d->k.lin.leads) {
+        run_units(j, t.begin, t.end, 0, j->n_rows, i_thread);
+        return;
+    }
+    for (int32_t unit = t.begin; unit < t.end; unit++) {
+        far_ahead = cpu_shares_far(j->r, &j->shares, j->w, unit);
+        run_units(j, unit, unit + 1, 0, j->n_rows, i_thread);
+    }
+    far_ahead = FAR_AHEAD;
 }
 
 /* Chunks of rows whose sums stay in L1, times runs of units: enough tasks to keep the threads even, runs

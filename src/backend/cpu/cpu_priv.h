@@ -43,6 +43,7 @@ struct exec {
 typedef struct cpu_run {
     exec *x;
     const step *s;
+    int32_t i_op; /* the op that runs */
 } cpu_run;
 
 static inline int32_t cpu_rows(const cpu_run *r, val v)
@@ -178,8 +179,11 @@ typedef struct cpu_stretch {
 /* Answers how many tasks to run; each is one stretch of units, of the share of the thread that owns it. */
 int32_t cpu_shares_cut(const cpu_run *r, int32_t n_unit, cpu_shares *s);
 cpu_stretch cpu_shares_stretch(const cpu_shares *s, int32_t i_task);
-/* Lets waiting threads fetch their shares of the first LINEAR after op i_op. */
-void cpu_shares_fetch(const cpu_run *r, int32_t i_op);
+/* Lets waiting threads fetch their shares of the first LINEAR after the op that runs. */
+void cpu_shares_fetch(const cpu_run *r);
+/* What far_ahead should be while the only thread multiplies `unit` of these weights. */
+uintptr_t cpu_shares_far(const cpu_run *r, const cpu_shares *s, const weight *const *w,
+                         int32_t unit);
 
 cpu_need cpu_heads_need(const op *o);
 cpu_need cpu_delta_need(const op *o);

@@ -81,7 +81,8 @@ static const cpu_op_fn run_op[OP_COUNT] = {
 
 static void run_one(cpu_run *r, const prog *p, int32_t i)
 {
-    if (p->op[i].kind == OP_LINEAR) cpu_shares_fetch(r, i);
+    r->i_op = i;
+    if (p->op[i].kind == OP_LINEAR) cpu_shares_fetch(r);
     run_op[p->op[i].kind](r, &p->op[i]);
 }
 
@@ -99,7 +100,7 @@ static void run_timed(cpu_run *r, const prog *p)
 void cpu_run_step(exec *x, const step *s)
 {
     const prog *p = x->pl->p;
-    cpu_run r = {x, s};
+    cpu_run r = {.x = x, .s = s};
     cpu_rope_tables(&r);
     if (x->op_ns) {
         run_timed(&r, p);

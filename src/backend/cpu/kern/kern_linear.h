@@ -174,6 +174,7 @@ typedef struct kern_linear {
        256.  NULL: the format has none. */
     kern_tile_fn *fine[TILE_COUNT];
     kern_affine_fn *affine[AFFINE_COUNT];
+    bool leads; /* tile kernels fetch at far_ahead (base/far.h) */
     kern_dense_fn *dense_f32, *dense_f16, *dense_bf16;
     kern_widen_fn *widen_e4m3, *widen_e5m2;
     /* Limits of the machine.  read_sum reads n bytes (a multiple of 4096) once and answers a checksum.

@@ -27,5 +27,6 @@ static uint64_t peak_dot(uint64_t rounds)
 void kern_linear_avx512vnni(kern_linear *k)
 {
     INSTALL_TILES
+    k->leads = true;
     k->peak_dot = peak_dot;
 }
