@@ -19,9 +19,8 @@
 enum {
     /* 10 KB beside 8 of activations: of 16 blocks, which left less of L1 to the rest, steps took 3 to 5 % more. */
     PANEL_BLOCKS = 8,
-    /* Fewer vectors cost less by vpdpbusd. */
-    LEAST_NIBBLES = 24,
-    LEAST_BYTES = 48,
+    /* Fewer vectors cost less by vpdpbusd, but for AMX_VEC, which fill a register. */
+    LEAST = 20,
 };
 
 /* Blocks, unpacked: unsigned where the form has a minimum, else signed, less their centre. */
@@ -159,36 +158,41 @@ INLINE void tile32(form f, const uint8_t *tile, int32_t n_block, const void *act
     _tile_release();
 }
 
-#define DEFINE_TILE(name, least, ...)                                                              \
+INLINE bool pays(int32_t n_vec)
+{
+    return n_vec >= LEAST || n_vec == AMX_VEC;
+}
+
+#define DEFINE_TILE(name, ...)                                                                     \
     void amx_tile_##name(const uint8_t *tile, int32_t n_block, const void *act, size_t stride,     \
                          int32_t n_vec, int32_t terms, float *y, void *panel)                      \
     {                                                                                              \
         const form f = {__VA_ARGS__, 0};                                                           \
-        if (n_vec < (least))                                                                       \
+        if (!pays(n_vec))                                                                          \
             vnni_tile_##name(tile, n_block, act, stride, n_vec, terms, y, panel);                  \
         else                                                                                       \
             tile32(f, tile, n_block, act, stride, n_vec, terms, y, panel,                          \
                    f.head == HEAD_E8M0 ? 2 : 1);                                                   \
     }
-DEFINE_TILE(q4_0, LEAST_NIBBLES, BITS4, 8, 0, HEAD_F16)
-DEFINE_TILE(q4_1, LEAST_NIBBLES, BITS4, 0, 1, HEAD_F16)
-DEFINE_TILE(q5_0, LEAST_NIBBLES, BITS5, 16, 0, HEAD_F16)
-DEFINE_TILE(q5_1, LEAST_NIBBLES, BITS5, 0, 1, HEAD_F16)
-DEFINE_TILE(q8_0, LEAST_BYTES, BITS8, 128, 0, HEAD_F16)
-DEFINE_TILE(iq4_nl, LEAST_NIBBLES, IQ4, 128, 0, HEAD_F16)
-DEFINE_TILE(mxfp4, LEAST_NIBBLES, E2M1, 16, 0, HEAD_E8M0)
+DEFINE_TILE(q4_0, BITS4, 8, 0, HEAD_F16)
+DEFINE_TILE(q4_1, BITS4, 0, 1, HEAD_F16)
+DEFINE_TILE(q5_0, BITS5, 16, 0, HEAD_F16)
+DEFINE_TILE(q5_1, BITS5, 0, 1, HEAD_F16)
+DEFINE_TILE(q8_0, BITS8, 128, 0, HEAD_F16)
+DEFINE_TILE(iq4_nl, IQ4, 128, 0, HEAD_F16)
+DEFINE_TILE(mxfp4, E2M1, 16, 0, HEAD_E8M0)
 
-#define DEFINE_AFFINE(name, least, bits)                                                           \
+#define DEFINE_AFFINE(name, bits)                                                                  \
     void amx_affine_##name(const affine_form *af, const uint8_t *tile, int32_t n_block,            \
                            const void *act, size_t stride, int32_t n_vec, int32_t terms, float *y, \
                            void *panel)                                                            \
     {                                                                                              \
         const form f = {bits, 0, 1, af->head, 0};                                                  \
-        if (n_vec < (least))                                                                       \
+        if (!pays(n_vec))                                                                          \
             vnni_affine_##name(af, tile, n_block, act, stride, n_vec, terms, y, panel);            \
         else                                                                                       \
             tile32(f, tile, n_block, act, stride, n_vec, terms, y, panel, af->per_head);           \
     }
-DEFINE_AFFINE(4, LEAST_NIBBLES, BITS4)
-DEFINE_AFFINE(5, LEAST_NIBBLES, BITS5)
-DEFINE_AFFINE(8, LEAST_BYTES, BITS8)
+DEFINE_AFFINE(4, BITS4)
+DEFINE_AFFINE(5, BITS5)
+DEFINE_AFFINE(8, BITS8)
