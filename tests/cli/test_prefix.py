@@ -105,6 +105,11 @@ def test_no_room_to_warm(model, tmp_path):
             "its 21 tokens cannot be kept: no prefixes are kept at all")
 
 
+def stats(url):
+    with urllib.request.urlopen(url + "/stats", timeout=PATIENCE) as r:
+        return json.load(r)
+
+
 def test_restart(model, tmp_path):
     """What one server computed, the next one takes up: after a flush and SIGKILL, and after SIGTERM."""
     where = ("--ssd-cache", tmp_path / "cache")
@@ -112,11 +117,16 @@ def test_restart(model, tmp_path):
     first, _, prompt = chat(url, talk(80))
     done = flush(url)
     assert done["durable"] > 0 and done["pending"] == done["failed"] == 0 and done["longest_tokens"] > 64, done
+    disk = stats(url)["ssd_cache"]
+    assert disk["spills"] == done["durable"] == disk["entries"] and 0 < disk["bytes"] <= disk["max_bytes"]
+    assert disk["restores"] == disk["failed_spills"] == disk["evictions"] == disk["pending_spill_bytes"] == 0 and not disk["read_only"]
     p.kill()
     p.communicate()
     p, url = start(model, *where)
     again, cached, _ = chat(url, talk(80))
     assert cached == 64 and again == first  # the end of a block; the other file ends behind the answer
+    now = stats(url)
+    assert now["ssd_cache"]["restores"] > 0 and now["prompt_cache"]["hits"] == 1 and now["prompt_cache"]["misses"] == 0
     longer, cached, _ = chat(url, talk(90))
     assert cached >= 80
     stop(p)
