@@ -182,14 +182,28 @@ def get(url, path):
         return json.loads(r.read())
 
 
+def settled(url, n=0):
+    """What is shown once n requests came and the last has ended: an engine shows its counters after telling the answer."""
+    def now():
+        s = get(url, "/stats")
+        m = s["models"][0]
+        return s if m["submitted_rows"] >= n and m["active_rows"] == m["pending_rows"] == 0 else None
+    end = time.monotonic() + util.PATIENCE
+    while not (s := now()):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return s
+
+
 def test_stats_shapes(url, client):
     """What the one model's state is, by the names that its first server had: what moves it, and what does not."""
     ids = [7, 9, 11] * 30
-    seen = []
+    seen, before = [], settled(url)
     for fields in {}, {}, {"echo": True, "logprobs": 0}, {"max_tokens": 0}:
-        seen.append(get(url, "/stats")["prompt_cache"])
+        seen.append(before["prompt_cache"])
         client.completions.create(**{"model": "tiny", "prompt": ids, "max_tokens": 1, **fields})
-    s = get(url, "/stats")
+        before = settled(url, before["models"][0]["submitted_rows"] + 1)
+    s = before
     seen.append(s["prompt_cache"])
     moved = [tuple(b[k] - a[k] for k in ("hits", "misses")) for a, b in zip(seen, seen[1:])]
     assert moved == [(0, 1), (1, 0), (0, 0), (1, 0)], "who tells of its prompt looks nothing up"
