@@ -243,6 +243,15 @@ typedef struct cairn_engine_stats {
     const char *method, *cache_layout, *why_not_faster;
     uint64_t program;     /* hash of its ops */
     int32_t program_rows; /* of the largest form that it was compiled in */
+    /* Prompts that took something from a cache, and that did not: neither where nothing may be taken. */
+    uint64_t prefix_hits, prefix_misses;
+    uint32_t prefix_entries; /* nodes of the tree of prefixes */
+    int32_t n_global_layers,
+        n_window_layers; /* that keep keys and values: of all positions, of the last ones */
+    /* The folder's: runs read and written since the engine was opened, and what waits to be written. */
+    bool disk;
+    uint64_t disk_bytes_limit, disk_pending_bytes;
+    uint32_t disk_read, disk_written, disk_failed, disk_evicted;
 } cairn_engine_stats;
 
 CAIRN_API void cairn_engine_opts_init(cairn_engine_opts *o);

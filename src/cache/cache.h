@@ -46,6 +46,7 @@ uint64_t cache_total(const cache *c);    /* the pools and all states */
 uint64_t cache_reserved(const cache *c); /* set aside for open sequences, used or not */
 /* Of prefixes alone: blocks that no sequence holds, and states. */
 uint64_t cache_kept(const cache *c);
+int32_t cache_nodes(const cache *c); /* of the tree of prefixes: up to a block of tokens each */
 
 /* A new empty sequence with room set aside for n_pos positions: nothing later fails for lack of
    room.  E_BUSY: no slot or no room now; E_LIMIT: it can never fit. */

@@ -277,6 +277,11 @@ uint64_t cache_kept(const cache *c)
     return sum;
 }
 
+int32_t cache_nodes(const cache *c)
+{
+    return c->keeps ? c->tree.n_node - c->tree.n_free : 0;
+}
+
 static bool drop_cold(cache *c)
 {
     for (int32_t g = 0; g < c->n_group; g++)

@@ -317,6 +317,7 @@ void store_get_stats(store *s, store_stats *out)
     *out = s->stats;
     out->bytes = s->index.bytes;
     out->n_entry = s->index.n;
+    out->max_bytes = s->max_bytes;
     out->n_foreign = s->index.n_foreign;
     mutex_unlock(&s->mu);
 }

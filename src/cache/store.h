@@ -157,7 +157,9 @@ typedef struct store_dest {
 cairn_status store_read(store *s, store_id id, const store_dest *d, cairn_diag *dg);
 
 typedef struct store_stats {
-    uint64_t bytes, queued_bytes;
+    uint64_t bytes, queued_bytes, max_bytes;
+    uint32_t n_written; /* runs, since the start */
+    uint32_t n_failed;  /* that could not be written */
     uint32_t n_entry;   /* that can be read */
     uint32_t n_corrupt; /* files met since the start that were damaged, and removed */
     uint32_t n_foreign; /* of another version, machine or scheme; they stay while there is room */

@@ -49,6 +49,8 @@ void store_end(store *s, store_item *it, store_result r)
     *(s->ended ? &s->last_ended->next : &s->ended) = it;
     s->last_ended = it;
     s->stats.queued_bytes -= it->bytes;
+    s->stats.n_written += r == STORE_DURABLE;
+    s->stats.n_failed += r == STORE_FAILED;
     s->n_urgent -= it->urgent;
     *(r == STORE_DURABLE   ? &s->since.durable
       : r == STORE_DROPPED ? &s->since.dropped

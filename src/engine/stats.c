@@ -24,11 +24,19 @@ void stats_show(engine *e)
     s->cache_bytes_used = cache_used(c);
     s->cache_bytes_total = cache_total(c);
     s->prefix_bytes_used = cache_kept(c);
+    s->prefix_entries = (uint32_t)cache_nodes(c);
     store_stats disk;
     if (cache_disk_stats(c, &disk)) {
         s->disk_bytes = disk.bytes;
         s->disk_entries = disk.n_entry;
         s->disk_read_only = disk.read_only;
+        s->disk = true;
+        s->disk_bytes_limit = disk.max_bytes;
+        s->disk_pending_bytes = disk.queued_bytes;
+        s->disk_read = disk.n_read;
+        s->disk_written = disk.n_written;
+        s->disk_failed = disk.n_failed;
+        s->disk_evicted = disk.n_evicted;
     }
     if (e->ckpt) {
         ckpt_stats saved;
@@ -42,6 +50,16 @@ void stats_show(engine *e)
     mutex_lock(&e->mu);
     e->shown = *s;
     mutex_unlock(&e->mu);
+}
+
+static void count_layers(const engine *e, cairn_engine_stats *out)
+{
+    out->n_global_layers = out->n_window_layers = 0;
+    for (int32_t i = 0; i < e->m->cache.n_layer; i++) {
+        const cache_layer_spec *l = &e->m->cache.layer[i];
+        if (l->n_kv_head == 0) continue;
+        *(l->window ? &out->n_window_layers : &out->n_global_layers) += 1;
+    }
 }
 
 void engine_get_stats(engine *e, cairn_engine_stats *out)
@@ -71,6 +89,7 @@ void engine_get_stats(engine *e, cairn_engine_stats *out)
     out->program_rows = e->plan.max_rows;
     out->why_not_faster = e->plan.why;
     out->prefix_bytes_limit = e->prefix_bytes;
+    count_layers(e, out);
     out->checkpoint_every = e->checkpoint_every;
     out->kv_codec = e->scheme.text.ptr;
 }

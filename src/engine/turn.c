@@ -313,6 +313,8 @@ static bool begin(engine *e, int32_t i)
     r->counted = true;
     r->n_cached = min_i32(r->n_done, r->n_prompt);
     e->stats.cached_tokens += (uint64_t)r->n_cached;
+    if (e->prefix_bytes && !scores(r))
+        *(r->n_cached ? &e->stats.prefix_hits : &e->stats.prefix_misses) += 1;
     r->plan.method->begin(r);
     tell_progress(e, r);
     if (ends_with_prompt(r)) {

@@ -24,6 +24,8 @@ static const chat_refusal refusals[] = {
     {"container", chat_nothing, "there are no containers"},
     {"mcp_servers", chat_empty_list, "there are no MCP servers here; give their tools as `tools`"},
     {"speed", standard, "there is one speed"},
+    {"thread", chat_nothing, "no conversation is kept here; send its messages"},
+    {"compaction", chat_nothing, "conversations are not summarised here"},
 };
 
 /* What says nothing to a model. */
@@ -34,6 +36,10 @@ static const body_field fields[] = {
     BODY_FIELD(NULL, "inference_geo", FIELD_TEXT),
     BODY_FIELD(NULL, "context_management", FIELD_OBJECT),
     BODY_FIELD("context_management", "edits", FIELD_LIST),
+    BODY_FIELD(NULL, "diagnostics", FIELD_OBJECT),
+    BODY_FIELD("diagnostics", "previous_message_id", FIELD_TEXT),
+    BODY_FIELD(NULL, "billing_policy", FIELD_OBJECT),
+    BODY_FIELD(NULL, "fallback_credit_token", FIELD_TEXT),
 };
 
 /* v is an object or not there. */

@@ -48,6 +48,93 @@ static void write_plan(json_writer *w, const cairn_engine_stats *st)
     json_w_end_obj(w);
 }
 
+/* What prompts found in memory. */
+static void write_prompt_cache(json_writer *w, const cairn_engine_stats *st)
+{
+    json_w_key(w, "prompt_cache");
+    json_w_obj(w);
+    json_w_kuint(w, "entries", st->prefix_entries);
+    json_w_kuint(w, "bytes", st->prefix_bytes_used);
+    json_w_kuint(w, "max_bytes", st->prefix_bytes_limit);
+    json_w_kuint(w, "hits", st->prefix_hits);
+    json_w_kuint(w, "misses", st->prefix_misses);
+    json_w_end_obj(w);
+}
+
+/* As what keys and values are kept, and in how many layers. */
+static void write_kv_quant(json_writer *w, const cairn_engine_stats *st)
+{
+    json_w_key(w, "kv_quant");
+    json_w_obj(w);
+    json_w_kstr(w, "mode", str_of(st->kv_codec));
+    json_w_kint(w, "layers", st->n_global_layers + st->n_window_layers);
+    json_w_key(w, "attention");
+    json_w_obj(w);
+    json_w_kint(w, "global", st->n_global_layers);
+    json_w_kint(w, "sliding_window", st->n_window_layers);
+    json_w_end_obj(w);
+    json_w_end_obj(w);
+}
+
+/* What a request may ask for.  Usable: what requests, caches and their tables share. */
+static void write_admission(json_writer *w, const cairn_engine_stats *st)
+{
+    const uint64_t taken = st->weights_bytes + st->scratch_bytes + st->other_bytes + st->host_bytes;
+
+    json_w_key(w, "admission");
+    json_w_obj(w);
+    json_w_kint(w, "max_safe_context", st->ctx_len);
+    json_w_kuint(w, "memory_budget_bytes", st->memory_budget);
+    json_w_kuint(w, "usable_bytes", st->memory_budget > taken ? st->memory_budget - taken : 0);
+    json_w_kuint(w, "weights_bytes", st->weights_bytes);
+    json_w_end_obj(w);
+}
+
+/* The folder for prefixes, in runs of up to 1,024 positions; null where there is none. */
+static void write_ssd_cache(json_writer *w, const cairn_engine_stats *st)
+{
+    json_w_key(w, "ssd_cache");
+    if (!st->disk) {
+        json_w_null(w);
+        return;
+    }
+    json_w_obj(w);
+    json_w_kuint(w, "entries", st->disk_entries);
+    json_w_kuint(w, "bytes", st->disk_bytes);
+    json_w_kuint(w, "max_bytes", st->disk_bytes_limit);
+    json_w_kuint(w, "restores", st->disk_read);
+    json_w_kuint(w, "spills", st->disk_written);
+    json_w_kuint(w, "failed_spills", st->disk_failed);
+    json_w_kuint(w, "evictions", st->disk_evicted);
+    json_w_kuint(w, "pending_spill_bytes", st->disk_pending_bytes);
+    json_w_kbool(w, "read_only", st->disk_read_only);
+    json_w_end_obj(w);
+}
+
+static void write_shapes(json_writer *w, const cairn_engine_stats *st)
+{
+    write_prompt_cache(w, st);
+    write_kv_quant(w, st);
+    write_admission(w, st);
+    write_ssd_cache(w, st);
+}
+
+/* Of the model that answers where none is named, while it is loaded. */
+static void write_default(json_writer *w, const served_model *m)
+{
+    static const char *const keys[] = {"prompt_cache", "kv_quant", "admission", "ssd_cache"};
+    cairn_engine_stats st;
+
+    for (size_t i = 0; !m->engine && i < sizeof keys / sizeof keys[0]; i++) {
+        json_w_key(w, keys[i]);
+        json_w_null(w);
+    }
+    if (!m->engine) return;
+    cairn_engine_stats_init(&st);
+    cairn_engine_get_stats(m->engine, &st);
+    write_shapes(w, &st);
+}
+
 static void write_engine(json_writer *w, const served_model *m)
 {
     cairn_engine_stats st;
@@ -87,6 +174,7 @@ static void write_engine(json_writer *w, const served_model *m)
     json_w_knum(w, "busy_seconds", st.busy_seconds);
     write_memory(w, &st);
     write_plan(w, &st);
+    write_shapes(w, &st);
     json_w_end_obj(w);
 }
 
@@ -126,6 +214,7 @@ static void write_known(json_writer *w, const models *all)
 
 void stats_serve(cairn_server *s, http_req *rq)
 {
+    const served_model *unnamed = models_unnamed(&s->models);
     buf b;
     json_writer w;
 
@@ -134,6 +223,8 @@ void stats_serve(cairn_server *s, http_req *rq)
     json_w_obj(&w);
     json_w_key(&w, "server");
     json_w_obj(&w);
+    json_w_kstr(&w, "owner", STR_LIT("serve"));
+    json_w_kstr(&w, "model", str_of(unnamed->id));
     json_w_kstr(&w, "version", str_of(cairn_version()));
     json_w_kint(&w, "started_at", s->started_unix_s);
     json_w_kint(&w, "uptime_seconds", (int64_t)((clock_ns() - s->started_ns) / 1000000000));
@@ -142,6 +233,7 @@ void stats_serve(cairn_server *s, http_req *rq)
     json_w_kuint(&w, "pending_prompts", jobs_live(&s->jobs));
     json_w_end_obj(&w);
     write_kept(&w, &s->responses);
+    write_default(&w, unnamed);
     json_w_key(&w, "models");
     json_w_arr(&w);
     for (size_t i = 0; i < s->models.n; i++)

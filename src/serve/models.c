@@ -277,6 +277,13 @@ const served_model *models_find(const models *m, cairn_str name)
     return s ? &s->view : NULL;
 }
 
+const served_model *models_unnamed(const models *m)
+{
+    const served_model *one = models_find(m, (cairn_str){0});
+
+    return one ? one : models_nth(m, 0);
+}
+
 const served_model *models_nth(const models *m, size_t i)
 {
     return &m->table->slot[i].view;

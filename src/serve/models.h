@@ -74,6 +74,8 @@ typedef struct model_fault {
 void models_fault(const models *m, model_found got, bool waited, cairn_str name,
                   const served_model *of, model_fault *out);
 const served_model *models_find(const models *m, cairn_str name); /* any thread; NULL: none */
+/* The one that answers where none is named; where none does, the first. */
+const served_model *models_unnamed(const models *m);
 /* Any thread: why it is BROKEN, and the seconds until it is tried again. */
 int32_t served_model_why(const served_model *m, char *out, size_t size);
 /* Any thread: "the model `x` does not exist; expected one of: …", as far as there is room. */

@@ -16,6 +16,7 @@ static bool ollama_options(embed_job *e, json_val root)
     int64_t dimensions = 0;
     bool has_keep = false;
     int64_t keep_ms = 0;
+    const json_val options = json_get(root, "options");
     cairn_embed_opts_init(&e->o);
     e->o.truncate = true;
     if (!embed_option(e, "keep_alive", ollama_keep_read(root, &has_keep, &keep_ms, &dg), &dg) ||
@@ -24,6 +25,9 @@ static bool ollama_options(embed_job *e, json_val root)
                       &dg) ||
         !embed_option(e, "truncate", json_want_bool(root, "truncate", &e->o.truncate, &dg), &dg))
         return false;
+    if (json_typeof(options) > JSON_NULL &&
+        json_typeof(options) != JSON_OBJ) /* of machines: none matters here */
+        return embed_refuse(e, 400, "options", NULL, "`options` must be an object");
     if (has_keep) served_model_keep(e->model, keep_ms);
     e->o.dimensions = (int32_t)dimensions;
     return true;

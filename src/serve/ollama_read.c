@@ -32,6 +32,9 @@ static const chat_refusal refusals[] = {
     {"suffix", empty_text, "text before a suffix cannot be filled in"},
     {"template", empty_text, "the template is the model's own"},
     {"context", chat_empty_list, "conversations are not kept in tokens; use /api/chat"},
+    {"width", chat_nothing, "no images are made"},
+    {"height", chat_nothing, "no images are made"},
+    {"steps", chat_nothing, "no images are made"},
 };
 static const chat_refusal of_options[] = {
     {"tfs_z", is_one, "tail-free sampling is not available"},
@@ -53,6 +56,7 @@ static const body_field of_machine[] = {
     BODY_FIELD(NULL, "low_vram", FIELD_TRUTH),
     BODY_FIELD(NULL, "f16_kv", FIELD_TRUTH),
     BODY_FIELD(NULL, "vocab_only", FIELD_TRUTH),
+    BODY_FIELD(NULL, "logits_all", FIELD_TRUTH),
     BODY_FIELD(NULL, "use_mmap", FIELD_TRUTH),
     BODY_FIELD(NULL, "use_mlock", FIELD_TRUTH),
     BODY_FIELD(NULL, "embedding_only", FIELD_TRUTH),

@@ -10,7 +10,7 @@
 static bool read_options(embed_job *e, json_val root)
 {
     cairn_diag dg = {0};
-    cairn_str format = STR_LIT("float");
+    cairn_str format = STR_LIT("float"), user;
     int64_t dimensions = 0;
     cairn_embed_opts *o = &e->o;
     cairn_embed_opts_init(o);
@@ -22,6 +22,7 @@ static bool read_options(embed_job *e, json_val root)
         !embed_option(e, "prompt_name", json_want_str(root, "prompt_name", &o->prompt_name, &dg),
                       &dg) ||
         !embed_option(e, "prompt", json_want_str(root, "prompt", &o->prompt, &dg), &dg) ||
+        !embed_option(e, "user", json_want_str(root, "user", &user, &dg), &dg) ||
         !embed_option(e, "truncate", json_want_bool(root, "truncate", &o->truncate, &dg), &dg))
         return false;
     o->dimensions = (int32_t)dimensions;

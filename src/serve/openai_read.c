@@ -237,6 +237,7 @@ static const chat_refusal of_chats[] = {
     {"modalities", text_only, "only text is generated"},
     {"audio", chat_nothing, "only text is generated"},
     {"web_search_options", chat_nothing, "there is no web search"},
+    {"moderation", chat_nothing, "nothing is moderated"},
     {"best_of", zero_or_one, "use `n`"},
     {"echo", NULL, "the prompt cannot be echoed"},
     {"continue_final_message", NULL, "the last message cannot be continued"},

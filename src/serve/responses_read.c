@@ -27,6 +27,8 @@ static const chat_refusal refusals[] = {
     {"prompt", chat_nothing, "there are no prompt templates"},
     {"context_management", chat_empty_list, "contexts are not compacted"},
     {"moderation", chat_nothing, "nothing is moderated"},
+    {"background_options", chat_nothing, "responses are not made in the background"},
+    {"access_programs", chat_nothing, "there are no access programs"},
     {"truncation", disabled, "no item is left out to make room"},
 };
 
@@ -38,6 +40,7 @@ static const body_field fields[] = {
     BODY_FIELD(NULL, "instructions", FIELD_TEXT),
     BODY_FIELD(NULL, "text", FIELD_OBJECT),
     BODY_FIELD(NULL, "reasoning", FIELD_OBJECT),
+    BODY_FIELD(NULL, "image", FIELD_OBJECT), /* of images, which are refused where they stand */
     BODY_FIELD(NULL, "prompt_cache_options", FIELD_OBJECT),
     BODY_FIELD(NULL, "metadata", FIELD_TEXTS),
     BODY_WORD(NULL, "service_tier", CHAT_TIERS),

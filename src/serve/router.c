@@ -90,11 +90,10 @@ enum { N_ROUTES = sizeof routes / sizeof routes[0] };
 /* GET /v1: who answers here, and what it may be asked. */
 static void list_routes(cairn_server *s, http_req *rq)
 {
-    const served_model *unnamed = models_find(&s->models, (cairn_str){0});
+    const served_model *unnamed = models_unnamed(&s->models);
     buf b;
     json_writer w;
 
-    if (!unnamed) unnamed = models_nth(&s->models, 0);
     buf_init(&b, MEM_SERVE);
     w = json_write(&b);
     json_w_obj(&w);

@@ -4,6 +4,7 @@
 #include "serve/served_fit.h"
 
 #include "base/diag.h"
+#include "base/machine.h"
 #include "base/str.h"
 #include "cairn/fit.h"
 #include "serve/endpoint.h"
@@ -11,9 +12,50 @@
 #include "serve/openai_chat_format.h"
 #include "serve/prompt.h"
 
+/* The context of a usual request. */
+enum { USUAL_CTX = 8192 };
+
+typedef struct rows {
+    json_writer *w;
+    cairn_fit_row usual; /* the longest of up to USUAL_CTX, for one request; ctx_len 0: none came */
+} rows;
+
 static void write_row(void *ctx, const cairn_fit_row *row)
 {
-    fit_json_row(ctx, row, false);
+    rows *r = ctx;
+
+    fit_json_row(r->w, row, false);
+    if (row->max_seqs == 1 && row->ctx_len <= USUAL_CTX && row->ctx_len > r->usual.ctx_len)
+        r->usual = *row;
+}
+
+/* What one usual request takes, and reads for its last token: bandwidth over that is its speed. */
+static void write_prediction(json_writer *w, const cairn_fit_row *usual, const cairn_fit_report *r)
+{
+    json_w_key(w, "prediction");
+    if (!usual->ctx_len) {
+        json_w_null(w);
+        return;
+    }
+    json_w_obj(w);
+    json_w_kint(w, "context_tokens", usual->ctx_len);
+    json_w_kuint(w, "needed_bytes", usual->needed_bytes);
+    json_w_kuint(w, "decode_read_bytes", r->token_bytes + usual->cache_bytes);
+    json_w_kbool(w, "fits", usual->fits);
+    json_w_end_obj(w);
+}
+
+static void write_machine(json_writer *w)
+{
+    uint64_t available, total;
+
+    machine_memory(&available, &total);
+    json_w_key(w, "machine");
+    json_w_obj(w);
+    json_w_kint(w, "cores", machine_cores());
+    json_w_kuint(w, "total_bytes", total);
+    json_w_kuint(w, "available_bytes", available);
+    json_w_end_obj(w);
 }
 
 /* As if the engine were opened anew: what it holds itself is not counted as others'. */
@@ -40,11 +82,14 @@ static cairn_status write_model(json_writer *w, const models *m, const served_mo
     json_w_kstr(w, "id", str_of(one->id));
     json_w_kstr(w, "cache_codec", str_of(info.kv_codec));
     json_w_kint(w, "model_context_tokens", info.ctx_train);
+    json_w_kstr(w, "isa", str_of(info.isa ? info.isa : ""));
     json_w_key(w, "rows");
     json_w_arr(w);
-    TRY(cairn_fit(one->model, &o, write_row, w, &r, dg));
+    rows got = {.w = w};
+    TRY(cairn_fit(one->model, &o, write_row, &got, &r, dg));
     json_w_end_arr(w);
     fit_json_report(w, &r);
+    write_prediction(w, &got.usual, &r);
     json_w_end_obj(w);
     return CAIRN_OK;
 }
@@ -61,6 +106,7 @@ static void make(prompt *p, const models *m, cairn_str body)
     buf_init(&p->text, MEM_SERVE);
     w = json_write(&p->text);
     json_w_obj(&w);
+    write_machine(&w);
     json_w_key(&w, "models");
     json_w_arr(&w);
     for (size_t i = 0; i < m->n && st == CAIRN_OK; i++) {

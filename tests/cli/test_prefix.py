@@ -1,5 +1,6 @@
 """Prompts that begin alike, over HTTP: what is taken from the cache, by whom, and that answers stay the same."""
 import json
+import time
 import urllib.request
 
 import pytest
@@ -105,6 +106,18 @@ def test_no_room_to_warm(model, tmp_path):
             "its 21 tokens cannot be kept: no prefixes are kept at all")
 
 
+def shown(url, wanted):
+    """/stats once it has what is wanted: an engine shows its counters a moment after it tells an answer."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        with urllib.request.urlopen(url + "/stats", timeout=PATIENCE) as r:
+            s = json.load(r)
+        if wanted(s):
+            return s
+        assert time.monotonic() < end, s
+        time.sleep(0.01)
+
+
 def test_restart(model, tmp_path):
     """What one server computed, the next one takes up: after a flush and SIGKILL, and after SIGTERM."""
     where = ("--ssd-cache", tmp_path / "cache")
@@ -112,11 +125,15 @@ def test_restart(model, tmp_path):
     first, _, prompt = chat(url, talk(80))
     done = flush(url)
     assert done["durable"] > 0 and done["pending"] == done["failed"] == 0 and done["longest_tokens"] > 64, done
+    disk = shown(url, lambda s: s["ssd_cache"]["spills"] == done["durable"] and not s["ssd_cache"]["pending_spill_bytes"])["ssd_cache"]
+    assert disk["entries"] == done["durable"] and 0 < disk["bytes"] <= disk["max_bytes"]
+    assert disk["restores"] == disk["failed_spills"] == disk["evictions"] == disk["pending_spill_bytes"] == 0 and not disk["read_only"]
     p.kill()
     p.communicate()
     p, url = start(model, *where)
     again, cached, _ = chat(url, talk(80))
     assert cached == 64 and again == first  # the end of a block; the other file ends behind the answer
+    assert shown(url, lambda s: s["ssd_cache"]["restores"] and s["prompt_cache"]["hits"])["prompt_cache"]["misses"] == 0
     longer, cached, _ = chat(url, talk(90))
     assert cached >= 80
     stop(p)

@@ -48,6 +48,8 @@ static void try_completion(cairn_str body)
 
     if (completion_ask_read(&a, body, &f) == CAIRN_OK) {
         if (a.n < 1 || a.n > CHAT_MAX_CHOICES || a.rq.n_stop > CAIRN_MAX_STOP) abort();
+        if (a.rq.max_tokens < 0 || (a.rq.prompt_only && a.rq.max_tokens)) abort();
+        if (a.rq.prompt_logprobs && (!a.echo || a.rq.n_logprobs < 0)) abort();
         check_sampling(a.rq.sampling);
     } else {
         want_reason(&f);

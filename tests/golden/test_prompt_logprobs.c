@@ -75,7 +75,7 @@ static void ask(const char *dir, const int32_t *ids, size_t n, told *t)
 
 static double log_sum(const float *x, int32_t n)
 {
-    double best = -INFINITY, sum = 0;
+    double best = -(double)INFINITY, sum = 0;
     for (int32_t i = 0; i < n; i++) best = fmax(best, (double)x[i]);
     for (int32_t i = 0; i < n; i++) sum += exp((double)x[i] - best);
     return best + log(sum);

@@ -88,7 +88,7 @@ BAD = [
     ("cache_control.ttl", {"type": "ephemeral", "ttl": "2h"}), (FIRST + ".cache_control", blocks({"type": "text", "text": "x", "cache_control": "x"})),
     ("system.0.cache_control.type", [{"type": "text", "text": "x", "cache_control": {"type": 3}}]), ("context_management", []),
     ("context_management.edits", {"edits": 3}), ("inference_geo", 5),
-    ("container", {"id": "c"}), ("mcp_servers", [{"name": "m"}]), ("speed", "fast"),
+    ("container", {"id": "c"}), ("mcp_servers", [{"name": "m"}]), ("speed", "fast"), ("thread", {"type": "create"}), ("compaction", {"type": "summary"}),
 ]
 
 
@@ -116,7 +116,8 @@ def test_says_what_and_why(server):
 
 FINE = [
     {"unheard_of": [1], "service_tier": "auto", "metadata": {"user_id": "u"}, "cache_control": {"type": "ephemeral"},
-     "context_management": {"edits": []}, "inference_geo": "eu", "speed": "standard", "mcp_servers": []},
+     "context_management": {"edits": []}, "inference_geo": "eu", "speed": "standard", "mcp_servers": [], "diagnostics": {"previous_message_id": None},
+     "billing_policy": {"type": "billing_policy", "bill_to": "self"}, "fallback_credit_token": None, "thread": None, "compaction": None},
     {"temperature": None, "stop_sequences": None, "tools": None, "tool_choice": None, "thinking": None, "system": None,
      "metadata": None, "stream": None, "output_config": None}, {"system": []}, {"stop_sequences": []}, {"tools": []},
     {"thinking": {"type": "enabled", "budget_tokens": 16}}, {"thinking": {"type": "disabled"}}, {"top_k": 0},

@@ -76,7 +76,7 @@ BAD = [
     ("response_format", {"type": "json_schema", "json_schema": {}}), ("response_format", "x"),
     ("tool_choice", "required"), ("tool_choice", {"type": "function", "function": {"name": "f"}}),
     ("functions", [{"name": "f"}]), ("modalities", ["text", "audio"]), ("audio", {"voice": "x"}),
-    ("guided_json", {}), ("guided_regex", "a"), ("web_search_options", {}), ("best_of", 3),
+    ("guided_json", {}), ("guided_regex", "a"), ("web_search_options", {}), ("moderation", {"type": "auto"}), ("best_of", 3),
     ("echo", True), ("store", True), ("tools", {"a": 1}),
     ("tools[0].type", [{"type": "hammer"}]), ("tools[0].custom", [{"type": "custom", "name": "c"}]), ("tools[0].custom.name", custom({"name": "a b"})), ("tools[0].custom.name", custom({})),
     ("tools[1].custom.name", custom({"name": "c"}) * 2), ("tools[0].custom.description", custom({"name": "c", "description": 1})),

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import util
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../cli"))
 import test_embed as bert  # noqa: E402
+import test_every_field as every_field  # noqa: E402
 from tiny import CAIRN, make, run  # noqa: E402
 
 openai = pytest.importorskip("openai")
@@ -126,9 +128,9 @@ def test_ollamas_routes(url, name):
     status, got = post(url, long | {"truncate": False}, "/api/embed")
     assert status == 400 and "found 20 tokens" in got["error"]
     ask = {"model": name, "input": texts[1]}
-    for keep in "5m", -1, 3600.5:
+    for keep in "5m", -1, 3600.5, 1e300, -1e300, "9" * 300 + "h", "-1h", "1h30m0.5s", None:
         assert post(url, ask | {"keep_alive": keep}, "/api/embed")[1]["embeddings"] == vectors[1:2]
-    for wrong in "5", "5x", "", True, [], {}:
+    for wrong in "5", "5x", "", "abc", "1e300h", "nan", "inf", "5m ", "--1m", True, [], {}:
         status, got = post(url, ask | {"keep_alive": wrong}, "/api/embed")
         assert status == 400 and "`keep_alive` must be" in got["error"], (wrong, got)
 
@@ -235,3 +237,10 @@ def test_it_does_not_chat(client, name):
     with pytest.raises(openai.BadRequestError, match="only embeds"):
         client.chat.completions.create(model=name, messages=[{"role": "user", "content": "w1"}])
     assert sorted(m.id for m in client.models.list()) == sorted([name, "llama"])
+
+
+@pytest.mark.parametrize("path,schema", [r for r in every_field.ROUTES if r[1] in every_field.EMBEDS], ids=lambda v: v if v[0] == "/" else "")
+def test_every_field(url, name, path, schema):
+    """As test_every_field.py has it for the routes of models that answer."""
+    with socket.create_connection(("127.0.0.1", int(url.rsplit(":", 1)[1])), util.PATIENCE) as c:
+        every_field.check_refused(c, path, schema, every_field.bodies(schema, name))

@@ -394,13 +394,13 @@ def test_keep_alive(gate):
         wait_state(s, "third", "unloaded")
         assert ollama(s, "/api/generate", prompt="@reply=x", keep_alive=0)[0] == 200
         wait_state(s, "third", "unloaded")
-        for keep in -1, "-1m", "1h30m", 3600.5, "0.5h", None:
+        for keep in -1, "-1m", "1h30m", 3600.5, "0.5h", None, -1e300, "-" + "9" * 300 + "h":
             assert ollama(s, "/api/chat", keep_alive=keep, **say)[0] == 200
             running = json.loads(s.request("GET", "/api/ps")[2])["models"]
-            century = "21" if keep in (-1, "-1m") else "20"  # what stays does so for 100 years
+            century = "21" if isinstance(keep, (int, float)) and keep < 0 or str(keep)[0] == "-" else "20"  # what stays does so for 100 years
             assert [(m["name"], m["expires_at"][:2]) for m in running] == [("third", century)], keep
             assert len(json.loads(s.request("GET", "/api/tags")[2])["models"]) == 3
-        for wrong in "5", "m", "5x", "", "-", "5m3", ".m", True, [], {}:
+        for wrong in "5", "m", "5x", "", "-", "5m3", ".m", "abc", "1e300h", "nan", True, [], {}:
             for path in "/api/chat", "/api/generate":  # /api/embed: test_embeddings.py
                 status, e = ollama(s, path, keep_alive=wrong, prompt="x", **say)
                 assert status == 400 and "keep_alive" in e["error"], (path, wrong, e)

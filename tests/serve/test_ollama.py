@@ -174,6 +174,8 @@ def test_tools(knows_tools, stream):
      "messages[0].tool_calls"),
     ("/api/generate", {"model": "fake-model", "prompt": "x", "images": ["aGk="]}, 400, "`images` is not supported"),
     ("/api/generate", {"model": "fake-model", "prompt": "x", "suffix": "y"}, 400, "`suffix` is not supported"),
+    ("/api/generate", {"model": "fake-model", "prompt": "x", "width": 64}, 400, "`width` is not supported"),
+    ("/api/chat", say("x", options={"logits_all": 1}), 400, "options.logits_all"),
     ("/api/generate", {"model": "fake-model", "prompt": "x", "template": "y"}, 400, "`template` is not supported"),
     ("/api/generate", {"model": "fake-model", "prompt": "x", "context": [1]}, 400, "`context` is not supported"),
     ("/api/generate", {"model": "fake-model", "prompt": "x", "raw": True, "system": "y"}, 400, "`system` is given"),

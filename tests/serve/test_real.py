@@ -177,6 +177,53 @@ def test_tokens(url):
     assert post(url, "/detokenize", {"tokens": ids})["content"].split() == ["w3", "w4"]
 
 
+def get(url, path):
+    with urllib.request.urlopen(url + path, timeout=util.PATIENCE) as r:
+        return json.loads(r.read())
+
+
+def settled(url, n=0):
+    """What is shown once n requests came and the last has ended: an engine shows its counters after telling the answer."""
+    def now():
+        s = get(url, "/stats")
+        m = s["models"][0]
+        return s if m["submitted_rows"] >= n and m["active_rows"] == m["pending_rows"] == 0 else None
+    end = time.monotonic() + util.PATIENCE
+    while not (s := now()):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return s
+
+
+def test_stats_shapes(url, client):
+    """What the one model's state is, by the names that its first server had: what moves it, and what does not."""
+    ids = [7, 9, 11] * 30
+    seen, before = [], settled(url)
+    for fields in {}, {}, {"echo": True, "logprobs": 0}, {"max_tokens": 0}:
+        seen.append(before["prompt_cache"])
+        client.completions.create(**{"model": "tiny", "prompt": ids, "max_tokens": 1, **fields})
+        before = settled(url, before["models"][0]["submitted_rows"] + 1)
+    s = before
+    seen.append(s["prompt_cache"])
+    moved = [tuple(b[k] - a[k] for k in ("hits", "misses")) for a, b in zip(seen, seen[1:])]
+    assert moved == [(0, 1), (1, 0), (0, 0), (1, 0)], "who tells of its prompt looks nothing up"
+    assert seen[1]["entries"] > seen[0]["entries"] and 0 < s["prompt_cache"]["bytes"] <= s["prompt_cache"]["max_bytes"]
+    assert s["server"]["owner"] == "serve" and s["server"]["model"] == "tiny"
+    (m,) = s["models"]
+    assert all(s[k] == m[k] for k in ("prompt_cache", "kv_quant", "admission", "ssd_cache"))
+    quant, room = s["kv_quant"], s["admission"]
+    assert quant["mode"] == m["kv_codec"] and quant["layers"] == sum(quant["attention"].values()) > 0
+    assert room["max_safe_context"] == m["context_window"] and room["memory_budget_bytes"] == m["memory"]["budget_bytes"]
+    taken = sum(m["memory"][k] for k in ("weights_bytes", "scratch_bytes", "other_bytes", "server_bytes"))
+    assert room["usable_bytes"] == m["memory"]["budget_bytes"] - taken and s["ssd_cache"] is None
+    fit = get(url, "/fit")
+    (f,) = fit["models"]
+    assert fit["machine"]["cores"] > 0 and fit["machine"]["available_bytes"] <= fit["machine"]["total_bytes"] and f["isa"]
+    row = next(r for r in f["rows"] if r["parallel_requests"] == 1 and r["context_tokens"] == f["prediction"]["context_tokens"])
+    assert f["prediction"] == {"context_tokens": 128, "needed_bytes": row["needed_bytes"], "fits": row["fits"],
+                               "decode_read_bytes": f["decode_read_bytes"] + row["cache_bytes"]}
+
+
 def test_signal_beside_answers(url):
     """The histogram is the same whatever the engine does meanwhile; both have the model's threads by turns."""
     def post(path, body):

@@ -419,6 +419,8 @@ WRONG = [  # fields, param, code
     ({"truncation": "auto"}, "truncation", "unsupported_parameter"),
     ({"background": True}, "background", "unsupported_parameter"),
     ({"conversation": "conv_1"}, "conversation", "unsupported_parameter"),
+    ({"background_options": {"completion_window": "2h"}}, "background_options", "unsupported_parameter"),
+    ({"access_programs": {}}, "access_programs", "unsupported_parameter"), ({"image": "x"}, "image", "invalid_value"),
     ({"prompt": {"id": "x"}}, "prompt", "unsupported_parameter"),
     ({"include": "x"}, "include", "invalid_value"),
     ({"include": ["reasoning.encrypted_content", "x"]}, "include[1]", "invalid_value"),
@@ -461,7 +463,7 @@ def test_wrong(server, fields, param, code):
 
 def test_fine(server):
     """What says nothing, or is nobody's here, is taken."""
-    post(server, input="x", background=False, conversation=None, truncation="disabled", tools=[], tool_choice="none",
+    post(server, input="x", background=False, conversation=None, background_options=None, image={}, truncation="disabled", tools=[], tool_choice="none",
          reasoning={"effort": "none", "context": "auto"}, text={"format": {"type": "text"}}, include=[], user="u",
          prompt_cache_retention="24h", safety_identifier="s", max_tool_calls=3, metadata=None, stream=False,
          context_management=[], service_tier="flex", unknown={"a": 1})

@@ -22,7 +22,7 @@ ASK = {**MODEL, "system": either(STR, arr(TEXT_BLOCK)),
        "thinking": obj({"type": enum("enabled", "adaptive", "disabled")}, {"display": null_or(enum("summarized", "omitted"))}, more=True),
        "output_config": obj({}, {"effort": null_or(enum("low", "medium", "high", "xhigh", "max")), "format": NULL}, more=True),
        "metadata": obj({}, {"user_id": null_or(STR)}, more=True), "service_tier": enum("auto", "standard_only"), "inference_geo": STR, "cache_control": CACHE["cache_control"],
-       "context_management": obj({}, {"edits": null_or(arr(ANY))}, more=True), "speed": enum("standard")}
+       "context_management": obj({}, {"edits": null_or(arr(ANY))}, more=True), "diagnostics": obj({}, {"previous_message_id": null_or(STR)}, more=True), "billing_policy": {"type": "object"}, "fallback_credit_token": STR, "speed": enum("standard")}
 # What only a generation reads.
 DRAWN = {**SAMPLING, **ASK, "stream": BOOL, "return_progress": BOOL, "stop_sequences": arr({"type": "string", "minLength": 1}, maxItems=16)}
 ASKED = arr(obj({"role": enum("user", "assistant", "system"), "content": either(STR, arr(obj({"type": STR}, more=True), minItems=1))}, more=True), minItems=1)

@@ -4,7 +4,7 @@ from shapes import ANY, BOOL, COUNT, INT, NUM, STR, arr, asked, const, either, e
 
 TAG = "Ollama"
 MACHINE = {**{name: null_or(whole(-2**31)) for name in ("num_keep", "num_batch", "num_gpu", "main_gpu", "num_thread")},
-           **{name: null_or(BOOL) for name in ("numa", "low_vram", "f16_kv", "vocab_only", "use_mmap", "use_mlock", "embedding_only", "penalize_newline")}}
+           **{name: null_or(BOOL) for name in ("numa", "low_vram", "f16_kv", "vocab_only", "logits_all", "use_mmap", "use_mlock", "embedding_only", "penalize_newline")}}
 NOT_HERE = ("priority", "service_tier", "ignore_eos", "skip_special_tokens")
 OPTIONS = obj({}, {**{k: null_or(v) for k, v in SAMPLING.items() if k not in NOT_HERE}, "num_predict": null_or(whole(-2)), "num_ctx": null_or(whole(0, 1 << 24)), "stop": null_or(STOP),
                    "tfs_z": null_or(enum(1)), **MACHINE}, more=True)
@@ -29,9 +29,9 @@ SCHEMAS = {
                         "model_info": {"type": "object", "properties": {"general.architecture": STR, "general.parameter_count": COUNT},
                                        "required": ["general.architecture", "general.parameter_count"], "additionalProperties": COUNT},
                         "capabilities": arr(enum("completion", "tools", "thinking", "embedding"))}),
-    "OllamaEmbedRequest": asked({}, {"model": STR, "input": either(STR, arr(STR)), "truncate": BOOL, "dimensions": INT, "options": {"type": "object"}, "keep_alive": either(STR, NUM)}),
+    "OllamaEmbedRequest": asked({"input": either(STR, arr(STR, minItems=1, maxItems=2048), arr(COUNT, minItems=1), arr(arr(COUNT, minItems=1), minItems=1, maxItems=2048))}, {"model": STR, "truncate": BOOL, "dimensions": INT, "options": {"type": "object"}, "keep_alive": either(STR, NUM)}),
     "OllamaEmbeddings": obj({"embeddings": arr(arr(NUM)), "model": STR, "total_duration": COUNT, "load_duration": COUNT, "prompt_eval_count": COUNT}),
-    "OllamaEmbeddingRequest": asked({}, {"model": STR, "prompt": STR, "options": {"type": "object"}}),
+    "OllamaEmbeddingRequest": asked({"prompt": STR}, {"model": STR, "truncate": BOOL, "dimensions": INT, "options": {"type": "object"}, "keep_alive": either(STR, NUM)}),
     "OllamaEmbedding": obj({"embedding": arr(NUM)}),
 }
 

@@ -66,7 +66,7 @@ SCHEMAS = {
     "Completion": obj({**head("text_completion"), "usage": ref("Usage"), "choices": arr(ref("CompletionChoice"), minItems=1)}),
     "CompletionChunk": obj({**head("text_completion"), "choices": arr(ref("CompletionChoice"), maxItems=1)}, {"usage": null_or(ref("Usage")), "prompt_progress": ref("Progress")}),
     "EmbeddingRequest": asked({"input": either(STR, IDS, arr(STR, minItems=1, maxItems=2048), arr(IDS, minItems=1, maxItems=2048))}, {
-        **MODEL, "dimensions": whole(1), "encoding_format": enum("float", "base64"), "prompt_name": STR, "prompt": STR, "truncate": BOOL}),
+        **MODEL, "dimensions": whole(1), "encoding_format": enum("float", "base64"), "prompt_name": STR, "prompt": STR, "truncate": BOOL, "user": STR}),
     "Embeddings": obj({"object": const("list"), "model": STR, "usage": obj({"prompt_tokens": COUNT, "total_tokens": COUNT}),
                        "data": arr(obj({"object": const("embedding"), "index": COUNT, "embedding": either(arr(NUM), STR)}))}),
 }

@@ -51,7 +51,7 @@ REASONING = obj({}, {"effort": null_or(EFFORT), "context": null_or(enum("auto", 
 FIELDS = {**MODEL, **SAMPLING, "instructions": STR, "previous_response_id": STR, "store": BOOL, **STREAM, "return_progress": BOOL, "max_output_tokens": whole(1), "tools": arr({"type": "object"}),
           "tool_choice": ANY, "parallel_tool_calls": BOOL, "reasoning": REASONING, "text": obj({}, {"format": null_or(obj({"type": const("text")}, more=True)), "verbosity": null_or(VERBOSITY)}, more=True),
           "include": arr(enum(*INCLUDED)), "top_logprobs": whole(0, 20), "max_tool_calls": whole(1), "stop": STOP, "reasoning_effort": EFFORT, "chat_template_kwargs": KWARGS,
-          "truncation": enum("disabled"), "background": enum(False), **OPENAI}
+          "truncation": enum("disabled"), "background": enum(False), "image": {"type": "object"}, **OPENAI}
 
 SCHEMAS = {
     "ResponseRequest": asked({}, {**FIELDS, "input": either({"type": "string"}, arr({"type": "object"}))}),

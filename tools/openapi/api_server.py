@@ -5,6 +5,14 @@ TAG = "server"
 NO_BODY = (401, 405, 408, 413, 503)
 STATE = enum("unloaded", "loading", "loaded", "draining", "unloading", "failed")
 
+SHAPES = {
+    "prompt_cache": obj({name: COUNT for name in ("entries", "bytes", "max_bytes", "hits", "misses")}),
+    "kv_quant": obj({"mode": STR, "layers": COUNT, "attention": obj({"global": COUNT, "sliding_window": COUNT})}),
+    "admission": obj({name: COUNT for name in ("max_safe_context", "memory_budget_bytes", "usable_bytes", "weights_bytes")}),
+    "ssd_cache": null_or(obj(dict({name: COUNT for name in (
+        "entries", "bytes", "max_bytes", "restores", "spills", "failed_spills", "evictions", "pending_spill_bytes")}, read_only=BOOL))),
+}
+
 SCHEMAS = {
     "Error": obj({"error": obj({"message": STR, "type": STR, "param": null_or(STR), "code": null_or(STR)})}),
     "Health": obj({"status": const("ok")}),
@@ -14,23 +22,24 @@ SCHEMAS = {
             "generated_tokens", "steps", "kv_bytes", "kv_budget_bytes", "cached_tokens", "prefix_bytes", "prefix_budget_bytes", "disk_bytes",
             "disk_entries", "checkpoint_files", "checkpoint_bytes", "checkpoints_written", "checkpoints_failed", "checkpoints_refused",
             "resumed_requests", "replayed_tokens", "weights_bytes", "scratch_bytes")},
-        id=STR, disk_read_only=BOOL, kv_codec=STR, busy_seconds=NUM, memory=ref("Budget"), plan=ref("Plan")), description="Counters of one model's engine, since it was opened; bytes as they are now"),
+        id=STR, disk_read_only=BOOL, kv_codec=STR, busy_seconds=NUM, memory=ref("Budget"), plan=ref("Plan"), **SHAPES), description="Counters of one model's engine, since it was opened; bytes as they are now"),
     "Budget": obj({name: COUNT for name in (
         "budget_bytes", "reserved_bytes", "weights_bytes", "scratch_bytes", "cache_bytes", "table_bytes", "request_bytes", "request_used_bytes",
         "server_bytes", "other_bytes")}, description="One budget, and who has how much of it"),
     "Plan": obj(dict({name: STR for name in ("method", "cache_layout", "kv_codec", "program", "why_not_faster")}, program_rows=COUNT),
                 description="How a request that asks for nothing is computed"),
-    "Stats": obj({"server": obj({"version": STR, "started_at": INT, "uptime_seconds": INT, "connections": COUNT, "requests": COUNT, "pending_prompts": COUNT}),
+    "Stats": obj({"server": obj({"owner": const("serve"), "model": says("The one that answers where none is named; where none does, the first", STR), "version": STR, "started_at": INT, "uptime_seconds": INT, "connections": COUNT, "requests": COUNT, "pending_prompts": COUNT}),
                   "response_store": obj({"entries": COUNT, "bytes": COUNT, "max_bytes": COUNT, "ttl_ms": COUNT}), "models": arr(ref("EngineStats")),
-                  "known_models": arr(ref("KnownModel"))}),
+                  "known_models": arr(ref("KnownModel")), **{name: says("Of the model that answers where none is named; null while it is not loaded", null_or(shape)) for name, shape in SHAPES.items()}}),
     "KnownModel": obj({"id": STR, "state": STATE, "pinned": says("It is not unloaded for another, nor by time", BOOL), "uses": says("References of requests", COUNT),
                        "bytes": says("What it takes while it is loaded; 0: it has what there is", COUNT), "loads": COUNT, "failed_loads": COUNT},
                       description="A model, loaded or not, and what was loaded on demand since the server started"),
     "FitRow": obj(dict({name: COUNT for name in ("context_tokens", "parallel_requests", "needed_bytes", "cache_bytes", "table_bytes", "scratch_bytes", "request_bytes")},
                        fits=BOOL), description="What so many requests of so long a context would take, without prefixes"),
-    "Fit": obj({"models": arr(obj(dict({name: COUNT for name in (
+    "Fit": obj({"machine": obj({"cores": COUNT, "total_bytes": COUNT, "available_bytes": COUNT}), "models": arr(obj(dict({name: COUNT for name in (
         "model_context_tokens", "budget_bytes", "free_bytes", "total_bytes", "weights_bytes", "other_bytes", "decode_read_bytes", "max_context_tokens")},
-        id=STR, cache_codec=STR, rows=arr(ref("FitRow")))))}, description="The table of `cairn fit` for the models that are served"),
+        id=STR, cache_codec=STR, isa=STR, rows=arr(ref("FitRow")), prediction=says("Of one request of up to 8,192 tokens: bandwidth over what is read for a token is its speed", null_or(obj({
+            "context_tokens": COUNT, "needed_bytes": COUNT, "decode_read_bytes": COUNT, "fits": BOOL}))))))}, description="The table of `cairn fit` for the models that are served"),
     "Flush": obj({"models": arr(obj(dict({name: COUNT for name in (
         "durable", "pending", "dropped", "failed", "longest_tokens", "checkpoints", "checkpoints_pending", "checkpoints_failed", "cleanups_failed")}, id=STR)))}),
     "Drain": obj({"draining": const(True), "requests": COUNT, "prompts": COUNT}),

@@ -60,7 +60,7 @@ static void run(engine *e)
 static bool check_row(void *ctx, int32_t pos, const float *logits)
 {
     const scored *s = ctx;
-    double best = -INFINITY, sum = 0;
+    double best = -(double)INFINITY, sum = 0;
     if (pos >= s->n) return true; /* the last row tells of no token of the prompt */
     for (int32_t i = 0; i < SIM_VOCAB; i++) best = fmax(best, (double)logits[i]);
     for (int32_t i = 0; i < SIM_VOCAB; i++) sum += exp((double)logits[i] - best);
