@@ -309,7 +309,7 @@ test-asan:
 tsan_tests := $(filter tests/unit/engine/% tests/unit/serve/% tests/sim/% \
                        $(filter-out %_crash.c,$(filter tests/unit/cache/test_store%,$(test_main))) \
                        tests/unit/base/test_workers.c tests/unit/base/test_thread.c,$(test_main))
-tsan_serve := admin anthropic_client disconnect drain http memory openai_client real responses
+tsan_serve := admin anthropic_client disconnect drain http memory models openai_client real responses
 test-tsan:
 	$(MAKE_MORE) B=$(B)-tsan SAN=thread TESTS='$(tsan_tests)' test
 	$(MAKE_MORE) B=$(B)-tsan SAN=thread test-side

@@ -293,6 +293,7 @@ static void use_input(http_conn *c)
     while (more && !c->gone) {
         if (c->state == CONN_IDLE && c->in_at < c->in.len) {
             c->state = CONN_HEADERS;
+            c->quiet_ms = http_now_ms();
             conn_set_deadline(c, (uint64_t)c->h->lim.header_timeout_ms);
         }
         more = (c->state == CONN_HEADERS && c->in_at < c->in.len && use_head(c)) ||
@@ -385,6 +386,7 @@ static void request_end(http_conn *c)
         conn_cut(c);
     } else {
         c->state = CONN_IDLE;
+        c->quiet_ms = http_now_ms();
         conn_set_deadline(c, IDLE_MS);
     }
     if (!c->gone) conn_want(c, EPOLLIN, true);

@@ -24,7 +24,9 @@
 
 enum {
     ACCEPT_BURST = 64, /* a turn of the loop, so that a flood does not starve streams */
-    REFUSED_MS = 2000, /* for these to ask */
+    REFUSED_MS = 2000, /* for those over the limit to ask */
+    QUIET_MS = 1000,   /* whoever asks nothing for so long has its place until another wants it */
+    LOOK_MS = 50,      /* between searches in vain, each of which meets all connections */
     STALL_MS = 30000   /* nothing acknowledged of what waits for so long: the reader is cut */
 };
 
@@ -95,6 +97,47 @@ static void conn_event(http_conn *c, uint32_t events)
     }
 }
 
+/* Who has asked nothing for longest, QUIET_MS at least; NULL: nobody. */
+static http_conn *quietest(const http_server *h, uint64_t now)
+{
+    http_conn *found = NULL;
+    uint64_t since = now - QUIET_MS;
+
+    for (http_conn *c = h->conns; c; c = c->next) {
+        if (c->gone || c->local || c->over_limit || c->quiet_ms > since) continue;
+        if (c->state != CONN_IDLE && c->state != CONN_HEADERS) continue;
+        found = c;
+        since = c->quiet_ms;
+    }
+    return found;
+}
+
+/* All places are taken: the quietest connection gives way, so that those who only connect shut nobody out. */
+static bool make_room(http_server *h)
+{
+    const uint64_t now = http_now_ms();
+    http_conn *c;
+    int unread = 0;
+
+    if (now < h->no_room_ms) return false;
+    while ((c = quietest(h, now)) && ioctl(c->fd, FIONREAD, &unread) == 0 && unread > 0)
+        c->quiet_ms = now; /* it has just asked */
+    if (!c) {
+        h->no_room_ms = now + LOOK_MS;
+        return false;
+    }
+    log_event(LOG_DEBUG, "http_made_room", "quiet_ms=%llu",
+              (unsigned long long)(now - c->quiet_ms));
+    conn_cut(c);
+    h->n_going++;
+    return true;
+}
+
+static bool has_place(http_server *h)
+{
+    return h->n_conns - h->n_local - h->n_going < (size_t)h->lim.max_connections || make_room(h);
+}
+
 static void conn_open(http_server *h, int fd, bool local)
 {
     http_conn *c = mem_calloc(1, sizeof *c, MEM_SERVE);
@@ -112,8 +155,9 @@ static void conn_open(http_server *h, int fd, bool local)
     buf_init(&c->in, MEM_SERVE);
     buf_init(&c->out, MEM_SERVE);
     c->local = local;
-    c->over_limit = !local && h->n_conns - h->n_local >= (size_t)h->lim.max_connections;
+    c->over_limit = !local && !has_place(h);
     c->state = CONN_HEADERS;
+    c->quiet_ms = http_now_ms();
     conn_set_deadline(c, c->over_limit ? REFUSED_MS : (uint64_t)h->lim.header_timeout_ms);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     c->interest = EPOLLIN | EPOLLRDHUP;
@@ -132,6 +176,7 @@ static void reap(http_server *h)
 
     if (!h->has_gone) return;
     h->has_gone = false;
+    h->n_going = 0;
     for (http_conn *c = h->conns; c; c = next) {
         next = c->next;
         if (!c->gone) continue;
@@ -191,8 +236,8 @@ static bool is_full(const http_server *h, bool local)
 
 static void accept_some(http_server *h, bool local)
 {
-    static const char busy[] =
-        HTTP_RAW("503 Service Unavailable", "server_error", "too many connections at once");
+    static const char busy[] = HTTP_RAW("503 Service Unavailable", "server_error", "server_busy",
+                                        "too many connections at once");
 
     for (int i = 0; i < ACCEPT_BURST; i++) {
         const int fd =

@@ -10,9 +10,10 @@
 #include "serve/tls.h"
 
 /* For what must be said without memory or a request. */
-#define HTTP_RAW(status, type, message)                                                            \
+#define HTTP_RAW(status, type, code, message)                                                      \
     "HTTP/1.1 " status "\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"           \
-    "{\"error\":{\"message\":\"" message "\",\"type\":\"" type "\",\"param\":null,\"code\":null}}"
+    "{\"error\":{\"message\":\"" message "\",\"type\":\"" type                                     \
+    "\",\"param\":null,\"code\":\"" code "\"}}"
 
 enum {
     HTTP_REFUSED_EXTRA = 64, /* connections over the limit that are still told 503 properly */
@@ -64,6 +65,7 @@ typedef struct http_conn { /* I/O thread */
     uint32_t interest; /* what our epoll set watches it for */
     conn_state state;
     uint64_t deadline_ms; /* 0: none */
+    uint64_t quiet_ms;    /* IDLE, HEADERS: since when */
     bool dirty;
     bool gone;          /* cut: freed at the end of the loop's turn */
     bool half_closed;   /* its FIN has come */
@@ -103,6 +105,8 @@ struct http_server { /* I/O thread, but for wake */
     http_conn *dirty;        /* have something to send, or a request to end */
     bool has_gone;           /* some connection is to be freed */
     size_t n_conns, n_local; /* n_local: of n_conns, by the local socket */
+    size_t n_going;          /* of n_conns, cut to make room in this turn of the loop */
+    uint64_t no_room_ms;     /* nobody is to be cut for room before */
     size_t body_bytes;       /* of all requests in progress */
     size_t in_bytes;         /* the room of what is read and not used yet, of all connections */
     uint64_t next_tick_ms;   /* UINT64_MAX: when something has come */

@@ -300,6 +300,11 @@ bool served_about_thinks(const cairn_server_about *a)
            str_find(a->chat_template, STR_LIT("reasoning"), 0) != SIZE_MAX;
 }
 
+bool served_about_takes_tools(const cairn_server_about *a)
+{
+    return str_find(a->tools_template, STR_LIT("tools"), 0) != SIZE_MAX;
+}
+
 const char *served_model_state_word(const served_model *m)
 {
     static const char *const words[] = {

@@ -91,7 +91,8 @@ uint64_t models_turn(const models *m, jobs *q, uint64_t now_ms);
 const served_model *models_nth(const models *m, size_t i); /* i < n */
 model_state served_model_state(const served_model *m);
 const char *served_model_state_word(const served_model *m);
-bool served_about_thinks(const cairn_server_about *a); /* its template knows of thoughts */
+bool served_about_thinks(const cairn_server_about *a);      /* its template knows of thoughts */
+bool served_about_takes_tools(const cairn_server_about *a); /* likewise of tools */
 
 typedef struct model_use {
     size_t refs;

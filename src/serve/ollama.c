@@ -20,16 +20,6 @@ enum { SHOW_MAX_BODY = 64 << 10 }; /* a name; it is read on the I/O thread */
 /* Clients compare it to know which fields they may send: the one whose routes these are. */
 #define PROTOCOL_VERSION "0.12.0"
 
-static bool mentions(cairn_str template, const char *word)
-{
-    return str_find(template, str_of(word), 0) != SIZE_MAX;
-}
-
-static bool takes_tools(const cairn_server_about *a)
-{
-    return mentions(a->tools_template, "tools");
-}
-
 /* What is asked for and this model, or this server, lacks. */
 static bool check_able(prompt *p)
 {
@@ -44,10 +34,6 @@ static bool check_able(prompt *p)
     if (p->ask.think == 1 && !served_about_thinks(about))
         return prompt_refuse(p, 400, "think", NULL,
                              "`think` is set, and the model `%s` does not support thinking",
-                             p->model->id);
-    if (p->ask.tools.len && !takes_tools(about))
-        return prompt_refuse(p, 400, "tools", NULL,
-                             "`tools` are given, and the model `%s` does not support tools",
                              p->model->id);
     return true;
 }
@@ -286,7 +272,7 @@ static void write_abilities(json_writer *w, const served_model *m)
     json_w_key(w, "capabilities");
     json_w_arr(w);
     if (writes) json_w_str(w, STR_LIT("completion"));
-    if (writes && takes_tools(a)) json_w_str(w, STR_LIT("tools"));
+    if (writes && served_about_takes_tools(a)) json_w_str(w, STR_LIT("tools"));
     if (writes && served_about_thinks(a)) json_w_str(w, STR_LIT("thinking"));
     if (a->embeds) json_w_str(w, STR_LIT("embedding"));
     json_w_end_arr(w);

@@ -226,6 +226,16 @@ static const chat_refusal everywhere[] = {
     {"adaptive_target", negative, "adaptive sampling is not available"},
     {"min_keep", zero_or_one, "cuts leave one token or more"},
     {"samplers", chat_empty_list, "the order of the samplers is fixed"},
+    /* of vLLM's and llama-server's clients, who would get another answer than they asked for */
+    {"chat_template", chat_nothing, "templates come with the model"},
+    {"lora", chat_empty_list, "there are no adapters"},
+    {"min_tokens", not_positive, "an answer ends where the model ends it; `ignore_eos` goes on"},
+    {"stop_token_ids", chat_empty_list, "use `stop`"},
+    {"bad_words", chat_empty_list, "use `logit_bias`"},
+    {"allowed_token_ids", chat_empty_list, NO_GRAMMAR},
+    {"use_beam_search", NULL, "tokens are drawn one by one"},
+    {"truncate_prompt_tokens", chat_nothing, "nothing is cut to fit"},
+    {"n_probs", not_positive, "use `logprobs`"},
 };
 
 static const chat_refusal of_chats[] = {

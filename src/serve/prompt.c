@@ -110,10 +110,16 @@ static bool find_chat(prompt *p, const models *m)
     cairn_diag dg = {0};
 
     if (!prompt_find_engine(p, m)) return false;
-    if (cairn_text_check_template(served_model_text(p->model), &dg) == CAIRN_OK) return true;
-    return prompt_refuse(p, 400, p->ask.prompt_field, "no_chat_template",
-                         "the model `%s` cannot chat: %s", p->model->id,
-                         without_folders(dg.message));
+    if (cairn_text_check_template(served_model_text(p->model), &dg) != CAIRN_OK)
+        return prompt_refuse(p, 400, p->ask.prompt_field, "no_chat_template",
+                             "the model `%s` cannot chat: %s", p->model->id,
+                             without_folders(dg.message));
+    /* else the template drops them, and nobody hears of it */
+    if (p->ask.tools.len && !served_about_takes_tools(p->model->about))
+        return prompt_refuse(p, 400, "tools", "unsupported_parameter",
+                             "`tools` are given, and the model `%s` does not support tools",
+                             p->model->id);
+    return true;
 }
 
 /* Of the model's vocabulary, which the body's reader does not know. */

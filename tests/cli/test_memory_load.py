@@ -36,7 +36,7 @@ def make(m, layers=2, tokenizer=TOKENIZER):
     put(m, "config.json", config)
     put(m, "tokenizer.json", tokenizer)
     put(m, "model.safetensors", safetensors(lambda: shapes(config)))
-    put(m, "tokenizer_config.json", {"chat_template": "{{ messages[0].content }}"})
+    put(m, "tokenizer_config.json", {"chat_template": "{{ messages[0].content }}{% if tools %}{% endif %}"})
     return str(m)
 
 

@@ -22,7 +22,7 @@ socket_of = {}  # url → the local socket, of servers that write to a disk
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     m = make(tmp_path_factory.mktemp("m") / "served")
-    put(m, "tokenizer_config.json", {"chat_template": "{{ messages[0].content }}"})
+    put(m, "tokenizer_config.json", {"chat_template": "{{ messages[0].content }}{% if tools %}{% endif %}"})
     return m
 
 

@@ -76,7 +76,8 @@ void fake_gate_set(const fake_gate *g, cairn_server_model *list, size_t n, cairn
         cairn_model_info_init(&a->info);
         cairn_model_get_info(NULL, &a->info);
         a->ctx_len = g->ctx;
-        a->chat_template = a->tools_template = cairn_text_template(NULL, false);
+        a->chat_template = cairn_text_template(NULL, false);
+        a->tools_template = cairn_text_template(NULL, true);
         list[i].about = a;
         list[i].bytes = 1000000;
         list[i].pinned = g->pinned && strcmp(list[i].id, g->pinned) == 0;

@@ -1,5 +1,6 @@
 /* The test double's model: ids are bytes, and the "template" is lines of "role: content".  Words in the prompt direct it
    (fake_words.h). */
+#include <assert.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,9 +42,14 @@ size_t cairn_text_longest_piece(const cairn_text *t)
 }
 
 static const char *the_template = "";
+static char with_tools[256];
 
-void fake_model_template(const char *text)
+void fake_model_template(const char *text, bool takes_tools)
 {
+    const int n =
+        snprintf(with_tools, sizeof with_tools, "%s%s", text, takes_tools ? "{{tools}}" : "");
+    assert(n >= 0 && (size_t)n < sizeof with_tools);
+    (void)n;
     the_template = text;
     for (int i = 0; i < FAKE_VOCAB; i++) pieces[i] = (char)i;
 }
@@ -51,8 +57,7 @@ void fake_model_template(const char *text)
 cairn_str cairn_text_template(const cairn_text *t, bool tools)
 {
     (void)t;
-    (void)tools;
-    return str_of(the_template);
+    return str_of(tools ? with_tools : the_template);
 }
 
 static void end_prompt(buf *out)

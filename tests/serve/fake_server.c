@@ -88,7 +88,7 @@ static struct flags {
     const char *alias, *alias_of, *host, *cert, *cert_key, *admin, *template;
     const char *keys[2], *names[4], *origins[4];
     flag_list hosts, sites;
-    bool log_requests, open;
+    bool log_requests, open, no_tools;
 } f = {.seqs = 4,
        .queue = 64,
        .ctx = 100000,
@@ -132,6 +132,7 @@ static const flag table[] = {
     {"--admin-socket", NULL, FLAG_STR, &f.admin, "PATH", 0, 0, NULL},
     {"--log-requests", NULL, FLAG_BOOL, &f.log_requests, "", 0, 0, NULL},
     {"--template", NULL, FLAG_STR, &f.template, "TEXT", 0, 0, NULL},
+    {"--no-tools", NULL, FLAG_BOOL, &f.no_tools, "", 0, 0, NULL},
 };
 
 static cairn_server_model list[FAKE_MAX_MODELS] = {
@@ -205,7 +206,7 @@ int main(int argc, char **argv)
     if (flags_parse(table, sizeof table / sizeof table[0], argc - 1, argv + 1, rest, 1, &n_rest,
                     &dg) != CAIRN_OK)
         return fail(&dg);
-    fake_model_template(f.template);
+    fake_model_template(f.template, !f.no_tools);
     if (open_models() != CAIRN_OK) return 1;
     const cairn_server_alias also = {f.alias, f.alias_of};
     const cairn_server_opts o = server_opts(&also);

@@ -356,9 +356,17 @@ def test_thousand_streams():
         s.wait_rows()
 
 
+def asking(s):
+    """A connection whose request is not whole: it keeps its place."""
+    c = s.connect()
+    c.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n{")
+    return c
+
+
 def test_connection_limit():
-    with util.serving("--conns", 20) as s:
-        held = [s.connect() for _ in range(20)]
+    with util.serving("--conns", 20, "--body-ms", 100000) as s:
+        held = [asking(s) for _ in range(20)]
+        util.until(lambda: s.request("GET", "/health")[0] == 503, "the bodies are not there yet")
         status, headers, body = s.request("GET", "/health")
         assert status == 503 and headers["connection"] == "close"
         assert json.loads(body)["error"]["code"] == "server_busy"
@@ -368,6 +376,42 @@ def test_connection_limit():
         for c in held + more:
             c.close()
         until_alive(s)
+
+
+def quiet_ones(s):
+    return [s.connect() for _ in range(10)]
+
+
+def kept_ones(s):
+    kept = quiet_ones(s)
+    for c in kept:
+        c.sendall(util.build("GET", "/health"))
+        assert util.read_one(c)[0] == 200
+    return kept
+
+
+def begun_ones(s):
+    begun = quiet_ones(s)
+    for c in begun:
+        c.sendall(b"GET /health HT")
+    return begun
+
+
+@pytest.mark.parametrize("some", [quiet_ones, kept_ones, begun_ones])
+def test_who_asks_nothing_makes_room(some):
+    """All places are taken by connections that ask nothing: the quietest gives way, one for each that comes; one whose
+    request is at work never does."""
+    with util.serving("--conns", 11, "--header-ms", util.HOUR // 36) as s:
+        with s.connect() as busy:
+            busy.sendall(util.chat_bytes("@prefill=%d" % util.HOUR, stream=True))
+            util.read_until(busy, b"\r\n\r\n")
+            held = some(s)
+            for _ in range(3):  # but not before it was quiet for a second: 503
+                util.until(lambda: s.request("GET", "/health")[0] == 200, "no room is made")
+            assert held[0].recv(100) == b""
+            assert s.stats()["models"][0]["active_rows"] == 1
+            for c in held:
+                c.close()
 
 
 def test_port_in_use(server):

@@ -409,7 +409,7 @@ def test_keep_alive(gate):
 def test_to_look_at_a_model_loads_none(gate):
     with serving(gate, opened=False) as s:
         shown = json.loads(s.request("POST", "/api/show", {"model": "third"})[2])
-        assert shown["capabilities"] == ["completion", "thinking"] and "thinking" in shown["template"]
+        assert shown["capabilities"] == ["completion", "tools", "thinking"] and "thinking" in shown["template"]
         for path in "/api/tags", "/api/ps", "/v1/models", "/v1/models/third", "/metrics", "/stats", "/health":
             assert s.request("GET", path)[0] == 200
         assert json.loads(s.request("GET", "/api/ps")[2])["models"] == []

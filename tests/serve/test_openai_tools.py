@@ -108,3 +108,34 @@ def test_loop(family):
         calls = json.JSONDecoder().raw_decode(line[len("assistant: I look."):])[0]  # thoughts follow
         assert [c["function"]["arguments"] for c in calls] == CALLS[:n]
         assert {c["id"] for c in calls} < seen
+
+
+FUNCTION = TOOLS[0]["function"]
+THEIRS = {"name": FUNCTION["name"], "input_schema": {"type": "object"}}
+SAID = {"model": "fake-model", "messages": [{"role": "user", "content": "x"}]}
+WITH = [("/v1/chat/completions", dict(SAID, tools=TOOLS)), ("/v1/chat/completions", dict(SAID, tools=TOOLS, stream=True)),
+        ("/apply-template", dict(SAID, tools=TOOLS)), ("/v1/messages", dict(SAID, tools=[THEIRS], max_tokens=9)),
+        ("/v1/messages/count_tokens", dict(SAID, tools=[THEIRS])), ("/api/chat", dict(SAID, tools=TOOLS)),
+        ("/v1/responses", {"model": "fake-model", "input": "x", "tools": [dict(FUNCTION, type="function")]}),
+        ("/v1/responses/input_tokens", {"model": "fake-model", "input": "x", "tools": [dict(FUNCTION, type="function")]})]
+
+
+def test_model_without_tools():
+    """A template that knows of none would drop them in silence: each API says so.  Those that may not be called are
+    rendered nowhere, so they do no harm."""
+    with util.serving("--no-tools") as s:
+        for path, body in WITH:
+            status, _, said = s.request("POST", path, body)
+            e = json.loads(said)["error"]
+            assert status == 400 and "`tools` are given, and the model `fake-model` does not support tools" in str(e), (path, said)
+            if "param" in e:
+                assert (e["param"], e["code"]) == ("tools", "unsupported_parameter")
+        for path, body in WITH:
+            none = {"type": "none"} if "messages" in path else "none"
+            if path != "/api/chat":
+                assert s.request("POST", path, dict(body, tool_choice=none))[0] == 200, path
+        shown = json.loads(s.request("POST", "/api/show", {"model": "fake-model"})[2])
+        assert "tools" not in shown["capabilities"]
+    with util.serving() as s:
+        for path, body in WITH:
+            assert s.request("POST", path, body)[0] == 200, path

@@ -3,6 +3,9 @@
 
      test_company [SECONDS MODEL...]     SECONDS for each; by default some tiny models, 200 requests each
 
+   Half of it with a place for each request, so that steps decode up to 64 rows, half with places for a quarter, so
+   that most wait and are let in as others leave.
+
    make test-company: minutes, the plain build and the thread sanitizer's. */
 #include "test.h"
 
@@ -22,12 +25,12 @@ enum {
         1200 /* s without one answer: what hangs; the thread sanitizer makes kernels 50 times as slow */
 };
 
-/* Different requests, each of which is first answered alone, and requests of a model where no time is given; sanitizers
-   take ten times as long, and more. */
+/* Different requests, each of which is first answered alone, and requests of a model and number of places where no time
+   is given; sanitizers take ten times as long, and more. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { ASKS = 16, SHORT = 80 };
+enum { ASKS = 16, SHORT = AT_ONCE };
 #else
-enum { ASKS = 32, SHORT = 200 };
+enum { ASKS = 32, SHORT = 100 };
 #endif
 
 static const char *const tiny[] = {"tests/golden/gguf/llama/model.gguf",
@@ -215,6 +218,21 @@ static int64_t seconds;
 static int n_paths = sizeof tiny / sizeof *tiny;
 static const char *const *paths = tiny;
 
+static void with_places(cairn_model *m, const char *path, int32_t n_places, int64_t of_seconds)
+{
+    cairn_engine *e = open_engine(m, n_places, 0);
+    const uint64_t n = company(e, of_seconds);
+    cairn_engine_stats s;
+    cairn_engine_stats_init(&s);
+    cairn_engine_get_stats(e, &s);
+    cairn_engine_close(e);
+    print_message(
+        "%s: %llu requests in %d places as alone, %llu tokens of prompts computed, %llu taken up, "
+        "%llu cancelled\n",
+        path, (unsigned long long)n, (int)n_places, (unsigned long long)s.prompt_tokens,
+        (unsigned long long)s.cached_tokens, (unsigned long long)s.n_cancelled);
+}
+
 static void one_model(const char *path)
 {
     cairn_model *m = NULL;
@@ -227,17 +245,9 @@ static void one_model(const char *path)
     cairn_model_get_info(m, &info);
     for (uint64_t k = 0; k < ASKS; k++) make_ask(&asks[k], k, info.vocab, info.ctx_train);
     answer_alone(m);
-    cairn_engine *e = open_engine(m, 16, 0);
-    const uint64_t n = company(e, seconds);
-    cairn_engine_stats s;
-    cairn_engine_stats_init(&s);
-    cairn_engine_get_stats(e, &s);
-    cairn_engine_close(e);
+    with_places(m, path, AT_ONCE / 4, seconds / 2);
+    with_places(m, path, AT_ONCE, seconds - seconds / 2);
     cairn_model_close(m);
-    print_message("%s: %llu requests as alone, %llu tokens of prompts computed, %llu taken up, "
-                  "%llu cancelled\n",
-                  path, (unsigned long long)n, (unsigned long long)s.prompt_tokens,
-                  (unsigned long long)s.cached_tokens, (unsigned long long)s.n_cancelled);
 }
 
 static void same_bits_in_company(void **state)
