@@ -95,6 +95,16 @@ uint64_t engine_now(const engine *e);
 bool engine_take_turn(engine *e);
 void turn_end_all(engine *e); /* every request ends CANCELLED */
 
+/* turn_end.c; engine thread: an event of a request, without what it tells; mine[i] leaves, and is gone then */
+#define TURN_NO_TEXT ((cairn_str){"", 0})
+cairn_event turn_event(const engine *e, const request *r, cairn_event_kind kind);
+void turn_finish(engine *e, int32_t i, cairn_finish how, cairn_str text, const cairn_diag *why);
+void turn_finish_error(engine *e, int32_t i, cairn_status st, const char *what);
+void turn_finish_text_error(engine *e, int32_t i, cairn_status st); /* of turning tokens to text */
+void turn_finish_whole(engine *e, int32_t i,
+                       cairn_finish how);    /* the model's end, or the budget's */
+void turn_finish_late(engine *e, int32_t i); /* its deadline is over */
+
 /* queue.c; engine thread */
 void queue_enter(const engine *e, request *r); /* once: its place */
 int32_t queue_next(engine *e); /* who is to be admitted, as an index of mine; -1: nobody now */

@@ -1,142 +1,14 @@
 /* One turn of the owner thread: receive, admit, plan, run, sample, emit.
 
    Invariants: `mine` holds active requests first, in order of admission, then queued ones; each
-   accepted request leaves through `finish`, which sends its one DONE event with no lock held.  From
-   admission to DONE a turn allocates nothing, but for what is written to disk. */
+   accepted request leaves through turn_finish (turn_end.c).  From admission to DONE a turn allocates
+   nothing, but for what is written to disk. */
 #include <assert.h>
 #include <string.h>
 
 #include "base/diag.h"
 #include "base/num.h"
 #include "engine/engine_priv.h"
-
-static cairn_event event_of(const engine *e, const request *r, cairn_event_kind kind)
-{
-    const uint64_t now = engine_now(e);
-    const uint64_t first = r->first_ns ? r->first_ns : now;
-    cairn_event ev = {.kind = kind,
-                      .request = r->id,
-                      .text = {"", 0},
-                      .n_prompt = r->n_prompt,
-                      .n_cached = r->n_cached,
-                      .n_done = min_i32(r->n_done, r->n_prompt),
-                      .n_generated = r->counted ? r->n_ids - r->n_prompt : 0,
-                      .stop = r->stream.stopped_by};
-    if (r->start_ns) ev.prefill_seconds = (double)(first - r->start_ns) * 1e-9;
-    if (r->first_ns) ev.decode_seconds = (double)(now - first) * 1e-9;
-    return ev;
-}
-
-static void forget(engine *e, const request *r)
-{
-    mutex_lock(&e->mu);
-    for (int32_t i = 0; i < e->n_live; i++)
-        if (e->live[i] == r) {
-            e->live[i] = e->live[--e->n_live];
-            e->request_bytes -= r->bytes;
-            break;
-        }
-    mutex_unlock(&e->mu);
-}
-
-static const char *pin(engine *e, const request *r)
-{
-    int32_t node;
-    cache *c = stepper_cache(e->stepper);
-    if (!cache_keeps(c)) return "no prefixes are kept at all";
-    if (e->n_pins == MAX_PINS) return "as many prefixes as may be are pinned already";
-    const char *why;
-    if (cache_pin(c, r->seq, r->ids, &node, &why) != CAIRN_OK) return why;
-    mutex_lock(&e->mu);
-    e->pin[e->n_pins++] = (engine_pin){r->id, node};
-    mutex_unlock(&e->mu);
-    return NULL;
-}
-
-/* All of its rows stay for others, for ever where it is to be pinned. */
-static void leave_all(engine *e, const request *r, cairn_event *done)
-{
-    const bool ended = done->finish == CAIRN_FINISH_STOP || done->finish == CAIRN_FINISH_LENGTH;
-    const bool wanted = r->pin && ended;
-    const char *why = wanted ? pin(e, r) : NULL;
-    done->pinned = wanted && !why;
-    if (why) done->message = why;
-    if (!done->pinned) cache_mark(stepper_cache(e->stepper), r->seq, r->ids, CACHE_TURN);
-}
-
-/* The request at mine[i] leaves: its sequence is closed before the event, so that a request
-   submitted from the callback finds the room. */
-static void finish(engine *e, int32_t i, cairn_finish how, cairn_str text, const cairn_diag *why)
-{
-    request *r = e->mine[i];
-    cairn_event ev = event_of(e, r, CAIRN_EV_DONE);
-    ev.finish = how;
-    ev.text = text;
-    ev.status = why ? why->status : CAIRN_OK;
-    ev.message = why ? why->message : "";
-    resume_end(e, r, how);
-    if (r->state != REQ_QUEUED) {
-        const bool whole = how != CAIRN_FINISH_ERROR || ev.status == CAIRN_E_CANCELLED; /* late */
-        if (whole && r->state != REQ_RESTORE) leave_all(e, r, &ev);
-        cache_close(stepper_cache(e->stepper), r->seq);
-        e->n_active--;
-    }
-    cohort_release(r, e->mine, e->n_mine);
-    request_move(r, REQ_DONE);
-    e->n_mine--;
-    for (int32_t k = i; k < e->n_mine; k++) e->mine[k] = e->mine[k + 1];
-    stats_count_done(e, how);
-    forget(e, r);
-    r->fn(r->ctx, &ev);
-    request_free(r);
-}
-
-static const cairn_str no_text = {"", 0};
-
-static void finish_error(engine *e, int32_t i, cairn_status st, const char *what)
-{
-    cairn_diag dg = {0};
-    (void)diag_set(&dg, st, "%s", what);
-    finish(e, i, CAIRN_FINISH_ERROR, no_text, &dg);
-}
-
-static void finish_text_error(engine *e, int32_t i, cairn_status st)
-{
-    cairn_diag dg = {0};
-    (void)diag_set(&dg, st, "the text of %d tokens: %s",
-                   (int)e->mine[i]->n_ids - e->mine[i]->n_prompt, cairn_status_text(st));
-    finish(e, i, CAIRN_FINISH_ERROR, no_text, &dg);
-}
-
-/* An end that the model or the budget made: held text goes out, unless its last bytes complete a
-   stop string. */
-static void finish_whole(engine *e, int32_t i, cairn_finish how)
-{
-    request *r = e->mine[i];
-    cairn_str text = no_text;
-    const cairn_status st = stream_end(&r->stream, &text);
-    if (st != CAIRN_OK) {
-        finish_text_error(e, i, st);
-        return;
-    }
-    finish(e, i, r->stream.stopped ? CAIRN_FINISH_STOP : how, text, NULL);
-}
-
-static void finish_late(engine *e, int32_t i)
-{
-    const request *r = e->mine[i];
-    cairn_diag dg = {0};
-    if (r->state == REQ_QUEUED)
-        (void)diag_set(&dg, CAIRN_E_CANCELLED, "the deadline of %u ms passed in the queue",
-                       r->deadline_ms);
-    else
-        (void)diag_set(&dg, CAIRN_E_CANCELLED,
-                       "the deadline of %u ms passed after %d of %d prompt tokens and %d of the "
-                       "answer",
-                       r->deadline_ms, min_i32(r->n_done, r->n_prompt), r->n_prompt,
-                       r->counted ? r->n_ids - r->n_prompt : 0);
-    finish(e, i, CAIRN_FINISH_ERROR, no_text, &dg);
-}
 
 static void unpin(engine *e, cairn_request_id id)
 {
@@ -173,9 +45,9 @@ static void receive(engine *e)
     const uint64_t now = engine_now(e);
     for (int32_t i = 0; i < e->n_mine;) {
         if (e->mine[i]->cancelled)
-            finish(e, i, CAIRN_FINISH_CANCELLED, no_text, NULL);
+            turn_finish(e, i, CAIRN_FINISH_CANCELLED, TURN_NO_TEXT, NULL);
         else if (queue_late(e->mine[i], now))
-            finish_late(e, i);
+            turn_finish_late(e, i);
         else
             i++;
     }
@@ -206,7 +78,7 @@ static cairn_status open_seq(engine *e, request *r)
 static void emit(engine *e, request *r, cairn_event_kind kind, const sample_out *s, cairn_str text,
                  bool again)
 {
-    cairn_event ev = event_of(e, r, kind);
+    cairn_event ev = turn_event(e, r, kind);
     ev.id = s->id;
     ev.text = text;
     ev.logprob = s->logprob;
@@ -223,25 +95,25 @@ static bool add_token(engine *e, int32_t i, const sample_out *s, bool again)
     cairn_str text;
     const method_end end = r->plan.method->finished(e->tok, r, s->id);
     if (end == METHOD_EOS) {
-        if (r->prompt_logprobs) emit(e, r, CAIRN_EV_TOKEN, s, no_text, again);
-        finish_whole(e, i, CAIRN_FINISH_STOP);
+        if (r->prompt_logprobs) emit(e, r, CAIRN_EV_TOKEN, s, TURN_NO_TEXT, again);
+        turn_finish_whole(e, i, CAIRN_FINISH_STOP);
         return true;
     }
     r->ids[r->n_ids++] = s->id;
     cairn_status st = think_feed(&r->think, s->id);
     if (st == CAIRN_OK) st = stream_feed(&r->stream, s->id, &text);
     if (st != CAIRN_OK) {
-        finish_text_error(e, i, st);
+        turn_finish_text_error(e, i, st);
         return true;
     }
     *(again ? &e->stats.replayed_tokens : &e->stats.generated_tokens) += 1;
     emit(e, r, CAIRN_EV_TOKEN, s, text, again);
     if (r->stream.stopped) {
-        finish(e, i, CAIRN_FINISH_STOP, no_text, NULL);
+        turn_finish(e, i, CAIRN_FINISH_STOP, TURN_NO_TEXT, NULL);
         return true;
     }
     if (end == METHOD_GOES_ON) return false;
-    finish_whole(e, i, CAIRN_FINISH_LENGTH);
+    turn_finish_whole(e, i, CAIRN_FINISH_LENGTH);
     return true;
 }
 
@@ -270,14 +142,14 @@ static void admit(engine *e)
         request *r = e->mine[i];
         cairn_diag dg = {0};
         if (exec_plan_check(&r->plan, &e->can, &dg) != CAIRN_OK) {
-            finish(e, i, CAIRN_FINISH_ERROR, no_text, &dg);
+            turn_finish(e, i, CAIRN_FINISH_ERROR, TURN_NO_TEXT, &dg);
             continue;
         }
         resume_begin(e, r);
         const cairn_status st = open_seq(e, r);
         if (st == CAIRN_E_BUSY) return; /* until another one ends, or what was read for it */
         if (st != CAIRN_OK) {
-            finish_error(e, i, st, "the request can never fit into the cache");
+            turn_finish_error(e, i, st, "the request can never fit into the cache");
             continue;
         }
         r->start_ns = engine_now(e);
@@ -288,7 +160,7 @@ static void admit(engine *e)
 static void tell_progress(const engine *e, request *r)
 {
     if (!r->want_progress || r->first_ns) return;
-    const cairn_event ev = event_of(e, r, CAIRN_EV_PROGRESS);
+    const cairn_event ev = turn_event(e, r, CAIRN_EV_PROGRESS);
     r->fn(r->ctx, &ev);
 }
 
@@ -303,7 +175,7 @@ static void end_prompt(engine *e, int32_t i)
     request *r = e->mine[i];
     r->n_done = r->n_prompt; /* as far as anybody has to know */
     tell_progress(e, r);
-    finish_whole(e, i, CAIRN_FINISH_LENGTH);
+    turn_finish_whole(e, i, CAIRN_FINISH_LENGTH);
 }
 
 /* Once: a restart may find more.  True: mine[i] is gone. */
@@ -438,7 +310,7 @@ static bool take_token(engine *e, int32_t i, const draw_row *d)
     request *r = e->mine[i];
     assert(d->r == r);
     if (d->st != CAIRN_OK) {
-        finish(e, i, CAIRN_FINISH_ERROR, no_text, &d->dg);
+        turn_finish(e, i, CAIRN_FINISH_ERROR, TURN_NO_TEXT, &d->dg);
         return true;
     }
     if (r->state == REQ_PREFILL) request_move(r, REQ_DECODE);
@@ -459,10 +331,10 @@ static bool tell_prompt(engine *e, int32_t i)
         const int32_t pos = r->n_scored++;
         if (sample_score(drawer_sampler(e->drawer), stepper_logits(e->stepper, k), r->ids[pos],
                          r->n_logprobs, pos, &s, &dg) != CAIRN_OK) {
-            finish(e, i, CAIRN_FINISH_ERROR, no_text, &dg);
+            turn_finish(e, i, CAIRN_FINISH_ERROR, TURN_NO_TEXT, &dg);
             return true;
         }
-        emit(e, r, CAIRN_EV_PROMPT, &s, no_text, false);
+        emit(e, r, CAIRN_EV_PROMPT, &s, TURN_NO_TEXT, false);
     }
     return false;
 }
@@ -550,7 +422,7 @@ bool engine_take_turn(engine *e)
 void turn_end_all(engine *e)
 {
     receive(e);
-    while (e->n_mine > 0) finish(e, e->n_mine - 1, CAIRN_FINISH_CANCELLED, no_text, NULL);
+    while (e->n_mine > 0) turn_finish(e, e->n_mine - 1, CAIRN_FINISH_CANCELLED, TURN_NO_TEXT, NULL);
     tell_backend(e, false);
     behind_flush(e); /* somebody waits for an answer */
     stats_show(e);
