@@ -228,10 +228,12 @@ static bool is_stranger(int fd)
 }
 
 /* Neither side shuts the other out: an operator gets in however many clients there are. */
-static bool is_full(const http_server *h, bool local)
+static bool is_full(http_server *h, bool local)
 {
     if (local) return h->n_local >= HTTP_LOCAL_MAX;
-    return h->n_conns - h->n_local >= (size_t)h->lim.max_connections + HTTP_REFUSED_EXTRA;
+    return h->n_conns - h->n_local - h->n_going >=
+               (size_t)h->lim.max_connections + HTTP_REFUSED_EXTRA &&
+           !make_room(h);
 }
 
 static void accept_some(http_server *h, bool local)

@@ -406,6 +406,7 @@ def test_who_asks_nothing_makes_room(some):
             busy.sendall(util.chat_bytes("@prefill=%d" % util.HOUR, stream=True))
             util.read_until(busy, b"\r\n\r\n")
             held = some(s)
+            held += [s.connect() for _ in range(100)]  # over the limit, and over those that are told so
             for _ in range(3):  # but not before it was quiet for a second: 503
                 util.until(lambda: s.request("GET", "/health")[0] == 200, "no room is made")
             assert held[0].recv(100) == b""
