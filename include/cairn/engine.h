@@ -165,6 +165,9 @@ typedef struct cairn_request {
     /* It ends with the prompt, of which all rows but the last are computed: FINISH_LENGTH, nothing is drawn.
        max_tokens is not looked at, and the prompt may fill the context. */
     bool prompt_only;
+    /* Whoever passes on the events of several requests of one engine: its address, or another that is its own, says
+       which these are, for `more` of their events.  NULL: it is false. */
+    const void *reader;
 } cairn_request;
 
 typedef enum cairn_event_kind {
@@ -208,6 +211,8 @@ typedef struct cairn_event {
     double prefill_seconds, decode_seconds;
     bool pinned;  /* DONE: the rows stay, as the request wanted */
     int32_t stop; /* DONE: which of the request's stop strings ended it; -1: none did */
+    bool
+        more; /* another event to the same reader follows at once: to wake somebody can wait for that one */
 } cairn_event;
 /* On the engine thread: must not block.  It may submit, cancel and read counters; closing the engine
    from here is forbidden, as close waits for this very thread. */

@@ -142,6 +142,7 @@ cairn_status request_new(const cairn_request *q, const request_env *env, cairn_e
     const int32_t room = env->ctx_len - (int32_t)q->n_ids;
     *r = (request){.fn = fn,
                    .ctx = ctx,
+                   .reader = q->reader,
                    .how = q->sampling,
                    .choice = q->choice,
                    .n_prompt = (int32_t)q->n_ids,

@@ -27,6 +27,7 @@ typedef struct request {
     cairn_request_id id;
     cairn_event_fn fn;
     void *ctx;
+    const void *reader; /* as in cairn_request */
     cairn_sampling how;
     uint32_t choice;
     int32_t n_prompt, n_logprobs, priority;
@@ -55,6 +56,7 @@ typedef struct request {
     int32_t n_ids, n_done; /* known; in the cache */
     int32_t n_cached;      /* of the prompt, taken from the cache */
     int32_t i_out;         /* its logits in this step; -1: none */
+    bool more;             /* of the events that it sends now */
     int32_t i_scored;      /* of the first row of this step that tells of its prompt */
     int32_t n_scored;      /* tokens of its prompt that are told, the first among them */
     stream stream;

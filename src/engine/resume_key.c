@@ -12,7 +12,7 @@ enum {
     AUTOREGRESSIVE = 1 /* the one way there is to make an answer */
 };
 _Static_assert(sizeof(cairn_sampling) == 136, "a new field of it belongs to the key");
-_Static_assert(sizeof(cairn_request) == 264, "so does one of these, if answers depend on it");
+_Static_assert(sizeof(cairn_request) == 272, "so does one of these, if answers depend on it");
 _Static_assert(sizeof(struct cairn_reply_opts) == 96, "and of these");
 
 enum { IGNORE_EOS = 1, KEEP_SPECIAL = 2, SEED_GIVEN = 4, MARKS_SPECIAL = 8, ANY_TOOL = 16 };

@@ -362,6 +362,15 @@ static void draw_all(engine *e)
     drawer_run(e->drawer, e->stepper);
 }
 
+/* Whether one of those that are told after mine[i] has the same reader: each tells a token, or its end. */
+static bool more_follows(const engine *e, int32_t i)
+{
+    const void *reader = e->mine[i]->reader;
+    for (int32_t k = i + 1; reader && k < e->n_active; k++)
+        if (e->mine[k]->reader == reader && e->mine[k]->i_out >= 0) return true;
+    return false;
+}
+
 static void advance(engine *e)
 {
     const int32_t n = e->n_active;
@@ -370,6 +379,7 @@ static void advance(engine *e)
         request *r = e->mine[i];
         const int32_t rows = e->item[k].rows;
         const draw_row *drawn = r->i_out >= 0 ? drawer_draw(e->drawer, n_drawn++) : NULL;
+        r->more = more_follows(e, i);
         if (rows > 0) leave_prefix(e, r);
         if (rows > 0 && r->state == REQ_PREFILL) {
             e->stats.prompt_tokens += (uint64_t)rows;
@@ -381,6 +391,7 @@ static void advance(engine *e)
             }
         }
         if (drawn && take_token(e, i, drawn)) continue;
+        r->more = false;
         i++;
     }
 }

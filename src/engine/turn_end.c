@@ -16,7 +16,8 @@ cairn_event turn_event(const engine *e, const request *r, cairn_event_kind kind)
                       .n_cached = r->n_cached,
                       .n_done = min_i32(r->n_done, r->n_prompt),
                       .n_generated = r->counted ? r->n_ids - r->n_prompt : 0,
-                      .stop = r->stream.stopped_by};
+                      .stop = r->stream.stopped_by,
+                      .more = r->more};
     if (r->start_ns) ev.prefill_seconds = (double)(first - r->start_ns) * 1e-9;
     if (r->first_ns) ev.decode_seconds = (double)(now - first) * 1e-9;
     return ev;

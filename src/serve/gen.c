@@ -1,5 +1,5 @@
 /* Brings events from engine threads to the I/O thread without ever making the engine wait: a callback
-   copies its event into the generation's queue under a short lock and wakes the I/O thread once.
+   copies its event into the generation's queue under a short lock, and the last of a step wakes the I/O thread.
 
    The queue is bounded: the I/O thread empties it whatever the client does, so only a stuck I/O thread
    can fill it; then the rest is dropped and the request ends in an error.
@@ -126,7 +126,7 @@ static void on_event(void *ctx, const cairn_event *ev)
 {
     gen *g = ctx;
     mailbox *m = g->m;
-    bool first = false, fresh = true;
+    bool fresh = true;
 
     mutex_lock(&m->mu);
     switch (ev->kind) {
@@ -143,13 +143,15 @@ static void on_event(void *ctx, const cairn_event *ev)
         break;
     }
     if (fresh && !g->in_ready) {
-        first = !m->ready;
         g->in_ready = true;
         g->next_ready = m->ready;
         m->ready = g;
     }
     /* Inside the lock: once it is free, the I/O thread may see DONE and close everything. */
-    if (first) m->notify(m->ctx);
+    if (m->ready && !m->notified && !ev->more) {
+        m->notified = true;
+        m->notify(m->ctx);
+    }
     mutex_unlock(&m->mu);
 }
 
@@ -184,6 +186,7 @@ cairn_status gen_start(mailbox *m, cairn_engine *e, const cairn_request *r, cons
     g->sink = *sink;
     if (sink->model) served_model_hold(sink->model);
     rq.want_progress = sink->began || sink->progress;
+    rq.reader = m;
     buf_init(&g->queue, MEM_SERVE);
     g->queue.max = QUEUE_BYTES;
     buf_init(&g->last_text, MEM_SERVE);
@@ -299,6 +302,7 @@ void mailbox_deliver(mailbox *m)
     mutex_lock(&m->mu);
     list = m->ready;
     m->ready = NULL;
+    m->notified = false;
     for (gen *g = list; g; g = next) { /* oldest news first */
         next = g->next_ready;
         g->next_ready = in_order;

@@ -50,8 +50,9 @@ typedef struct gen_sink {
 /* One for a server.  `notify` is called on engine threads when mailbox_deliver has work. */
 typedef struct mailbox {
     mutex mu;
-    gen *ready; /* guarded by mu: those with news, newest first */
-    gen *live;  /* I/O thread: all that are not done */
+    gen *ready;    /* guarded by mu, like the next: those with news, newest first */
+    bool notified; /* since it was delivered last */
+    gen *live;     /* I/O thread: all that are not done */
     size_t n_live;
     /* I/O thread: what answers may keep until they are sent, at most (0: anything), and do at worst. */
     uint64_t most_kept, kept;

@@ -1,6 +1,7 @@
 /* The engine without its thread, on the simulated backend: one request's life, limits, failures. */
 #include "test.h"
 
+#include "base/num.h"
 #include "engine/request.h"
 #include "sim_rig.h"
 
@@ -200,6 +201,51 @@ static void call_from_callback(void **state)
     assert_int_equal(c.w.finish, CAIRN_FINISH_CANCELLED);
     assert_int_equal(other.n, 2);
     assert_int_equal(next.n, 3);
+    engine_close(e);
+}
+
+typedef struct reader {
+    int32_t n, n_waiting, most; /* events; in a row that say that more follows, now and at most */
+} reader;
+
+typedef struct told {
+    watch w;
+    reader *to;
+} told;
+
+static void tell_reader(void *ctx, const cairn_event *ev)
+{
+    told *t = ctx;
+    watch_event(&t->w, ev);
+    t->to->n++;
+    t->to->n_waiting = ev->more ? t->to->n_waiting + 1 : 0;
+    t->to->most = max_i32(t->to->most, t->to->n_waiting);
+}
+
+/* Two readers of three requests each, one of nobody's: when a turn is over nobody waits for an event that was
+   promised, and of a step's events but the last of a reader promise one.  Also where a request ends, or fails. */
+static void more_is_kept(void **state)
+{
+    (void)state;
+    sim_set(sim.m.dev, 9, SIM_NAN);
+    static told t[7];
+    reader r[3] = {{0}};
+    engine *e = rig_open((cairn_engine_opts){.max_seqs = 7, .max_queue = 7});
+    memset(t, 0, sizeof t);
+    for (int i = 0; i < 7; i++) {
+        cairn_request q = watch_request(ids + i, 11 + i, 2 + i);
+        q.want_progress = i % 2;
+        t[i].to = &r[i < 6 ? i % 2 : 2];
+        q.reader = i < 6 ? t[i].to : NULL;
+        assert_ok(engine_submit(e, &q, tell_reader, &t[i], &t[i].w.id, NULL));
+    }
+    for (bool on = true; on;) {
+        on = engine_turn(e);
+        for (int k = 0; k < 3; k++) assert_int_equal(r[k].n_waiting, 0);
+    }
+    assert_true(r[0].most >= 2 && r[1].most >= 2);
+    assert_int_equal(r[2].most, 0);
+    for (int i = 0; i < 7; i++) assert_int_equal(t[i].w.n_done_events, 1);
     engine_close(e);
 }
 
@@ -410,6 +456,7 @@ int main(void)
         TEST(queue_is_bounded),
         TEST(cancel_anywhere),
         TEST(call_from_callback),
+        TEST(more_is_kept),
         TEST(nan_ends_its_request),
         TEST(progress_and_logprobs),
         TEST(no_allocation),

@@ -138,6 +138,42 @@ static gen *begin(mailbox *m, cairn_engine *e, seen *s)
     return g;
 }
 
+/* Of a step's tokens the last one wakes, for all, whether or not somebody waits for its own; what is delivered sooner is
+   not told twice. */
+static void test_more(void **state)
+{
+    const cairn_request r = {0};
+    cairn_engine e[3] = {0};
+    mailbox m;
+    seen s[3] = {0};
+    gen *g = NULL;
+    gen_sink sink = {
+        .token = on_token, .done = on_done, .ctx = &s[2], .choice = 3, .patient = true};
+
+    (void)state;
+    mailbox_init(&m, on_notify, NULL);
+    atomic_put(&n_wakes, 0);
+    for (int i = 0; i < 2; i++) begin(&m, &e[i], &s[i]);
+    assert_ok(gen_start(&m, &e[2], &r, &sink, &g, NULL));
+    for (int32_t step = 0; step < 3; step++) {
+        for (int i = 0; i < 3; i++) {
+            const cairn_event ev = {
+                .kind = CAIRN_EV_TOKEN, .id = step, .text = STR_LIT("x"), .more = i < 2};
+            e[i].fn(e[i].ctx, &ev);
+            assert_int_equal(atomic_get(&n_wakes), step + (i == 2));
+            if (step == 2 && i == 0) mailbox_deliver(&m); /* it was awake */
+        }
+        mailbox_deliver(&m);
+        assert_int_equal(s[0].n_tokens, step + 1);
+        assert_int_equal(s[1].n_tokens, step + 1);
+    }
+    for (int i = 0; i < 3; i++) end(&e[i], CAIRN_FINISH_STOP);
+    assert_int_equal(atomic_get(&n_wakes), 4); /* one for all that was not taken meanwhile */
+    mailbox_deliver(&m);
+    for (int i = 0; i < 3; i++) assert_true(s[i].n_done == 1 && s[i].n_tokens == 3);
+    mailbox_deinit(&m);
+}
+
 /* Tokens that nobody waits for come with the end, in one wake, or when they take room. */
 static void test_patience(void **state)
 {
@@ -435,7 +471,7 @@ int main(void)
         cmocka_unit_test(test_overflow), cmocka_unit_test(test_drop_inside),
         cmocka_unit_test(test_refused),  cmocka_unit_test(test_replayed),
         cmocka_unit_test(test_threads),  cmocka_unit_test(test_done_races_delivery),
-        cmocka_unit_test(test_patience),
+        cmocka_unit_test(test_patience), cmocka_unit_test(test_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
