@@ -1,4 +1,4 @@
-/* LINEAR of two weights, GLU, LINEAR: many rows, which run as one, give the bits that a few rows give op by op, on
+/* RMS_NORM, of a sum or not, LINEAR of two weights, GLU, LINEAR: many rows, which run as one, give the bits that a few rows give op by op, on
    every level and any number of threads; and the values between stay unwritten, so it is the joined way that is
    compared. */
 #include "test.h"
@@ -17,20 +17,20 @@ typedef struct gated_case {
     const char *name;
     dtype in, down;
     int32_t ffn;
-    bool crossed, biased;
+    bool crossed, biased, normed, added; /* added: what is normed is a sum */
 } gated_case;
 
 static const gated_case cases[] = {
-    {"codes of 32", DT_Q4_1, DT_Q4_1, 96, false, true},
-    {"codes of 32, fine", DT_Q4_K, DT_Q6_K, 256, true, false},
-    {"floats, two terms of 256", DT_Q4_K, DT_Q2_K, 256, false, true},
-    {"floats, part of a tile", DT_Q8_0, DT_BF16, 72, true, true},
+    {"codes of 32", DT_Q4_1, DT_Q4_1, 96, false, true, true, false},
+    {"codes of 32, fine", DT_Q4_K, DT_Q6_K, 256, true, false, true, true},
+    {"floats, two terms of 256", DT_Q4_K, DT_Q2_K, 256, false, true, false, false},
+    {"floats, part of a tile", DT_Q8_0, DT_BF16, 72, true, true, true, false},
 };
 
 typedef struct net {
     weight w[N_W]; /* gate, up, down */
     uint8_t *data[N_W], *mapped[N_W];
-    float bias[MOST];
+    float bias[MOST], gain[COLS];
 } net;
 
 /* Random codes under scales that keep sums small. */
@@ -64,6 +64,7 @@ static void make_net(net *n, const gated_case *c)
 {
     memset(n, 0, sizeof *n);
     for (uint64_t i = 0; i < MOST; i++) n->bias[i] = rig_rand(4, i);
+    for (uint64_t i = 0; i < COLS; i++) n->gain[i] = rig_rand(6, i);
     make_weight(n, 0, c->in, c->ffn, COLS);
     make_weight(n, 1, c->in, c->ffn, COLS);
     make_weight(n, 2, c->down, COLS, c->ffn);
@@ -82,9 +83,16 @@ static void fill_row(float *x, int32_t row)
 static void run_rows(net *n, const gated_case *c, const char *isa, int32_t threads, int32_t first,
                      int32_t n_rows, float *out)
 {
-    const op ops[] = {{.kind = OP_LINEAR,
+    const weight gain = {.name = "gain", .rows = 1, .cols = COLS, .f32 = n->gain};
+    const op ops[] = {{.kind = OP_RMS_NORM,
+                       .n_w = 1,
+                       .in = {0, c->added ? 0 : VAL_NONE, VAL_NONE},
+                       .out = {5, c->added ? 6 : VAL_NONE, VAL_NONE},
+                       .w = {&gain},
+                       .u.norm = {.eps = 1e-5f, .group = COLS}},
+                      {.kind = OP_LINEAR,
                        .n_w = 2,
-                       .in = {0, VAL_NONE, VAL_NONE},
+                       .in = {c->normed ? 5 : 0, VAL_NONE, VAL_NONE},
                        .out = {1, 2, VAL_NONE},
                        .w = {&n->w[0], &n->w[1]}},
                       {.kind = OP_GLU,
@@ -96,17 +104,15 @@ static void run_rows(net *n, const gated_case *c, const char *isa, int32_t threa
                        .in = {3, VAL_NONE, VAL_NONE},
                        .out = {4, VAL_NONE, VAL_NONE},
                        .w = {&n->w[2]}}};
-    value v[] = {{COLS, ROWS_ALL, false},
-                 {c->ffn, ROWS_ALL, false},
-                 {c->ffn, ROWS_ALL, false},
-                 {c->ffn, ROWS_ALL, false},
+    value v[] = {{COLS, ROWS_ALL, false},   {c->ffn, ROWS_ALL, false}, {c->ffn, ROWS_ALL, false},
+                 {c->ffn, ROWS_ALL, false}, {COLS, ROWS_ALL, false},   {COLS, ROWS_ALL, false},
                  {COLS, ROWS_ALL, false}};
     const size_t each = round_up((size_t)n_rows * MOST * sizeof(float), 64);
-    size_t offset[] = {0, each, 2 * each, 0, 3 * each};
-    op list[N_W];
-    memcpy(list, ops, sizeof list);
-    prog p = {.op = list, .n_op = 3, .value = v, .n_value = 5, .logits = VAL_NONE};
-    const plan pl = {&p, n_rows, n_rows, offset, 4 * each};
+    size_t offset[] = {0, each, 2 * each, 0, 3 * each, 4 * each, 5 * each};
+    op list[N_W + 1];
+    memcpy(list, ops + !c->normed, sizeof *list * (N_W + (size_t)c->normed));
+    prog p = {.op = list, .n_op = N_W + c->normed, .value = v, .n_value = 7, .logits = VAL_NONE};
+    const plan pl = {&p, n_rows, n_rows, offset, 6 * each};
     const dev_opts opts = {CAIRN_COMPUTE_FAST, threads, isa};
     cairn_diag dg = {0};
     dev *d;
@@ -119,6 +125,7 @@ static void run_rows(net *n, const gated_case *c, const char *isa, int32_t threa
     assert_int_equal(backend_cpu.compile(d, &pl, 1, &x, &dg), CAIRN_OK);
     for (int32_t r = 0; r < n_rows; r++) fill_row((float *)(void *)x->values + r * COLS, first + r);
     memset(x->values + each, 0x5a, 2 * each);
+    assert_true(!c->normed || (x->with[0] == CPU_DONE && (x->with[1] & CPU_NORMS)));
     backend_cpu.run(x, &(step){.n_rows = n_rows, .n_out = n_rows});
     memcpy(out, x->values + 3 * each, sizeof(float) * (size_t)n_rows * COLS);
     bool written = false;

@@ -1,4 +1,8 @@
-/* Which ops run together with the ones around them: LINEAR of two weights, GLU of their results, LINEAR of that.  The
+/* Which ops run together with the ones around them.
+
+   RMS_NORM, then a LINEAR that alone reads it: its rows are normed where they become 8 bits, while they are in L1.
+
+   LINEAR of two weights, GLU of their results, LINEAR of that.  The
    first then gates its own sums while they are in L1, and where the last meets 8-bit activations in groups of 32, one
    term, it writes those instead of floats: a tile of 32 rows is a group.  What is computed, and in what order, stays;
    the values between are never written.  Few rows have little to gain and go op by op.
@@ -36,6 +40,15 @@ static bool takes_codes(const dev *d, const prog *p, const op *glu, const op *o)
            p->value[o->in[0]].rows == p->value[o->out[0]].rows;
 }
 
+static bool norms(const dev *d, const prog *p, const op *norm, const op *o)
+{
+    if (norm->kind != OP_RMS_NORM || o->kind != OP_LINEAR || o->in[0] != norm->out[0]) return false;
+    if (o->in[1] == norm->out[0] || readers(p, norm->out[0]) != 1) return false;
+    for (int32_t i = 0; i < o->n_w; i++)
+        if (tiles_act_group(d->compute, o->w[i]) == 0) return false; /* they meet floats */
+    return true;
+}
+
 void cpu_find_gated(const dev *d, const prog *p, uint8_t *with)
 {
     for (int32_t i = 0; i < p->n_op; i++) with[i] = 0;
@@ -47,5 +60,10 @@ void cpu_find_gated(const dev *d, const prog *p, uint8_t *with)
         if (i + 2 >= p->n_op || !takes_codes(d, p, o + 1, o + 2)) continue;
         with[i] |= CPU_CODES_OUT;
         with[i + 2] = CPU_CODES_IN;
+    }
+    for (int32_t i = 0; i + 1 < p->n_op; i++) {
+        if (!norms(d, p, &p->op[i], &p->op[i + 1])) continue;
+        with[i] = CPU_DONE;
+        with[i + 1] |= CPU_NORMS;
     }
 }

@@ -142,6 +142,7 @@ static void first_terms(const linear_job *j, const act8 *a, const act8 *b, size_
 static void quant_rows(const linear_job *j, int32_t row0, int32_t n)
 {
     const kern_linear *k = &j->r->x->d->k.lin;
+    if (j->p->norm) cpu_norm_rows(j->r, j->p->norm, row0, n);
     for (const act8 *a = j->act; a < j->act + j->n_act; a++) {
         size_t size = act_struct(a->group) * (size_t)a->terms;
         if (twice(j, a)) continue;
@@ -419,6 +420,7 @@ void cpu_linear(cpu_run *r, const op *o)
     const uint8_t with = cpu_with(r, o);
     for (int32_t i = 0; i < o->n_w; i++) p.out[i] = cpu_val(r, o->out[i]);
     if (with & CPU_CODES_IN) p.codes = (uint8_t *)cpu_val(r, o->in[0]);
+    if (with & CPU_NORMS) p.norm = o - 1;
     if (with & CPU_GATES) {
         p.glu = o + 1;
         p.crossed = p.glu->in[0] == o->out[1];

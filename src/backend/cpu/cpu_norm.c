@@ -57,7 +57,7 @@ static void layer_norm_span(void *ctx, size_t begin, size_t end, int32_t i_threa
     for (size_t row = begin; row < end; row++) layer_norm_row(ctx, row);
 }
 
-static void run_norm(cpu_run *r, const op *o, cpu_span_fn fn)
+static norm_job norm_of(cpu_run *r, const op *o)
 {
     const int32_t cols = r->x->pl->p->value[o->in[0]].cols;
     const bool fused = o->in[1] != VAL_NONE;
@@ -73,12 +73,24 @@ static void run_norm(cpu_run *r, const op *o, cpu_span_fn fn)
                   .gain = o->w[0]->f32,
                   .bias = o->w[1] ? o->w[1]->f32 : NULL};
     assert(j.cols % j.group == 0 && j.gains % j.group == 0 && j.gain);
-    cpu_row_spans(r, cpu_rows(r, o->out[0]), cols, CPU_GRAIN_MOVE, fn, &j);
+    return j;
+}
+
+static void run_norm(cpu_run *r, const op *o, cpu_span_fn fn)
+{
+    norm_job j = norm_of(r, o);
+    cpu_row_spans(r, cpu_rows(r, o->out[0]), (int32_t)j.cols, CPU_GRAIN_MOVE, fn, &j);
+}
+
+void cpu_norm_rows(cpu_run *r, const op *o, int32_t row0, int32_t n)
+{
+    const norm_job j = norm_of(r, o);
+    for (int32_t row = row0; row < row0 + n; row++) norm_row(&j, (size_t)row);
 }
 
 void cpu_rms_norm(cpu_run *r, const op *o)
 {
-    run_norm(r, o, norm_span);
+    if (!(cpu_with(r, o) & CPU_DONE)) run_norm(r, o, norm_span);
 }
 
 void cpu_layer_norm(cpu_run *r, const op *o)

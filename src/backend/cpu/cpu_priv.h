@@ -72,7 +72,8 @@ enum {
     CPU_GATES = 1,      /* LINEAR of two weights: the GLU behind it too */
     CPU_CODES_OUT = 2,  /* in 8 bits, for the LINEAR behind that */
     CPU_CODES_IN = 4,   /* LINEAR: its input is so */
-    CPU_DONE = 8,       /* GLU: nothing is left */
+    CPU_DONE = 8,       /* GLU, RMS_NORM: nothing is left */
+    CPU_NORMS = 16,     /* LINEAR: the RMS_NORM before it too, row by row as they become 8 bits */
     CPU_GATED_ROWS = 16 /* of fewer, all of it by itself: what they write stays in L2 */
 };
 void cpu_find_gated(const dev *d, const prog *p, uint8_t *with);
@@ -80,6 +81,9 @@ static inline uint8_t cpu_with(const cpu_run *r, const op *o)
 {
     return cpu_rows(r, o->out[0]) < CPU_GATED_ROWS ? 0 : r->x->with[o - r->x->pl->p->op];
 }
+
+/* cpu_norm.c: rows row0 … row0+n-1 of an RMS_NORM. */
+void cpu_norm_rows(cpu_run *r, const op *o, int32_t row0, int32_t n);
 
 /* Calls fn for spans that cover [0, n), inline if n <= grain: a fork costs as much as some thousand
    elements do.  Spans begin at multiples of `align` (a power of two). */
@@ -146,6 +150,7 @@ typedef struct cpu_products {
     float *out[OP_MAX_OUT];
     uint8_t *shared;
     uint8_t *codes;   /* or NULL: x in 8 bits as cpu_meets_codes says, [group][row] */
+    const op *norm;   /* or NULL: the RMS_NORM that makes x, not done yet */
     const op *glu;    /* or NULL: that of the results, which are not written themselves (n_w 2) */
     bool crossed;     /* the second is its gate */
     bool glued_codes; /* the form of its result, at out[0]: 8 bits as above, or floats */
