@@ -69,7 +69,7 @@ static cairn_status read_curve(json_val root, chat_ask *a, chat_fault *f)
     if (json_typeof(v) != JSON_ARR || n < 2 || n > CAIRN_MAX_KNOTS)
         return chat_fault_set(
             f, CAIRN_E_ARG, "curve",
-            "`curve` must be an array of 2 to %d points, unless `default` is true",
+            "`curve` must be an array of 2 to %d points, or left out where `default` is true",
             CAIRN_MAX_KNOTS);
     list = arena_calloc(&a->mem, n, sizeof *list);
     if (!list) return chat_fault_set(f, CAIRN_E_NOMEM, "curve", "no memory");

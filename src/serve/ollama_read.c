@@ -15,22 +15,17 @@
 
 enum { REPEAT_LAST_N = 64 }; /* tokens that a penalty looks at, where none are said: Ollama's */
 
-static bool empty_text(json_val v)
-{
-    return json_typeof(v) == JSON_STR && json_str(v).len == 0;
-}
-
 static bool is_one(json_val v)
 {
     return json_num(v, 0) == 1;
 }
 
 static const chat_refusal refusals[] = {
-    {"format", empty_text, "constrained output is not available"},
+    {"format", chat_empty_text, "constrained output is not available"},
     {"logprobs", NULL, "log-probabilities are not told here; use /v1/chat/completions"},
     {"images", chat_empty_list, "the model reads text alone"},
-    {"suffix", empty_text, "text before a suffix cannot be filled in"},
-    {"template", empty_text, "the template is the model's own"},
+    {"suffix", chat_empty_text, "text before a suffix cannot be filled in"},
+    {"template", chat_empty_text, "the template is the model's own"},
     {"context", chat_empty_list, "conversations are not kept in tokens; use /api/chat"},
     {"width", chat_nothing, "no images are made"},
     {"height", chat_nothing, "no images are made"},

@@ -13,13 +13,8 @@
 
 enum { MOST_PROMPTS = CAIRN_MAX_SEQS + CAIRN_MAX_QUEUE }; /* each takes a place in the engine */
 
-static bool empty_text(json_val v)
-{
-    return json_typeof(v) == JSON_STR && json_str(v).len == 0;
-}
-
 static const chat_refusal refusals[] = {
-    {"suffix", empty_text, "text before a suffix cannot be filled in"},
+    {"suffix", chat_empty_text, "text before a suffix cannot be filled in"},
     {"store", NULL, "completions are not stored"},
 };
 

@@ -206,6 +206,11 @@ bool chat_empty_list(json_val v)
     return json_typeof(v) == JSON_ARR && json_size(v) == 0;
 }
 
+bool chat_empty_text(json_val v)
+{
+    return json_typeof(v) == JSON_STR && json_str(v).len == 0;
+}
+
 #define NO_GRAMMAR "constrained output is not available"
 /* Of whatever generates. */
 static const chat_refusal everywhere[] = {
@@ -215,10 +220,10 @@ static const chat_refusal everywhere[] = {
     {"guided_regex", NULL, NO_GRAMMAR},
     {"guided_choice", NULL, NO_GRAMMAR},
     {"guided_grammar", NULL, NO_GRAMMAR},
-    {"grammar", NULL, NO_GRAMMAR},
+    {"grammar", chat_empty_text, NO_GRAMMAR},
     {"json_schema", NULL, NO_GRAMMAR},
     {"json_object", NULL, NO_GRAMMAR},
-    {"prompt_logprobs", NULL, "log-probabilities of the prompt are not available"},
+    {"prompt_logprobs", NULL, "use `echo` and `logprobs` of /v1/completions"},
     {"adapter", NULL, "there are no adapters"},
     {"hlg", NULL, "tone curves are not available"},
     {"top_n_sigma", not_positive, "cuts by the deviation of logits are not available"},
@@ -227,7 +232,7 @@ static const chat_refusal everywhere[] = {
     {"min_keep", zero_or_one, "cuts leave one token or more"},
     {"samplers", chat_empty_list, "the order of the samplers is fixed"},
     /* of vLLM's and llama-server's clients, who would get another answer than they asked for */
-    {"chat_template", chat_nothing, "templates come with the model"},
+    {"chat_template", chat_empty_text, "templates come with the model"},
     {"lora", chat_empty_list, "there are no adapters"},
     {"min_tokens", not_positive, "an answer ends where the model ends it; `ignore_eos` goes on"},
     {"stop_token_ids", chat_empty_list, "use `stop`"},

@@ -79,6 +79,7 @@ typedef struct chat_refusal {
     const char *why;
 } chat_refusal;
 bool chat_empty_list(json_val v);
+bool chat_empty_text(json_val v);
 bool chat_nothing(json_val v); /* not even false */
 cairn_status chat_refuse(json_val root, const chat_refusal *list, size_t n, chat_fault *f);
 

@@ -456,10 +456,15 @@ static answer *answer_new(http_req *rq, mailbox *mail, const prompt *p, const an
     c->n = n;
     c->n_each = n_each;
     buf_init(&c->frames, MEM_SERVE);
-    c->out = f->open(p);
-    if (c->out) return c;
-    answer_free(c);
-    return NULL;
+    return c;
+}
+
+/* What its format holds from the beginning, echoes, may be most of it: it comes once there is room. */
+static cairn_status open_format(answer *c, const prompt *p, cairn_diag *dg)
+{
+    TRY(take_room(c, keeps(p, c->f, c), dg));
+    c->out = c->f->open(p);
+    return c->out ? CAIRN_OK : diag_set(dg, CAIRN_E_NOMEM, "no memory for the request");
 }
 
 static cairn_status submit_all(mailbox *mail, prompt *p, answer *c, cairn_diag *dg)
@@ -501,7 +506,7 @@ cairn_status answer_start(http_req *rq, mailbox *mail, prompt *p, const answer_f
     cairn_status st;
 
     if (!c) return diag_set(dg, CAIRN_E_NOMEM, "no memory for the request");
-    st = take_room(c, keeps(p, f, c), dg);
+    st = open_format(c, p, dg);
     if (st == CAIRN_OK) st = submit_all(mail, p, c, dg);
     if (st != CAIRN_OK) {
         drop_all(c);

@@ -68,7 +68,7 @@ BAD = [
     ("dry_allowed_length", 10001), ("dry_penalty_last_n", -2), ("dry_sequence_breakers", "a"),
     ("dry_sequence_breakers", [""]), ("dry_sequence_breakers", [1]), ("dry_sequence_breakers", ["a"] * 33),
     ("dry_sequence_breakers", ["a" * 65]), ("top_n_sigma", 1), ("dynatemp_range", 0.5), ("adaptive_target", 0.5),
-    ("min_keep", 2), ("samplers", ["top_k"]), ("chat_template", "x"), ("lora", [{"id": 0}]), ("min_tokens", 2), ("stop_token_ids", [2]),
+    ("min_keep", 2), ("samplers", ["top_k"]), ("chat_template", "x"), ("grammar", "root ::= \"a\""), ("grammar", {}), ("prompt_logprobs", 0), ("lora", [{"id": 0}]), ("min_tokens", 2), ("stop_token_ids", [2]),
     ("bad_words", ["x"]), ("allowed_token_ids", [2]), ("use_beam_search", True), ("truncate_prompt_tokens", 9), ("n_probs", 2),
     ("logit_bias", {"a": 1}), ("logit_bias", {"5": 101}), ("logit_bias", [1]),
     ("logit_bias", {"5": "x"}), ("logprobs", 1), ("top_logprobs", 21), ("top_logprobs", 2),
@@ -172,6 +172,10 @@ FINE = [
     {"messages": calls(call(arguments={"a": 1}), call(arguments=None), {"function": {"name": "f"}})},
     {"messages": calls(tool_calls=None, content="x")}, {"messages": calls(content="x")},
     {"model": None}, {"model": ""}, {"parallel_tool_calls": True, "echo": False},
+    {"stop_token_ids": [], "min_tokens": 0, "bad_words": [], "allowed_token_ids": [], "use_beam_search": False, "n_probs": 0, "lora": [],
+     "grammar": "", "chat_template": "", "prompt_logprobs": False, "samplers": [], "min_keep": 0},  # clients that send all they know
+    dict.fromkeys(("stop_token_ids", "min_tokens", "bad_words", "allowed_token_ids", "use_beam_search", "n_probs", "lora", "grammar", "chat_template",
+                   "prompt_logprobs", "truncate_prompt_tokens", "guided_json", "structured_outputs", "moderation", "response_format", "functions")),
 ]
 
 

@@ -199,6 +199,23 @@ def test_echo_and_logprobs_have_a_limit():
         assert post(s, **dict(ask, logprobs=...))[0] == 200
 
 
+def peak_kib(pid):
+    with open("/proc/%d/status" % pid, encoding="ascii") as f:
+        return int(next(line for line in f if line.startswith("VmHWM")).split()[1])
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_echoes_beyond_the_budget_are_not_made(stream):
+    """Sixty of them take 54 MB; the refusal comes before they are there."""
+    with util.serving("--ctx", 2000000, "--host-bytes", 512 << 20) as s:
+        ask = dict(prompt="a" * 900000, echo=True, max_tokens=0, stream=stream)
+        post(s, n=1, **ask)
+        before = peak_kib(s.proc.pid)
+        e = json.loads(post(s, n=60, **ask)[1])["error"]
+        assert "bytes until it is sent" in e["message"], e
+        assert peak_kib(s.proc.pid) - before < 27 << 10
+
+
 def test_fields_reach_engine(client):
     r = client.completions.create(
         model="fake-model", prompt="@echo", temperature=0.25, top_p=0.5, seed=77, presence_penalty=-1.5,
