@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/num.h"
+#include "base/rng.h"
 #include "sim_rig.h"
 
 enum { TOP = 3, MOST = 700 };
@@ -217,6 +218,116 @@ static void cancelled(void **state)
     engine_close(e);
 }
 
+enum { N_LIVES = 150, N_BEGIN = 3, LONGEST = 400, NEW = 8 };
+
+/* Some of many requests are cancelled within a step, so that now and then all whose rows it computes are. */
+typedef struct lives {
+    engine *e;
+    uint64_t seed, n; /* steps begun */
+    int32_t n_sent;
+    scored s[N_LIVES];
+    cairn_request r[N_LIVES];
+    int32_t ids[N_LIVES][LONGEST];
+} lives;
+
+static void leave_within(void *ctx)
+{
+    lives *l = ctx;
+    const uint64_t u = rng_u64(l->seed, 3, l->n++);
+    if (u % 3 == 0)
+        for (int32_t i = 0; i < l->n_sent; i++)
+            if (u % 9 == 0 || (u >> 8) % 5 == (uint64_t)i % 5) engine_cancel(l->e, l->s[i].w.id);
+}
+
+/* Few beginnings, so that they wait for each other and take up what others left; all kinds of requests. */
+static void make_life(lives *l, int32_t i)
+{
+    const uint64_t u = rng_u64(l->seed, 4, (uint64_t)i);
+    const int32_t n = 1 + (int32_t)(u % LONGEST);
+    sim_prompt((u >> 20) % N_BEGIN, l->ids[i], n);
+    l->r[i] = watch_request(l->ids[i], n, 1 + (int32_t)((u >> 24) % NEW));
+    if ((u >> 30) % 4 == 0) {
+        l->r[i].prompt_logprobs = true;
+        l->r[i].n_logprobs = TOP;
+    }
+    l->r[i].prompt_only = (u >> 33) % 8 == 0;
+    l->r[i].pin = (u >> 37) % 16 == 0 && i < 40;
+    l->r[i].priority = (int32_t)((u >> 42) % 3);
+    if ((u >> 45) % 3) {
+        l->r[i].sampling.temperature = 1;
+        l->r[i].sampling.seed = (u >> 20) % 2;
+        l->r[i].choice = (uint32_t)((u >> 50) % 4);
+        l->r[i].sampling.top_p = 0.9f;
+    }
+}
+
+static void run_lives(lives *l, const lives *alone_l, uint64_t *n_cancelled)
+{
+    for (int32_t i = 0; i < N_LIVES; i++) {
+        const int32_t mark[1] = {l->r[i].n_ids > 9 ? (int32_t)l->r[i].n_ids * 2 / 3 : 0};
+        cairn_request r = l->r[i];
+        r.marks = mark;
+        r.n_marks = mark[0] > 0;
+        submit(l->e, &l->s[i], r);
+        l->n_sent = i + 1;
+        for (uint64_t k = rng_u64(l->seed, 5, (uint64_t)i) % 4; k > 0; k--) (void)engine_turn(l->e);
+    }
+    run(l->e);
+    for (int32_t i = 0; i < N_LIVES; i++) {
+        const scored *s = &l->s[i], *a = &alone_l->s[i];
+        assert_int_equal(s->w.n_done_events, 1);
+        *n_cancelled += s->w.finish == CAIRN_FINISH_CANCELLED;
+        if (s->w.finish != CAIRN_FINISH_CANCELLED) {
+            same_bits(s, a);
+        } else {
+            assert_true(s->n <= a->n && s->w.n <= a->w.n);
+            assert_memory_equal(s->logprob, a->logprob, (size_t)s->n * sizeof *s->logprob);
+            assert_memory_equal(s->w.ids, a->w.ids, (size_t)s->w.n * sizeof *s->w.ids);
+        }
+    }
+}
+
+static void cancelled_within_steps(void **state)
+{
+    (void)state;
+    static lives one, l;
+    for (sim_layers kind = SIM_ALL_KINDS; kind <= SIM_RECURRENT; kind++)
+        for (uint64_t seed = 0; seed < 10; seed++) {
+            uint64_t n_cancelled = 0;
+            rig_teardown(NULL);
+            rig_setup(NULL);
+            sim_model_layers(&sim, kind);
+            sim.rope.switch_len = seed % 2 ? 200 : 0;
+            memset(&one, 0, sizeof one);
+            memset(&l, 0, sizeof l);
+            one.seed = l.seed = seed * 10 + kind;
+            one.e = rig_open((cairn_engine_opts){.max_seqs = 1, .prefix_limit = 1});
+            for (int32_t i = 0; i < N_LIVES; i++) {
+                make_life(&one, i);
+                make_life(&l, i);
+                submit(one.e, &one.s[i], one.r[i]);
+                run(one.e);
+            }
+            engine_close(one.e);
+            l.e = rig_open((cairn_engine_opts){.max_seqs = 1 + (int32_t)(seed % 5),
+                                               .max_queue = N_LIVES,
+                                               .ctx_len = 450,
+                                               .max_step_rows = 20 + (int32_t)(seed % 3) * 40});
+            sim_within(sim.m.dev, leave_within, &l);
+            run_lives(&l, &one, &n_cancelled);
+            sim_within(sim.m.dev, NULL, NULL);
+            for (int32_t i = 0; i < N_LIVES; i++)
+                if (l.s[i].w.pinned) engine_unpin(l.e, l.s[i].w.id);
+            run(l.e);
+            cairn_engine_stats now = {.struct_size = sizeof now};
+            engine_get_stats(l.e, &now);
+            assert_int_equal(now.cache_bytes_used, now.prefix_bytes_used);
+            assert_true(n_cancelled > 10 && n_cancelled < N_LIVES);
+            assert_true(now.steps < l.n);
+            engine_close(l.e);
+        }
+}
+
 static void bad(void **state)
 {
     (void)state;
@@ -244,6 +355,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(prompt_alone, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(long_rope, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(cancelled, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(cancelled_within_steps, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(bad, rig_setup, rig_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
