@@ -1,8 +1,8 @@
 /* Microseconds of one sampled token, sampler by sampler, over a vocabulary (262,144: Gemma's): logits of which
    a few have the mass, as a model's, and flat ones, the worst case; nanoseconds an entry of the former beside them.
-   The limit: reading all logits once.  And eight rows of a step drawn side by side (top-p), by the clock.  With a path to libllama.so, llama.cpp's
-   samplers of the same settings draw from the same logits turn about in the same run; filling their list
-   of candidates counts, as each step of llama.cpp has it.  Times are this thread's own, medians.
+   The limit: reading all logits once.  And eight rows of a step drawn side by side (top-p), by the clock.  With a path
+   to libllama.so, llama.cpp's samplers of the same settings draw from the same logits turn about in the same run;
+   filling their list of candidates counts, as each step of llama.cpp has it.  Times are this thread's own, medians.
      bench_sample [VOCAB [libllama.so]] */
 #include <dlfcn.h>
 #include <math.h>

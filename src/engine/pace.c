@@ -8,7 +8,8 @@
 
    What a step takes without prompts is measured in such steps alone, so one is made where there is no estimate, and
    now and then, since sequences grow.  What rows cost follows from the rest of a mixed step; how many there are
-   changes what one costs, and the estimates settle where both agree.  No bit of an answer depends on any of it (docs/numerics.md). */
+   changes what one costs, and the estimates settle where both agree.  No bit of an answer depends on any of it
+   (docs/numerics.md). */
 #include "engine/pace.h"
 
 #include "base/num.h"

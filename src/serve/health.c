@@ -111,6 +111,7 @@ static void write_ssd_cache(json_writer *w, const cairn_engine_stats *st)
     json_w_end_obj(w);
 }
 
+/* What stands under each engine, and at the top of the model that answers where none is named. */
 static void write_shapes(json_writer *w, const cairn_engine_stats *st)
 {
     write_prompt_cache(w, st);

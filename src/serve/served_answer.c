@@ -9,10 +9,9 @@
    any write. */
 #include "serve/served_answer.h"
 
-#include <stdio.h>
-
 #include "base/diag.h"
 #include "base/str.h"
+#include "serve/answer_room.h"
 #include "serve/sse.h"
 
 typedef struct choice {
@@ -30,11 +29,7 @@ struct answer {   /* I/O thread */
     void *out;                 /* the format's */
     bool stream, known;
     answer_usage usage;
-    mailbox *mail;
-    uint64_t kept;                           /* of mail->kept */
-    uint64_t text_kept;                      /* of that, what is for the text */
-    uint64_t said;                           /* bytes of the text so far, as JSON */
-    uint64_t each;                           /* bytes that one of them may take */
+    answer_room room;
     readers *readers;                        /* NULL: all is content */
     buf frames;                              /* of the entry at hand */
     uint32_t n, n_each, n_running, n_inside; /* n_each: choices of a prompt */
@@ -43,7 +38,7 @@ struct answer {   /* I/O thread */
 
 static void answer_free(answer *c)
 {
-    c->mail->kept -= c->kept;
+    answer_room_give(&c->room);
     if (c->out) c->f->close(c->out);
     buf_deinit(&c->frames);
     readers_free(c->readers);
@@ -181,44 +176,13 @@ static void give_up(answer *c, int status, const char *code, const char *why)
     c->rq = NULL;
 }
 
-static uint64_t json_bytes(cairn_str s)
-{
-    uint64_t n = s.len;
-
-    for (size_t i = 0; i < s.len; i++) {
-        const uint8_t b = (uint8_t)s.ptr[i];
-        if (b == '"' || b == '\\' || (b >= '\b' && b <= '\r'))
-            n++;
-        else if (b < ' ')
-            n += 5; /* \u0001 */
-    }
-    return n;
-}
-
-/* Longer tokens than usual take what others leave; what is set aside for those is not touched. */
 static bool take_text(answer *c, cairn_str text)
 {
-    mailbox *m = c->mail;
+    answer_lack why;
 
-    c->said += json_bytes(text);
-    const uint64_t need = c->said * c->each;
-    if (need <= c->text_kept || !m->most_kept) return true;
-    const uint64_t more = need - c->text_kept;
-    if (more > m->most_kept - m->kept) {
-        char why[200];
-        const bool never = c->kept + more > m->most_kept;
-        (void)snprintf(why, sizeof why,
-                       "the answer has come to %llu bytes and takes %llu until it is sent; of the "
-                       "%llu that all answers have, others hold %llu",
-                       (unsigned long long)c->said, (unsigned long long)(c->kept + more),
-                       (unsigned long long)m->most_kept, (unsigned long long)(m->kept - c->kept));
-        give_up(c, never ? 400 : 429, never ? "answer_too_long" : "answers_full", why);
-        return false;
-    }
-    m->kept += more;
-    c->kept += more;
-    c->text_kept += more;
-    return true;
+    if (answer_room_grow(&c->room, text, &why)) return true;
+    give_up(c, why.status, why.code, why.message);
+    return false;
 }
 
 /* What a reader answered. */
@@ -389,66 +353,13 @@ static void on_done(void *ctx, uint32_t i, const gen_result *r)
     answer_leave(c);
 }
 
-/* Of each byte of the text as JSON: buffers may have doubled. */
-static uint64_t text_each(const prompt *p, const answer_format *f)
-{
-    const bool calls = p->readers && p->ask.tools.len;
-
-    if (p->ask.stream) return 2 * (uint64_t)(calls ? f->held_calls : f->held_streaming);
-    return 2 * ((uint64_t)f->held + calls); /* a reader has the call under way */
-}
-
-/* Bytes that the answer keeps at worst, with a text of usual tokens.  A parsed list of tools takes up to eleven times
-   its text. */
-static uint64_t keeps(const prompt *p, const answer_format *f, answer *c)
-{
-    enum {
-        PARSED = 11,
-        USUAL = 6 /* bytes a token, as JSON: 4.5 of English and of Chinese, 3 to 5 of code */
-    };
-    const uint64_t ctx = (uint64_t)served_model_ctx(p->model);
-    const uint64_t asked = (uint64_t)p->ask.rq.max_tokens;
-    uint64_t shortest = ctx, sum = 0;
-
-    for (size_t i = 0; i < p->n_ids; i++)
-        if (p->ids[i].len < shortest) shortest = p->ids[i].len;
-    uint64_t n_tokens = asked && asked < ctx - shortest ? asked : ctx - shortest;
-    if (p->ask.rq.prompt_only) n_tokens = 0;
-    if (f->kept) sum = f->kept(p, n_tokens);
-    c->each = text_each(p, f);
-    c->text_kept = (uint64_t)c->n * n_tokens * USUAL * c->each;
-    return c->text_kept + sum + (p->readers ? (uint64_t)p->ask.n * p->ask.tools.len * PARSED : 0);
-}
-
-static cairn_status take_room(answer *c, uint64_t need, cairn_diag *dg)
-{
-    mailbox *m = c->mail;
-
-    if (m->most_kept && need > m->most_kept)
-        return diag_set(
-            dg, CAIRN_E_ARG,
-            "the answer may take %llu bytes until it is sent, and all answers have %llu: "
-            "expected fewer tokens, choices, log-probabilities or tools, or more memory",
-            (unsigned long long)need, (unsigned long long)m->most_kept);
-    if (m->most_kept && need > m->most_kept - m->kept)
-        return diag_set(dg, CAIRN_E_BUSY,
-                        "the answer may take %llu bytes until it is sent; of the %llu that answers "
-                        "have, others hold %llu",
-                        (unsigned long long)need, (unsigned long long)m->most_kept,
-                        (unsigned long long)m->kept);
-    m->kept += need;
-    c->kept = need;
-    return CAIRN_OK;
-}
-
-static answer *answer_new(http_req *rq, mailbox *mail, const prompt *p, const answer_format *f)
+static answer *answer_new(http_req *rq, const prompt *p, const answer_format *f)
 {
     const uint32_t n_each = (uint32_t)p->ask.n, n = n_each * (uint32_t)p->n_ids;
     answer *c = mem_calloc(1, sizeof *c + n * sizeof c->choices[0], MEM_SERVE);
 
     if (!c) return NULL;
     c->rq = rq;
-    c->mail = mail;
     c->f = f;
     c->model = p->model;
     served_model_hold(c->model);
@@ -460,9 +371,9 @@ static answer *answer_new(http_req *rq, mailbox *mail, const prompt *p, const an
 }
 
 /* What its format holds from the beginning, echoes, may be most of it: it comes once there is room. */
-static cairn_status open_format(answer *c, const prompt *p, cairn_diag *dg)
+static cairn_status open_format(answer *c, mailbox *mail, const prompt *p, cairn_diag *dg)
 {
-    TRY(take_room(c, keeps(p, c->f, c), dg));
+    TRY(answer_room_take(&c->room, mail, p, c->f, dg));
     c->out = c->f->open(p);
     return c->out ? CAIRN_OK : diag_set(dg, CAIRN_E_NOMEM, "no memory for the request");
 }
@@ -502,11 +413,11 @@ static void on_pulse(void *user)
 cairn_status answer_start(http_req *rq, mailbox *mail, prompt *p, const answer_format *f,
                           cairn_diag *dg)
 {
-    answer *c = answer_new(rq, mail, p, f);
+    answer *c = answer_new(rq, p, f);
     cairn_status st;
 
     if (!c) return diag_set(dg, CAIRN_E_NOMEM, "no memory for the request");
-    st = open_format(c, p, dg);
+    st = open_format(c, mail, p, dg);
     if (st == CAIRN_OK) st = submit_all(mail, p, c, dg);
     if (st != CAIRN_OK) {
         drop_all(c);

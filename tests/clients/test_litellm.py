@@ -4,6 +4,7 @@ import base64
 import functools
 import json
 
+import leaving
 import pytest
 import silence
 import util
@@ -137,16 +138,7 @@ def test_leaving(api, server):
     async def read(begun):
         async for _ in await litellm.acompletion(messages=say(LONG), stream=True, max_tokens=60000, **api):
             begun.set()
-
-    async def leave():
-        begun = asyncio.Event()
-        task = asyncio.create_task(read(begun))
-        await asyncio.wait_for(begun.wait(), util.PATIENCE)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        await asyncio.to_thread(server.wait_rows)
-    asyncio.run(leave())
+    asyncio.run(leaving.cancel(server, read))
 
 
 def test_errors(api):

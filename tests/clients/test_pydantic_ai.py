@@ -1,6 +1,7 @@
 """pydantic-ai: agents over chat completions, responses and messages; the loop over tools is the client's own."""
 import asyncio
 
+import leaving
 import pytest
 import silence
 import util
@@ -138,13 +139,7 @@ def test_leaving(agent, server):
     async def leave():
         await read(None)
         await asyncio.to_thread(server.wait_rows)
-        begun = asyncio.Event()
-        task = asyncio.create_task(read(begun))
-        await asyncio.wait_for(begun.wait(), util.PATIENCE)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        await asyncio.to_thread(server.wait_rows)
+        await leaving.cancel(server, read)
     asyncio.run(leave())
 
 

@@ -4,6 +4,7 @@ import asyncio
 import base64
 
 import anthropic
+import leaving
 import ollama
 import openai
 import pytest
@@ -66,16 +67,7 @@ def leave(server, name):
         async for p in await ask(make(getattr(HOMES[home], "Async" + home), server), LONG):
             if text(p):
                 begun.set()
-
-    async def end():
-        begun = asyncio.Event()
-        task = asyncio.create_task(read(begun))
-        await asyncio.wait_for(begun.wait(), util.PATIENCE)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        await asyncio.to_thread(server.wait_rows)
-    asyncio.run(end())
+    asyncio.run(leaving.cancel(server, read))
 
 
 def test_openai_long_prefill(server, tmp_path):

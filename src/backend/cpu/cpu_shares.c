@@ -1,8 +1,9 @@
 /* Units of a product whose step has few rows: it waits for weights, and a core reads a stretch of them best as one
    stream that it knows ahead.  So each thread has a share of the units, one stretch, which it takes in runs, the
-   tasks that it owns in the pool; one that has none left takes the next run of another.  And each fetches the first bytes of its share of the next
-   product while it waits.  A thread alone never waits: it fetches some tiles ahead, and from a product's last tiles
-   on the first of the next, so that all weights are one stream.  Who computes a unit never changes a bit. */
+   tasks that it owns in the pool; one that has none left takes the next run of another.  And each fetches the first
+   bytes of its share of the next product while it waits.  A thread alone never waits: it fetches some tiles ahead, and
+   from a product's last tiles on the first of the next, so that all weights are one stream.  Who computes a unit never
+   changes a bit. */
 #include "backend/cpu/cpu_priv.h"
 #include "backend/cpu/tiles.h"
 #include "base/far.h"
