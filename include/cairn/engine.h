@@ -257,6 +257,7 @@ typedef struct cairn_engine_stats {
     bool disk;
     uint64_t disk_bytes_limit, disk_pending_bytes;
     uint32_t disk_read, disk_written, disk_failed, disk_evicted;
+    uint32_t disk_dropped; /* found no room beside what precedes them */
 } cairn_engine_stats;
 
 CAIRN_API void cairn_engine_opts_init(cairn_engine_opts *o);

@@ -37,6 +37,7 @@ void stats_show(engine *e)
         s->disk_written = disk.n_written;
         s->disk_failed = disk.n_failed;
         s->disk_evicted = disk.n_evicted;
+        s->disk_dropped = disk.n_no_room;
     }
     if (e->ckpt) {
         ckpt_stats saved;

@@ -105,15 +105,33 @@ static void write_ssd_cache(json_writer *w, const cairn_engine_stats *st)
     json_w_kuint(w, "restores", st->disk_read);
     json_w_kuint(w, "spills", st->disk_written);
     json_w_kuint(w, "failed_spills", st->disk_failed);
+    json_w_kuint(w, "dropped_spills", st->disk_dropped);
     json_w_kuint(w, "evictions", st->disk_evicted);
     json_w_kuint(w, "pending_spill_bytes", st->disk_pending_bytes);
     json_w_kbool(w, "read_only", st->disk_read_only);
     json_w_end_obj(w);
 }
 
+/* Who runs together. */
+static void write_batch(json_writer *w, const cairn_engine_stats *st)
+{
+    json_w_key(w, "batch");
+    json_w_obj(w);
+    json_w_kint(w, "configured", st->max_seqs);
+    json_w_kbool(w, "batched", st->max_seqs > 1);
+    json_w_kstr(w, "mode", st->max_seqs > 1 ? STR_LIT("batch") : STR_LIT("serial"));
+    json_w_kint(w, "active_rows", st->n_active);
+    json_w_kint(w, "pending_rows", st->n_queued);
+    json_w_kuint(w, "submitted_rows", st->n_requests);
+    json_w_kuint(w, "kv_bytes", st->cache_bytes_used);
+    json_w_kuint(w, "kv_budget_bytes", st->cache_bytes_total);
+    json_w_end_obj(w);
+}
+
 /* What stands under each engine, and at the top of the model that answers where none is named. */
 static void write_shapes(json_writer *w, const cairn_engine_stats *st)
 {
+    write_batch(w, st);
     write_prompt_cache(w, st);
     write_kv_quant(w, st);
     write_admission(w, st);
@@ -123,7 +141,8 @@ static void write_shapes(json_writer *w, const cairn_engine_stats *st)
 /* Of the model that answers where none is named, while it is loaded. */
 static void write_default(json_writer *w, const served_model *m)
 {
-    static const char *const keys[] = {"prompt_cache", "kv_quant", "admission", "ssd_cache"};
+    static const char *const keys[] = {"batch", "prompt_cache", "kv_quant", "admission",
+                                       "ssd_cache"};
     cairn_engine_stats st;
 
     for (size_t i = 0; !m->engine && i < sizeof keys / sizeof keys[0]; i++) {

@@ -127,7 +127,7 @@ def test_restart(model, tmp_path):
     assert done["durable"] > 0 and done["pending"] == done["failed"] == 0 and done["longest_tokens"] > 64, done
     disk = shown(url, lambda s: s["ssd_cache"]["spills"] == done["durable"] and not s["ssd_cache"]["pending_spill_bytes"])["ssd_cache"]
     assert disk["entries"] == done["durable"] and 0 < disk["bytes"] <= disk["max_bytes"]
-    assert disk["restores"] == disk["failed_spills"] == disk["evictions"] == disk["pending_spill_bytes"] == 0 and not disk["read_only"]
+    assert disk["restores"] == disk["failed_spills"] == disk["dropped_spills"] == disk["evictions"] == disk["pending_spill_bytes"] == 0 and not disk["read_only"]
     p.kill()
     p.communicate()
     p, url = start(model, *where)

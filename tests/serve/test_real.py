@@ -210,7 +210,9 @@ def test_stats_shapes(url, client):
     assert seen[1]["entries"] > seen[0]["entries"] and 0 < s["prompt_cache"]["bytes"] <= s["prompt_cache"]["max_bytes"]
     assert s["server"]["owner"] == "serve" and s["server"]["model"] == "tiny"
     (m,) = s["models"]
-    assert all(s[k] == m[k] for k in ("prompt_cache", "kv_quant", "admission", "ssd_cache"))
+    assert all(s[k] == m[k] for k in ("batch", "prompt_cache", "kv_quant", "admission", "ssd_cache"))
+    assert s["batch"].pop("batched") is (s["batch"]["configured"] > 1) and s["batch"].pop("mode") in ("batch", "serial")
+    assert all(m[k] == v for k, v in s["batch"].items())
     quant, room = s["kv_quant"], s["admission"]
     assert quant["mode"] == m["kv_codec"] and quant["layers"] == sum(quant["attention"].values()) > 0
     assert room["max_safe_context"] == m["context_window"] and room["memory_budget_bytes"] == m["memory"]["budget_bytes"]

@@ -6,11 +6,13 @@ NO_BODY = (401, 405, 408, 413, 503)
 STATE = enum("unloaded", "loading", "loaded", "draining", "unloading", "failed")
 
 SHAPES = {
+    "batch": obj(dict({name: COUNT for name in ("configured", "active_rows", "pending_rows", "submitted_rows", "kv_bytes", "kv_budget_bytes")},
+                      batched=BOOL, mode=enum("batch", "serial"))),
     "prompt_cache": obj({name: COUNT for name in ("entries", "bytes", "max_bytes", "hits", "misses")}),
     "kv_quant": obj({"mode": STR, "layers": COUNT, "attention": obj({"global": COUNT, "sliding_window": COUNT})}),
     "admission": obj({name: COUNT for name in ("max_safe_context", "memory_budget_bytes", "usable_bytes", "weights_bytes")}),
     "ssd_cache": null_or(obj(dict({name: COUNT for name in (
-        "entries", "bytes", "max_bytes", "restores", "spills", "failed_spills", "evictions", "pending_spill_bytes")}, read_only=BOOL))),
+        "entries", "bytes", "max_bytes", "restores", "spills", "failed_spills", "dropped_spills", "evictions", "pending_spill_bytes")}, read_only=BOOL))),
 }
 
 SCHEMAS = {
