@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/diag.h"
 #include "serve/models.h"
 
@@ -29,6 +30,7 @@ struct gen {
     bool in_ready, overflow, done;
     bool began, moved; /* something is known of the prefill, and not told yet */
     gen_progress progress;
+    uint64_t first_ns; /* the first token was put; 0: none was */
     buf last_text;
     gen_result result;
     gen *prev, *next; /* I/O thread, like the rest */
@@ -87,6 +89,7 @@ static void begin_record(gen *g, const cairn_event *ev)
 static void put_token(gen *g, const cairn_event *ev)
 {
     if (g->overflow) return;
+    if (!g->first_ns && ev->kind == CAIRN_EV_TOKEN) g->first_ns = clock_ns();
     if (!add_replayed(g, ev)) begin_record(g, ev);
     g->overflow = buf_status(&g->queue) != CAIRN_OK;
 }
@@ -220,7 +223,7 @@ void mailbox_cancel(mailbox *m)
     for (gen *g = m->live; g; g = g->next) cairn_engine_cancel(g->engine, g->id);
 }
 
-static void deliver_tokens(gen *g, const buf *queue)
+static void deliver_tokens(gen *g, const buf *queue, uint64_t first_ns)
 {
     size_t at = 0;
 
@@ -231,7 +234,12 @@ static void deliver_tokens(gen *g, const buf *queue)
 
         memcpy(&r, queue->ptr + at, sizeof r);
         at += sizeof r;
-        t = (gen_token){.id = r.id, .n = r.n, .logprob = r.logprob, .top = top, .n_top = r.n_top};
+        t = (gen_token){.id = r.id,
+                        .n = r.n,
+                        .logprob = r.logprob,
+                        .top = top,
+                        .n_top = r.n_top,
+                        .first_ns = first_ns};
         assert(r.n_top >= 0 && r.n_top <= CAIRN_MAX_LOGPROBS);
         if (queue->len - at < (size_t)r.n_top * sizeof *top + r.n_text)
             return; /* cut by overflow */
@@ -259,6 +267,7 @@ static gen *deliver(gen *g)
     buf queue;
     bool done, overflow, began, moved;
     gen_progress progress;
+    uint64_t first_ns;
 
     mutex_lock(&g->m->mu);
     /* One critical section: were g free to be listed again before its news is taken, DONE could come
@@ -275,11 +284,12 @@ static gen *deliver(gen *g)
     moved = g->moved;
     g->moved = false;
     progress = g->progress;
+    first_ns = g->first_ns;
     result = g->result;
     mutex_unlock(&g->m->mu);
 
     deliver_progress(g, began, moved, &progress);
-    deliver_tokens(g, &queue);
+    deliver_tokens(g, &queue, first_ns);
     buf_deinit(&queue);
     if (overflow && !done) cairn_engine_cancel(g->engine, g->id);
     if (!done) return next;

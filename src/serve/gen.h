@@ -16,6 +16,7 @@ typedef struct gen_token { /* valid during the callback */
     float logprob;
     const cairn_logprob *top;
     int32_t n_top;
+    uint64_t first_ns; /* by clock_ns, when the engine told its first token; 0: none yet */
 } gen_token;
 
 typedef struct gen_progress {           /* of the prefill: tokens of the prompt */

@@ -147,8 +147,7 @@ static void on_token(void *out, uint32_t i, const gen_token *t)
     ollama_out *o = out;
 
     (void)i;
-    (void)t;
-    if (!o->first_ns) o->first_ns = clock_ns();
+    if (!o->first_ns) o->first_ns = t->first_ns;
 }
 
 static void set(buf *b, cairn_str s)

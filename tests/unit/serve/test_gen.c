@@ -50,6 +50,7 @@ typedef struct seen {
     int n_began, n_progress;
     int32_t n_cached;
     gen_progress progress;
+    uint64_t first_ns;
 } seen;
 
 static void on_began(void *ctx, uint32_t choice, int32_t n_cached)
@@ -84,6 +85,7 @@ static void on_token(void *ctx, uint32_t choice, const gen_token *t)
     s->n_tokens++;
     s->n_bytes += t->text.len;
     s->last_id = t->id;
+    s->first_ns = t->first_ns;
     if (s->to_drop) gen_drop(s->to_drop);
 }
 
@@ -185,12 +187,15 @@ static void test_patience(void **state)
         .token = on_token, .done = on_done, .ctx = &s, .choice = 3, .patient = true};
     gen *g = NULL;
     int32_t n = 0;
+    uint64_t before, after;
 
     (void)state;
     mailbox_init(&m, on_notify, NULL);
     atomic_put(&n_wakes, 0);
     assert_ok(gen_start(&m, &e, &r, &sink, &g, NULL));
+    before = clock_ns();
     emit(&e, n++, STR_LIT("one"), 0);
+    after = clock_ns();
     mailbox_deliver(&m);
     assert_int_equal(atomic_get(&n_wakes), 0);
     assert_int_equal(s.n_tokens, 0);
@@ -204,6 +209,7 @@ static void test_patience(void **state)
     assert_int_equal(atomic_get(&n_wakes), 2);
     mailbox_deliver(&m);
     assert_int_equal(s.n_tokens, 1001);
+    assert_in_range(s.first_ns, before, after); /* the engine's time, not that of the delivery */
     assert_int_equal(s.n_done, 1);
     mailbox_deinit(&m);
 }
