@@ -61,7 +61,8 @@ typedef struct request {
     int32_t n_scored;      /* tokens of its prompt that are told, the first among them */
     stream stream;
     think think;
-    sample_state drawn;          /* what sampling remembers */
+    sample_state
+        drawn; /* what sampling remembers; a grammar's state will stand beside it (sample.h) */
     uint64_t due_ns;             /* its place in the queue: the smallest is admitted first */
     uint64_t start_ns, first_ns; /* admission; first token */
     bool asked;                  /* for a checkpoint */

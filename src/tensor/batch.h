@@ -4,7 +4,8 @@
 
 #include "tensor/kvview.h"
 
-/* Consecutive rows of one sequence at consecutive positions. */
+/* Consecutive rows of one sequence at consecutive positions.  Adapters will have their place here, one for all of its
+   rows, as they have one in the key of its cache (cache/store.h). */
 typedef struct segment {
     int32_t row0, n_rows;
     int32_t out0, n_out; /* the span of its rows in out_row */
