@@ -124,7 +124,7 @@ LIBS_TEST := -lcmocka
 # (tests/bare stands for cmocka): make BARE=1 B=build-arm64 CC=aarch64-linux-gnu-gcc kern-tests
 ifneq ($(BARE),)
 obj_lib := $(filter $(B)/src/tensor/% $(B)/src/backend/cpu/% $(addprefix $(B)/src/base/,alloc.o arena.o \
-    buf.o cgroup.o clock.o cpulist.o diag.o file.o fmath.o half.o machine.o nodes.o num.o proc.o rng.o status.o str.o thread.o utf8.o workers.o),$(obj_lib))
+    buf.o cgroup.o clock.o cpulist.o diag.o far.o file.o fmath.o half.o machine.o nodes.o num.o proc.o rng.o status.o str.o thread.o utf8.o workers.o),$(obj_lib))
 LIBS := -lpthread -lm
 LIBS_TEST :=
 COMMON += -Itests/bare
