@@ -51,24 +51,23 @@ typedef struct request {
     request_state state;
     bool cancelled, ended; /* cancel and whole, seen */
     bool counted;          /* n_cached stands */
+    bool more;             /* of the events that it sends now */
     seq_id seq;            /* in RESTORE, PREFILL and DECODE */
     int32_t *ids;          /* [max_ids] */
     int32_t n_ids, n_done; /* known; in the cache */
     int32_t n_cached;      /* of the prompt, taken from the cache */
     int32_t i_out;         /* its logits in this step; -1: none */
-    bool more;             /* of the events that it sends now */
     int32_t i_scored;      /* of the first row of this step that tells of its prompt */
     int32_t n_scored;      /* tokens of its prompt that are told, the first among them */
     stream stream;
     think think;
-    sample_state
-        drawn; /* what sampling remembers; a grammar's state will stand beside it (sample.h) */
-    uint64_t due_ns;             /* its place in the queue: the smallest is admitted first */
+    sample_state drawn; /* what sampling remembers; beside it a grammar's state will (sample.h) */
+    uint64_t due_ns;    /* its place in the queue: the smallest is admitted first */
     uint64_t start_ns, first_ns; /* admission; first token */
-    bool asked;                  /* for a checkpoint */
     ckpt_attempt *attempt;       /* NULL: none */
     int32_t n_saved;             /* tokens of its answer that are in a checkpoint */
     bool rows_due;               /* of what was saved; to disk */
+    bool asked;                  /* for a checkpoint */
     struct request *leader;      /* that computes a prefix of its own; NULL: none (cohort.c) */
     int32_t led_from, led_to;    /* positions known by then, and after it */
     int32_t n_waits;
