@@ -15,7 +15,7 @@ typedef struct heads_job {
 static void heads_task(void *ctx, int32_t i_task, int32_t i_thread)
 {
     const heads_job *j = ctx;
-    const int32_t h = i_task / j->n_chunk, t0 = i_task % j->n_chunk * TILE_MAX_VEC;
+    const int32_t h = i_task / j->n_chunk, t0 = i_task % j->n_chunk * TILE_L1_VEC;
     const weight *w = &j->w->expert[h];
     const size_t ldx = (size_t)j->w->n_expert * (size_t)w->cols;
     const size_t ldy = (size_t)j->w->n_expert * (size_t)w->rows;
@@ -23,7 +23,7 @@ static void heads_task(void *ctx, int32_t i_task, int32_t i_thread)
                     .ldx = ldx,
                     .y = j->y + (size_t)t0 * ldy + (size_t)h * (size_t)w->rows,
                     .ldy = ldy,
-                    .n_t = min_i32(TILE_MAX_VEC, j->n_rows - t0)};
+                    .n_t = min_i32(TILE_L1_VEC, j->n_rows - t0)};
     for (int32_t row = 0; row < w->rows; row += TILE_ROWS, f.y += TILE_ROWS)
         cpu_float_rows(&j->r->x->d->k.lin, w, row, min_i32(TILE_ROWS, w->rows - row), &f,
                        cpu_thread_scratch(j->r, i_thread));
@@ -41,6 +41,6 @@ void cpu_heads(cpu_run *r, const op *o)
                    .x = cpu_val(r, o->in[0]),
                    .y = cpu_val(r, o->out[0]),
                    .n_rows = cpu_rows(r, o->in[0])};
-    j.n_chunk = ceil_div(j.n_rows, TILE_MAX_VEC);
+    j.n_chunk = ceil_div(j.n_rows, TILE_L1_VEC);
     if (j.n_rows > 0) workers_run(r->x->d->pool, j.n_chunk * o->w[0]->n_expert, heads_task, &j);
 }

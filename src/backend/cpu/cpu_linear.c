@@ -20,8 +20,8 @@ enum {
        slowly; down to this, so that one that is late has somebody's help. */
     FEW_A_THREAD = 2,
     TASK_PRODUCTS = 1 << 17,
-    CHUNK_STEP =
-        24, /* rows: whole steps of every level's panels, which take 2, 4, 6 or 8 at a time */
+    /* Rows: whole steps of every level's panels, which take 2, 4, 6 or 8 at a time, AMX's 16. */
+    CHUNK_STEP = 48,
     SERIAL_QUANT = 16384, /* values under which a fork costs more than it saves */
     MAX_ACT = 4,          /* group sizes × terms */
 };
@@ -365,18 +365,30 @@ static void share_task(void *ctx, int32_t i_task, int32_t i_thread)
     far_ahead = FAR_AHEAD;
 }
 
-/* Chunks of rows whose sums stay in L1, times runs of units: enough tasks to keep the threads even, runs
-   as long as that allows (memory likes long streams). */
+/* Rows a chunk at most: vectors whose sums stay in L1 or, where the level gains by it, whose activations stay in
+   the second cache. */
+static int32_t most_rows(const linear_job *j)
+{
+    const size_t near_act = j->r->x->d->k.lin.near_act;
+    int32_t most = TILE_L1_VEC;
+    for (int32_t i = 0; i < j->n_act; i++) {
+        const act8 *a = &j->act[i];
+        const size_t vec = near_act / (act_struct(a->group) * (size_t)(j->cols / a->group));
+        const int32_t rows = max_i32(TILE_L1_VEC, min_i32((int32_t)vec, TILE_MAX_VEC)) / a->terms;
+        most = i ? min_i32(most, rows) : rows;
+    }
+    return most / CHUNK_STEP * CHUNK_STEP;
+}
+
+/* Chunks of rows, as even as steps allow, times runs of units: enough tasks to keep the threads even, runs as
+   long as that allows (memory likes long streams). */
 static void cut(linear_job *j)
 {
-    int32_t most = TILE_MAX_VEC, n_chunk;
     const int32_t n_thread = workers_active(j->r->x->d->pool);
     const int64_t grains = (int64_t)j->n_unit * UNIT * j->cols * j->n_rows / TASK_PRODUCTS;
-    int32_t want = TASKS_A_THREAD * n_thread;
+    int32_t want = TASKS_A_THREAD * n_thread, n_chunk = ceil_div(j->n_rows, most_rows(j));
     if (grains < want) want = max_i32((int32_t)grains, FEW_A_THREAD * n_thread);
-    for (int32_t i = 0; i < j->n_act; i++) most = min_i32(most, TILE_MAX_VEC / j->act[i].terms);
-    most = most / CHUNK_STEP * CHUNK_STEP;
-    j->chunk = min_i32(most, ceil_div(j->n_rows, CHUNK_STEP) * CHUNK_STEP);
+    j->chunk = ceil_div(ceil_div(j->n_rows, n_chunk), CHUNK_STEP) * CHUNK_STEP;
     n_chunk = ceil_div(j->n_rows, j->chunk);
     j->n_run = max_i32(1, min_i32(j->n_unit, ceil_div(want, n_chunk)));
     workers_run(j->r->x->d->pool, n_chunk * j->n_run, linear_task, j);

@@ -113,7 +113,8 @@ enum {
     TILE_ROWS = 32,
     TILE_LINE = 64,
     TILE_SLACK = 16384, /* readable bytes after the last tile: prefetches run ahead */
-    TILE_MAX_VEC = 96,  /* most vectors a call of a tile kernel: their sums stay in L1 */
+    TILE_L1_VEC = 96,   /* vectors a call whose sums stay in L1 */
+    TILE_MAX_VEC = 192, /* most vectors a call of a tile kernel */
     TILE_PANEL = 20480, /* bytes of a panel of unpacked weights, 64-aligned */
 };
 
@@ -175,6 +176,9 @@ typedef struct kern_linear {
     kern_tile_fn *fine[TILE_COUNT];
     kern_affine_fn *affine[AFFINE_COUNT];
     bool leads; /* tile kernels fetch at far_ahead (base/far.h) */
+    /* 0, or the bytes of activations up to which more vectors a call than TILE_L1_VEC pay: panels take long to
+       make, and sums may lie in the second cache beside the activations. */
+    size_t near_act;
     kern_dense_fn *dense_f32, *dense_f16, *dense_bf16;
     kern_widen_fn *widen_e4m3, *widen_e5m2;
     /* Limits of the machine.  read_sum reads n bytes (a multiple of 4096) once and answers a checksum.

@@ -78,14 +78,58 @@ INLINE __m512i whole_sum(const int bits, const amx_sums *c, int i)
     return _mm512_add_epi32(_mm512_slli_epi32(load(c[1].of[i]), up), low);
 }
 
-INLINE void add_sums(const int bits, const waiting *w, int i)
+/* What meets the sums of both groups: in registers, for out of memory it would be half of a step's loads. */
+typedef struct meeting {
+    __m512i pair[2][8];
+    __m512 d[2], dmin[2];
+} meeting;
+
+INLINE int n_pair(const int bits)
+{
+    return !has_min(bits) ? 0 : bits == 2 ? 8 : 4;
+}
+
+INLINE void meet(const int bits, const panel256 *u, meeting *m)
+{
+#pragma GCC unroll 2
+    for (int g = 0; g < 2; g++) {
+        m->d[g] = _mm512_load_ps(u->d + 16 * g);
+        m->dmin[g] = has_min(bits) ? _mm512_load_ps(u->dmin + 16 * g) : m->d[g];
+#pragma GCC unroll 8
+        for (int i = 0; i < n_pair(bits); i++) m->pair[g][i] = load(u->pair[g][i]);
+    }
+}
+
+/* Sums of 16 bits, both at p, for all lanes: one register for both groups, where the compiler would read memory
+   for each. */
+INLINE __m512i two_sums(const int16_t *p)
+{
+    int32_t two;
+    memcpy(&two, p, sizeof two);
+    __m512i all = _mm512_set1_epi32(two);
+#ifdef __AVX512F__ /* tests emulate it */
+    __asm__("" : "+v"(all));
+#endif
+    return all;
+}
+
+INLINE void add_sums(const int bits, const waiting *w, const meeting *m, int i)
 {
     if (i < w->from) return;
     float *y = w->y + ((w->v + i) >> w->shift) * TILE_ROWS;
+    const a8_256 *a = &w->a[w->v + i];
+    const int16_t *sums = bits == 2 ? a->s16 : a->s32;
+    __m512i min[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
+#pragma GCC unroll 8
+    for (int k = 0; k < n_pair(bits); k++) {
+        const __m512i s = two_sums(sums + 2 * k);
+        min[0] = _mm512_dpwssd_epi32(min[0], m->pair[0][k], s);
+        min[1] = _mm512_dpwssd_epi32(min[1], m->pair[1][k], s);
+    }
+#pragma GCC unroll 2
     for (int g = 0; g < 2; g++)
-        add_block(bits, whole_sum(bits, w->c + 2 * g, i),
-                  (const __m512i *)(const void *)w->u->pair[g], _mm512_load_ps(w->u->d + 16 * g),
-                  _mm512_load_ps(w->u->dmin + 16 * g), &w->a[w->v + i], y + 16 * g);
+        add_whole(bits, whole_sum(bits, w->c + 2 * g, i), min[g], m->d[g], m->dmin[g], a->d,
+                  y + 16 * g);
 }
 
 /* Product k of C register c, by B register tb, then one vector of those that wait. */
@@ -101,7 +145,7 @@ INLINE void add_sums(const int bits, const waiting *w, int i)
         else                                                                                       \
             _tile_dpbsud(c, ta, tb);                                                               \
     }                                                                                              \
-    add_sums(bits, w, 4 * (k) + (c));
+    add_sums(bits, w, m, 4 * (k) + (c));
 #define PRODUCTS(ta, k)                                                                            \
     _tile_loadd(ta, a->q + 64 * (k), sizeof *a);                                                   \
     PRODUCT(0, ta, 6, k)                                                                           \
@@ -110,13 +154,15 @@ INLINE void add_sums(const int bits, const waiting *w, int i)
     PRODUCT(3, ta, 7, k)
 
 /* Stores the registers of C, then multiplies the block by the 16 vectors from a on into them. */
-INLINE void multiply(const int bits, const a8_256 *a, amx_sums *out,
-                     const waiting *w){PRODUCTS(4, 0) PRODUCTS(5, 1) PRODUCTS(4, 2) PRODUCTS(5, 3)}
+INLINE void multiply(const int bits, const a8_256 *a, amx_sums *out, const waiting *w,
+                     const meeting *m){PRODUCTS(4, 0) PRODUCTS(5, 1) PRODUCTS(4, 2) PRODUCTS(5, 3)}
 
 INLINE void panel_all(const int bits, const uint8_t *tile, size_t block, const panel256 *u,
                       const a8_256 *a, int32_t n_vec, int32_t shift, float *y)
 {
     amx_sums c[2][4];
+    meeting m;
+    meet(bits, u, &m);
     waiting held = {.c = c[0], .u = u, .a = a, .from = AMX_VEC, .shift = shift};
     held.y = y;
     waiting due = held;
@@ -128,15 +174,15 @@ INLINE void panel_all(const int bits, const uint8_t *tile, size_t block, const p
             _mm_prefetch((const char *)tile + block + block * (size_t)v / (size_t)n_vec + i,
                          _MM_HINT_T1);
         /* what the registers hold goes to `held`; `due` is in memory since the step before */
-        multiply(bits, a + first, c[turn], &due);
+        multiply(bits, a + first, c[turn], &due, &m);
         held.c = c[turn];
         due = held;
         held.v = first, held.from = v - first;
     }
     amx_store(c[turn]);
     held.c = c[turn];
-    for (int i = 0; i < AMX_VEC; i++) add_sums(bits, &due, i);
-    for (int i = 0; i < AMX_VEC; i++) add_sums(bits, &held, i);
+    for (int i = 0; i < AMX_VEC; i++) add_sums(bits, &due, &m, i);
+    for (int i = 0; i < AMX_VEC; i++) add_sums(bits, &held, &m, i);
 }
 
 #define DEFINE_TILE(name, bits, least)                                                             \
