@@ -110,12 +110,12 @@ INLINE void store_planes(uint8_t *low, uint8_t *high, __m512i v, __m512i sc, con
 }
 
 /* y += dx · (d · whole − dmin · m), the latter where there are minima. */
-INLINE void add_whole(const int bits, __m512i whole, __m512i m, __m512 d, __m512 dmin, float dx,
+INLINE void add_whole(const int bits, __m512i whole, __m512i m, __m512 d, __m512 dmin, __m512 dx,
                       float *y)
 {
     __m512 t = _mm512_mul_ps(d, _mm512_cvtepi32_ps(whole));
     if (has_min(bits)) t = _mm512_fnmadd_ps(dmin, _mm512_cvtepi32_ps(m), t);
-    _mm512_store_ps(y, _mm512_fmadd_ps(t, _mm512_set1_ps(dx), _mm512_load_ps(y)));
+    _mm512_store_ps(y, _mm512_fmadd_ps(t, dx, _mm512_load_ps(y)));
 }
 /* Likewise, m = Σ minimum · Σ q. */
 INLINE void add_block(const int bits, __m512i whole, const __m512i *pair, __m512 d, __m512 dmin,
@@ -123,5 +123,5 @@ INLINE void add_block(const int bits, __m512i whole, const __m512i *pair, __m512
 {
     __m512i m = whole;
     if (has_min(bits)) m = bits == 2 ? pair_dot(pair, a->s16, 8) : pair_dot(pair, a->s32, 4);
-    add_whole(bits, whole, m, d, dmin, a->d, y);
+    add_whole(bits, whole, m, d, dmin, _mm512_set1_ps(a->d), y);
 }

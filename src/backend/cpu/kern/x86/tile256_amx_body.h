@@ -119,6 +119,7 @@ INLINE void add_sums(const int bits, const waiting *w, const meeting *m, int i)
     float *y = w->y + ((w->v + i) >> w->shift) * TILE_ROWS;
     const a8_256 *a = &w->a[w->v + i];
     const int16_t *sums = bits == 2 ? a->s16 : a->s32;
+    const __m512 dx = _mm512_set1_ps(a->d);
     __m512i min[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
 #pragma GCC unroll 8
     for (int k = 0; k < n_pair(bits); k++) {
@@ -128,7 +129,7 @@ INLINE void add_sums(const int bits, const waiting *w, const meeting *m, int i)
     }
 #pragma GCC unroll 2
     for (int g = 0; g < 2; g++)
-        add_whole(bits, whole_sum(bits, w->c + 2 * g, i), min[g], m->d[g], m->dmin[g], a->d,
+        add_whole(bits, whole_sum(bits, w->c + 2 * g, i), min[g], m->d[g], m->dmin[g], dx,
                   y + 16 * g);
 }
 

@@ -123,7 +123,8 @@ INLINE void panel_sums(const int bits, const panel256 *u, const int g, __m512i *
             if (bits != 2) i[t] = pairs_word(i[t], scale, a[t].s32 + 2 * k);
         }
     }
-    for (int t = 0; t < n; t++) add_whole(bits, i[t], m[t], d, dmin, a[t].d, out[t] + 16 * g);
+    for (int t = 0; t < n; t++)
+        add_whole(bits, i[t], m[t], d, dmin, _mm512_set1_ps(a[t].d), out[t] + 16 * g);
 }
 
 /* Both groups of the panel times vectors v … v+n-1. */
