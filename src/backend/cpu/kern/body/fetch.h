@@ -7,10 +7,12 @@
 
 #include "base/far.h"
 
+enum { FETCH_NEAR = 1024 };
+
 /* To the first cache what is near, to the second what is far. */
 INLINE void prefetch(const uint8_t *p)
 {
-    __builtin_prefetch(p + 1024, 0, 3);
+    __builtin_prefetch(p + FETCH_NEAR, 0, 3);
 #if defined(__AVX512F__)
     __builtin_prefetch((const void *)((uintptr_t)p + far_ahead), 0, 2);
 #elif !defined(__AVX2__)

@@ -11,14 +11,14 @@
 
 #include "backend/cpu/kern/x86/scales256_avx512.h"
 
-enum { LEAST_WIDE = 32, LEAST_TQ = 16 /* fewer vectors cost less by vpdpbusd */ };
+enum { LEAST_WIDE = 10, LEAST_TQ = 5 /* fewer vectors cost less by vpdpbusd */ };
 
 INLINE void unpack_group(const int bits, const uint8_t *d16, const uint8_t *p, const int g,
-                         panel256 *u)
+                         const int part, panel256 *u, heads *to)
 {
     const int n = n_word(bits), log = centre_log(bits);
     __m512i sc[16];
-    _mm512_store_ps(u->d + 16 * g, halves_times(d16, grid_unit(bits)));
+    if (part <= 0) _mm512_store_ps(to->d + 16 * g, halves_times(d16, grid_unit(bits)));
     scales_grid(n_scale_line(bits), p, sc);
     for (int i = 0; i < 16; i++) sc[i] = twice(sc[i]);
     const int n_span = 8 / n;
@@ -31,6 +31,7 @@ INLINE void unpack_group(const int bits, const uint8_t *d16, const uint8_t *p, c
             unpack(bits, p, k, x);
             for (int c = 0; c < n; c++) {
                 const int line = k + 8 * c;
+                if (!in_part(part, line)) continue;
                 if (n_plane(bits) == 1)
                     _mm512_store_si512(u->w[line / 16][2 * g][line % 16], sub8(x[c], 1 << log));
                 else

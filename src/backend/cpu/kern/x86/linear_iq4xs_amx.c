@@ -10,19 +10,20 @@
 
 #include "backend/cpu/kern/x86/scales256_avx512.h"
 
-enum { LEAST = 32 /* fewer vectors cost less by vpdpbusd */ };
+enum { LEAST = 14 /* fewer vectors cost less by vpdpbusd */ };
 
 INLINE void unpack_group(const int bits, const uint8_t *d16, const uint8_t *p, const int g,
-                         panel256 *u)
+                         const int part, panel256 *u, heads *to)
 {
     __m512i sc[8];
-    _mm512_store_ps(u->d + 16 * g, halves(d16));
+    if (part <= 0) _mm512_store_ps(to->d + 16 * g, halves(d16));
     scales_iq4xs(p, sc);
     for (int i = 0; i < 8; i++) sc[i] = twice(_mm512_and_si512(sc[i], _mm512_set1_epi32(0xffff)));
 #pragma GCC unroll 8
     for (int i = 0; i < 32; i++) { /* line s of sub-block i / 4, s = i % 4 */
         const int at = i / 4 * 8 + i % 4;
         __m512i lo, hi;
+        if (!in_part(part, at)) continue;
         unpack(p, i, 1 << centre_log(bits), &lo, &hi);
         store_wide(&u->w[at / 16][2 * g], at % 16, lo, sc[i / 4], (unsigned)centre_log(bits));
         store_wide(&u->w[at / 16][2 * g], at % 16 + 4, hi, sc[i / 4], (unsigned)centre_log(bits));

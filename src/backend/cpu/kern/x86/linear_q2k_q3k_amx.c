@@ -10,7 +10,7 @@
 
 #include "backend/cpu/kern/x86/scales256_avx512.h"
 
-enum { LEAST = 16 /* fewer vectors cost less by vpdpbusd */ };
+enum { LEAST_K2 = 5, LEAST_K3 = 8 /* fewer vectors cost less by vpdpbusd */ };
 
 /* Weights from 0 up, of one line: −scale · (x − 4) of Q3_K, as bytes. */
 INLINE __m512i negative_k3(__m512i x, __m512i sc)
@@ -23,14 +23,14 @@ INLINE __m512i negative_k3(__m512i x, __m512i sc)
 }
 
 INLINE void unpack_group(const int bits, const uint8_t *d16, const uint8_t *p, const int g,
-                         panel256 *u)
+                         const int part, panel256 *u, heads *to)
 {
     __m512i sc[16], pair[8];
-    _mm512_store_ps(u->d + 16 * g, halves(d16));
+    if (part <= 0) _mm512_store_ps(to->d + 16 * g, halves(d16));
     if (bits == 2) {
-        _mm512_store_ps(u->dmin + 16 * g, halves(d16 + 32));
+        if (part <= 0) _mm512_store_ps(to->dmin + 16 * g, halves(d16 + 32));
         scales_k2(p, sc, pair);
-        for (int i = 0; i < 8; i++) _mm512_store_si512(u->pair[g][i], pair[i]);
+        for (int i = 0; i < 8 && part <= 0; i++) _mm512_store_si512(to->pair[g][i], pair[i]);
     } else {
         __m512i s[4];
         scale_bytes_k3(p, s);
@@ -45,6 +45,7 @@ INLINE void unpack_group(const int bits, const uint8_t *d16, const uint8_t *p, c
             unpack_times4(bits, p, h, s, x);
             for (int k = 0; k < 4; k++) {
                 const int line = 32 * h + 8 * k + s;
+                if (!in_part(part, line)) continue;
                 const __m512i v = k % 2 ? _mm512_srli_epi16(x[k], 2) : x[k], c = sc[line / 4];
                 _mm512_store_si512(u->w[line / 16][2 * g][line % 16],
                                    bits == 2 ? _mm512_mullo_epi16(v, c) : negative_k3(v, c));
@@ -53,5 +54,5 @@ INLINE void unpack_group(const int bits, const uint8_t *d16, const uint8_t *p, c
     }
 }
 
-DEFINE_TILE(q2_k, 2, LEAST)
-DEFINE_TILE(q3_k, 3, LEAST)
+DEFINE_TILE(q2_k, 2, LEAST_K2)
+DEFINE_TILE(q3_k, 3, LEAST_K3)

@@ -10,8 +10,9 @@
 
    |Σ over a plane| ≤ 255·127·256 = 8.3 M.  A block is unpacked once into a panel in L1 and met by 16 vectors
    at a time: 16 products (4 of 64 weights × 2 groups of rows × 2 planes; 8 of one plane), and beside them the
-   sums of 16 earlier vectors go into y, so that matrix and vector units work at once.  Each file includes this
-   once after words_avx512.h and linear_tile256_form.h and defines
+   sums of 16 earlier vectors go into y, so that matrix and vector units work at once.  Up to 16 vectors meet a
+   block beside the unpacking of the next.  Each file includes this once after words_avx512.h and
+   linear_tile256_form.h and defines
 
      unpack_group(…)  16 rows of one block into the panel */
 #include "backend/cpu/kern/body/linear_tile256_walk.h"
@@ -22,11 +23,16 @@
 
 enum { N_K = 4 /* products of 64 weights a block */ };
 
+/* What meets a block's sums. */
+typedef struct heads {
+    uint8_t pair[2][8][TILE_LINE]; /* minima, to meet sums of q: 4 of Q4_K and Q5_K, 8 of Q2_K */
+    float d[TILE_ROWS], dmin[TILE_ROWS];
+} heads;
+
 /* One block, unpacked: planes of two groups of 16 rows, in the order of use. */
 struct panel256 {
     uint8_t w[N_K][4][16][TILE_LINE]; /* [64 weights][2 · group + plane][word] */
-    uint8_t pair[2][8][TILE_LINE];    /* minima, to meet sums of q: 4 of Q4_K and Q5_K, 8 of Q2_K */
-    float d[TILE_ROWS], dmin[TILE_ROWS];
+    heads of[2];                      /* that of the block before stays, where blocks overlap */
 };
 _Static_assert(sizeof(panel256) <= TILE_PANEL, "panel");
 
@@ -48,22 +54,34 @@ INLINE void store_wide(uint8_t (*w)[16][TILE_LINE], int s, __m512i v, __m512i sc
     store_planes(w[0][s], w[1][s], v, sc, log);
 }
 
-/* d16: d of the group's rows, and their dmin 32 bytes further; p: its lines. */
-INLINE void unpack_group(const int bits, const uint8_t *d16, const uint8_t *p, const int g,
-                         panel256 *u);
+enum { ALL_PARTS = -1 };
+/* Whether a line, of 64 to a group's plane, is of the part: a product's 64 weights, or all. */
+INLINE int in_part(const int part, const int line)
+{
+    return part == ALL_PARTS || line / 16 == part;
+}
 
-INLINE void unpack_panel(const int bits, const uint8_t *tile, panel256 *u)
+/* The part of a block, the first with what meets its sums.  d16: d of the group's rows, and their dmin 32 bytes
+   further; p: its lines. */
+INLINE void unpack_group(const int bits, const uint8_t *d16, const uint8_t *p, const int g,
+                         const int part, panel256 *u, heads *to);
+
+INLINE void unpack_part(const int bits, const uint8_t *tile, const int part, panel256 *u, heads *to)
 {
     const uint8_t *p = tile + TILE_LINE * head_lines(bits);
     for (int g = 0; g < 2; g++, p += TILE_LINE * group_lines(bits))
-        unpack_group(bits, head_lines(bits) ? tile + 32 * g : p, p, g, u);
+        unpack_group(bits, head_lines(bits) ? tile + 32 * g : p, p, g, part, u, to);
     amx_panel_ready();
+}
+
+INLINE void unpack_panel(const int bits, const uint8_t *tile, panel256 *u)
+{
+    unpack_part(bits, tile, ALL_PARTS, u, u->of);
 }
 
 /* Sixteen vectors whose sums are in c; the first `from` of them are not to be added again. */
 typedef struct waiting {
     const amx_sums *c; /* [2 · group + plane] */
-    const panel256 *u;
     const a8_256 *a;
     float *y;
     int32_t v, from, shift;
@@ -89,14 +107,14 @@ INLINE int n_pair(const int bits)
     return !has_min(bits) ? 0 : bits == 2 ? 8 : 4;
 }
 
-INLINE void meet(const int bits, const panel256 *u, meeting *m)
+INLINE void meet(const int bits, const heads *from, meeting *m)
 {
 #pragma GCC unroll 2
     for (int g = 0; g < 2; g++) {
-        m->d[g] = _mm512_load_ps(u->d + 16 * g);
-        m->dmin[g] = has_min(bits) ? _mm512_load_ps(u->dmin + 16 * g) : m->d[g];
+        m->d[g] = _mm512_load_ps(from->d + 16 * g);
+        m->dmin[g] = has_min(bits) ? _mm512_load_ps(from->dmin + 16 * g) : m->d[g];
 #pragma GCC unroll 8
-        for (int i = 0; i < n_pair(bits); i++) m->pair[g][i] = load(u->pair[g][i]);
+        for (int i = 0; i < n_pair(bits); i++) m->pair[g][i] = load(from->pair[g][i]);
     }
 }
 
@@ -133,19 +151,23 @@ INLINE void add_sums(const int bits, const waiting *w, const meeting *m, int i)
                   y + 16 * g);
 }
 
-/* Product k of C register c, by B register tb, then one vector of those that wait. */
-#define PRODUCT(c, ta, tb, k)                                                                      \
+/* Product k of C register c, by B register tb. */
+#define MULTIPLY(c, ta, tb, k)                                                                     \
     if ((c) % 2 < n_plane(bits)) {                                                                 \
         if ((k) == 0) {                                                                            \
             _tile_stored(c, out[c].of, TILE_LINE);                                                 \
             _tile_zero(c);                                                                         \
         }                                                                                          \
-        _tile_loadd(tb, w->u->w[k][c], TILE_LINE);                                                 \
+        _tile_loadd(tb, u->w[k][c], TILE_LINE);                                                    \
         if (plane_signed(bits, (c) % 2))                                                           \
             _tile_dpbssd(c, ta, tb);                                                               \
         else                                                                                       \
             _tile_dpbsud(c, ta, tb);                                                               \
-    }                                                                                              \
+    }
+
+/* Likewise, then one vector of those that wait. */
+#define PRODUCT(c, ta, tb, k)                                                                      \
+    MULTIPLY(c, ta, tb, k)                                                                         \
     add_sums(bits, w, m, 4 * (k) + (c));
 #define PRODUCTS(ta, k)                                                                            \
     _tile_loadd(ta, a->q + 64 * (k), sizeof *a);                                                   \
@@ -155,7 +177,8 @@ INLINE void add_sums(const int bits, const waiting *w, const meeting *m, int i)
     PRODUCT(3, ta, 7, k)
 
 /* Stores the registers of C, then multiplies the block by the 16 vectors from a on into them. */
-INLINE void multiply(const int bits, const a8_256 *a, amx_sums *out, const waiting *w,
+INLINE void multiply(const int bits, const panel256 *u, const a8_256 *a, amx_sums *out,
+                     const waiting *w,
                      const meeting *m){PRODUCTS(4, 0) PRODUCTS(5, 1) PRODUCTS(4, 2) PRODUCTS(5, 3)}
 
 INLINE void panel_all(const int bits, const uint8_t *tile, size_t block, const panel256 *u,
@@ -163,8 +186,8 @@ INLINE void panel_all(const int bits, const uint8_t *tile, size_t block, const p
 {
     amx_sums c[2][4];
     meeting m;
-    meet(bits, u, &m);
-    waiting held = {.c = c[0], .u = u, .a = a, .from = AMX_VEC, .shift = shift};
+    meet(bits, u->of, &m);
+    waiting held = {.c = c[0], .a = a, .from = AMX_VEC, .shift = shift};
     held.y = y;
     waiting due = held;
     int turn = 0;
@@ -175,7 +198,7 @@ INLINE void panel_all(const int bits, const uint8_t *tile, size_t block, const p
             _mm_prefetch((const char *)tile + block + block * (size_t)v / (size_t)n_vec + i,
                          _MM_HINT_T1);
         /* what the registers hold goes to `held`; `due` is in memory since the step before */
-        multiply(bits, a + first, c[turn], &due, &m);
+        multiply(bits, u, a + first, c[turn], &due, &m);
         held.c = c[turn];
         due = held;
         held.v = first, held.from = v - first;
@@ -186,6 +209,51 @@ INLINE void panel_all(const int bits, const uint8_t *tile, size_t block, const p
     for (int i = 0; i < AMX_VEC; i++) add_sums(bits, &held, &m, i);
 }
 
+/* Part k of the block times all vectors; sums of the block before, stored in part 0; part k of the next block takes
+   this one's place.  The block after the next comes into the first cache meanwhile. */
+#define FEW_PRODUCT(c, ta, tb, k)                                                                  \
+    MULTIPLY(c, ta, tb, k)                                                                         \
+    for (size_t i = block / 16 * (4 * (k) + (c)); i < block / 16 * (4 * (k) + (c) + 1);            \
+         i += TILE_LINE)                                                                           \
+        prefetch(tile + 2 * block - FETCH_NEAR + i);
+#define FEW_PRODUCTS(ta, k)                                                                        \
+    _tile_loadd(ta, a->q + 64 * (k), sizeof *a);                                                   \
+    FEW_PRODUCT(0, ta, 6, k)                                                                       \
+    FEW_PRODUCT(1, ta, 7, k)                                                                       \
+    FEW_PRODUCT(2, ta, 6, k)                                                                       \
+    FEW_PRODUCT(3, ta, 7, k)                                                                       \
+    for (int i = 5 * (k)-5 + ((k) > 2); i < (k)*5 + ((k) > 1) && i < n; i++)                       \
+        add_sums(bits, &w, &m, i);                                                                 \
+    if (next) unpack_part(bits, next, k, u, &u->of[(b + 1) % 2]);
+
+/* Up to AMX_VEC vectors: unpacking takes most of the time, so that beside the products of a block the next one is
+   unpacked. */
+INLINE void few(const int bits, const uint8_t *tile, int32_t n_block, const uint8_t *act,
+                size_t stride, int32_t n_vec, int32_t shift, float *y, panel256 *u)
+{
+    const size_t block = (size_t)TILE_LINE * (size_t)(head_lines(bits) + 2 * group_lines(bits));
+    amx_sums out[4];
+    meeting m;
+    waiting w = {.c = out, .a = (const a8_256 *)(const void *)act, .shift = shift};
+    w.y = y;
+    unpack_part(bits, tile, ALL_PARTS, u, &u->of[0]);
+    for (int32_t b = 0; b < n_block; b++, tile += block, act += stride) {
+        const a8_256 *a = (const a8_256 *)(const void *)act;
+        const uint8_t *next = b + 1 < n_block ? tile + block : NULL;
+        const int32_t n = b > 0 ? n_vec : 0;
+        meet(bits, &u->of[(b + 1) % 2], &m);
+        FEW_PRODUCTS(4, 0)
+        FEW_PRODUCTS(5, 1)
+        FEW_PRODUCTS(4, 2)
+        FEW_PRODUCTS(5, 3)
+        w.a = a;
+    }
+    amx_store(out);
+    meet(bits, &u->of[(n_block + 1) % 2], &m);
+    for (int32_t i = 0; i < n_vec; i++) add_sums(bits, &w, &m, i);
+}
+
+/* least: fewer vectors cost less by vpdpbusd. */
 #define DEFINE_TILE(name, bits, least)                                                             \
     void amx_tile_##name(const uint8_t *tile, int32_t n_block, const void *act, size_t stride,     \
                          int32_t n_vec, int32_t terms, float *y, void *panel)                      \
@@ -195,7 +263,10 @@ INLINE void panel_all(const int bits, const uint8_t *tile, size_t block, const p
             return;                                                                                \
         }                                                                                          \
         memset(y, 0, (size_t)(n_vec / terms) * TILE_ROWS * sizeof *y);                             \
-        amx_begin(AMX_VEC, 64);                                                                    \
-        by_panel(bits, tile, n_block, act, stride, n_vec, terms - 1, y, panel);                    \
+        amx_begin(n_vec < AMX_VEC ? n_vec : AMX_VEC, 64);                                          \
+        if (n_vec <= AMX_VEC)                                                                      \
+            few(bits, tile, n_block, act, stride, n_vec, terms - 1, y, panel);                     \
+        else                                                                                       \
+            by_panel(bits, tile, n_block, act, stride, n_vec, terms - 1, y, panel);                \
         _tile_release();                                                                           \
     }
