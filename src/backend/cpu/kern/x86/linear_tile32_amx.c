@@ -20,7 +20,8 @@ enum {
     /* 10 KB beside 8 of activations: of 16 blocks, which left less of L1 to the rest, steps took 3 to 5 % more. */
     PANEL_BLOCKS = 8,
     /* Fewer vectors cost less by vpdpbusd, but for AMX_VEC, which fill a register. */
-    LEAST = 20,
+    LEAST = 22,
+    LEAST_8 = 24, /* of eight bits */
 };
 
 /* Blocks, unpacked: unsigned where the form has a minimum, else signed, less their centre. */
@@ -158,9 +159,9 @@ INLINE void tile32(form f, const uint8_t *tile, int32_t n_block, const void *act
     _tile_release();
 }
 
-INLINE bool pays(int32_t n_vec)
+INLINE bool pays(form f, int32_t n_vec)
 {
-    return n_vec >= LEAST || n_vec == AMX_VEC;
+    return n_vec >= (f.bits == BITS8 ? LEAST_8 : LEAST) || n_vec == AMX_VEC;
 }
 
 #define DEFINE_TILE(name, ...)                                                                     \
@@ -168,7 +169,7 @@ INLINE bool pays(int32_t n_vec)
                          int32_t n_vec, int32_t terms, float *y, void *panel)                      \
     {                                                                                              \
         const form f = {__VA_ARGS__, 0};                                                           \
-        if (!pays(n_vec))                                                                          \
+        if (!pays(f, n_vec))                                                                       \
             vnni_tile_##name(tile, n_block, act, stride, n_vec, terms, y, panel);                  \
         else                                                                                       \
             tile32(f, tile, n_block, act, stride, n_vec, terms, y, panel,                          \
@@ -188,7 +189,7 @@ DEFINE_TILE(mxfp4, E2M1, 16, 0, HEAD_E8M0)
                            void *panel)                                                            \
     {                                                                                              \
         const form f = {bits, 0, 1, af->head, 0};                                                  \
-        if (!pays(n_vec))                                                                          \
+        if (!pays(f, n_vec))                                                                       \
             vnni_affine_##name(af, tile, n_block, act, stride, n_vec, terms, y, panel);            \
         else                                                                                       \
             tile32(f, tile, n_block, act, stride, n_vec, terms, y, panel, af->per_head);           \
