@@ -130,12 +130,22 @@ INLINE b16 before16(int32_t n)
     return less16(loadf16(lane), set16((float)n));
 }
 
-/* x to the places outside [lo, hi] of the sixteens that both are in. */
-INLINE void fill_outside(float *s, int32_t lo, int32_t hi, float x)
+/* Which lanes of the first sixteen come before lo, and which of the last up to hi. */
+typedef struct edges {
+    b16 before, upto;
+} edges;
+
+INLINE edges edges_of(const kern_softmax *j)
 {
-    float *first = s + lo / 16 * 16, *last = s + hi / 16 * 16;
-    store16(first, pick16(before16(lo % 16), set16(x), loadf16(first)));
-    store16(last, pick16(before16(hi % 16 + 1), loadf16(last), set16(x)));
+    return (edges){before16(j->lo % 16), before16(j->hi % 16 + 1)};
+}
+
+/* x to the places outside [lo, hi] of the sixteens that both are in. */
+INLINE void fill_outside(float *s, const kern_softmax *j, const edges *e, float x)
+{
+    float *first = s + j->lo / 16 * 16, *last = s + j->hi / 16 * 16;
+    store16(first, pick16(e->before, set16(x), loadf16(first)));
+    store16(last, pick16(e->upto, loadf16(last), set16(x)));
 }
 
 static void cap_scores(float *s, int32_t begin, int32_t end, float scale, float cap)
@@ -178,10 +188,11 @@ INLINE v16 scores_max(const float *s, int32_t j, int32_t end)
 
 /* A positive scale is applied on the way: rounding keeps order, so the maximum scaled is the maximum
    of the scaled. */
-INLINE float row_max(float *s, const kern_softmax *j, bool capped, int32_t begin, int32_t end)
+INLINE float row_max(float *s, const kern_softmax *j, const edges *e, bool capped, int32_t begin,
+                     int32_t end)
 {
     if (capped) cap_scores(s, begin, end, j->scale, j->cap);
-    fill_outside(s, j->lo, j->hi, -__builtin_inff());
+    fill_outside(s, j, e, -__builtin_inff());
     return v16_max(scores_max(s, begin, end)) * (capped ? 1.0f : j->scale);
 }
 
@@ -211,16 +222,18 @@ static void softmax(const kern_softmax *j)
     const int32_t begin = j->lo / 16 * 16, end = (j->hi / 16 + 1) * 16;
     const bool capped = j->cap > 0 || !(j->scale > 0);
     const v16 scale = set16(capped ? 1.0f : j->scale);
+    const edges e = edges_of(j);
     for (int32_t i0 = 0, i1; i0 < j->n; i0 = i1) {
         i1 = j->n - i0 < SOFTMAX_ROWS ? j->n : i0 + SOFTMAX_ROWS;
         for (int32_t i = i0; i < i1; i++)
             j->max[(size_t)i * j->step] =
-                row_max(j->s + (size_t)i * j->pitch, j, capped, begin, end);
+                row_max(j->s + (size_t)i * j->pitch, j, &e, capped, begin, end);
         for (int32_t i = i0; i < i1; i++) {
             float *s = j->s + (size_t)i * j->pitch;
             j->sum[(size_t)i * j->step] =
                 row_exp(s, scale, j->max[(size_t)i * j->step], begin, end);
-            fill_outside(s, j->lo, j->hi, 0.0f); /* NaN there when all scores were -inf */
+            /* NaN there when all scores were -inf; else exp(-inf) */
+            if (!(j->max[(size_t)i * j->step] > -__builtin_inff())) fill_outside(s, j, &e, 0.0f);
         }
     }
 }
