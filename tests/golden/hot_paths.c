@@ -275,9 +275,15 @@ typedef struct attend_run {
 
 static void soften(const kern_vec *v, const attend_run *r)
 {
-    float max;
-    for (int32_t h = 0; h < r->keys.n_a; h++)
-        (void)v->softmax(r->s + (size_t)h * KV_BLOCK, 0, KV_BLOCK - 1, 0.125f, 0.0f, &max);
+    float max[8], sum[8];
+    v->softmax(&(kern_softmax){.s = r->s,
+                               .max = max,
+                               .sum = sum,
+                               .pitch = KV_BLOCK,
+                               .step = 1,
+                               .n = r->keys.n_a,
+                               .hi = KV_BLOCK - 1,
+                               .scale = 0.125f});
 }
 
 HOT static void hot_attend(const kern_vec *v, const attend_run *r)

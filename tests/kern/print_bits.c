@@ -147,7 +147,9 @@ static void print_attend(const kern_vec *v)
         say(line, add_floats(0, out, N_A * COLS));
     }
     memcpy(s, b, sizeof s);
-    s[0] = v->softmax(s, 3, 201, 0.7f, 5.0f, max);
+    float sum;
+    v->softmax(&(kern_softmax){s, max, &sum, 0, 0, 1, 3, 201, 0.7f, 5.0f});
+    s[0] = sum;
     say("softmax", add_floats(add_floats(0, s, 208), max, 1));
 }
 

@@ -415,6 +415,30 @@ static void check_coded(const kern_vec *ref, const kern_vec *v, isa_level l, kv_
     }
 }
 
+/* Many queries at once are each alone. */
+static void check_softmaxes(const kern_vec *ref, const kern_vec *v, isa_level l, int32_t n,
+                            int kind)
+{
+    enum { PITCH = 80, LO = 3, HI = 70 };
+    const size_t size = (size_t)n * PITCH;
+    if (left_out()) return;
+    float *want = fence_new(size * 4), *got = fence_new(size * 4), sum[2][2][64];
+    fence_fill(want, size, kind, (uint64_t)n);
+    memcpy(got, want, size * 4);
+    kern_softmax j = {want, sum[0][0], sum[0][1], PITCH, 2, n, LO, HI, 0.3f, 0};
+    ref->softmax(&j);
+    j = (kern_softmax){got, sum[1][0], sum[1][1], PITCH, 2, n, LO, HI, 0.3f, 0};
+    v->softmax(&j);
+    check_same("softmaxes", l, size, kind, want, got, size);
+    for (int32_t i = 0; i < 2 * n; i += 2) {
+        for (int k = 0; k < 2; k++) sum[k][0][i] += 0.0f;
+        check_same("softmaxes", l, size, kind, &sum[0][0][i], &sum[1][0][i], 1);
+        check_same("softmaxes", l, size, kind, &sum[0][1][i], &sum[1][1][i], 1);
+    }
+    fence_free(want, size * 4);
+    fence_free(got, size * 4);
+}
+
 static void check_softmax(const kern_vec *ref, const kern_vec *v, isa_level l, int32_t lo,
                           int32_t hi, float scale, float cap, int kind)
 {
@@ -425,13 +449,36 @@ static void check_softmax(const kern_vec *ref, const kern_vec *v, isa_level l, i
     for (int32_t j = 0; j < (int32_t)n; j++)
         if ((j < lo || j > hi) && j % 2) want[j] = NAN;
     memcpy(got, want, n * 4);
-    sum[0][0] = ref->softmax(want, lo, hi, scale, cap, &sum[0][1]);
-    sum[1][0] = v->softmax(got, lo, hi, scale, cap, &sum[1][1]);
+    ref->softmax(&(kern_softmax){want, &sum[0][1], &sum[0][0], 0, 0, 1, lo, hi, scale, cap});
+    v->softmax(&(kern_softmax){got, &sum[1][1], &sum[1][0], 0, 0, 1, lo, hi, scale, cap});
     /* the maximum's zero has no sign that anyone sees */
     sum[0][1] += 0.0f;
     sum[1][1] += 0.0f;
     check_same("softmax", l, n, kind, sum[0], sum[1], 2);
     check_same("softmax", l, n, kind, want, got, n);
+    fence_free(want, n * 4);
+    fence_free(got, n * 4);
+}
+
+/* more: of magnitudes beside which all quotients are ordinary, and others. */
+static void check_merge(const kern_vec *ref, const kern_vec *v, isa_level l, size_t n, size_t n_x,
+                        float more, int kind)
+{
+    if (left_out()) return;
+    const size_t step = n + 5, size = n_x * step * 4;
+    float *x = fence_new(size), *w = fence_new(n_x * 4), *sum = fence_new(n_x * 4);
+    float *want = fence_new(n * 4), *got = fence_new(n * 4);
+    fence_fill(x, n_x * step, kind, n * 10 + n_x);
+    fence_fill(w, n_x, kind, n + 3);
+    fence_fill(sum, n_x, kind, n + 4);
+    kern_merge j = {want, x, w, sum, step, n_x, n, more};
+    ref->merge(&j);
+    j.y = got;
+    v->merge(&j);
+    check_same("merge", l, n, kind, want, got, n);
+    fence_free(x, size);
+    fence_free(w, n_x * 4);
+    fence_free(sum, n_x * 4);
     fence_free(want, n * 4);
     fence_free(got, n * 4);
 }
@@ -445,9 +492,15 @@ static void check_attend(const kern_vec *ref, const kern_vec *v, isa_level l, in
             check_mm(ref, v, l, n_a, n_strip, 1 + (n_a * 5 + n_strip * 3) % 19, kind);
     check_mm(ref, v, l, 48, 16, 128, kind);
     for (kv_kind c = KV_Q8; c < (kv_kind)KV_KINDS; c++) check_coded(ref, v, l, c, kind);
+    for (int32_t n = 1; n <= 20; n += 3) check_softmaxes(ref, v, l, n, kind);
     for (int32_t lo = 0; lo < 256; lo += lo < 40 ? 1 : 37)
         for (int32_t hi = lo; hi < 256; hi += hi < 60 ? 3 : 41)
             check_softmax(ref, v, l, lo, hi, 0.7f, hi % 2 ? 0 : 5, kind);
+    static const float more[] = {0,        3.7f,    0x1.fffffep5f, 0x1.000002p-3f,
+                                 0x1p-61f, 0x1p61f, 0x1p-140f};
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        for (size_t n = 1; n < 300; n += n < 80 ? 7 : 33)
+            for (size_t n_x = 1; n_x < 5; n_x++) check_merge(ref, v, l, n, n_x, more[i], kind);
     /* Any scale: none at all, one that turns the order round, that underflows, that overflows. */
     static const float scales[] = {1, 0, -0.3f, 0x1p-140f, 0x1p120f, NAN};
     for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)

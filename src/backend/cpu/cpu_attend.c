@@ -196,35 +196,46 @@ static const float *unit_queries(const attend_job *j, const unit *u, const atten
     return sc->turned;
 }
 
-/* w = exp(m_c - M); L = fma(w, l_c, L); o = fma(w, o_c, o), c rising; a sink s: L + exp(s - M); then
-   o / L. */
-static void merge_vector(const attend_job *j, const unit *u, const partial *part, int32_t v,
-                         float *out)
+/* Vectors [v0, v1), of rows that begin and end in the same splits: w = exp(m_c - M); L = fma(w, l_c, L);
+   o = fma(w, o_c, o), c rising; a sink s: L + exp(s - M); then o / L. */
+static void merge_vectors(const attend_job *j, const unit *u, const partial *part, int32_t v0,
+                          int32_t v1)
 {
-    const int32_t row = v / j->heads;
-    const int32_t c0 = u->lo[row] / ATTEND_SPLIT - u->c0, c1 = u->hi[row] / ATTEND_SPLIT - u->c0;
+    const int32_t row0 = v0 / j->heads, n_head = j->o->u.attend.n_head;
+    const int32_t c0 = u->lo[row0] / ATTEND_SPLIT - u->c0, c1 = u->hi[row0] / ATTEND_SPLIT - u->c0;
     const size_t room = pad16(j->n_split), vecs = (size_t)unit_vecs(j, u), dvp = pad16(j->kv->dv);
-    const size_t dv = (size_t)j->kv->dv;
-    float *w = part->m + (size_t)v * room, *l = part->l + (size_t)v * room;
-    float max, sum = 0;
-    (void)j->k->softmax(w, c0, c1, 1.0f, 0.0f, &max); /* leaves exp(m_c - M) */
-    memset(out, 0, dv * sizeof *out);
-    for (int32_t c = c0; c <= c1; c++) {
-        j->k->axpy(&sum, w[c], &l[c], 1);
-        j->k->axpy(out, w[c], part->o + ((size_t)c * vecs + (size_t)v) * dvp, dv);
+    const size_t dv = (size_t)j->kv->dv, first = (size_t)v0 * room;
+    float max[TILE_VECS], sum[TILE_VECS];
+    assert(v1 - v0 <= TILE_VECS);
+    /* leaves exp(m_c - M) */
+    j->k->softmax(&(kern_softmax){part->m + first, max, sum, room, 1, v1 - v0, c0, c1, 1.0f, 0.0f});
+    for (int32_t v = v0; v < v1; v++) {
+        const int32_t head = u->kvh * j->heads + v % j->heads;
+        float *out = cpu_val(j->r, j->o->out[0]) +
+                     ((size_t)u->row[v / j->heads] * (size_t)n_head + (size_t)head) * dv;
+        const size_t at = (size_t)v * room + (size_t)c0;
+        const float more = j->o->w[0] ? kern_exp(j->o->w[0]->f32[head] - max[v - v0]) : 0.0f;
+        j->k->merge(&(kern_merge){.y = out,
+                                  .x = part->o + ((size_t)c0 * vecs + (size_t)v) * dvp,
+                                  .w = part->m + at,
+                                  .l = part->l + at,
+                                  .step = vecs * dvp,
+                                  .n_x = (size_t)(c1 - c0 + 1),
+                                  .n = dv,
+                                  .more = more});
+        if (kv_is_rotated(j->kv->v.kind)) kv_turn_back(out, dv);
     }
-    if (j->o->w[0]) sum += kern_exp(j->o->w[0]->f32[u->kvh * j->heads + v % j->heads] - max);
-    j->k->divide(out, out, sum, dv);
-    if (kv_is_rotated(j->kv->v.kind)) kv_turn_back(out, dv);
 }
 
 static void merge_unit(const attend_job *j, const unit *u, const partial *part)
 {
-    const size_t dv = (size_t)j->kv->dv, cols = (size_t)j->o->u.attend.n_head * dv;
-    float *out = cpu_val(j->r, j->o->out[0]);
-    for (int32_t v = 0; v < unit_vecs(j, u); v++) {
-        size_t head = (size_t)(u->kvh * j->heads + v % j->heads);
-        merge_vector(j, u, part, v, out + (size_t)u->row[v / j->heads] * cols + head * dv);
+    for (int32_t i = 0, n; i < u->n_rows; i += n) {
+        const int32_t c0 = u->lo[i] / ATTEND_SPLIT, c1 = u->hi[i] / ATTEND_SPLIT;
+        for (n = 1; i + n < u->n_rows && u->lo[i + n] / ATTEND_SPLIT == c0 &&
+                    u->hi[i + n] / ATTEND_SPLIT == c1;)
+            n++;
+        for (int32_t v = i * j->heads, end = (i + n) * j->heads; v < end; v += TILE_VECS)
+            merge_vectors(j, u, part, v, min_i32(v + TILE_VECS, end));
     }
 }
 

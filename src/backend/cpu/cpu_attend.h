@@ -9,7 +9,7 @@
 #include "base/num.h"
 
 enum {
-    TILE_VECS = 48, /* query vectors (rows × heads) a unit: queries, scores and a panel fit L2 */
+    TILE_VECS = 96, /* query vectors (rows × heads) a unit: queries, scores and a panel fit L2 */
     LANES = 16,
     SCORE_STRIPS = 2,                  /* of keys widened at a time */
     SCORE_PITCH = ATTEND_SPLIT + LANES /* floats between two vectors' scores; see row_pitch */

@@ -171,20 +171,30 @@ static void value_rows(const split *x, const value_block *v, int32_t a, int32_t 
     }
 }
 
+/* Rows that see the same of the split together. */
 static void soften(const split *x, const partial *part)
 {
     const attend_job *j = x->j;
     const unit *u = x->u;
     const int32_t base = x->c * ATTEND_SPLIT;
     const size_t room = pad16(j->n_split), at = (size_t)(x->c - u->c0);
-    for (int32_t i = x->a; i < x->b; i++) {
-        int32_t lo = max_i32(u->lo[i] - base, 0), hi = min_i32(u->hi[i] - base, ATTEND_SPLIT - 1);
-        for (int32_t h = 0; h < j->heads; h++) {
-            size_t v = (size_t)(i * j->heads + h);
-            part->l[v * room + at] =
-                j->k->softmax(x->s + v * SCORE_PITCH, lo, hi, j->o->u.attend.scale,
-                              j->o->u.attend.softcap, &part->m[v * room + at]);
-        }
+    for (int32_t i = x->a, n; i < x->b; i += n) {
+        const int32_t lo = max_i32(u->lo[i] - base, 0);
+        const int32_t hi = min_i32(u->hi[i] - base, ATTEND_SPLIT - 1);
+        for (n = 1; i + n < x->b && max_i32(u->lo[i + n] - base, 0) == lo &&
+                    min_i32(u->hi[i + n] - base, ATTEND_SPLIT - 1) == hi;)
+            n++;
+        const size_t v = (size_t)(i * j->heads);
+        j->k->softmax(&(kern_softmax){.s = x->s + v * SCORE_PITCH,
+                                      .max = part->m + v * room + at,
+                                      .sum = part->l + v * room + at,
+                                      .pitch = SCORE_PITCH,
+                                      .step = room,
+                                      .n = n * j->heads,
+                                      .lo = lo,
+                                      .hi = hi,
+                                      .scale = j->o->u.attend.scale,
+                                      .cap = j->o->u.attend.softcap});
     }
 }
 

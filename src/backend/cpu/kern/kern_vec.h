@@ -46,6 +46,26 @@ typedef struct kern_delta {
     int32_t n_key, n_value;
 } kern_delta;
 
+/* Scores of n queries in one split, those of one `pitch` floats after those of the one before: positions
+   0 … 255 of it, valid are lo … hi.  Each becomes s·scale (then cap · tanh(· / cap) if cap > 0), *max
+   their maximum, s[j] = exp(s[j] - *max), *sum their lane16 sum by j mod 16; max and sum of the next
+   query lie `step` floats on.  Others in the tiles of 16 touched become 0, whatever they were. */
+typedef struct kern_softmax {
+    float *s, *max, *sum;
+    size_t pitch, step;
+    int32_t n, lo, hi;
+    float scale, cap;
+} kern_softmax;
+
+/* What n_x splits of a query give together: sum = fma(w[c], l[c], sum) from +0, c rising, and `more` on top;
+   y[i] = chain of fma(w[c], x[c·step + i], ·) likewise / sum, 0 <= i < n. */
+typedef struct kern_merge {
+    float *y;
+    const float *x, *w, *l;
+    size_t step, n_x, n;
+    float more;
+} kern_merge;
+
 typedef struct kern_vec {
     /* lane16 (sixteen chains of fmaf by index mod 16, then +8, +4, +2, +1) of x·x */
     float (*sum_sq)(const float *x, size_t n);
@@ -99,11 +119,8 @@ typedef struct kern_vec {
     void (*mm_rows[KV_KINDS])(const kern_mm *j);
     int32_t
         mm_coded; /* vectors up to which they are no slower than opening once and mm of floats */
-    /* Scores of one query in one split, positions 0 … 255 of it; valid are lo … hi.  Each becomes
-       s·scale (then cap · tanh(· / cap) if cap > 0), *max their maximum, s[j] = exp(s[j] - *max);
-       answers their lane16 sum by j mod 16.  Others in the tiles of 16 touched become 0, whatever
-       they were. */
-    float (*softmax)(float *s, int32_t lo, int32_t hi, float scale, float cap, float *max);
+    void (*softmax)(const kern_softmax *j);
+    void (*merge)(const kern_merge *j);
     /* y = fma(w, x, y) */
     void (*axpy)(float *y, float w, const float *x, size_t n);
     /* y = x / d */

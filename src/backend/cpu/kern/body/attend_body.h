@@ -8,6 +8,7 @@
      tile(…)                  n_a vectors × n_t strips, both known where it is inlined
      MM_DIRECT                kern_vec.h's mm_direct
      EXP_EACH                 vectors of sixteen whose exp is taken together, 4 at most
+     over16(x, d, inv)        x / d, where inv is 1 / d
 
    and holds the walk over tiles, the widening of a cache's values, and softmax.  Nothing here is seen
    outside the file that includes it. */
@@ -119,6 +120,9 @@ DEFINE_CODEC(bf16, KV_BF16)
 DEFINE_CODEC(f32, KV_F32)
 #undef DEFINE_CODEC
 
+/* Queries whose scores, 8 KB, stay in L1 between the two passes of softmax. */
+enum { SOFTMAX_ROWS = 8 };
+
 /* Lanes before n: as many as there are, whatever n is, so that no branch depends on it. */
 INLINE b16 before16(int32_t n)
 {
@@ -126,12 +130,22 @@ INLINE b16 before16(int32_t n)
     return less16(loadf16(lane), set16((float)n));
 }
 
-/* x to the places outside [lo, hi] of the sixteens that both are in. */
-INLINE void fill_outside(float *s, int32_t lo, int32_t hi, float x)
+/* Which lanes of the first sixteen come before lo, and which of the last up to hi. */
+typedef struct edges {
+    b16 before, upto;
+} edges;
+
+INLINE edges edges_of(const kern_softmax *j)
 {
-    float *first = s + lo / 16 * 16, *last = s + hi / 16 * 16;
-    store16(first, pick16(before16(lo % 16), set16(x), loadf16(first)));
-    store16(last, pick16(before16(hi % 16 + 1), loadf16(last), set16(x)));
+    return (edges){before16(j->lo % 16), before16(j->hi % 16 + 1)};
+}
+
+/* x to the places outside [lo, hi] of the sixteens that both are in. */
+INLINE void fill_outside(float *s, const kern_softmax *j, const edges *e, float x)
+{
+    float *first = s + j->lo / 16 * 16, *last = s + j->hi / 16 * 16;
+    store16(first, pick16(e->before, set16(x), loadf16(first)));
+    store16(last, pick16(e->upto, loadf16(last), set16(x)));
 }
 
 static void cap_scores(float *s, int32_t begin, int32_t end, float scale, float cap)
@@ -174,38 +188,94 @@ INLINE v16 scores_max(const float *s, int32_t j, int32_t end)
 
 /* A positive scale is applied on the way: rounding keeps order, so the maximum scaled is the maximum
    of the scaled. */
-static float softmax(float *s, int32_t lo, int32_t hi, float scale, float cap, float *max)
+INLINE float row_max(float *s, const kern_softmax *j, const edges *e, bool capped, int32_t begin,
+                     int32_t end)
 {
-    const int32_t begin = lo / 16 * 16, end = (hi / 16 + 1) * 16;
-    if (cap > 0 || !(scale > 0)) {
-        cap_scores(s, begin, end, scale, cap);
-        scale = 1.0f;
-    }
-    fill_outside(s, lo, hi, -__builtin_inff());
-    v16 m = scores_max(s, begin, end);
-    *max = v16_max(m) * scale;
-    m = set16(*max);
-    const v16 vs = set16(scale);
+    if (capped) cap_scores(s, begin, end, j->scale, j->cap);
+    fill_outside(s, j, e, -__builtin_inff());
+    return v16_max(scores_max(s, begin, end)) * (capped ? 1.0f : j->scale);
+}
+
+/* The rest at once, too: one after the other they would wait for each other. */
+INLINE float row_exp(float *s, v16 scale, float max, int32_t i, int32_t end)
+{
+    const v16 m = set16(max);
     v16 l = set16(0.0f);
-    int32_t j = begin;
-    for (; j + 16 * EXP_EACH <= end; j += 16 * EXP_EACH) l = exp_add(s + j, vs, m, l, EXP_EACH);
-    switch ((end - j) / 16) { /* at once, too: one after the other they would wait for each other */
+    for (; i + 16 * EXP_EACH <= end; i += 16 * EXP_EACH) l = exp_add(s + i, scale, m, l, EXP_EACH);
+    switch ((end - i) / 16) {
     case 3:
-        l = exp_add(s + j, vs, m, l, 3);
+        l = exp_add(s + i, scale, m, l, 3);
         break;
     case 2:
-        l = exp_add(s + j, vs, m, l, 2);
+        l = exp_add(s + i, scale, m, l, 2);
         break;
     case 1:
-        l = exp_add(s + j, vs, m, l, 1);
+        l = exp_add(s + i, scale, m, l, 1);
         break;
     }
-    fill_outside(s, lo, hi, 0.0f); /* NaN there when all scores were -inf */
     return v16_tree(l);
+}
+
+/* The maxima of some queries first, then their powers: nothing waits for the maximum just begun. */
+static void softmax(const kern_softmax *j)
+{
+    const int32_t begin = j->lo / 16 * 16, end = (j->hi / 16 + 1) * 16;
+    const bool capped = j->cap > 0 || !(j->scale > 0);
+    const v16 scale = set16(capped ? 1.0f : j->scale);
+    const edges e = edges_of(j);
+    for (int32_t i0 = 0, i1; i0 < j->n; i0 = i1) {
+        i1 = j->n - i0 < SOFTMAX_ROWS ? j->n : i0 + SOFTMAX_ROWS;
+        for (int32_t i = i0; i < i1; i++)
+            j->max[(size_t)i * j->step] =
+                row_max(j->s + (size_t)i * j->pitch, j, &e, capped, begin, end);
+        for (int32_t i = i0; i < i1; i++) {
+            float *s = j->s + (size_t)i * j->pitch;
+            j->sum[(size_t)i * j->step] =
+                row_exp(s, scale, j->max[(size_t)i * j->step], begin, end);
+            /* NaN there when all scores were -inf; else exp(-inf) */
+            if (!(j->max[(size_t)i * j->step] > -__builtin_inff())) fill_outside(s, j, &e, 0.0f);
+        }
+    }
+}
+
+/* n strips from i on, the last of `last` columns. */
+INLINE void merge_strips(const kern_merge *j, v16 sum, v16 inv, size_t i, const int n, size_t last)
+{
+    v16 acc[4];
+#pragma GCC unroll 4
+    for (int s = 0; s < n; s++) acc[s] = set16(0.0f);
+    for (size_t c = 0; c < j->n_x; c++) {
+        const v16 w = set16(j->w[c]);
+        const float *x = j->x + c * j->step + i;
+#pragma GCC unroll 4
+        for (int s = 0; s < n; s++)
+            acc[s] =
+                fma16(w, s < n - 1 ? loadf16(x + 16 * s) : loadf16_first(x + 16 * s, last), acc[s]);
+    }
+#pragma GCC unroll 4
+    for (int s = 0; s < n; s++) {
+        const v16 y = over16(acc[s], sum, inv);
+        if (s < n - 1)
+            store16(j->y + i + 16 * s, y);
+        else
+            store16_first(j->y + i + 16 * s, y, last);
+    }
+}
+
+static void merge(const kern_merge *j)
+{
+    float l = 0;
+    for (size_t c = 0; c < j->n_x; c++) l = __builtin_fmaf(j->w[c], j->l[c], l);
+    l += j->more;
+    const v16 sum = set16(l), inv = set16(1.0f / l);
+    size_t i = 0;
+    for (; i + 64 <= j->n; i += 64) merge_strips(j, sum, inv, i, 4, 16);
+    for (; i < j->n; i += 16) merge_strips(j, sum, inv, i, 1, j->n - i < 16 ? j->n - i : 16);
 }
 
 static void attend_install(kern_vec *v)
 {
+    v->merge = merge;
     v->widen[KV_F16] = widen_f16;
     v->widen[KV_BF16] = widen_bf16;
     v->widen[KV_F32] = widen_f32;

@@ -63,7 +63,7 @@ DEFINE_CODEC(f16)
 DEFINE_CODEC(bf16)
 DEFINE_CODEC(f32)
 
-static float ref_softmax(float *s, int32_t lo, int32_t hi, float scale, float cap, float *max)
+static float softmax_row(float *s, int32_t lo, int32_t hi, float scale, float cap, float *max)
 {
     float m = -INFINITY, l[16] = {0};
     for (int32_t j = lo; j <= hi; j++) {
@@ -85,8 +85,28 @@ static float ref_softmax(float *s, int32_t lo, int32_t hi, float scale, float ca
     return l[0];
 }
 
+static void ref_softmax(const kern_softmax *j)
+{
+    for (int32_t i = 0; i < j->n; i++)
+        j->sum[(size_t)i * j->step] = softmax_row(j->s + (size_t)i * j->pitch, j->lo, j->hi,
+                                                  j->scale, j->cap, &j->max[(size_t)i * j->step]);
+}
+
+static void ref_merge(const kern_merge *j)
+{
+    float sum = 0;
+    for (size_t c = 0; c < j->n_x; c++) sum = fmaf(j->w[c], j->l[c], sum);
+    sum += j->more;
+    for (size_t i = 0; i < j->n; i++) {
+        float y = 0;
+        for (size_t c = 0; c < j->n_x; c++) y = fmaf(j->w[c], j->x[c * j->step + i], y);
+        j->y[i] = y / sum;
+    }
+}
+
 void kern_attend_ref(kern_vec *v)
 {
+    v->merge = ref_merge;
     v->encode[KV_F16] = encode_f16;
     v->encode[KV_BF16] = encode_bf16;
     v->encode[KV_F32] = encode_f32;

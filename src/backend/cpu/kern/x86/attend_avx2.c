@@ -26,6 +26,12 @@ enum { TILE_A = 6, TILE_FULL_T = 1, EXP_EACH = 2 };
 enum { MM_DIRECT = INT32_MAX };
 #define TILE_SHAPES(X) X(1, 4) X(2, 2) X(3, 2) X(4, 1) X(5, 1) X(6, 1)
 
+INLINE v16 over16(v16 x, v16 d, v16 inv)
+{
+    (void)inv;
+    return div16(x, d);
+}
+
 #include "backend/cpu/kern/body/attend_body.h"
 
 /* n_a ≤ TILE_A vectors × n_t ≤ TILE_T strips, both known where it is inlined. */
