@@ -124,6 +124,7 @@ bool same_bits(const float *a, const float *b, size_t n)
 static void emulated_kernels(kern_linear *k)
 {
     INSTALL_TILES
+    k->quant32 = emulated_quant32;
     k->dense_f32 = emulated_dense_f32;
     k->dense_f16 = emulated_dense_f16;
     k->dense_bf16 = emulated_dense_bf16;

@@ -24,6 +24,7 @@ enum {
     CHUNK_STEP = 48,
     SERIAL_QUANT = 16384, /* values under which a fork costs more than it saves */
     MAX_ACT = 4,          /* group sizes × terms */
+    FETCH_ROWS = 8,       /* ahead of where results are written */
 };
 
 /* The op's input in one 8-bit form: [block][row][term]. */
@@ -180,6 +181,15 @@ static void quantise(linear_job *j)
     workers_run(j->r->x->d->pool, ceil_div(j->n_rows, j->quant_rows), quant_task, j);
 }
 
+/* The lines of a unit, which are too far apart for the processor to see a stream. */
+static void fetch_row(const linear_job *j, int32_t i_w, size_t at)
+{
+    for (size_t i = 0; i < UNIT; i += 16) {
+        __builtin_prefetch(j->out[i_w] + at + i, 1);
+        if (j->residual) __builtin_prefetch(j->residual + at + i);
+    }
+}
+
 /* Adds bias and residual to the sums of rows t0 … t0+n_t-1 and stores them. */
 static void finish(const linear_job *j, int32_t i_w, int32_t row0, int32_t t0, int32_t n_t,
                    const float *y)
@@ -190,6 +200,7 @@ static void finish(const linear_job *j, int32_t i_w, int32_t row0, int32_t t0, i
     for (int32_t t = 0; t < n_t; t++, y += UNIT) {
         size_t at = (size_t)(t0 + t) * (size_t)w->rows + (size_t)row0;
         float *out = j->out[i_w] + at;
+        if (t + FETCH_ROWS < n_t) fetch_row(j, i_w, at + FETCH_ROWS * (size_t)w->rows);
         const float *from = y;
         if (w->bias) {
             k->add(out, y, w->bias + row0, n);

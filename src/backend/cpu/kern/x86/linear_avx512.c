@@ -1,4 +1,4 @@
-/* LINEAR at the level of AVX-512: dense weights, and the peak of float multiply-adds.  Tiles stay with
+/* LINEAR at the level of AVX-512: dense weights, activations by 32, and the peak of float multiply-adds.  Tiles stay with
    AVX2: without VNNI a wider vpmaddubsw gains little over it. */
 #include <immintrin.h>
 
@@ -31,6 +31,7 @@ static uint64_t read_sum(const void *p, size_t n)
 
 void kern_linear_avx512(kern_linear *k)
 {
+    k->quant32 = avx512_quant32;
     k->dense_f32 = avx512_dense_f32;
     k->dense_f16 = avx512_dense_f16;
     k->dense_bf16 = avx512_dense_bf16;

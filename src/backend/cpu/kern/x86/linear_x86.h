@@ -48,7 +48,7 @@ kern_affine_fn avx2_affine_4, avx2_affine_5, avx2_affine_8, avxvnni_affine_4, av
     k->affine[AFFINE_5] = LEVEL(affine_5);                                                         \
     k->affine[AFFINE_8] = LEVEL(affine_8);
 
-kern_quant32_fn avx2_quant32;
+kern_quant32_fn avx2_quant32, avx512_quant32;
 kern_quant256_fn avx2_quant256;
 kern_dense_fn avx2_dense_f32, avx2_dense_f16, avx2_dense_bf16;
 kern_widen_fn avx2_widen_e4m3, avx2_widen_e5m2;
