@@ -13,6 +13,7 @@ kern_affine_fn emulated_affine_4, emulated_affine_5, emulated_affine_8, emulated
 AMX_TILES(DECLARE_TILE)
 #undef DECLARE_TILE
 kern_tile_fn emulated_amx_fine_q4_k, emulated_amx_fine_q5_k, emulated_amx_fine_q6_k;
+kern_tile_fn emulated_amx_fine_more_q4_k, emulated_amx_fine_more_q5_k, emulated_amx_fine_more_q6_k;
 kern_affine_fn emulated_amx_affine_4, emulated_amx_affine_5, emulated_amx_affine_8;
 kern_quant32_fn emulated_quant32;
 kern_dense_fn emulated_dense_f32, emulated_dense_f16, emulated_dense_bf16;

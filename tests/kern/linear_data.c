@@ -149,6 +149,9 @@ static void emulated_amx_kernels(kern_linear *k)
     k->fine[TILE_Q4_K] = emulated_amx_fine_q4_k;
     k->fine[TILE_Q5_K] = emulated_amx_fine_q5_k;
     k->fine[TILE_Q6_K] = emulated_amx_fine_q6_k;
+    k->fine_more[TILE_Q4_K] = emulated_amx_fine_more_q4_k;
+    k->fine_more[TILE_Q5_K] = emulated_amx_fine_more_q5_k;
+    k->fine_more[TILE_Q6_K] = emulated_amx_fine_more_q6_k;
     k->affine[AFFINE_4] = emulated_amx_affine_4;
     k->affine[AFFINE_5] = emulated_amx_affine_5;
     k->affine[AFFINE_8] = emulated_amx_affine_8;

@@ -207,6 +207,9 @@ static void test_classes(void **state)
         const shape s = {types[i], 66, types[i] == DT_Q4_1 ? WEIGHT_KV : WEIGHT_FFN_DOWN, false};
         check_op(CAIRN_COMPUTE_FAST, 512, &s, 1, true);
     }
+    /* Ten tiles through three parts of K. */
+    const shape parts = {DT_Q6_K, 300, WEIGHT_FFN_DOWN, false};
+    check_op(CAIRN_COMPUTE_FAST, 1280, &parts, 1, true);
 }
 
 /* The groups and terms that docs/numerics.md names for each class, one row at the reference. */

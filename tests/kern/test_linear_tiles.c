@@ -85,8 +85,15 @@ static void multiply(const kern_linear *k, const trial *c, const data *d, const 
 {
     static _Alignas(64) uint8_t panel[TILE_PANEL];
     for (size_t i = 0; i < N_Y; i++) y[i] = CANARY;
-    (is_fine(c) ? k->fine : k->tile)[c->t](d->tile.ptr, d->n_block, act, d->stride, d->n_vec,
-                                           c->terms, y, panel);
+    kern_tile_fn *const more = is_fine(c) ? k->fine_more[c->t] : NULL;
+    /* An even number of rows walks K in two parts, where the level does so. */
+    const bool parts = more && d->n_block > 1 && c->terms == 1 && d->n_vec >= 16 && !(c->rows % 2);
+    const int n_block = parts ? 1 : d->n_block;
+    (is_fine(c) ? k->fine : k->tile)[c->t](d->tile.ptr, n_block, act, d->stride, d->n_vec, c->terms,
+                                           y, panel);
+    if (parts)
+        more(d->tile.ptr + tile_block_bytes(c->t), d->n_block - 1, act + 8 * d->stride, d->stride,
+             d->n_vec, 1, y, panel);
 }
 
 /* NVFP4: of one row in three.  GGUF's have no sign, those of other files may. */

@@ -1,7 +1,7 @@
 /* LINEAR: rows to 8 bits once an op, then tasks over the 32-row units of all its weights.  Owns the
    cutting of the work, the choice of the kernel, bias and residual; leaves arithmetic to the kernels.
    An output is computed whole by one task and K is never split, so that neither the threads nor the
-   other rows of the step can matter.
+   other rows of the step can matter; parts of K follow each other in one task.
 
    Three ways for a weight: tiles times 8-bit activations (adopted, fast); floats in place by lane16;
    and, for what has no tiles and under compute f32, rows dequantised into the thread's scratch. */
@@ -24,7 +24,10 @@ enum {
     CHUNK_STEP = 48,
     SERIAL_QUANT = 16384, /* values under which a fork costs more than it saves */
     MAX_ACT = 4,          /* group sizes × terms */
-    FETCH_ROWS = 8,       /* ahead of where results are written */
+    /* Tiles at once by parts of K: sums and activations, each 197 KB of 192 vectors, stay in the second cache. */
+    PART_TILES = 8,
+    PART_BLOCKS = 2,
+    FETCH_ROWS = 8, /* ahead of where results are written */
 };
 
 /* The op's input in one 8-bit form: [block][row][term]. */
@@ -105,12 +108,29 @@ static size_t plan_acts(linear_job *j, const dev *d, uint8_t *base)
     return used;
 }
 
+/* Whether tiles of weight i may go together through parts of K. */
+static bool goes_by_parts(const linear_job *j, const dev *d, int32_t i)
+{
+    tile_type t;
+    const act8 *a = j->act_of[i] < 0 ? NULL : &j->act[j->act_of[i]];
+    return a && a->group == 32 && a->terms == 1 && j->cols > 256 * PART_BLOCKS &&
+           has_fine(&d->k.lin, j->w[i]) && tiles_type(j->w[i]->type, &t) && d->k.lin.fine_more[t];
+}
+
+/* Tiles whose sums a thread keeps at once. */
+static int32_t sums_kept(const linear_job *j, const dev *d)
+{
+    for (int32_t i = 0; i < j->n_w; i++)
+        if (goes_by_parts(j, d, i)) return PART_TILES;
+    return j->n_w == 2 ? 2 : 1;
+}
+
 cpu_need cpu_products_need(const dev *d, const weight *const *w, int32_t n_w, int32_t max_rows)
 {
-    linear_job j = {.w = w, .n_w = n_w, .n_rows = max_rows};
+    linear_job j = {.w = w, .n_w = n_w, .n_rows = max_rows, .cols = w[0]->cols};
     cpu_need need = {.shared = plan_acts(&j, d, NULL)};
     size_t sums = sizeof(float) * TILE_MAX_VEC * UNIT;
-    need.thread = (n_w == 2 ? 2 * sums : sums) + TILE_PANEL;
+    need.thread = sums * (size_t)sums_kept(&j, d) + TILE_PANEL;
     for (int32_t i = 0; i < n_w; i++) {
         size_t rows = sums + sizeof(float) * CPU_DEQUANT_ROWS * (size_t)w[i]->cols;
         if (j.act_of[i] < 0 && rows > need.thread) need.thread = rows;
@@ -289,6 +309,24 @@ static void dense_unit(const linear_job *j, int32_t i_w, int32_t unit, int32_t t
                    scratch);
 }
 
+/* n ≤ PART_TILES units from unit on, by parts of K. */
+static void run_parts(const linear_job *j, int32_t i_w, int32_t unit, int32_t n, int32_t t0,
+                      int32_t n_t, uint8_t *panel, float *y)
+{
+    const kern_linear *k = &j->r->x->d->k.lin;
+    const tiles *t = j->w[i_w]->dev;
+    const act8 *a = &j->act[j->act_of[i_w]];
+    for (int32_t b = 0; b < t->n_block; b += PART_BLOCKS) {
+        const uint8_t *act = a->data + 8 * (size_t)b * a->stride + sizeof(a8_32) * (size_t)t0;
+        for (int32_t i = 0; i < n; i++)
+            (b ? k->fine_more : k->fine)[t->type](t->data + (size_t)(unit + i) * t->tile_bytes +
+                                                      tile_block_bytes(t->type) * (size_t)b,
+                                                  min_i32(PART_BLOCKS, t->n_block - b), act,
+                                                  a->stride, n_t, 1, y + i * n_t * UNIT, panel);
+    }
+    for (int32_t i = 0; i < n; i++) finish(j, i_w, (unit + i) * UNIT, t0, n_t, y + i * n_t * UNIT);
+}
+
 /* Units [unit, end) times rows t0 … t0+n_t-1. */
 static void run_units(const linear_job *j, int32_t unit, int32_t end, int32_t t0, int32_t n_t,
                       int32_t i_thread)
@@ -296,10 +334,16 @@ static void run_units(const linear_job *j, int32_t unit, int32_t end, int32_t t0
     uint8_t *scratch = cpu_thread_scratch(j->r, i_thread);
     float *y = (float *)(void *)scratch;
     int32_t i_w = 0;
-    scratch += sizeof(float) * TILE_MAX_VEC * UNIT;
-    for (int32_t first = 0; unit < end; unit++) {
+    scratch += sizeof(float) * TILE_MAX_VEC * UNIT * (size_t)sums_kept(j, j->r->x->d);
+    for (int32_t first = 0, n = 1; unit < end; unit += n) {
         while (unit - first >= ceil_div(j->w[i_w]->rows, UNIT))
             first += ceil_div(j->w[i_w++]->rows, UNIT);
+        n = n_t >= CHUNK_STEP && goes_by_parts(j, j->r->x->d, i_w) ? PART_TILES : 1;
+        n = min_i32(n, min_i32(end, first + ceil_div(j->w[i_w]->rows, UNIT)) - unit);
+        if (n > 1) {
+            run_parts(j, i_w, unit - first, n, t0, n_t, scratch, y);
+            continue;
+        }
         if (j->act_of[i_w] >= 0)
             tile_unit(j, i_w, unit - first, t0, n_t, scratch, y);
         else
@@ -384,7 +428,8 @@ static int32_t most_rows(const linear_job *j)
     int32_t most = TILE_L1_VEC;
     for (int32_t i = 0; i < j->n_act; i++) {
         const act8 *a = &j->act[i];
-        const size_t vec = near_act / (act_struct(a->group) * (size_t)(j->cols / a->group));
+        size_t vec = near_act / (act_struct(a->group) * (size_t)(j->cols / a->group));
+        if (a->group == 32 && sums_kept(j, j->r->x->d) == PART_TILES) vec = TILE_MAX_VEC;
         const int32_t rows = max_i32(TILE_L1_VEC, min_i32((int32_t)vec, TILE_MAX_VEC)) / a->terms;
         most = i ? min_i32(most, rows) : rows;
     }

@@ -174,6 +174,9 @@ typedef struct kern_linear {
     /* Formats with 256 weights a block times a8_32: group i of 32 at byte offset i·stride, n_block blocks of
        256.  NULL: the format has none. */
     kern_tile_fn *fine[TILE_COUNT];
+    /* fine that goes on: y holds the sums of the blocks before and is added to, by the same chains.  At least 16
+       vectors, terms 1.  NULL: the level gains nothing by walking K in parts. */
+    kern_tile_fn *fine_more[TILE_COUNT];
     kern_affine_fn *affine[AFFINE_COUNT];
     bool leads; /* tile kernels fetch at far_ahead (base/far.h) */
     /* 0, or the bytes of activations up to which more vectors a call than TILE_L1_VEC pay: panels take long to

@@ -30,6 +30,9 @@ void kern_linear_amx(kern_linear *k)
     k->fine[TILE_Q4_K] = amx_fine_q4_k;
     k->fine[TILE_Q5_K] = amx_fine_q5_k;
     k->fine[TILE_Q6_K] = amx_fine_q6_k;
+    k->fine_more[TILE_Q4_K] = amx_fine_more_q4_k;
+    k->fine_more[TILE_Q5_K] = amx_fine_more_q5_k;
+    k->fine_more[TILE_Q6_K] = amx_fine_more_q6_k;
     k->affine[AFFINE_4] = amx_affine_4;
     k->affine[AFFINE_5] = amx_affine_5;
     k->affine[AFFINE_8] = amx_affine_8;

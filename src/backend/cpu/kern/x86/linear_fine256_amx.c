@@ -122,10 +122,15 @@ INLINE void add_sums(const int bits, const float *scale, const a8_32 *a, const a
                      __m512 *f)
 {
     const __m512 sc = bits == 6 ? _mm512_setzero_ps() : _mm512_load_ps(scale);
+    /* A sum of less than 22 bits on top of 1.5 · 2^23, times sc, less that times sc: exactly sum · sc. */
+    const __m512i one = _mm512_set1_epi32(0x4b400000);
+    const __m512 off = _mm512_mul_ps(sc, _mm512_set1_ps(-0x1.8p23f));
 #pragma GCC unroll 16
     for (int i = 0; i < AMX_VEC; i++) {
-        const __m512 x = bits == 6 ? amx_float_planes(load(c[1].of[i]), load(c[0].of[i]))
-                                   : _mm512_mul_ps(amx_float(load(c[0].of[i])), sc);
+        const __m512 x =
+            bits == 6 ? amx_float_planes(load(c[1].of[i]), load(c[0].of[i]))
+                      : _mm512_fmadd_ps(
+                            _mm512_castsi512_ps(_mm512_add_epi32(load(c[0].of[i]), one)), sc, off);
         f[i] = _mm512_fmadd_ps(x, _mm512_set1_ps(a[i].d), f[i]);
     }
 }
@@ -236,7 +241,6 @@ INLINE void fine256(const int bits, const uint8_t *tile, int32_t n_block, const 
                     size_t stride, int32_t n_vec, float *y, panel256 *u)
 {
     const size_t block = (size_t)TILE_LINE * (size_t)(head_lines(bits) + 2 * group_lines(bits));
-    memset(y, 0, (size_t)n_vec * TILE_ROWS * sizeof *y);
     amx_begin(AMX_VEC, 32);
     for (int32_t b = 0; b < n_block; b++, tile += block, act += GROUPS * stride) {
         unpack_panel(bits, tile, u);
@@ -249,10 +253,18 @@ INLINE void fine256(const int bits, const uint8_t *tile, int32_t n_block, const 
     void amx_fine_##name(const uint8_t *tile, int32_t n_block, const void *act, size_t stride,     \
                          int32_t n_vec, int32_t terms, float *y, void *panel)                      \
     {                                                                                              \
-        if (n_vec < (bits == 6 ? LEAST_K6 : LEAST_K45) || terms > 1)                               \
+        if (n_vec < (bits == 6 ? LEAST_K6 : LEAST_K45) || terms > 1) {                             \
             vnni_fine_##name(tile, n_block, act, stride, n_vec, terms, y, panel);                  \
-        else                                                                                       \
-            fine256(bits, tile, n_block, act, stride, n_vec, y, panel);                            \
+            return;                                                                                \
+        }                                                                                          \
+        memset(y, 0, (size_t)n_vec *TILE_ROWS * sizeof *y);                                        \
+        fine256(bits, tile, n_block, act, stride, n_vec, y, panel);                                \
+    }                                                                                              \
+    void amx_fine_more_##name(const uint8_t *tile, int32_t n_block, const void *act,               \
+                              size_t stride, int32_t n_vec, int32_t terms, float *y, void *panel)  \
+    {                                                                                              \
+        (void)terms;                                                                               \
+        fine256(bits, tile, n_block, act, stride, n_vec, y, panel);                                \
     }
 DEFINE_FINE(q4_k, 4)
 DEFINE_FINE(q5_k, 5)

@@ -85,6 +85,7 @@ kern_widen_fn avx512_widen_e4m3, avx512_widen_e5m2;
 AMX_TILES(DECLARE_AMX)
 #undef DECLARE_AMX
 kern_tile_fn amx_fine_q4_k, amx_fine_q5_k, amx_fine_q6_k;
+kern_tile_fn amx_fine_more_q4_k, amx_fine_more_q5_k, amx_fine_more_q6_k;
 kern_affine_fn amx_affine_4, amx_affine_5, amx_affine_8;
 
 #endif
