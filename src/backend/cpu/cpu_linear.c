@@ -40,7 +40,7 @@ typedef struct act8 {
 typedef struct linear_job {
     cpu_run *r;
     const weight *const *w;
-    int32_t n_w;
+    int32_t n_w, kept; /* kept: tiles whose sums a thread keeps at once */
     const float *x;
     const float *residual; /* or NULL */
     float *out[OP_MAX_OUT];
@@ -117,7 +117,6 @@ static bool goes_by_parts(const linear_job *j, const dev *d, int32_t i)
            has_fine(&d->k.lin, j->w[i]) && tiles_type(j->w[i]->type, &t) && d->k.lin.fine_more[t];
 }
 
-/* Tiles whose sums a thread keeps at once. */
 static int32_t sums_kept(const linear_job *j, const dev *d)
 {
     for (int32_t i = 0; i < j->n_w; i++)
@@ -333,12 +332,13 @@ static void run_units(const linear_job *j, int32_t unit, int32_t end, int32_t t0
 {
     uint8_t *scratch = cpu_thread_scratch(j->r, i_thread);
     float *y = (float *)(void *)scratch;
+    const bool parts = j->kept == PART_TILES && n_t >= CHUNK_STEP;
     int32_t i_w = 0;
-    scratch += sizeof(float) * TILE_MAX_VEC * UNIT * (size_t)sums_kept(j, j->r->x->d);
+    scratch += sizeof(float) * TILE_MAX_VEC * UNIT * (size_t)j->kept;
     for (int32_t first = 0, n = 1; unit < end; unit += n) {
         while (unit - first >= ceil_div(j->w[i_w]->rows, UNIT))
             first += ceil_div(j->w[i_w++]->rows, UNIT);
-        n = n_t >= CHUNK_STEP && goes_by_parts(j, j->r->x->d, i_w) ? PART_TILES : 1;
+        n = parts && goes_by_parts(j, j->r->x->d, i_w) ? PART_TILES : 1;
         n = min_i32(n, min_i32(end, first + ceil_div(j->w[i_w]->rows, UNIT)) - unit);
         if (n > 1) {
             run_parts(j, i_w, unit - first, n, t0, n_t, scratch, y);
@@ -429,7 +429,7 @@ static int32_t most_rows(const linear_job *j)
     for (int32_t i = 0; i < j->n_act; i++) {
         const act8 *a = &j->act[i];
         size_t vec = near_act / (act_struct(a->group) * (size_t)(j->cols / a->group));
-        if (a->group == 32 && sums_kept(j, j->r->x->d) == PART_TILES) vec = TILE_MAX_VEC;
+        if (a->group == 32 && j->kept == PART_TILES) vec = TILE_MAX_VEC;
         const int32_t rows = max_i32(TILE_L1_VEC, min_i32((int32_t)vec, TILE_MAX_VEC)) / a->terms;
         most = i ? min_i32(most, rows) : rows;
     }
@@ -466,6 +466,7 @@ void cpu_products_run(cpu_run *r, const cpu_products *p)
         j.n_unit += ceil_div(p->w[i]->rows, UNIT);
     }
     plan_acts(&j, r->x->d, p->shared);
+    j.kept = sums_kept(&j, r->x->d);
     if (p->codes)
         j.act[0].data = p->codes;
     else
