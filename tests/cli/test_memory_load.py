@@ -533,7 +533,7 @@ def test_thousands_that_send_nothing(model):
 
 def test_fit(model):
     """The table before a model is loaded: what it says fits opens, in no more than it says."""
-    r = run("fit", model, "--memory", BUDGET, "--json")
+    r = run("fit", model, "-t", 1, "--memory", BUDGET, "--json")  # as many threads as served with
     assert r.code == 0, r.err
     told = json.loads(r.out)
     assert told["budget_bytes"] == BUDGET and told["read_bandwidth_gbs"] > 0

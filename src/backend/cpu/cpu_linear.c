@@ -121,15 +121,15 @@ static int32_t sums_kept(const linear_job *j, const dev *d)
 {
     for (int32_t i = 0; i < j->n_w; i++)
         if (goes_by_parts(j, d, i)) return PART_TILES;
-    return j->n_w == 2 ? 2 : 1;
+    return 1;
 }
 
 cpu_need cpu_products_need(const dev *d, const weight *const *w, int32_t n_w, int32_t max_rows)
 {
     linear_job j = {.w = w, .n_w = n_w, .n_rows = max_rows, .cols = w[0]->cols};
     cpu_need need = {.shared = plan_acts(&j, d, NULL)};
-    size_t sums = sizeof(float) * TILE_MAX_VEC * UNIT;
-    need.thread = sums * (size_t)sums_kept(&j, d) + TILE_PANEL;
+    size_t sums = sizeof(float) * TILE_MAX_VEC * UNIT; /* of a tile: gates have two */
+    need.thread = sums * (size_t)max_i32(sums_kept(&j, d), 1 + (n_w == 2)) + TILE_PANEL;
     for (int32_t i = 0; i < n_w; i++) {
         size_t rows = sums + sizeof(float) * CPU_DEQUANT_ROWS * (size_t)w[i]->cols;
         if (j.act_of[i] < 0 && rows > need.thread) need.thread = rows;
