@@ -101,6 +101,12 @@ GLU(gelu_erf, GLU_GELU_ERF)
 GLU(bilinear, GLU_BILINEAR)
 GLU(sigmoid, GLU_SIGMOID)
 GLU(relu, GLU_RELU)
+SLOT(glu_clamped)
+{
+    UNUSED;
+    v->glu_clamped(y, a, b, n, 1.702f, s);
+    return 0;
+}
 SLOT(conv)
 {
     UNUSED;
@@ -163,7 +169,7 @@ static const slot slots[] = {
     SLOT(divide, 1, true, 3),      SLOT(sum, 1, false, 0),       SLOT(center, 1, true, 0.3f),
     SLOT(xielu, 1, true, -1e-6f),  SLOT(bilinear, 1, true, 0),   SLOT(sigmoid, 1, true, 0),
     SLOT(relu, 1, true, 0),        SLOT(conv, 2, false, 0),      SLOT(conv, 2, false, 1),
-    SLOT(delta, 3, false, 0.7f),   SLOT(scan, 1, true, 0.9f),
+    SLOT(delta, 3, false, 0.7f),   SLOT(scan, 1, true, 0.9f),    SLOT(glu_clamped, 1, true, 0.5f),
 };
 
 static void check_slot(const slot *t, const kern_vec *ref, const kern_vec *v, isa_level l, size_t n,

@@ -44,6 +44,26 @@ DEFINE_MAP2(vec_glu_gelu_erf, mul16(gelu_erf16(x), z))
 DEFINE_MAP2(vec_glu_bilinear, mul16(x, z))
 DEFINE_MAP2(vec_glu_sigmoid, mul16(gate16(set16(1.0f), x), z))
 DEFINE_MAP2(vec_glu_relu, mul16(relu16(x), z))
+/* NaN is neither above nor below a limit and stays. */
+INLINE v16 glu_clamped16(v16 g, v16 u, v16 alpha, v16 limit)
+{
+    const v16 one = set16(1.0f), least = negate16(limit);
+    g = pick16(less16(limit, g), limit, g);
+    u = pick16(less16(limit, u), limit, pick16(less16(u, least), least, u));
+    return mul16(add16(u, one), mul16(g, gate16(one, mul16(g, alpha))));
+}
+
+static void vec_glu_clamped(float *y, const float *pg, const float *pu, size_t n, float alpha,
+                            float limit)
+{
+    const v16 a = set16(alpha), l = set16(limit);
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        store16(y + i, glu_clamped16(loadf16(pg + i), loadf16(pu + i), a, l));
+    if (i == n) return;
+    const v16 g = loadf16_first(pg + i, n - i), u = loadf16_first(pu + i, n - i);
+    store16_first(y + i, glu_clamped16(g, u, a, l), n - i);
+}
 #undef DEFINE_MAP1
 #undef DEFINE_MAP2
 
@@ -211,6 +231,7 @@ static void vec_install(kern_vec *v)
     v->glu[GLU_BILINEAR] = vec_glu_bilinear;
     v->glu[GLU_SIGMOID] = vec_glu_sigmoid;
     v->glu[GLU_RELU] = vec_glu_relu;
+    v->glu_clamped = vec_glu_clamped;
     v->conv = vec_conv;
     v->scan = vec_scan;
     v->xielu = vec_xielu;
